@@ -1,0 +1,37 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// One array for every target: Swift 6 mode comes from the tools version, the rest is said here once.
+var settings: [SwiftSetting] = [
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("InferIsolatedConformances"),
+    .strictMemorySafety(),
+]
+
+// Development switches, read from the environment by the Makefile's own targets; consumers never set them.
+// TERN_URLSESSION=1: build and default to the URLSession transport on Linux too (`make test-urlsession`).
+if Context.environment["TERN_URLSESSION"] == "1" { settings.append(.define("TERN_URLSESSION")) }
+// TERN_PTHREAD_LOCK=1: thread sanitizer does not see into Synchronization.Mutex (`make test-tsan`).
+if Context.environment["TERN_PTHREAD_LOCK"] == "1" { settings.append(.define("TERN_PTHREAD_LOCK")) }
+
+let package = Package(
+    name: "Tern",
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+    products: [
+        .library(name: "Tern", targets: ["Tern"]),
+        .library(name: "TernTesting", targets: ["TernTesting"]),
+    ],
+    targets: [
+        .target(
+            name: "CTernCurl",
+            linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]
+        ),
+        .target(name: "Tern", dependencies: ["CTernCurl"], swiftSettings: settings),
+        .target(name: "TernTesting", dependencies: ["Tern"], swiftSettings: settings),
+        .testTarget(name: "TernTests", dependencies: ["Tern", "TernTesting"], swiftSettings: settings),
+        .testTarget(name: "WireTests", dependencies: ["Tern", "TernTesting"], swiftSettings: settings),
+    ]
+)
