@@ -1,0 +1,64 @@
+extension Headers {
+    /// Whether two names are the same header: equal without regard to ASCII case. Allocates nothing.
+    package static func namesMatch(_ left: String, _ right: String) -> Bool {
+        let (left, right) = (left.utf8, right.utf8)
+        guard left.count == right.count else { return false }
+        for (a, b) in zip(left, right) where a != b && a.asciiLowercased != b.asciiLowercased { return false }
+        return true
+    }
+
+    /// What makes these headers unfit to be sent, or nil. The text names the header and never quotes its value.
+    ///
+    /// A name must be a token (RFC 9110 §5.1). A value must be free of CR, LF, NUL and the other control characters
+    /// except the tab (RFC 9110 §5.5): a line break would let a value smuggle in further headers.
+    package func firstProblem() -> String? {
+        for field in self {
+            if let problem = field.problem { return problem }
+        }
+        return nil
+    }
+
+    /// Whether the value of a header must not appear in descriptions, errors and logs.
+    package static func isSecret(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return secretMarks.contains { name.contains($0) }
+    }
+
+    /// Parts of names that carry credentials: `Authorization`, `Set-Cookie`, `X-API-Key`, `X-Auth-Token` and their kin.
+    private static let secretMarks = [
+        "authorization", "cookie", "api-key", "apikey", "api_key", "access-key", "token", "secret", "password",
+        "passwd", "credential", "signature", "session-id", "sessionid", "private-key",
+    ]
+}
+
+extension Headers.Field {
+    fileprivate var problem: String? {
+        if name.isEmpty { return "a header name is empty (RFC 9110 §5.1)" }
+        if !name.utf8.allSatisfy(\.isTokenCharacter) {
+            return "the header name \"\(name.printable(limit: 80))\" contains a character that RFC 9110 §5.1 forbids"
+        }
+        for (offset, byte) in value.utf8.enumerated() where byte.isASCIIControl && byte != 0x09 {
+            let what =
+                switch byte {
+                case 0x0D: "a carriage return"
+                case 0x0A: "a line feed"
+                case 0x00: "a NUL"
+                default: "a control character"
+                }
+            return "the value of the header \(name) contains \(what) at byte \(offset), which RFC 9110 §5.5 forbids"
+        }
+        return nil
+    }
+}
+
+extension Headers.Field: CustomStringConvertible {
+    /// `name: value`, with the value hidden if the header carries a credential.
+    public var description: String {
+        Headers.isSecret(name) ? "\(name.printable()): <redacted>" : "\(name.printable()): \(value.printable(limit: 4096))"
+    }
+}
+
+extension Headers: CustomStringConvertible {
+    /// One line a field; the values of headers that carry credentials are hidden.
+    public var description: String { map(\.description).joined(separator: "\n") }
+}

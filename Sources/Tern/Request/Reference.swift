@@ -1,0 +1,113 @@
+/// The parts of RFC 3986 that work on a path and its query: which bytes may stand there, and dot segments.
+enum Reference {
+    static let slash = UInt8(ascii: "/")
+    static let query = UInt8(ascii: "?")
+    static let hash = UInt8(ascii: "#")
+    private static let percent = UInt8(ascii: "%")
+    private static let dot = UInt8(ascii: ".")
+
+    /// Where the colon behind the scheme stands, or nil if the text does not begin with one (RFC 3986 §3.1).
+    static func schemeEnd(_ bytes: some RandomAccessCollection<UInt8>) -> Int? {
+        guard bytes.first?.isASCIILetter == true else { return nil }
+        for (offset, byte) in bytes.enumerated() {
+            if byte == UInt8(ascii: ":") { return offset }
+            let isSchemeByte = byte.isASCIILetter || byte.isASCIIDigit || byte == UInt8(ascii: "+")
+            guard isSchemeByte || byte == UInt8(ascii: "-") || byte == dot else { return nil }
+        }
+        return nil
+    }
+
+    /// Whether a byte can stand in a path or a query as it is; `%` and `#` are for the caller to judge.
+    static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0...0x20, 0x7F...: false
+        case UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"), UInt8(ascii: "^"),
+            UInt8(ascii: "`"), UInt8(ascii: "{"), UInt8(ascii: "|"), UInt8(ascii: "}"), percent, hash:
+            false
+        default: true
+        }
+    }
+
+    /// A path that begins with `/`, and its query, as they can be sent: encoded, without dot segments and fragment.
+    static func normalized(_ bytes: [UInt8]) throws(Target.Problem) -> [UInt8] {
+        // Most URLs need nothing: one pass finds out, and hands back the same array.
+        if bytes.allSatisfy(isPlain), !hasDotSegments(bytes) { return bytes }
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count + 16)
+        var index = 0
+        while index < bytes.count {
+            let byte = bytes[index]
+            if byte.isASCIIControl { throw Target.Problem(reason: "the URL contains a control character") }
+            if byte == hash { break }
+            if byte == percent, index + 2 < bytes.count, bytes[index + 1].hexValue != nil, bytes[index + 2].hexValue != nil {
+                result.append(byte)
+            } else if isPlain(byte) {
+                result.append(byte)
+            } else {
+                result.appendPercentEncoded(byte)
+            }
+            index += 1
+        }
+        // What stands behind the hash is dropped, but a line break there is an error all the same.
+        if bytes[index...].contains(where: \.isASCIIControl) {
+            throw Target.Problem(reason: "the URL contains a control character")
+        }
+        return hasDotSegments(result) ? removingDotSegments(result) : result
+    }
+
+    /// Whether the path holds a segment `.` or `..`.
+    private static func hasDotSegments(_ bytes: [UInt8]) -> Bool {
+        var segmentIsDots = false
+        var length = 0
+        for byte in bytes {
+            if byte == slash || byte == query {
+                if segmentIsDots, length > 0 { return true }
+                if byte == query { return false }
+                segmentIsDots = true
+                length = 0
+            } else {
+                length += 1
+                if byte != dot || length > 2 { segmentIsDots = false }
+            }
+        }
+        return segmentIsDots && length > 0
+    }
+
+    /// `remove_dot_segments` of RFC 3986 §5.2.4, for a path that begins with `/`; the query is left as it is.
+    private static func removingDotSegments(_ bytes: [UInt8]) -> [UInt8] {
+        let pathEnd = bytes.firstIndex(of: query) ?? bytes.endIndex
+        var segments: [ArraySlice<UInt8>] = []
+        let parts = bytes[..<pathEnd].dropFirst().split(separator: slash, omittingEmptySubsequences: false)
+        for (index, part) in parts.enumerated() {
+            let isLast = index == parts.count - 1
+            if part.elementsEqual("..".utf8) {
+                if !segments.isEmpty { segments.removeLast() }
+                if isLast { segments.append([]) }
+            } else if part.elementsEqual(".".utf8) {
+                if isLast { segments.append([]) }
+            } else {
+                segments.append(part)
+            }
+        }
+        return [slash] + segments.joined(separator: [slash]) + bytes[pathEnd...]
+    }
+
+    /// Each `%XX` as its byte; a lone `%` stays.
+    static func percentDecoded(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var index = bytes.startIndex
+        while index < bytes.endIndex {
+            if bytes[index] == percent, index + 2 < bytes.endIndex, let high = bytes[index + 1].hexValue,
+                let low = bytes[index + 2].hexValue
+            {
+                result.append(high << 4 | low)
+                index += 3
+            } else {
+                result.append(bytes[index])
+                index += 1
+            }
+        }
+        return result
+    }
+}
