@@ -1,0 +1,88 @@
+/// One line of a head, without its line end.
+struct HeadLine {
+    let content: Range<Int>
+    /// Where the next line begins.
+    let next: Int
+
+    init(in bytes: borrowing Span<UInt8>, at start: Int) {
+        var end = start
+        while end < bytes.count, bytes[end] != 0x0A { end += 1 }
+        next = min(end + 1, bytes.count)
+        // The CR belongs to the line end also where the bytes stop before the LF.
+        if end > start, bytes[end - 1] == 0x0D { end -= 1 }
+        content = start..<end
+    }
+}
+
+extension ResponseHeadParser {
+    /// Parses one head: the status line, the fields, and the empty line if it is there.
+    package static func parse(_ bytes: [UInt8]) throws(Problem) -> Head { try parse(bytes.span) }
+
+    /// Parses one head: the status line, the fields, and the empty line if it is there.
+    @unsafe
+    package static func parse(_ bytes: UnsafeRawBufferPointer) throws(Problem) -> Head {
+        let span = unsafe Span<UInt8>(_unsafeBytes: bytes)
+        return try parse(span)
+    }
+
+    /// Parses a block of fields without a status line, such as trailers.
+    package static func fields(_ bytes: [UInt8]) -> Headers { fields(bytes.span) }
+
+    /// The first value of a header in a raw head, without building the others.
+    package static func value(of name: String, in bytes: [UInt8]) -> String? { value(of: name, in: bytes.span) }
+
+    /// The first value of a header in a raw head, without building the others.
+    @unsafe
+    package static func value(of name: String, in bytes: UnsafeRawBufferPointer) -> String? {
+        let span = unsafe Span<UInt8>(_unsafeBytes: bytes)
+        return value(of: name, in: span)
+    }
+
+    static func index(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<Int>) -> Int? {
+        var position = range.lowerBound
+        while position < range.upperBound {
+            if bytes[position] == byte { return position }
+            position += 1
+        }
+        return nil
+    }
+
+    static func hasPrefix(_ prefix: StaticString, in bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        guard range.count >= prefix.utf8CodeUnitCount else { return false }
+        for offset in 0..<prefix.utf8CodeUnitCount
+        where unsafe prefix.utf8Start[offset] != bytes[range.lowerBound + offset] { return false }
+        return true
+    }
+
+    /// The range without spaces and tabs at its ends.
+    static func trimmed(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Range<Int> {
+        var (lower, upper) = (range.lowerBound, range.upperBound)
+        while lower < upper, bytes[lower].isHTTPWhitespace { lower += 1 }
+        while lower < upper, bytes[upper - 1].isHTTPWhitespace { upper -= 1 }
+        return lower..<upper
+    }
+
+    /// The bytes as UTF-8, or as ISO-8859-1 if they are not; CR and NUL become spaces (RFC 9110 §5.5).
+    static func text(_ bytes: Span<UInt8>, _ range: Range<Int>) -> String {
+        var needsCleaning = false
+        for position in range where bytes[position] == 0x0D || bytes[position] == 0x00 { needsCleaning = true }
+        if !needsCleaning {
+            let valid = unsafe bytes.extracting(range).withUnsafeBufferPointer {
+                unsafe String(validating: $0, as: UTF8.self)
+            }
+            if let valid { return valid }
+        }
+        var cleaned: [UInt8] = []
+        for position in range {
+            let byte = bytes[position]
+            cleaned.append(byte == 0x0D || byte == 0x00 ? 0x20 : byte)
+        }
+        if let valid = String(validating: cleaned, as: UTF8.self) { return valid }
+        return String(String.UnicodeScalarView(cleaned.map { Unicode.Scalar($0) }))
+    }
+
+    /// The start of a line for an error: it may be any bytes at all, so it is bounded and without control characters.
+    static func quoted(_ bytes: Span<UInt8>, _ range: Range<Int>) -> String {
+        text(bytes, range.lowerBound..<min(range.upperBound, range.lowerBound + 64)).printable(limit: 64)
+    }
+}

@@ -1,0 +1,81 @@
+/// The name under which a download may be stored: the server's proposal, made harmless.
+package enum SuggestedFilename {
+    /// The longest name that the usual file systems take, in bytes of UTF-8.
+    static let maximumLength = 255
+
+    /// The name of `Content-Disposition` (RFC 6266), else the last component of the URL's path, else `download`.
+    package static func name(contentDisposition: String?, target: Target?) -> String {
+        if let contentDisposition, let proposed = filename(in: contentDisposition), let name = sanitize(proposed) {
+            return name
+        }
+        if let path = target?.path, let last = path.utf8.split(separator: Reference.slash).last {
+            let decoded = String(decoding: Reference.percentDecoded(Array(last)[...]), as: UTF8.self)
+            if let name = sanitize(decoded) { return name }
+        }
+        return "download"
+    }
+
+    /// A name that stays in its folder; nil if nothing is left of it.
+    ///
+    /// Separators of all systems (`/`, `\`, `:`) become `_`, as do the other characters that Windows refuses. Control
+    /// characters and those that reverse the writing direction (`gpj.exe` in disguise) go. Dots and spaces at the
+    /// ends go: no `..`, no hidden file. A name that is too long is cut before its extension.
+    package static func sanitize(_ proposed: String) -> String? {
+        var name = String.UnicodeScalarView()
+        for scalar in proposed.unicodeScalars {
+            switch scalar {
+            case "/", "\\", ":", "*", "?", "\"", "<", ">", "|": name.append("_")
+            case _ where isInvisible(scalar): continue
+            default: name.append(scalar)
+            }
+        }
+        let isMargin = { (scalar: Unicode.Scalar) in scalar == "." || scalar.properties.isWhitespace }
+        let start = name.firstIndex { !isMargin($0) } ?? name.endIndex
+        guard let last = name.lastIndex(where: { !isMargin($0) }) else { return nil }
+        let kept = String(name[start...last])
+        // Only what stood for separators is left: no name, but a path.
+        if kept.allSatisfy({ $0 == "_" || $0 == "." }) { return nil }
+        return shortened(kept)
+    }
+
+    private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator, .surrogate: true
+        default: scalar.properties.isBidiControl || scalar == "\u{FEFF}" || scalar == "\u{FFFD}"
+        }
+    }
+
+    private static func shortened(_ name: String) -> String {
+        if name.utf8.count <= maximumLength { return name }
+        var suffix: Substring = ""
+        if let dot = name.lastIndex(of: "."), name[dot...].utf8.count <= 32 { suffix = name[dot...] }
+        var stem = name.dropLast(suffix.count)
+        while stem.utf8.count + suffix.utf8.count > maximumLength { stem.removeLast() }
+        return String(stem + suffix)
+    }
+
+    /// `filename*` wins over `filename` (RFC 6266 §4.3), if it can be read.
+    private static func filename(in contentDisposition: String) -> String? {
+        var scanner = ParameterScanner(contentDisposition)
+        // A header that forgets the disposition and begins with `filename=` is common enough.
+        if !scanner.startsWithParameter { _ = scanner.leadingValue() }
+        var plain: String?
+        while let parameter = scanner.next() {
+            if parameter.name == "filename*", let name = extendedValue(parameter.value) { return name }
+            if parameter.name == "filename", plain == nil { plain = parameter.value }
+        }
+        return plain
+    }
+
+    /// `charset'language'percent-encoded` of RFC 8187 §3.2, in UTF-8 or ISO-8859-1.
+    private static func extendedValue(_ value: String) -> String? {
+        let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3 else { return nil }
+        let bytes = Reference.percentDecoded(Array(parts[2].utf8)[...])
+        switch parts[0].lowercased() {
+        case "utf-8": return String(validating: bytes, as: UTF8.self)
+        case "iso-8859-1": return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        default: return nil
+        }
+    }
+}
