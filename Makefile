@@ -1,0 +1,63 @@
+# Each target does its own set-up. CI=true turns warnings into errors, on the command line only: in the manifest that
+# would break those who depend on Tern.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+export SWIFT_BUILD_FLAGS := $(if $(filter true,$(CI)),-Xswiftc -warnings-as-errors)
+
+# make test FILTER=WireTests
+FILTER ?=
+TEST := swift test $(SWIFT_BUILD_FLAGS) --disable-xctest $(if $(FILTER),--filter '$(FILTER)')
+SWIFT_FOLDERS := $(wildcard Package.swift Sources Tests Examples Benchmarks)
+
+.PHONY: help demo test test-asan test-tsan test-urlsession lint format bench docs clean
+
+help:
+	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
+	@echo 'make test [FILTER=name]    the whole test suite; test-asan, test-tsan: the same under a sanitizer'
+	@echo 'make test-urlsession       the tests over the URLSession transport'
+	@echo 'make lint | make format    the style, the documentation of every public symbol, the house rules'
+	@echo 'make bench                 the benchmarks, into Benchmarks/RESULTS.md'
+	@echo 'make docs                  the documentation, into .build/docs'
+	@echo 'make clean'
+
+demo:
+	@scripts/set-up build
+	swift run --package-path Examples --scratch-path .build/examples -c release tern demo $(URL)
+
+test:
+	@scripts/set-up test
+	$(TEST)
+
+# A scratch path for each way of building, so that none of them rebuilds another's.
+test-asan:
+	@scripts/set-up test
+	$(TEST) --scratch-path .build/asan --sanitize=address
+
+test-tsan:
+	@scripts/set-up test
+	TERN_PTHREAD_LOCK=1 $(TEST) --scratch-path .build/tsan --sanitize=thread
+
+test-urlsession:
+	@scripts/set-up test
+	TERN_URLSESSION=1 $(TEST) --scratch-path .build/urlsession
+
+lint:
+	@scripts/set-up build
+	swift format lint --strict --recursive --parallel $(SWIFT_FOLDERS)
+	scripts/check-forbidden
+	scripts/check-docs
+
+format:
+	swift format --in-place --recursive --parallel $(SWIFT_FOLDERS)
+
+bench:
+	@scripts/set-up bench
+	Benchmarks/run
+
+docs:
+	@scripts/set-up build
+	scripts/docs
+
+clean:
+	rm -rf .build Examples/.build Benchmarks/.build Tests/Consumers/.build

@@ -1,0 +1,43 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// What a stranger's package does with Tern. The checks set TERN_URL and TERN_VERSION, and so add it as a stranger
+// does, by URL and tag (scripts/check-consumers); without them the checkout around this folder is used.
+let tern: Package.Dependency
+if let url = Context.environment["TERN_URL"], let tag = Context.environment["TERN_VERSION"],
+    let version = Version(tag)
+{
+    tern = .package(url: url, from: version)
+} else {
+    tern = .package(name: "Tern", path: "../..")
+}
+
+let package = Package(
+    name: "Consumers",
+    platforms: [.macOS(.v15)],
+    dependencies: [tern],
+    targets: [
+        // A program that imports Tern and nothing else: what it loads is what Tern makes every user load.
+        .executableTarget(
+            name: "Linkage",
+            dependencies: [.product(name: "Tern", package: "Tern")],
+            path: "Linkage"
+        ),
+        // One source, twice: user code must run off the loop whatever the consumer's default for nonisolated is.
+        .executableTarget(
+            name: "IsolationWithNonsending",
+            dependencies: [
+                .product(name: "Tern", package: "Tern"), .product(name: "TernTesting", package: "Tern"),
+            ],
+            path: "Isolation/WithNonsending",
+            swiftSettings: [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
+        ),
+        .executableTarget(
+            name: "IsolationWithoutNonsending",
+            dependencies: [
+                .product(name: "Tern", package: "Tern"), .product(name: "TernTesting", package: "Tern"),
+            ],
+            path: "Isolation/WithoutNonsending"
+        ),
+    ]
+)
