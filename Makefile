@@ -23,7 +23,7 @@ help:
 
 demo:
 	@scripts/set-up build
-	swift run --package-path Examples --scratch-path .build/examples -c release tern demo $(URL)
+	swift run --package-path Examples --scratch-path .build/examples -c release tern demo $(if $(URL),'$(URL)')
 
 test:
 	@scripts/set-up test
