@@ -29,8 +29,21 @@ package final class Lock<Value>: @unchecked Sendable {
     }
 }
 #else
-package import Synchronization
+import Synchronization
 
 /// The lock of the whole package: a value that is only reachable while the lock is held.
-package typealias Lock = Mutex
+package struct Lock<Value>: ~Copyable, Sendable {
+    private let mutex: Mutex<Value>
+
+    package init(_ value: consuming sending Value) {
+        mutex = Mutex(value)
+    }
+
+    @inline(__always)
+    package borrowing func withLock<Result: ~Copyable, Failure: Error>(
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        try mutex.withLock(body)
+    }
+}
 #endif

@@ -1,4 +1,4 @@
-/// The byte classes of RFC 3986 and RFC 9110, and the one-line text that errors may quote.
+/// The byte classes of RFC 3986 and RFC 9110.
 ///
 /// HTTP's names, schemes and hosts are compared as ASCII, whatever the process's locale says.
 extension UInt8 {
@@ -22,27 +22,6 @@ extension UInt8 {
         }
     }
 
-    /// `tchar` of RFC 9110 §5.6.2: what methods and header names are made of.
-    var isTokenCharacter: Bool {
-        if isASCIILetter || isASCIIDigit { return true }
-        switch self {
-        case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"),
-            UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."),
-            UInt8(ascii: "^"), UInt8(ascii: "_"), UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
-            return true
-        default: return false
-        }
-    }
-
-    /// `unreserved` of RFC 3986 §2.3.
-    var isUnreservedInURL: Bool {
-        if isASCIILetter || isASCIIDigit { return true }
-        switch self {
-        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): return true
-        default: return false
-        }
-    }
-
     /// Space or horizontal tab: the optional whitespace of RFC 9110 §5.6.3.
     var isHTTPWhitespace: Bool { self == 0x20 || self == 0x09 }
 }
@@ -60,21 +39,27 @@ extension [UInt8] {
     }
 }
 
-extension String {
-    /// The text as it may stand in an error or a log line: without control characters, at most `limit` characters.
-    ///
-    /// A line feed taken over from a server or a user could forge a line of the log.
-    func printable(limit: Int = 200) -> String {
-        var result = ""
-        for scalar in unicodeScalars.prefix(limit) {
-            // Besides C0 and DEL: C1, and the separators that some viewers break lines at.
-            switch scalar.value {
-            case 0x00...0x1F, 0x7F...0x9F, 0x2028, 0x2029:
-                result += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        if unicodeScalars.dropFirst(limit).isEmpty { return result }
-        return result + "…"
+/// A set of ASCII characters, as two words: looked up for each byte of each header and URL that is sent.
+struct ByteSet {
+    /// Bit n for the byte n, 0–63.
+    let low: UInt64
+    /// Bit n for the byte 64 + n.
+    let high: UInt64
+
+    func contains(_ byte: UInt8) -> Bool {
+        if byte >= 0x80 { return false }
+        return (byte < 0x40 ? low : high) &>> UInt64(byte & 0x3F) & 1 == 1
     }
+
+    /// `tchar` of RFC 9110 §5.6.2, what methods and header names are made of: letters, digits, ``!#$%&'*+-.^_`|~``.
+    static var token: ByteSet { ByteSet(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE) }
+
+    /// `unreserved` of RFC 3986 §2.3: letters, digits, `-._~`.
+    static var unreserved: ByteSet { ByteSet(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }
+
+    /// What may stand unencoded in a name or a value of a query: `unreserved`, `/` and `?`.
+    static var queryItem: ByteSet { ByteSet(low: 0x83FF_E000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }
+
+    /// What stands in a path or a query as it is: the printable characters but ``"#%<>\^`{|}``.
+    static var urlTail: ByteSet { ByteSet(low: 0xAFFF_FFD2_0000_0000, high: 0x47FF_FFFE_AFFF_FFFF) }
 }

@@ -50,7 +50,7 @@ package struct BaseURL: Sendable, Hashable {
         if bytes.starts(with: "//".utf8) { return try Target(absolute: root.scheme + ":" + reference) }
         let path = bytes.first == Reference.slash ? bytes : Array(root.pathAndQuery.utf8) + bytes
         do {
-            let tail = String(decoding: try Reference.normalized(path), as: UTF8.self)
+            let tail = String(decoding: try Reference.normalized(path[...]), as: UTF8.self)
             return Target(string: root.authority.root + tail, authority: root.authority)
         } catch {
             throw Target.Problem(reason: "\(error.reason): \"\(Target.redact(reference))\"")
@@ -73,38 +73,35 @@ private enum Shape {
     case other
 
     init(_ reference: String) {
-        var isInPath = true
+        self = reference.withUTF8Span { Self.of($0) }
+    }
+
+    private static func of(_ bytes: Span<UInt8>) -> Shape {
+        let isAbsolute = bytes.count > 0 && bytes[0] == Reference.slash
+        var index = isAbsolute ? 1 : 0
+        // `//host`. An empty segment further on is nothing special.
+        if isAbsolute, bytes.count > 1, bytes[1] == Reference.slash { return .other }
+        var isFirstSegment = !isAbsolute
         var isAtSegmentStart = true
-        var isFirstSegment = true
-        var isFirst = true
-        var startsWithSlash = false
-        for byte in reference.utf8 {
-            guard Reference.isPlain(byte) else {
-                self = .other
-                return
+        while index < bytes.count, bytes[index] != Reference.query {
+            let byte = bytes[index]
+            if byte == Reference.slash {
+                isAtSegmentStart = true
+                isFirstSegment = false
+            } else {
+                // A dot at a segment's start may be a dot segment; a colon in the first segment may end a scheme.
+                if isAtSegmentStart, byte == UInt8(ascii: ".") { return .other }
+                if isFirstSegment, byte == UInt8(ascii: ":") { return .other }
+                isAtSegmentStart = false
             }
-            if isInPath {
-                if byte == Reference.slash {
-                    // `//host`, and nothing else with an empty first segment.
-                    if isFirst { startsWithSlash = true } else if isFirstSegment, isAtSegmentStart {
-                        self = .other
-                        return
-                    }
-                    isFirstSegment = isFirst
-                    isAtSegmentStart = true
-                } else {
-                    // A colon in the first segment may end a scheme; a dot at a segment's start may be a dot segment.
-                    if isAtSegmentStart && byte == UInt8(ascii: ".") || isFirstSegment && byte == UInt8(ascii: ":") {
-                        self = .other
-                        return
-                    }
-                    isAtSegmentStart = false
-                    if byte == Reference.query { isInPath = false }
-                }
-            }
-            isFirst = false
+            guard ByteSet.urlTail.contains(byte) else { return .other }
+            index += 1
         }
-        self = startsWithSlash ? .plainAbsolutePath : .plainRelative
+        while index < bytes.count {
+            guard ByteSet.urlTail.contains(bytes[index]) else { return .other }
+            index += 1
+        }
+        return isAbsolute ? .plainAbsolutePath : .plainRelative
     }
 }
 

@@ -1,10 +1,16 @@
 extension Headers {
     /// Whether two names are the same header: equal without regard to ASCII case. Allocates nothing.
     package static func namesMatch(_ left: String, _ right: String) -> Bool {
-        let (left, right) = (left.utf8, right.utf8)
-        guard left.count == right.count else { return false }
-        for (a, b) in zip(left, right) where a != b && a.asciiLowercased != b.asciiLowercased { return false }
-        return true
+        // Most names differ in length already.
+        guard left.utf8.count == right.utf8.count else { return false }
+        return left.withUTF8Span { left in
+            right.withUTF8Span { right in
+                for index in left.indices where left[index].asciiLowercased != right[index].asciiLowercased {
+                    return false
+                }
+                return true
+            }
+        }
     }
 
     /// What makes these headers unfit to be sent, or nil. The text names the header and never quotes its value.
@@ -34,27 +40,32 @@ extension Headers {
 extension Headers.Field {
     fileprivate var problem: String? {
         if name.isEmpty { return "a header name is empty (RFC 9110 §5.1)" }
-        if !name.utf8.allSatisfy(\.isTokenCharacter) {
+        if !name.consists(of: .token) {
             return "the header name \"\(name.printable(limit: 80))\" contains a character that RFC 9110 §5.1 forbids"
         }
-        for (offset, byte) in value.utf8.enumerated() where byte.isASCIIControl && byte != 0x09 {
-            let what =
-                switch byte {
-                case 0x0D: "a carriage return"
-                case 0x0A: "a line feed"
-                case 0x00: "a NUL"
-                default: "a control character"
-                }
-            return "the value of the header \(name) contains \(what) at byte \(offset), which RFC 9110 §5.5 forbids"
+        let firstControl: (offset: Int, byte: UInt8)? = value.withUTF8Span { bytes in
+            for index in bytes.indices where bytes[index].isASCIIControl && bytes[index] != 0x09 {
+                return (index, bytes[index])
+            }
+            return nil
         }
-        return nil
+        guard let (offset, byte) = firstControl else { return nil }
+        let what =
+            switch byte {
+            case 0x0D: "a carriage return"
+            case 0x0A: "a line feed"
+            case 0x00: "a NUL"
+            default: "a control character"
+            }
+        return "the value of the header \(name) contains \(what) at byte \(offset), which RFC 9110 §5.5 forbids"
     }
 }
 
 extension Headers.Field: CustomStringConvertible {
     /// `name: value`, with the value hidden if the header carries a credential.
     public var description: String {
-        Headers.isSecret(name) ? "\(name.printable()): <redacted>" : "\(name.printable()): \(value.printable(limit: 4096))"
+        Headers.isSecret(name)
+            ? "\(name.printable()): <redacted>" : "\(name.printable()): \(value.printable(limit: 4096))"
     }
 }
 

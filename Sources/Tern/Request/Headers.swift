@@ -34,7 +34,9 @@ public struct Headers: Sendable {
 
     /// Takes over a dictionary, ordered by name so that the result does not vary from run to run.
     public init(_ dictionary: [String: String]) {
-        fields = dictionary.sorted { ($0.key, $0.value) < ($1.key, $1.value) }.map { Field(name: $0.key, value: $0.value) }
+        fields = dictionary.sorted { ($0.key, $0.value) < ($1.key, $1.value) }.map {
+            Field(name: $0.key, value: $0.value)
+        }
     }
 
     /// The first value of a name, or nil.
@@ -42,7 +44,9 @@ public struct Headers: Sendable {
     /// Setting replaces all values, in the place of the first; setting nil removes them.
     public subscript(_ name: String) -> String? {
         get { fields.first { Self.namesMatch($0.name, name) }?.value }
-        set { replace(name, with: newValue.map { [Field(name: name, value: $0)] } ?? []) }
+        set {
+            if let newValue { replace(name, with: Field(name: name, value: newValue)) } else { remove(name) }
+        }
     }
 
     /// All values of a name, in their order; empty if there is none.
@@ -65,6 +69,9 @@ public struct Headers: Sendable {
     /// Adds a field at the end.
     public mutating func append(_ field: Field) { fields.append(field) }
 
+    /// Makes room for that many fields, so that appending them allocates once.
+    package mutating func reserveCapacity(_ count: Int) { fields.reserveCapacity(count) }
+
     /// Removes all values of a name.
     public mutating func remove(_ name: String) {
         fields.removeAll { Self.namesMatch($0.name, name) }
@@ -76,8 +83,13 @@ public struct Headers: Sendable {
             self = other
             return
         }
-        for (index, field) in other.fields.enumerated() where other.isFirst(index) {
-            replace(field.name, with: other.fields[index...].filter { Self.namesMatch($0.name, field.name) })
+        for (index, field) in other.fields.enumerated() {
+            if other.isFirst(index) {
+                replace(field.name, with: field)
+            } else {
+                let last = fields.lastIndex { Self.namesMatch($0.name, field.name) }
+                fields.insert(field, at: last.map { $0 + 1 } ?? fields.endIndex)
+            }
         }
     }
 
@@ -93,13 +105,18 @@ public struct Headers: Sendable {
         !fields[..<index].contains { Self.namesMatch($0.name, fields[index].name) }
     }
 
-    private mutating func replace(_ name: String, with replacement: [Field]) {
+    /// Puts one field in the place of the first of that name, and removes the others.
+    private mutating func replace(_ name: String, with replacement: Field) {
         guard let place = fields.firstIndex(where: { Self.namesMatch($0.name, name) }) else {
-            fields += replacement
+            fields.append(replacement)
             return
         }
-        fields[(place + 1)...].removeAll { Self.namesMatch($0.name, name) }
-        fields.replaceSubrange(place...place, with: replacement)
+        fields[place] = replacement
+        var index = fields.count - 1
+        while index > place {
+            if Self.namesMatch(fields[index].name, name) { fields.remove(at: index) }
+            index -= 1
+        }
     }
 }
 

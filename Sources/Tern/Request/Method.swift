@@ -44,7 +44,7 @@ extension Request {
 
         /// Whether the name is a token (RFC 9110 §9.1), so that it can stand in a request line.
         package var isValidToken: Bool {
-            !rawValue.isEmpty && rawValue.utf8.allSatisfy(\.isTokenCharacter)
+            !rawValue.isEmpty && rawValue.consists(of: .token)
         }
     }
 }

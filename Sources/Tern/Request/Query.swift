@@ -40,7 +40,7 @@ extension Request {
         }
 
         /// The items as they stand in a URL, without the `?`.
-        package var encoded: String { QueryEncoding.encode(items.map { ($0.name, $0.value) }) }
+        package var encoded: String { QueryEncoding.encode(items) }
     }
 }
 

@@ -6,7 +6,7 @@
 package enum QueryEncoding {
     /// One name or value.
     package static func escape(_ text: String) -> String {
-        if text.utf8.allSatisfy(isKept) { return text }
+        if text.consists(of: .queryItem) { return text }
         var result: [UInt8] = []
         result.reserveCapacity(text.utf8.count + 16)
         append(text, to: &result)
@@ -14,25 +14,34 @@ package enum QueryEncoding {
     }
 
     /// `name=value` pairs joined by `&`, in their order; a nil value gives the bare name.
-    package static func encode(_ items: [(String, String?)]) -> String {
+    package static func encode(_ items: [Request.Query.Item]) -> String {
         var result: [UInt8] = []
-        for (index, (name, value)) in items.enumerated() {
-            if index > 0 { result.append(UInt8(ascii: "&")) }
-            append(name, to: &result)
-            guard let value else { continue }
-            result.append(UInt8(ascii: "="))
-            append(value, to: &result)
+        for (index, item) in items.enumerated() {
+            append(item.name, item.value, isFirst: index == 0, to: &result)
         }
         return String(decoding: result, as: UTF8.self)
     }
 
-    private static func append(_ text: String, to result: inout [UInt8]) {
-        for byte in text.utf8 {
-            if isKept(byte) { result.append(byte) } else { result.appendPercentEncoded(byte) }
+    /// `name=value` pairs joined by `&`, in their order; a nil value gives the bare name.
+    package static func encode(_ items: [(String, String?)]) -> String {
+        var result: [UInt8] = []
+        for (index, (name, value)) in items.enumerated() {
+            append(name, value, isFirst: index == 0, to: &result)
         }
+        return String(decoding: result, as: UTF8.self)
     }
 
-    private static func isKept(_ byte: UInt8) -> Bool {
-        byte.isUnreservedInURL || byte == Reference.slash || byte == Reference.query
+    private static func append(_ name: String, _ value: String?, isFirst: Bool, to result: inout [UInt8]) {
+        if isFirst { result.reserveCapacity(64) } else { result.append(UInt8(ascii: "&")) }
+        append(name, to: &result)
+        guard let value else { return }
+        result.append(UInt8(ascii: "="))
+        append(value, to: &result)
+    }
+
+    private static func append(_ text: String, to result: inout [UInt8]) {
+        for byte in text.utf8 {
+            if ByteSet.queryItem.contains(byte) { result.append(byte) } else { result.appendPercentEncoded(byte) }
+        }
     }
 }

@@ -17,31 +17,36 @@ enum Reference {
         return nil
     }
 
-    /// Whether a byte can stand in a path or a query as it is; `%` and `#` are for the caller to judge.
-    static func isPlain(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0...0x20, 0x7F...: false
-        case UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"), UInt8(ascii: "^"),
-            UInt8(ascii: "`"), UInt8(ascii: "{"), UInt8(ascii: "|"), UInt8(ascii: "}"), percent, hash:
-            false
-        default: true
+    /// Whether a byte behind `//` is the first of the path, the query or the fragment (RFC 3986 §3.2).
+    static func endsAuthority(_ byte: UInt8) -> Bool { byte == slash || byte == query || byte == hash }
+
+    /// Whether the bytes are the word, which is in lower case, without regard to case.
+    static func matches(_ bytes: ArraySlice<UInt8>, _ word: String) -> Bool {
+        guard bytes.count == word.utf8.count else { return false }
+        var index = bytes.startIndex
+        for byte in word.utf8 {
+            if bytes[index].asciiLowercased != byte { return false }
+            index += 1
         }
+        return true
     }
 
     /// A path that begins with `/`, and its query, as they can be sent: encoded, without dot segments and fragment.
-    static func normalized(_ bytes: [UInt8]) throws(Target.Problem) -> [UInt8] {
-        // Most URLs need nothing: one pass finds out, and hands back the same array.
-        if bytes.allSatisfy(isPlain), !hasDotSegments(bytes) { return bytes }
+    static func normalized(_ bytes: ArraySlice<UInt8>) throws(Target.Problem) -> ArraySlice<UInt8> {
+        // Most URLs need nothing: the caller gets the same bytes back.
+        if bytes.allSatisfy({ ByteSet.urlTail.contains($0) }), !hasDotSegments(bytes) { return bytes }
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count + 16)
-        var index = 0
-        while index < bytes.count {
+        var index = bytes.startIndex
+        while index < bytes.endIndex {
             let byte = bytes[index]
             if byte.isASCIIControl { throw Target.Problem(reason: "the URL contains a control character") }
             if byte == hash { break }
-            if byte == percent, index + 2 < bytes.count, bytes[index + 1].hexValue != nil, bytes[index + 2].hexValue != nil {
+            if byte == percent, index + 2 < bytes.endIndex, bytes[index + 1].hexValue != nil,
+                bytes[index + 2].hexValue != nil
+            {
                 result.append(byte)
-            } else if isPlain(byte) {
+            } else if ByteSet.urlTail.contains(byte) {
                 result.append(byte)
             } else {
                 result.appendPercentEncoded(byte)
@@ -52,11 +57,11 @@ enum Reference {
         if bytes[index...].contains(where: \.isASCIIControl) {
             throw Target.Problem(reason: "the URL contains a control character")
         }
-        return hasDotSegments(result) ? removingDotSegments(result) : result
+        return hasDotSegments(result[...]) ? removingDotSegments(result)[...] : result[...]
     }
 
     /// Whether the path holds a segment `.` or `..`.
-    private static func hasDotSegments(_ bytes: [UInt8]) -> Bool {
+    private static func hasDotSegments(_ bytes: ArraySlice<UInt8>) -> Bool {
         var segmentIsDots = false
         var length = 0
         for byte in bytes {

@@ -27,9 +27,13 @@ extension Target {
             let defaultPort = isSecure ? 443 : 80
             let port = try Self.port(portDigits) ?? defaultPort
             self.port = port
-            let start = (isSecure ? "https://" : "http://") + written
-            origin = "\(start):\(port)"
-            root = port == defaultPort ? start : origin
+            var text = Array((isSecure ? "https://" : "http://").utf8)
+            text += written.utf8
+            let withoutPort = String(decoding: text, as: UTF8.self)
+            text.append(UInt8(ascii: ":"))
+            text += String(port).utf8
+            origin = String(decoding: text, as: UTF8.self)
+            root = port == defaultPort ? withoutPort : origin
             host = isAddress ? IPv6Literal.address(of: written) : written
         }
 
@@ -65,12 +69,15 @@ extension Target {
 
         /// A name in lower case, percent-decoded, free of what no resolver takes.
         private static func checkedName(_ bytes: ArraySlice<UInt8>) throws(Problem) -> String {
-            let name = bytes.contains(UInt8(ascii: "%")) ? Reference.percentDecoded(bytes)[...] : bytes
-            for byte in name where !byte.isUnreservedInURL && byte < 0x80 {
-                throw Problem(reason: "the host contains a character that a host cannot have")
+            var name = bytes.contains(UInt8(ascii: "%")) ? Reference.percentDecoded(bytes) : Array(bytes)
+            for index in name.indices {
+                guard ByteSet.unreserved.contains(name[index]) || name[index] >= 0x80 else {
+                    throw Problem(reason: "the host contains a character that a host cannot have")
+                }
+                name[index] = name[index].asciiLowercased
             }
             // Punycode is the transport's matter; the text must at least be text.
-            guard let text = String(validating: name.map(\.asciiLowercased), as: UTF8.self) else {
+            guard let text = String(validating: name, as: UTF8.self) else {
                 throw Problem(reason: "the host is not UTF-8")
             }
             return text
@@ -100,7 +107,7 @@ extension Target {
             if zone.isEmpty { return String(decoding: literal.map(\.asciiLowercased), as: UTF8.self) }
             // `%25eth0` is the standard's form, `%eth0` the usual one. A zone's name is case-sensitive.
             let name = zone.starts(with: "%25".utf8) ? zone.dropFirst(3) : zone.dropFirst()
-            guard !name.isEmpty, name.allSatisfy(\.isUnreservedInURL) else {
+            guard !name.isEmpty, name.allSatisfy({ ByteSet.unreserved.contains($0) }) else {
                 throw Problem(reason: "the IPv6 address has a malformed zone")
             }
             let text = String(decoding: address.map(\.asciiLowercased), as: UTF8.self)

@@ -30,33 +30,38 @@ package struct Target: Sendable {
     /// outside 1–65535 are problems.
     package init(absolute: String) throws(Problem) {
         do {
-            self = try Self.parse(Array(absolute.utf8))
+            self = try Self.parse(absolute)
         } catch {
             throw Problem(reason: "\(error.reason): \"\(Self.redact(absolute))\"")
         }
     }
 
-    private static func parse(_ bytes: [UInt8]) throws(Problem) -> Target {
+    private static func parse(_ text: String) throws(Problem) -> Target {
+        let bytes = Array(text.utf8)
         guard let schemeEnd = Reference.schemeEnd(bytes) else {
             throw Problem(reason: "the URL has no scheme, such as https://")
         }
-        let scheme = bytes[..<schemeEnd].map(\.asciiLowercased)
-        let isSecure = scheme.elementsEqual("https".utf8)
-        guard isSecure || scheme.elementsEqual("http".utf8) else {
-            let name = String(decoding: scheme, as: UTF8.self)
+        let isSecure = Reference.matches(bytes[..<schemeEnd], "https")
+        guard isSecure || Reference.matches(bytes[..<schemeEnd], "http") else {
+            let name = String(decoding: bytes[..<schemeEnd].map(\.asciiLowercased), as: UTF8.self)
             throw Problem(reason: "the scheme \(name) is not supported, only http and https are")
         }
         let start = schemeEnd + 3
-        guard bytes[(schemeEnd + 1)...].starts(with: "//".utf8) else {
+        guard start <= bytes.count, bytes[start - 2] == Reference.slash, bytes[start - 1] == Reference.slash else {
             throw Problem(reason: "the URL has no host: after the scheme must come //")
         }
-        let end = bytes[start...].firstIndex { $0 == Reference.slash || $0 == Reference.query || $0 == Reference.hash }
-        let authority = try Authority(bytes[start..<(end ?? bytes.endIndex)], isSecure: isSecure)
-        var rest: [UInt8] = []
-        if end.map({ bytes[$0] }) != Reference.slash { rest.append(Reference.slash) }
-        if let end { rest += bytes[end...] }
-        let tail = String(decoding: try Reference.normalized(rest), as: UTF8.self)
-        return Target(string: authority.root + tail, authority: authority)
+        var end = start
+        while end < bytes.count, !Reference.endsAuthority(bytes[end]) { end += 1 }
+        let authority = try Authority(bytes[start..<end], isSecure: isSecure)
+        guard end < bytes.endIndex, bytes[end] == Reference.slash else {
+            let tail = try Reference.normalized([Reference.slash] + bytes[end...])
+            return Target(string: authority.root + String(decoding: tail, as: UTF8.self), authority: authority)
+        }
+        let tail = try Reference.normalized(bytes[end...])
+        // Most URLs come in normal form, and the text itself is what is sent.
+        let isNormal = tail.startIndex == end && tail.endIndex == bytes.endIndex && text.hasPrefix(authority.root)
+        if isNormal, authority.root.utf8.count == end { return Target(string: text, authority: authority) }
+        return Target(string: authority.root + String(decoding: tail, as: UTF8.self), authority: authority)
     }
 }
 

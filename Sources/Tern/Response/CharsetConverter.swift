@@ -11,55 +11,52 @@ import Foundation
 enum CharsetConverter {
     #if canImport(Glibc) || canImport(Musl)
     /// Converts by `iconv`.
-    static func string(from bytes: [UInt8], charset: String) throws(TextDecoding.Problem) -> String {
+    static func string(from bytes: Span<UInt8>, charset: String) throws(TextDecoding.Problem) -> String {
         // A slash would be a suffix of glibc's own (`//TRANSLIT`), which alters text silently.
-        guard !charset.isEmpty, charset.utf8.allSatisfy({ $0.isTokenCharacter || $0 == UInt8(ascii: ":") }) else {
-            throw .unknownCharset(charset)
-        }
+        guard !charset.isEmpty, charset.utf8.allSatisfy({ ByteSet.token.contains($0) || $0 == UInt8(ascii: ":") })
+        else { throw .unknownCharset(charset) }
         let converter = unsafe iconv_open("UTF-8", charset)
         guard Int(bitPattern: converter) != -1 else { throw .unknownCharset(charset) }
         defer { unsafe iconv_close(converter) }
-        var input = bytes.map { CChar(bitPattern: $0) }
-        var output: [UInt8] = []
         // Most charsets grow by less than half; the loop takes what grows more.
         var chunk = [CChar](repeating: 0, count: max(256, min(bytes.count + bytes.count / 2, 1 << 20)))
-        var consumed = 0
-        var isFlushing = false
-        while true {
-            let (failure, used, written) = unsafe input[consumed...].withUnsafeMutableBufferPointer { source in
-                unsafe chunk.withUnsafeMutableBufferPointer { target in
-                    var (from, fromLeft) = (source.baseAddress, source.count)
+        var output: [UInt8] = []
+        let isWhole = unsafe bytes.withUnsafeBytes { source in
+            // iconv's type is older than const: it never writes to its input.
+            var from = unsafe UnsafeMutableRawPointer(mutating: source.baseAddress)?
+                .assumingMemoryBound(to: CChar.self)
+            var fromLeft = source.count
+            var isFlushing = fromLeft == 0
+            while true {
+                let (failure, written) = unsafe chunk.withUnsafeMutableBufferPointer { target in
                     var (to, toLeft) = (target.baseAddress, target.count)
                     // Without an input, iconv writes what brings the output back to its first state.
                     let result =
                         isFlushing
                         ? unsafe iconv(converter, nil, nil, &to, &toLeft)
                         : unsafe iconv(converter, &from, &fromLeft, &to, &toLeft)
-                    let failure: Int32 = result == -1 ? errno : 0
-                    return (failure, source.count - fromLeft, target.count - toLeft)
+                    return (result == -1 ? errno : 0, target.count - toLeft)
                 }
-            }
-            consumed += isFlushing ? 0 : used
-            output += chunk[..<written].lazy.map { UInt8(bitPattern: $0) }
-            if failure == 0 {
-                if isFlushing { break }
+                for index in 0..<written { output.append(UInt8(bitPattern: chunk[index])) }
+                if failure == E2BIG { continue }
+                if failure != 0 { return false }
+                if isFlushing { return true }
                 isFlushing = true
-            } else if failure != E2BIG {
-                throw .invalidBytes(charset: charset)
             }
         }
-        guard let text = String(validating: output, as: UTF8.self) else { throw .invalidBytes(charset: charset) }
+        guard isWhole, let text = String(validating: output, as: UTF8.self) else {
+            throw .invalidBytes(charset: charset)
+        }
         return text
     }
     #else
     /// Converts by CoreFoundation.
-    static func string(from bytes: [UInt8], charset: String) throws(TextDecoding.Problem) -> String {
+    static func string(from bytes: Span<UInt8>, charset: String) throws(TextDecoding.Problem) -> String {
         let encoding = CFStringConvertIANACharSetNameToEncoding(charset as CFString)
         guard encoding != kCFStringEncodingInvalidId else { throw .unknownCharset(charset) }
         let foundationEncoding = String.Encoding(rawValue: CFStringConvertEncodingToNSStringEncoding(encoding))
-        guard let text = String(bytes: bytes, encoding: foundationEncoding) else {
-            throw .invalidBytes(charset: charset)
-        }
+        let text = unsafe bytes.withUnsafeBufferPointer { unsafe String(bytes: $0, encoding: foundationEncoding) }
+        guard let text else { throw .invalidBytes(charset: charset) }
         return text
     }
     #endif

@@ -12,7 +12,7 @@ package struct ContentRange: Sendable, Hashable {
         let value = value.utf8.drop { $0.isHTTPWhitespace }
         guard let space = value.firstIndex(where: { $0.isHTTPWhitespace }) else { return nil }
         unit = String(decoding: value[..<space].map(\.asciiLowercased), as: UTF8.self)
-        guard unit.utf8.allSatisfy(\.isTokenCharacter), !unit.isEmpty else { return nil }
+        guard unit.consists(of: .token), !unit.isEmpty else { return nil }
         let rest = value[space...].filter { !$0.isHTTPWhitespace }
         let halves = rest.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         guard halves.count == 2 else { return nil }

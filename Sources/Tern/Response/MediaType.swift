@@ -18,7 +18,7 @@ package struct MediaType: Sendable, Hashable {
         var scanner = ParameterScanner(value)
         let essence = scanner.leadingValue().lowercased()
         let parts = essence.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy(\.isTokenCharacter) }) else {
+        guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty && String($0).consists(of: .token) }) else {
             return nil
         }
         type = String(parts[0])
@@ -42,5 +42,7 @@ package struct MediaType: Sendable, Hashable {
     }
 
     /// Whether the body is JSON: `application/json`, `text/json`, or any subtype with the suffix `+json` (RFC 6839).
-    package var isJSON: Bool { subtype == "json" && (type == "application" || type == "text") || subtype.hasSuffix("+json") }
+    package var isJSON: Bool {
+        subtype == "json" && (type == "application" || type == "text") || subtype.hasSuffix("+json")
+    }
 }

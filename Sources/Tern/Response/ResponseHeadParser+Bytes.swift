@@ -64,21 +64,20 @@ extension ResponseHeadParser {
 
     /// The bytes as UTF-8, or as ISO-8859-1 if they are not; CR and NUL become spaces (RFC 9110 §5.5).
     static func text(_ bytes: Span<UInt8>, _ range: Range<Int>) -> String {
+        var isASCII = true
         var needsCleaning = false
-        for position in range where bytes[position] == 0x0D || bytes[position] == 0x00 { needsCleaning = true }
-        if !needsCleaning {
-            let valid = unsafe bytes.extracting(range).withUnsafeBufferPointer {
-                unsafe String(validating: $0, as: UTF8.self)
-            }
-            if let valid { return valid }
-        }
-        var cleaned: [UInt8] = []
         for position in range {
             let byte = bytes[position]
-            cleaned.append(byte == 0x0D || byte == 0x00 ? 0x20 : byte)
+            if byte >= 0x80 { isASCII = false }
+            if byte == 0x0D || byte == 0x00 { needsCleaning = true }
         }
-        if let valid = String(validating: cleaned, as: UTF8.self) { return valid }
-        return String(String.UnicodeScalarView(cleaned.map { Unicode.Scalar($0) }))
+        if isASCII, !needsCleaning {
+            return unsafe bytes.extracting(range).withUnsafeBufferPointer {
+                unsafe String(decoding: $0, as: UTF8.self)
+            }
+        }
+        let cleaned = range.map { bytes[$0] == 0x0D || bytes[$0] == 0x00 ? 0x20 : bytes[$0] }
+        return String(validating: cleaned, as: UTF8.self) ?? TextDecoding.latin1(cleaned.span)
     }
 
     /// The start of a line for an error: it may be any bytes at all, so it is bounded and without control characters.

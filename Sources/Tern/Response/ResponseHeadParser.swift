@@ -79,6 +79,7 @@ package enum ResponseHeadParser {
 
     private static func fields(_ bytes: Span<UInt8>, from start: Int) -> Headers {
         var headers = Headers()
+        headers.reserveCapacity(16)
         var next = start
         while next < bytes.count {
             let line = HeadLine(in: bytes, at: next)

@@ -74,7 +74,7 @@ package enum SuggestedFilename {
         let bytes = Reference.percentDecoded(Array(parts[2].utf8)[...])
         switch parts[0].lowercased() {
         case "utf-8": return String(validating: bytes, as: UTF8.self)
-        case "iso-8859-1": return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        case "iso-8859-1": return TextDecoding.latin1(bytes.span)
         default: return nil
         }
     }

@@ -20,61 +20,94 @@ package enum TextDecoding {
     /// A byte order mark wins over the charset (RFC 3629 §6, RFC 2781 §3.2) and is not part of the text. Without a
     /// charset the text is UTF-8, and bytes that are not are read as ISO-8859-1, which never fails.
     package static func string(from bytes: some Collection<UInt8>, charset: String?) throws(Problem) -> String {
-        let name = charset.map(normalized)
-        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) {
-            return try utf8(bytes.dropFirst(3), charset: charset)
+        let result = bytes.withContiguousStorageIfAvailable { buffer in
+            let span = unsafe Span(_unsafeElements: buffer)
+            return Result { () throws(Problem) in try string(from: span, charset: charset) }
         }
-        // A charset of its own for each byte order takes the mark for a part of the text; the mark is none.
-        if bytes.starts(with: [0xFF, 0xFE, 0x00, 0x00]), name?.hasPrefix("utf-32") == true || name == "ucs-4" {
-            return try CharsetConverter.string(from: Array(bytes.dropFirst(4)), charset: "UTF-32LE")
+        if let result { return try result.get() }
+        return try string(from: Array(bytes).span, charset: charset)
+    }
+
+    /// Decodes a body in place.
+    package static func string(from bytes: Span<UInt8>, charset: String?) throws(Problem) -> String {
+        let name = charset.map { String(decoding: $0.utf8.lazy.map(\.asciiLowercased), as: UTF8.self).trimmed }
+        if let mark = ByteOrderMark(bytes, isUTF32Expected: name?.hasPrefix("utf-32") ?? false) {
+            return try decode(bytes.extracting(mark.length..<bytes.count), charset: mark.charset)
         }
-        if bytes.starts(with: [0x00, 0x00, 0xFE, 0xFF]) {
-            return try CharsetConverter.string(from: Array(bytes.dropFirst(4)), charset: "UTF-32BE")
+        guard let name else {
+            return utf8(bytes) ?? latin1(bytes)
         }
-        if bytes.starts(with: [0xFF, 0xFE]) {
-            return try utf16(Array(bytes.dropFirst(2)), isBigEndian: false)
-        }
-        if bytes.starts(with: [0xFE, 0xFF]) {
-            return try utf16(Array(bytes.dropFirst(2)), isBigEndian: true)
-        }
-        switch name {
-        case nil, "utf-8", "utf8", "unicode-1-1-utf-8": return try utf8(bytes, charset: charset)
-        case "us-ascii", "ascii", "iso-ir-6", "ansi_x3.4-1968":
+        return try decode(bytes, charset: name)
+    }
+
+    private static func decode(_ bytes: Span<UInt8>, charset: String) throws(Problem) -> String {
+        switch charset {
+        case "utf-8", "utf8":
+            guard let text = utf8(bytes) else { throw .invalidBytes(charset: charset) }
+            return text
+        case "us-ascii", "ascii":
             // Mislabelled UTF-8 is more common than bytes that mean nothing.
-            return try utf8(bytes, charset: nil)
+            return utf8(bytes) ?? latin1(bytes)
         case "iso-8859-1", "iso_8859-1", "iso8859-1", "latin1", "latin-1", "l1": return latin1(bytes)
         // Without a mark the order is big-endian (RFC 2781 §4.3; Unicode has the same for UTF-32).
-        case "utf-16", "utf16", "utf-16be": return try utf16(Array(bytes), isBigEndian: true)
-        case "utf-16le": return try utf16(Array(bytes), isBigEndian: false)
-        case "utf-32", "utf32", "ucs-4": return try CharsetConverter.string(from: Array(bytes), charset: "UTF-32BE")
-        case .some(let other): return try CharsetConverter.string(from: Array(bytes), charset: other)
+        case "utf-16", "utf16": return try CharsetConverter.string(from: bytes, charset: "utf-16be")
+        case "utf-32", "utf32": return try CharsetConverter.string(from: bytes, charset: "utf-32be")
+        default: return try CharsetConverter.string(from: bytes, charset: charset)
         }
     }
 
-    /// nil as the charset: ISO-8859-1 is the fallback. A charset that was named is held to.
-    private static func utf8(_ bytes: some Collection<UInt8>, charset: String?) throws(Problem) -> String {
-        if let text = String(validating: bytes, as: UTF8.self) { return text }
-        if let charset { throw .invalidBytes(charset: charset) }
-        return latin1(bytes)
+    private static func utf8(_ bytes: Span<UInt8>) -> String? {
+        unsafe bytes.withUnsafeBufferPointer { unsafe String(validating: $0, as: UTF8.self) }
     }
 
-    private static func latin1(_ bytes: some Collection<UInt8>) -> String {
-        String(String.UnicodeScalarView(bytes.lazy.map { Unicode.Scalar($0) }))
-    }
-
-    private static func utf16(_ bytes: [UInt8], isBigEndian: Bool) throws(Problem) -> String {
-        let name = isBigEndian ? "utf-16be" : "utf-16le"
-        guard bytes.count.isMultiple(of: 2) else { throw .invalidBytes(charset: name) }
-        let (high, low) = isBigEndian ? (0, 1) : (1, 0)
-        let units = stride(from: 0, to: bytes.count, by: 2).map { index in
-            UInt16(bytes[index + high]) << 8 | UInt16(bytes[index + low])
+    /// Each byte is the code point of that number, of one or two bytes in UTF-8.
+    static func latin1(_ bytes: Span<UInt8>) -> String {
+        var utf8: [UInt8] = []
+        utf8.reserveCapacity(bytes.count + bytes.count / 8)
+        for index in bytes.indices {
+            let byte = bytes[index]
+            if byte < 0x80 {
+                utf8.append(byte)
+            } else {
+                utf8.append(0xC0 | byte &>> 6)
+                utf8.append(0x80 | byte & 0x3F)
+            }
         }
-        guard let text = String(validating: units, as: UTF16.self) else { throw .invalidBytes(charset: name) }
-        return text
+        return String(decoding: utf8, as: UTF8.self)
     }
+}
 
-    private static func normalized(_ charset: String) -> String {
-        let bytes = charset.utf8.filter { !$0.isHTTPWhitespace }.map(\.asciiLowercased)
-        return String(decoding: bytes, as: UTF8.self)
+/// The mark that some texts begin with, and the charset it stands for.
+private struct ByteOrderMark {
+    let length: Int
+    let charset: String
+
+    /// nil if the text begins with none. `FF FE 00 00` is UTF-32 only where it is expected, or else a NUL in UTF-16.
+    init?(_ bytes: Span<UInt8>, isUTF32Expected: Bool) {
+        func begins(with mark: UInt8...) -> Bool {
+            bytes.count >= mark.count && mark.indices.allSatisfy { bytes[$0] == mark[$0] }
+        }
+        if begins(with: 0xEF, 0xBB, 0xBF) {
+            (length, charset) = (3, "utf-8")
+        } else if begins(with: 0x00, 0x00, 0xFE, 0xFF) {
+            (length, charset) = (4, "utf-32be")
+        } else if isUTF32Expected, begins(with: 0xFF, 0xFE, 0x00, 0x00) {
+            (length, charset) = (4, "utf-32le")
+        } else if begins(with: 0xFE, 0xFF) {
+            (length, charset) = (2, "utf-16be")
+        } else if begins(with: 0xFF, 0xFE) {
+            (length, charset) = (2, "utf-16le")
+        } else {
+            return nil
+        }
+    }
+}
+
+extension String {
+    /// Without spaces and tabs at the ends.
+    fileprivate var trimmed: String {
+        let start = utf8.drop(while: \.isHTTPWhitespace)
+        let length = start.reversed().drop(while: \.isHTTPWhitespace).count
+        return String(decoding: start.prefix(length), as: UTF8.self)
     }
 }

@@ -1,0 +1,40 @@
+#if defined(__linux__)
+#define _GNU_SOURCE
+#include "CTernCurl.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int tern_epoll_control(int epoll, int operation, int fd, uint32_t events) {
+    struct epoll_event event = { .events = events, .data = { .fd = fd } };
+    return epoll_ctl(epoll, operation, fd, &event) == 0 ? 0 : errno;
+}
+
+int tern_close(int fd) { return close(fd) == 0 ? 0 : errno; }
+
+void tern_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+void tern_block_sigpipe(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &set, 0);
+}
+
+int64_t tern_thread_user_microseconds(void) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage) != 0) { return 0; }
+    return (int64_t)usage.ru_utime.tv_sec * 1000000 + usage.ru_utime.tv_usec;
+}
+
+curl_socket_t tern_open_socket(const struct curl_sockaddr *address) {
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+#else
+// An empty object elsewhere: Apple's systems use the URLSession transport.
+typedef int tern_curl_is_linux_only;
+#endif

@@ -1,0 +1,126 @@
+// Thin shims over libcurl and the Linux calls that Swift cannot reach by itself: variadic functions end here.
+#ifndef CTERNCURL_H
+#define CTERNCURL_H
+
+#if defined(__linux__)
+
+#if __has_include(<curl/curl.h>)
+#include <curl/curl.h>
+#else
+#error "Tern needs libcurl's headers: install the Debian package libcurl4-openssl-dev (Fedora: libcurl-devel)"
+#endif
+
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+// curl_easy_setopt is variadic and a type-checking macro: the parentheses call the function itself.
+static inline CURLcode tern_easy_set_long(CURL *easy, CURLoption option, long value) {
+    return (curl_easy_setopt)(easy, option, value);
+}
+static inline CURLcode tern_easy_set_offset(CURL *easy, CURLoption option, int64_t value) {
+    return (curl_easy_setopt)(easy, option, (curl_off_t)value);
+}
+static inline CURLcode tern_easy_set_string(CURL *easy, CURLoption option, const char *value) {
+    return (curl_easy_setopt)(easy, option, value);
+}
+static inline CURLcode tern_easy_set_pointer(CURL *easy, CURLoption option, void *value) {
+    return (curl_easy_setopt)(easy, option, value);
+}
+static inline CURLcode tern_easy_set_list(CURL *easy, CURLoption option, struct curl_slist *value) {
+    return (curl_easy_setopt)(easy, option, value);
+}
+
+typedef size_t (*tern_data_callback)(char *bytes, size_t size, size_t count, void *context);
+typedef int (*tern_seek_callback)(void *context, curl_off_t offset, int origin);
+typedef int (*tern_prerequest_callback)(void *context, char *remote, char *local, int remotePort, int localPort);
+typedef curl_socket_t (*tern_open_callback)(void *context, curlsocktype purpose, struct curl_sockaddr *address);
+typedef int (*tern_close_callback)(void *context, curl_socket_t socket);
+
+static inline CURLcode tern_easy_set_data_callback(CURL *easy, CURLoption option, tern_data_callback value) {
+    return (curl_easy_setopt)(easy, option, value);
+}
+static inline CURLcode tern_easy_set_seek(CURL *easy, tern_seek_callback value) {
+    return (curl_easy_setopt)(easy, CURLOPT_SEEKFUNCTION, value);
+}
+static inline CURLcode tern_easy_set_prerequest(CURL *easy, tern_prerequest_callback value) {
+    return (curl_easy_setopt)(easy, CURLOPT_PREREQFUNCTION, value);
+}
+static inline CURLcode tern_easy_set_open_socket(CURL *easy, tern_open_callback value) {
+    return (curl_easy_setopt)(easy, CURLOPT_OPENSOCKETFUNCTION, value);
+}
+static inline CURLcode tern_easy_set_close_socket(CURL *easy, tern_close_callback value) {
+    return (curl_easy_setopt)(easy, CURLOPT_CLOSESOCKETFUNCTION, value);
+}
+static inline CURLcode tern_easy_set_blob(CURL *easy, CURLoption option, void *bytes, size_t count) {
+    struct curl_blob blob = { bytes, count, CURL_BLOB_COPY };
+    return (curl_easy_setopt)(easy, option, &blob);
+}
+
+static inline long tern_easy_long(CURL *easy, CURLINFO info) {
+    long value = 0;
+    (curl_easy_getinfo)(easy, info, &value);
+    return value;
+}
+static inline int64_t tern_easy_offset(CURL *easy, CURLINFO info) {
+    curl_off_t value = 0;
+    (curl_easy_getinfo)(easy, info, &value);
+    return value;
+}
+static inline const char *tern_easy_string(CURL *easy, CURLINFO info) {
+    char *value = 0;
+    (curl_easy_getinfo)(easy, info, &value);
+    return value;
+}
+static inline void *tern_easy_private(CURL *easy) {
+    char *value = 0;
+    (curl_easy_getinfo)(easy, CURLINFO_PRIVATE, &value);
+    return value;
+}
+
+typedef int (*tern_socket_callback)(CURL *easy, curl_socket_t socket, int what, void *context, void *socketContext);
+typedef int (*tern_timer_callback)(CURLM *multi, long milliseconds, void *context);
+
+static inline CURLMcode tern_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+    return (curl_multi_setopt)(multi, option, value);
+}
+static inline CURLMcode tern_multi_set_pointer(CURLM *multi, CURLMoption option, void *value) {
+    return (curl_multi_setopt)(multi, option, value);
+}
+static inline CURLMcode tern_multi_set_socket(CURLM *multi, tern_socket_callback value) {
+    return (curl_multi_setopt)(multi, CURLMOPT_SOCKETFUNCTION, value);
+}
+static inline CURLMcode tern_multi_set_timer(CURLM *multi, tern_timer_callback value) {
+    return (curl_multi_setopt)(multi, CURLMOPT_TIMERFUNCTION, value);
+}
+
+/// The next finished easy handle of a multi, its result in `result`; null when there is none.
+static inline CURL *tern_multi_finished(CURLM *multi, CURLcode *result) {
+    int left = 0;
+    CURLMsg *message;
+    while ((message = curl_multi_info_read(multi, &left))) {
+        if (message->msg == CURLMSG_DONE) {
+            *result = message->data.result;
+            return message->easy_handle;
+        }
+    }
+    return 0;
+}
+
+/// Registers, changes or removes `fd`: `operation` is EPOLL_CTL_ADD, _MOD or _DEL. 0, or the error number.
+int tern_epoll_control(int epoll, int operation, int fd, uint32_t events);
+/// The socket and its bits of one event.
+static inline int tern_event_fd(const struct epoll_event *event) { return event->data.fd; }
+/// Closes a descriptor; 0, or the error number.
+int tern_close(int fd);
+/// A thread's name, at most 15 bytes.
+void tern_name_thread(const char *name);
+/// Blocks SIGPIPE on the calling thread.
+void tern_block_sigpipe(void);
+/// The calling thread's CPU time in user mode, in microseconds.
+int64_t tern_thread_user_microseconds(void);
+/// A non-blocking, close-on-exec socket for the address that curl asks for; −1 on failure.
+curl_socket_t tern_open_socket(const struct curl_sockaddr *address);
+
+#endif
+#endif

@@ -1,0 +1,102 @@
+/// The waiting events of one subscriber. Pure: bounded, and what did not fit is counted and told in its place.
+struct EventBuffer<Event: Sendable> {
+    let limit: Int
+    private var events: [Event] = []
+    private var head = 0
+    private var dropped = 0
+
+    init(limit: Int) { self.limit = limit }
+
+    mutating func push(_ event: Event) {
+        // Once something was dropped, nothing goes in until that was told: the count stands where the gap is.
+        if dropped > 0 || events.count - head >= limit {
+            dropped += 1
+        } else {
+            events.append(event)
+        }
+    }
+
+    /// The next event; after the last one before a gap, `gap` of the number of events that are missing.
+    mutating func pop(gap: (Int) -> Event) -> Event? {
+        guard head < events.count else {
+            guard dropped > 0 else { return nil }
+            defer { dropped = 0 }
+            return gap(dropped)
+        }
+        defer {
+            head += 1
+            if head == events.count {
+                events.removeAll(keepingCapacity: true)
+                head = 0
+            } else if head >= 256 {
+                events.removeFirst(head)
+                head = 0
+            }
+        }
+        return events[head]
+    }
+}
+
+/// One subscriber's bounded queue of events, read as an `AsyncStream`.
+package final class EventQueue<Event: Sendable>: Sendable {
+    private struct Shared {
+        var buffer: EventBuffer<Event>
+        var isFinished = false
+        var waiter: Waiter<Void>?
+    }
+
+    private enum Step {
+        case event(Event)
+        case end
+        case wait(Waiter<Void>)
+    }
+
+    private let shared: Lock<Shared>
+    private let gap: @Sendable (Int) -> Event
+
+    package init(limit: Int, gap: @escaping @Sendable (Int) -> Event) {
+        shared = Lock(Shared(buffer: EventBuffer(limit: limit)))
+        self.gap = gap
+    }
+
+    /// Adds an event. The reader to be woken, after all locks are released.
+    package func push(_ event: Event) -> Waiter<Void>? {
+        shared.withLock { shared in
+            guard !shared.isFinished else { return nil }
+            shared.buffer.push(event)
+            defer { shared.waiter = nil }
+            return shared.waiter
+        }
+    }
+
+    /// No more events: the stream ends after those that wait.
+    package func finish() -> Waiter<Void>? {
+        shared.withLock { shared in
+            shared.isFinished = true
+            defer { shared.waiter = nil }
+            return shared.waiter
+        }
+    }
+
+    package func stream() -> AsyncStream<Event> {
+        AsyncStream { await self.next() }
+    }
+
+    private func next() async -> Event? {
+        while !Task.isCancelled {
+            let step = shared.withLock { shared -> Step in
+                if let event = shared.buffer.pop(gap: gap) { return .event(event) }
+                if shared.isFinished { return .end }
+                let waiter = Waiter<Void>()
+                shared.waiter = waiter
+                return .wait(waiter)
+            }
+            switch step {
+            case .event(let event): return event
+            case .end: return nil
+            case .wait(let waiter): await waiter.wait()
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,54 @@
+/// One suspended caller that is resumed exactly once: by a value, or by its cancellation, whichever comes first, also
+/// when that is before it suspends or after it has gone on.
+///
+/// The one place of the package in which a wait meets cancellation.
+package final class Waiter<Value: Sendable>: Sendable {
+    private enum State {
+        case idle
+        case suspended(CheckedContinuation<Value, Never>)
+        case resumed(Value)
+    }
+
+    private let state = Lock(State.idle)
+
+    package init() {}
+
+    /// Resumes the caller, or lets its coming `wait` return at once. Later calls change nothing. Not to be called with
+    /// a lock held.
+    package func resume(returning value: Value) {
+        let continuation = state.withLock { state -> CheckedContinuation<Value, Never>? in
+            switch state {
+            case .idle:
+                state = .resumed(value)
+                return nil
+            case .suspended(let continuation):
+                state = .resumed(value)
+                return continuation
+            case .resumed:
+                return nil
+            }
+        }
+        continuation?.resume(returning: value)
+    }
+
+    /// The value of the first `resume`; `cancelled` if the calling task is cancelled before. To be called once.
+    package func wait(cancelled: Value) async -> Value {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let known = state.withLock { state -> Value? in
+                    if case .resumed(let value) = state { return value }
+                    state = .suspended(continuation)
+                    return nil
+                }
+                if let known { continuation.resume(returning: known) }
+            }
+        } onCancel: {
+            resume(returning: cancelled)
+        }
+    }
+}
+
+extension Waiter where Value == Void {
+    package func resume() { resume(returning: ()) }
+    package func wait() async { await wait(cancelled: ()) }
+}

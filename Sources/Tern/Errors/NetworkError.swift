@@ -1,0 +1,143 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// Why a request, transfer or task failed: what failed, on what, and why.
+///
+/// The one error type of all public calls. Its texts never hold a secret: no header values, no user information, no
+/// values of a query.
+public struct NetworkError: Error, Sendable {
+    // A reference, so that the success path of every `throws(NetworkError)` call moves one word and no more.
+    private final class Storage: Sendable {
+        let fields: Fields
+        init(_ fields: Fields) { self.fields = fields }
+    }
+
+    private struct Fields: Sendable {
+        var kind: Kind
+        var reason: String
+        var method: Request.Method?
+        var target: Target?
+        var request: Request?
+        var response: ResponseHead?
+        var body = Data()
+        var metrics: TaskMetrics?
+        var underlying: (any Error)?
+        var taskID: TaskID?
+        var sessionID: Session.ID?
+        var label: String?
+        var resumeData: ResumeData?
+    }
+
+    private var storage: Storage
+
+    package init(
+        _ kind: Kind, method: Request.Method? = nil, target: Target? = nil, reason: String,
+        underlying: (any Error)? = nil
+    ) {
+        var fields = Fields(kind: kind, reason: reason, method: method, target: target)
+        fields.underlying = underlying
+        storage = Storage(fields)
+    }
+
+    package init(
+        _ failure: TransferFailure, request: Request, response: ResponseHead? = nil, body: Data = Data(),
+        metrics: TaskMetrics? = nil
+    ) {
+        var fields = Fields(kind: failure.kind, reason: failure.reason)
+        fields.method = request.method
+        fields.target = request.target
+        fields.request = request
+        fields.response = response
+        fields.body = body
+        fields.metrics = metrics
+        fields.underlying = failure.underlying
+        fields.label = request.label
+        storage = Storage(fields)
+    }
+
+    private func with(_ change: (inout Fields) -> Void) -> NetworkError {
+        var copy = self
+        var fields = storage.fields
+        change(&fields)
+        copy.storage = Storage(fields)
+        return copy
+    }
+
+    package func identified(task: TaskID, session: Session.ID, label: String?) -> NetworkError {
+        with { fields in
+            fields.taskID = task
+            fields.sessionID = session
+            fields.label = label ?? fields.label
+        }
+    }
+
+    package func carrying(_ resumeData: ResumeData?) -> NetworkError {
+        with { $0.resumeData = resumeData }
+    }
+
+    package func carrying(_ metrics: TaskMetrics) -> NetworkError {
+        with { $0.metrics = $0.metrics ?? metrics }
+    }
+
+    /// What kind of failure this is.
+    public var kind: Kind { storage.fields.kind }
+    /// One sentence: what went wrong, with whom. Fit for logs.
+    public var reason: String { storage.fields.reason }
+    /// The request as it was given; nil when none could be made.
+    public var request: Request? { storage.fields.request }
+    /// The head of the response, if one came before the failure.
+    public var response: ResponseHead? { storage.fields.response }
+    /// The start of the response's body, if some came before the failure: for a refused status at most the session's
+    /// `errorBodyLimit`.
+    public var body: Data { storage.fields.body }
+    /// What was measured until the failure.
+    public var metrics: TaskMetrics? { storage.fields.metrics }
+    /// The error below this one: of the decoder, the file system, or a body's own sequence.
+    public var underlying: (any Error)? { storage.fields.underlying }
+    /// The task that failed; nil when the failure came before any task existed.
+    public var taskID: TaskID? { storage.fields.taskID }
+    /// The session of the task.
+    public var sessionID: Session.ID? { storage.fields.sessionID }
+    /// The label of the task.
+    public var label: String? { storage.fields.label }
+    /// What is needed to take up a failed or cancelled download where it stopped.
+    public var resumeData: ResumeData? { storage.fields.resumeData }
+
+    /// Whether the task was cancelled: by its handle, by the Swift task that ran it, or by its session.
+    public var isCancelled: Bool { kind == .cancelled }
+    /// The time limit that ran out; nil for other kinds.
+    public var timeoutPhase: Timeouts.Phase? {
+        switch kind {
+        case .connectTimedOut: .connect
+        case .idleTimedOut: .idle
+        case .totalTimedOut: .total
+        default: nil
+        }
+    }
+    /// The status of the response, if one came.
+    public var status: Int? { response?.status }
+}
+
+extension NetworkError: CustomStringConvertible {
+    /// What failed, on what, and why, without secrets.
+    public var description: String {
+        let fields = storage.fields
+        var text = fields.kind.rawValue
+        if let method = fields.method, let target = fields.target {
+            text += ": \(method) \(target)"
+        } else if let method = fields.method {
+            text += ": \(method)"
+        }
+        if let label = fields.label { text += " [\(label)]" }
+        text += ": \(fields.reason)"
+        return text
+    }
+
+    /// A bounded form for metric labels: the kind, and the status if there is one.
+    public var shortDescription: String {
+        if kind == .status, let status { "\(kind.rawValue)-\(status)" } else { kind.rawValue }
+    }
+}

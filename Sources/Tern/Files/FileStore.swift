@@ -1,0 +1,159 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The files of all transfers: every call that can block on a disk runs here, on one thread of its own, so that a slow
+/// disk stops neither a socket nor the cooperative pool.
+package actor FileStore {
+    package static let shared = FileStore(PosixFileSystem())
+
+    /// A descriptor that is closed when nobody holds it any more.
+    private final class OpenFile: Sendable {
+        let descriptor: Int32
+        private let system: any FileSystem
+
+        init(_ descriptor: Int32, _ system: any FileSystem) {
+            self.descriptor = descriptor
+            self.system = system
+        }
+
+        deinit {
+            // Only reading ends here: nothing that was read can be lost by a failed close.
+            try? system.close(descriptor)
+        }
+    }
+
+    /// Bytes read at a time: large, so that a gigabyte costs a thousand hops and not a hundred thousand.
+    private static let readSize = 1 << 20
+
+    private let system: any FileSystem
+    private let executor: QueueExecutor
+
+    package init(_ system: any FileSystem, executor: QueueExecutor = .files) {
+        self.system = system
+        self.executor = executor
+    }
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
+
+    package func length(ofFile path: String) throws(FileFailure) -> Int64 { try system.length(of: path) }
+
+    /// The file's chunks, from its beginning.
+    nonisolated func reader(ofFile path: String) async throws(FileFailure) -> ChunkSource {
+        let file = try await openForReading(path)
+        var offset: Int64 = 0
+        return ChunkSource {
+            let chunk = try await self.read(file, at: offset)
+            offset += Int64(chunk.count)
+            return chunk.isEmpty ? nil : chunk
+        }
+    }
+
+    private func openForReading(_ path: String) throws(FileFailure) -> OpenFile {
+        OpenFile(try system.open(path, .read), system)
+    }
+
+    private func read(_ file: OpenFile, at offset: Int64) throws(FileFailure) -> Data {
+        try system.read(file.descriptor, at: offset, count: Self.readSize)
+    }
+
+    // MARK: Downloads
+
+    /// A new file, in a folder that is there.
+    func create(_ path: String) throws(FileFailure) -> Int32 { try system.open(path, .create) }
+
+    /// An existing file, cut at `length`, to be continued there.
+    func reopen(_ path: String, at length: Int64) throws(FileFailure) -> Int32 {
+        guard try system.length(of: path) >= length else { throw FileFailure("continue", path, code: 22) }
+        let descriptor = try system.open(path, .update)
+        do {
+            try system.truncate(descriptor, to: length)
+        } catch {
+            try? system.close(descriptor)  // The first failure is the one to tell.
+            throw error
+        }
+        return descriptor
+    }
+
+    func write(_ chunks: [Data], to descriptor: Int32) throws(FileFailure) {
+        for chunk in chunks { try system.write(chunk, to: descriptor) }
+    }
+
+    func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure) {
+        try system.truncate(descriptor, to: length)
+    }
+
+    func close(_ descriptor: Int32) throws(FileFailure) { try system.close(descriptor) }
+
+    func remove(_ path: String) throws(FileFailure) { try system.remove(path) }
+
+    func makeFolders(_ path: String) throws(FileFailure) { try system.makeFolders(path) }
+
+    /// Puts a file in its place in one step, and tells where that is.
+    func move(_ path: String, to destination: String, _ options: Download.Options) throws(FileFailure) -> String {
+        if options.createsFolders { try system.makeFolders(FilePath.folder(of: destination)) }
+        do {
+            return try moveInPlace(path, destination, options.existing)
+        } catch where error.code == Self.crossDevice {
+            // Another file system: a copy beside the destination first, so that the last step is one step again.
+            let copy = FilePath.join(FilePath.folder(of: destination), FilePath.name(of: path))
+            do {
+                try copyFile(path, to: copy)
+                let place = try moveInPlace(copy, destination, options.existing)
+                try system.remove(path)
+                return place
+            } catch {
+                try? system.remove(copy)  // The first failure is the one to tell.
+                throw error
+            }
+        }
+    }
+
+    private func moveInPlace(
+        _ path: String, _ destination: String, _ existing: Download.Existing
+    ) throws(FileFailure) -> String {
+        switch existing {
+        case .overwrite:
+            try system.rename(path, to: destination)
+            return destination
+        case .fail:
+            try system.renameIfAbsent(path, to: destination)
+            return destination
+        case .keepBoth:
+            for number in 1... {
+                let candidate = number == 1 ? destination : Download.numbered(destination, number)
+                do {
+                    try system.renameIfAbsent(path, to: candidate)
+                    return candidate
+                } catch where error.code == Self.alreadyThere {
+                    continue
+                }
+            }
+            return destination
+        }
+    }
+
+    private func copyFile(_ path: String, to destination: String) throws(FileFailure) {
+        let source = try system.open(path, .read)
+        defer { try? system.close(source) }  // Only read.
+        let target = try system.open(destination, .create)
+        var offset: Int64 = 0
+        do {
+            while true {
+                let bytes = try system.read(source, at: offset, count: Self.readSize)
+                if bytes.isEmpty { break }
+                try system.write(bytes, to: target)
+                offset += Int64(bytes.count)
+            }
+        } catch {
+            try? system.close(target)  // The first failure is the one to tell.
+            throw error
+        }
+        try system.close(target)
+    }
+
+    private static let crossDevice: Int32 = 18
+    private static let alreadyThere: Int32 = 17
+}

@@ -1,0 +1,53 @@
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+
+/// The file system calls that transfers need, injected so that tests can make them slow or let them fail. Called on the
+/// file executor alone.
+package protocol FileSystem: Sendable {
+    /// Opens a file; the descriptor is the caller's to close.
+    func open(_ path: String, _ mode: FileMode) throws(FileFailure) -> Int32
+    func close(_ descriptor: Int32) throws(FileFailure)
+    /// Writes all bytes at the current place.
+    func write(_ bytes: Data, to descriptor: Int32) throws(FileFailure)
+    /// Up to `count` bytes from `offset` on; empty at the end.
+    func read(_ descriptor: Int32, at offset: Int64, count: Int) throws(FileFailure) -> Data
+    /// Cuts the file at `length` and continues to write there.
+    func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure)
+    /// The length of an ordinary file; folders and what is not there are failures.
+    func length(of path: String) throws(FileFailure) -> Int64
+    func exists(_ path: String) -> Bool
+    func makeFolders(_ path: String) throws(FileFailure)
+    /// Replaces what is at the destination, atomically.
+    func rename(_ path: String, to destination: String) throws(FileFailure)
+    /// Puts the file at the destination only if nothing is there, atomically. The failure is EEXIST otherwise.
+    func renameIfAbsent(_ path: String, to destination: String) throws(FileFailure)
+    func remove(_ path: String) throws(FileFailure)
+}
+
+/// How a file is opened.
+package enum FileMode: Sendable {
+    case read
+    /// Must not exist yet.
+    case create
+    /// Must exist; writing goes on where `truncate` says.
+    case update
+}
+
+/// A call of the file system that failed.
+package struct FileFailure: Error, CustomStringConvertible, Sendable {
+    package let call: String
+    package let path: String
+    /// `errno`.
+    package let code: Int32
+
+    package init(_ call: String, _ path: String, code: Int32) {
+        self.call = call
+        self.path = path
+        self.code = code
+    }
+
+    package var description: String { "\(call) \(path): \(ErrorText.text(code))" }
+}

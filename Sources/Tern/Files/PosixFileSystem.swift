@@ -1,0 +1,171 @@
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// The system's own calls.
+package struct PosixFileSystem: FileSystem {
+    package init() {}
+
+    package func open(_ path: String, _ mode: FileMode) throws(FileFailure) -> Int32 {
+        let flags: Int32 =
+            switch mode {
+            case .read: O_RDONLY
+            case .create: O_WRONLY | O_CREAT | O_EXCL
+            case .update: O_WRONLY
+            }
+        while true {
+            let descriptor = unsafe path.withCString { path in
+                #if canImport(Darwin)
+                unsafe Darwin.open(path, flags | O_CLOEXEC, 0o666)
+                #elseif canImport(Musl)
+                unsafe Musl.open(path, flags | O_CLOEXEC, 0o666)
+                #else
+                unsafe Glibc.open(path, flags | O_CLOEXEC, 0o666)
+                #endif
+            }
+            if descriptor >= 0 { return descriptor }
+            guard errno == EINTR else { throw FileFailure("open", path, code: errno) }
+        }
+    }
+
+    package func close(_ descriptor: Int32) throws(FileFailure) {
+        // After EINTR the descriptor is gone on Linux and must not be closed again.
+        #if canImport(Darwin)
+        let result = Darwin.close(descriptor)
+        #elseif canImport(Musl)
+        let result = Musl.close(descriptor)
+        #else
+        let result = Glibc.close(descriptor)
+        #endif
+        if result != 0, errno != EINTR { throw FileFailure("close", "the file", code: errno) }
+    }
+
+    package func write(_ bytes: Data, to descriptor: Int32) throws(FileFailure) {
+        let code = unsafe bytes.withUnsafeBytes { buffer -> Int32 in
+            var rest = unsafe buffer[...]
+            while unsafe !rest.isEmpty {
+                let part = unsafe UnsafeRawBufferPointer(rebasing: rest)
+                #if canImport(Darwin)
+                let count = unsafe Darwin.write(descriptor, part.baseAddress, part.count)
+                #elseif canImport(Musl)
+                let count = unsafe Musl.write(descriptor, part.baseAddress, part.count)
+                #else
+                let count = unsafe Glibc.write(descriptor, part.baseAddress, part.count)
+                #endif
+                if count < 0 {
+                    if errno == EINTR { continue }
+                    return errno
+                }
+                unsafe rest = rest.dropFirst(count)
+            }
+            return 0
+        }
+        if code != 0 { throw FileFailure("write", "the file", code: code) }
+    }
+
+    package func read(_ descriptor: Int32, at offset: Int64, count: Int) throws(FileFailure) -> Data {
+        // A buffer that is filled without being cleared first.
+        guard let memory = unsafe malloc(count) else { throw FileFailure("read", "the file", code: ENOMEM) }
+        while true {
+            let got = unsafe pread(descriptor, memory, count, off_t(offset))
+            if got > 0 { return unsafe Data(bytesNoCopy: memory, count: got, deallocator: .free) }
+            if got < 0, errno == EINTR { continue }
+            let code = errno
+            unsafe free(memory)
+            if got == 0 { return Data() }
+            throw FileFailure("read", "the file", code: code)
+        }
+    }
+
+    package func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure) {
+        guard ftruncate(descriptor, off_t(length)) == 0, lseek(descriptor, off_t(length), SEEK_SET) >= 0 else {
+            throw FileFailure("truncate", "the file", code: errno)
+        }
+    }
+
+    package func length(of path: String) throws(FileFailure) -> Int64 {
+        var information = stat()
+        guard unsafe stat(path, &information) == 0 else { throw FileFailure("stat", path, code: errno) }
+        guard information.st_mode & S_IFMT == S_IFREG else {
+            throw FileFailure("open", path, code: information.st_mode & S_IFMT == S_IFDIR ? EISDIR : EINVAL)
+        }
+        return Int64(information.st_size)
+    }
+
+    package func exists(_ path: String) -> Bool {
+        var information = stat()
+        return unsafe lstat(path, &information) == 0
+    }
+
+    package func makeFolders(_ path: String) throws(FileFailure) {
+        if path.isEmpty || exists(path) { return }
+        let parent = FilePath.folder(of: path)
+        if parent != path { try makeFolders(parent) }
+        guard unsafe mkdir(path, 0o777) == 0 || errno == EEXIST else {
+            throw FileFailure("make the folder", path, code: errno)
+        }
+    }
+
+    package func rename(_ path: String, to destination: String) throws(FileFailure) {
+        #if canImport(Darwin)
+        let result = unsafe Darwin.rename(path, destination)
+        #elseif canImport(Musl)
+        let result = unsafe Musl.rename(path, destination)
+        #else
+        let result = unsafe Glibc.rename(path, destination)
+        #endif
+        guard result == 0 else { throw FileFailure("move to", destination, code: errno) }
+    }
+
+    package func renameIfAbsent(_ path: String, to destination: String) throws(FileFailure) {
+        // A hard link fails with EEXIST in one step, on every file system that has links.
+        if unsafe link(path, destination) == 0 {
+            try remove(path)
+            return
+        }
+        guard errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK else {
+            throw FileFailure("move to", destination, code: errno)
+        }
+        // A file system without links: the best that is left has a gap between the look and the move.
+        if exists(destination) { throw FileFailure("move to", destination, code: EEXIST) }
+        try rename(path, to: destination)
+    }
+
+    package func remove(_ path: String) throws(FileFailure) {
+        guard unsafe unlink(path) == 0 || errno == ENOENT else { throw FileFailure("remove", path, code: errno) }
+    }
+}
+
+/// Paths as text: `URL`'s own operations look at the disk.
+package enum FilePath {
+    package static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    package static func name(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return path }
+        return String(path[path.index(after: slash)...])
+    }
+
+    package static func join(_ folder: String, _ name: String) -> String {
+        folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
+    }
+}
+
+/// What the system calls an error.
+package enum ErrorText {
+    package static func text(_ code: Int32) -> String {
+        guard let text = unsafe strerror(code) else { return "error \(code)" }
+        return unsafe String(cString: text)
+    }
+}

@@ -1,0 +1,83 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+extension Request {
+    /// What a request carries.
+    ///
+    /// Data, JSON and files can be sent again when a pooled connection turns out to be dead; a stream cannot.
+    public struct Body: Sendable {
+        enum Content: Sendable {
+            case none
+            case data(Data)
+            case encoded(@Sendable (_ encoder: JSONEncoder) throws -> Data)
+            case file(URL)
+            case stream(@Sendable () -> ChunkSource, length: Int64?)
+        }
+
+        let content: Content
+        /// The Content-Type to send if the request has none.
+        let contentType: String?
+
+        /// No body.
+        public static let none = Body(content: .none, contentType: nil)
+
+        /// Bytes in memory. `contentType` is sent unless the request's headers have a Content-Type.
+        public static func data(_ data: Data, contentType: String? = "application/octet-stream") -> Body {
+            Body(content: .data(data), contentType: contentType)
+        }
+
+        /// Text as UTF-8.
+        public static func text(_ text: String, contentType: String = "text/plain; charset=utf-8") -> Body {
+            Body(content: .data(Data(text.utf8)), contentType: contentType)
+        }
+
+        /// A value as JSON, encoded when the request is sent, off the caller's actor, with the session's encoder.
+        public static func json(_ value: some Encodable & Sendable) -> Body {
+            Body(content: .encoded { encoder in try encoder.encode(value) }, contentType: "application/json")
+        }
+
+        /// A file, read piece by piece while it is sent; its length is taken when the task starts, and a file that
+        /// changes its length while it is read fails the task.
+        public static func file(_ url: URL, contentType: String? = "application/octet-stream") -> Body {
+            Body(content: .file(url), contentType: contentType)
+        }
+
+        /// Chunks as a sequence yields them, pulled only as fast as the connection takes them. The sequence is iterated
+        /// once, off the caller's actor.
+        ///
+        /// - Parameter length: The exact number of bytes, sent as Content-Length; a sequence that yields more or fewer
+        ///   fails the task. nil: the Content-Length among the request's headers, and without one the body is sent
+        ///   chunked (RFC 9112 §7.1).
+        public static func stream<Chunks: AsyncSequence & Sendable>(
+            _ chunks: Chunks, length: Int64? = nil, contentType: String? = "application/octet-stream"
+        ) -> Body where Chunks.Element == Data {
+            Body(content: .stream({ ChunkSource(chunks) }, length: length), contentType: contentType)
+        }
+
+        /// Whether there is a body at all; an empty one counts.
+        public var isNone: Bool {
+            if case .none = content { true } else { false }
+        }
+
+        /// Whether the body can be sent a second time.
+        var isReplayable: Bool {
+            if case .stream = content { false } else { true }
+        }
+    }
+}
+
+/// The chunks of a body, from whatever sequence they come.
+struct ChunkSource {
+    /// The next chunk, nil at the end. `@concurrent`: the user's sequence never runs on an actor of ours.
+    let next: @concurrent () async throws -> Data?
+
+    init<Chunks: AsyncSequence & Sendable>(_ chunks: Chunks) where Chunks.Element == Data {
+        var iterator = chunks.makeAsyncIterator()
+        next = { try await iterator.next() }
+    }
+
+    init(_ next: @escaping @concurrent () async throws -> Data?) { self.next = next }
+}

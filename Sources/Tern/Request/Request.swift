@@ -1,0 +1,95 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// What is to be sent: a value, made by `Client`'s verbs or by hand, and checked before any task exists.
+///
+/// ```swift
+/// var request = try Request(.put, "https://api.example.com/v1/users/1")
+/// request.headers["If-Match"] = "\"7\""
+/// request.body = .json(["name": "Ada"])
+/// let response = try await Session.shared.response(for: request)
+/// ```
+public struct Request: Sendable {
+    /// The method; any RFC 9110 token.
+    public var method: Method
+    /// The fields of the head. The session's default headers are added where a name is missing here.
+    public var headers: Headers
+    /// The body; none by default.
+    public var body: Body
+    /// The time limits of this request; nil for the session's.
+    public var timeouts: Timeouts?
+    /// The place among what is still queued; `.normal` by default.
+    public var priority: Priority
+    /// A name for logs, events and errors; it is never sent.
+    public var label: String?
+    /// Bytes that a body collected in memory may have, after decompression; nil for the session's limit.
+    public var maximumBodySize: Int?
+    /// The path of a Unix domain socket to connect to in place of the URL's host and port; nil for the session's.
+    public var unixSocketPath: String?
+    package var target: Target
+
+    package init(_ method: Method, _ target: Target, headers: Headers = [:], body: Body = .none) {
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.body = body
+        priority = .normal
+    }
+
+    /// A request to an absolute http or https URL.
+    ///
+    /// - Throws: `NetworkError` of kind `.invalidRequest` when the URL is not one that can be requested.
+    public init(_ method: Method = .get, url: URL, headers: Headers = [:], body: Body = .none) throws(NetworkError) {
+        do {
+            self.init(method, try Target(url), headers: headers, body: body)
+        } catch {
+            throw NetworkError(.invalidRequest, method: method, reason: error.reason)
+        }
+    }
+
+    /// A request to an absolute http or https URL. Bytes that a URL cannot hold are percent-encoded (RFC 3986 §2.1).
+    ///
+    /// - Throws: `NetworkError` of kind `.invalidRequest` when the text is not a URL that can be requested.
+    public init(
+        _ method: Method = .get, _ url: String, headers: Headers = [:], body: Body = .none
+    ) throws(NetworkError) {
+        do {
+            self.init(method, try Target(absolute: url), headers: headers, body: body)
+        } catch {
+            throw NetworkError(.invalidRequest, method: method, reason: error.reason)
+        }
+    }
+
+    /// The absolute URL, without user information and fragment.
+    public var url: URL? { target.url }
+
+    /// The absolute URL as it is sent, without user information and fragment.
+    public var urlString: String { target.string }
+}
+
+extension Request {
+    /// The place of a request among those that wait for a connection.
+    public enum Priority: Int, Sendable, Hashable, Comparable, CaseIterable {
+        /// Behind all others.
+        case veryLow
+        /// Behind the ordinary ones.
+        case low
+        /// The default.
+        case normal
+        /// Before the ordinary ones.
+        case high
+        /// Before all others.
+        case veryHigh
+
+        /// Orders by urgency: `.veryLow` is the least.
+        public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    }
+}
+
+extension Request: CustomStringConvertible {
+    /// Method and URL; user information and the values of the query are left out.
+    public var description: String { "\(method) \(target)" }
+}

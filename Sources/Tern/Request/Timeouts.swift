@@ -1,0 +1,28 @@
+/// Time limits of a request. Each one names itself in the error that it causes; a paused task's clocks stand still.
+public struct Timeouts: Sendable, Hashable {
+    /// From the start on the wire until the connection can carry the request: name look-up, connect and TLS together.
+    /// 15 seconds by default; nil for none.
+    public var connect: Duration?
+    /// Without any byte moved in either direction, once connected. Time in which the *reader* of a streamed response
+    /// holds the transfer up does not count. 60 seconds by default; nil for none.
+    public var idle: Duration?
+    /// From the task's start to the last byte of the body, waiting for a connection included. nil, none, by default.
+    public var total: Duration?
+
+    /// Limits as given; the defaults are 15 seconds, 60 seconds and none.
+    public init(connect: Duration? = .seconds(15), idle: Duration? = .seconds(60), total: Duration? = nil) {
+        self.connect = connect
+        self.idle = idle
+        self.total = total
+    }
+
+    /// The limit that ran out.
+    public enum Phase: String, Sendable, Hashable {
+        /// Name look-up, connect or TLS took longer than `connect`.
+        case connect
+        /// No byte moved for `idle`.
+        case idle
+        /// The whole task took longer than `total`.
+        case total
+    }
+}

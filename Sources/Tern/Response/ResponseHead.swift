@@ -1,0 +1,85 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// The head of a response: status and header fields.
+///
+/// The raw bytes are kept, and parsed when the fields are first asked for; copies share the result.
+public struct ResponseHead: Sendable {
+    private final class Fields: Sendable {
+        private let bytes: [UInt8]
+        private let parsed: Lock<(reason: String, headers: Headers)?>
+
+        init(_ bytes: [UInt8]) {
+            self.bytes = bytes
+            parsed = Lock(nil)
+        }
+
+        init(reason: String, headers: Headers) {
+            bytes = []
+            parsed = Lock((reason, headers))
+        }
+
+        var content: (reason: String, headers: Headers) {
+            if let known = parsed.withLock({ $0 }) { return known }
+            // A head that does not parse never gets here: the wire engine has refused it.
+            let head = try? ResponseHeadParser.parse(bytes)
+            let content = (head?.reason ?? "", head?.headers ?? [:])
+            parsed.withLock { $0 = content }
+            return content
+        }
+    }
+
+    /// The status code.
+    public let status: Int
+    /// The version of HTTP that carried the response.
+    public let version: HTTPVersion
+    /// The URL that answered, as it was sent.
+    public var urlString: String { target.string }
+    package let target: Target
+    private let fields: Fields
+
+    package init(status: Int, version: HTTPVersion, target: Target, rawHead: [UInt8]) {
+        self.status = status
+        self.version = version
+        self.target = target
+        fields = Fields(rawHead)
+    }
+
+    package init(status: Int, version: HTTPVersion, target: Target, reason: String = "", headers: Headers) {
+        self.status = status
+        self.version = version
+        self.target = target
+        fields = Fields(reason: reason, headers: headers)
+    }
+
+    /// The header fields, in order, several values per name.
+    public var headers: Headers { fields.content.headers }
+    /// The reason phrase of an HTTP/1 status line; empty over HTTP/2.
+    public var reasonPhrase: String { fields.content.reason }
+    /// The URL that answered.
+    public var url: URL? { target.url }
+
+    /// A name for a file with the body: from Content-Disposition (RFC 6266), else the last part of the URL's path, else
+    /// `download`. Sanitised: one path component, no separators, no `..`.
+    public var suggestedFilename: String {
+        SuggestedFilename.name(contentDisposition: headers["Content-Disposition"], target: target)
+    }
+
+    /// The length of the body that the head states; nil when it states none.
+    public var contentLength: Int64? { headers["Content-Length"].flatMap { Int64($0) } }
+}
+
+/// A version of HTTP.
+public enum HTTPVersion: String, Sendable, Hashable {
+    /// HTTP/1.0.
+    case http1_0 = "HTTP/1.0"
+    /// HTTP/1.1.
+    case http1_1 = "HTTP/1.1"
+    /// HTTP/2.
+    case http2 = "HTTP/2"
+    /// HTTP/3.
+    case http3 = "HTTP/3"
+}

@@ -1,0 +1,168 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A response whose body is read as it comes, by one reader at a time.
+///
+/// What is not read is not fetched: about 2 MiB are buffered, then the socket waits. The time limit `idle` does not run
+/// while the reader holds the transfer up. A status outside 200–299 is an error, with the body's start on it.
+///
+/// The transfer ends with its last byte, with an error, with the cancellation of a Swift task that reads, with
+/// `task.cancel()`, and when the stream and its readers are dropped.
+public struct ResponseStream: Sendable {
+    let source: StreamSource
+
+    /// The task behind the stream: progress, pause, resume, cancel.
+    public var task: AnySessionTask { AnySessionTask(source.record) }
+
+    /// The head of the response, as soon as it is there and was accepted.
+    public var response: ResponseHead {
+        get async throws(NetworkError) { try await source.opened.value().head }
+    }
+
+    /// The body in pieces as they come, none empty, up to 256 KiB each.
+    public var chunks: Chunks { Chunks(source: source) }
+
+    /// The body, byte by byte.
+    public var bytes: Bytes { Bytes(chunks: chunks) }
+
+    /// The body as lines of UTF-8 text, without their ends: LF, CRLF, or CR. The last line need not have one. Bytes that
+    /// are not UTF-8 are replaced by U+FFFD.
+    public var lines: Lines { Lines(chunks: chunks) }
+
+    init(_ plan: RequestPlan, _ context: SessionContext) {
+        source = StreamSource(plan, context)
+    }
+
+    init(failed error: NetworkError, _ session: Session) {
+        source = StreamSource(failed: error, session.context)
+    }
+
+    /// The body in pieces.
+    public struct Chunks: AsyncSequence, Sendable {
+        /// A piece of the body.
+        public typealias Element = Data
+        let source: StreamSource
+
+        /// One pass over what is left of the body.
+        public func makeAsyncIterator() -> Iterator { Iterator(source: source) }
+
+        /// Reads the pieces.
+        public struct Iterator: AsyncIteratorProtocol {
+            let source: StreamSource
+            private var waiting: [Data] = []
+
+            init(source: StreamSource) { self.source = source }
+
+            /// The next piece; nil at the end.
+            public mutating func next() async throws(NetworkError) -> Data? {
+                if waiting.isEmpty {
+                    guard let chunks = try await source.next() else { return nil }
+                    waiting = chunks.reversed()
+                }
+                return waiting.popLast()
+            }
+
+            /// The next piece; nil at the end. Runs on the caller's actor.
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws(NetworkError) -> Data? {
+                try await next()
+            }
+        }
+    }
+}
+
+/// The transfer behind a stream. It ends with its owner: whoever drops the stream wants no more of it.
+final class StreamSource: Sendable {
+    struct Opened: Sendable {
+        let exchange: Exchange
+        let head: ResponseHead
+    }
+
+    let record: TaskRecord
+    /// The head, once it was accepted.
+    let opened = TaskValue<Opened>()
+    private let plan: RequestPlan?
+    private let isReading = Lock(false)
+
+    init(_ plan: RequestPlan, _ context: SessionContext) {
+        self.plan = plan
+        guard let id = context.ledger.reserveID() else {
+            record = TaskRecord(id: context.ledger.strayID(), context: context, request: plan.request, valueType: Data.self)
+            record.fail()
+            opened.deliver(.failure(SessionContext.invalidated(plan.request)))
+            return
+        }
+        record = TaskRecord(id: id, context: context, request: plan.request, valueType: Data.self)
+        let opened = opened
+        record.assign(opened) { record in
+            let outcome = await record.run { record throws(NetworkError) in try await Self.open(plan, record) }
+            // A response that is there is read, and ended, by the stream's reader.
+            if let error = outcome.error {
+                record.end(error) { opened.deliver(outcome.result) }
+            } else {
+                opened.deliver(outcome.result)
+            }
+        }
+        record.resume()
+    }
+
+    init(failed error: NetworkError, _ context: SessionContext) {
+        plan = nil
+        record = TaskRecord(id: context.ledger.strayID(), context: context, request: nil, valueType: Data.self)
+        record.fail()
+        opened.deliver(.failure(error))
+    }
+
+    deinit {
+        record.abandon()
+    }
+
+    private static func open(_ plan: RequestPlan, _ record: TaskRecord) async throws(NetworkError) -> Opened {
+        let exchange = try await record.open(plan)
+        guard let head = await exchange.transfer.head() else {
+            let outcome = await exchange.outcome()
+            throw plan.error(outcome.failure ?? RequestPlan.headless, outcome)
+        }
+        guard RequestPlan.accepts(head.status) else { throw await exchange.refusal(head, plan) }
+        return Opened(exchange: exchange, head: head)
+    }
+
+    /// The next pieces; nil at the end. Cancelling the reading Swift task ends the transfer.
+    func next() async throws(NetworkError) -> [Data]? {
+        let isFree = isReading.withLock { isReading in
+            defer { isReading = true }
+            return !isReading
+        }
+        guard isFree else {
+            throw NetworkError(.unsupported, reason: "a response stream has one reader at a time")
+        }
+        defer { isReading.withLock { $0 = false } }
+        let result = await withTaskCancellationHandler {
+            await read()
+        } onCancel: {
+            record.cancel()
+        }
+        return try result.get()
+    }
+
+    @concurrent
+    private func read() async -> Result<[Data]?, NetworkError> {
+        do {
+            let opened = try await self.opened.value()
+            if let chunks = await opened.exchange.chunks() { return .success(chunks) }
+            let outcome = await opened.exchange.outcome()
+            guard let failure = outcome.failure, let plan else {
+                record.end(nil)
+                return .success(nil)
+            }
+            let error = plan.error(failure, outcome).identified(
+                task: record.id, session: record.context.id, label: record.label)
+            record.end(error)
+            return .failure(error)
+        } catch {
+            return .failure(error)
+        }
+    }
+}

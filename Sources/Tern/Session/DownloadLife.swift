@@ -1,0 +1,196 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+// The life of a download: the request is opened → its status is validated, before a byte is written → the body goes to a
+// temporary file → the destination is asked → the file is moved there in one step.
+
+/// Where a download is to go, and from where it is continued.
+struct DownloadPlan: Sendable {
+    enum Goal: Sendable {
+        case file(String)
+        case ask(Download.Destination?)
+    }
+
+    var request: RequestPlan
+    let goal: Goal
+    let options: Download.Options
+    let resumed: ResumeData?
+}
+
+extension DownloadPlan {
+    var operation: Operation<URL> {
+        { record throws(NetworkError) in
+            let exchange = try await openAtOffset(record)
+            let head = try await accepted(exchange)
+            let file = try await temporaryFile(for: head, record)
+            do throws(NetworkError) {
+                try await write(exchange, to: file)
+            } catch {
+                await keepOrRemove(file, head, record)
+                throw error
+            }
+            return try await place(file, head, record)
+        }
+    }
+
+    /// A continued download asks for the rest, and for the whole if the server has no such rest any more.
+    private func openAtOffset(_ record: TaskRecord) async throws(NetworkError) -> Exchange {
+        guard let resumed else { return try await record.open(request) }
+        var ranged = request
+        ranged.order.headers["Range"] = "bytes=\(resumed.offset)-"
+        ranged.order.headers["If-Range"] = resumed.validator
+        record.meter.startDownload(at: resumed.offset)
+        let exchange = try await record.open(ranged)
+        guard let head = await exchange.transfer.head() else { return exchange }
+        switch head.status {
+        case 206 where isContinuation(head, resumed), 200:
+            return exchange
+        case 206, 416:
+            record.context.transport.control(exchange.transfer, .cancel)
+            _ = await exchange.outcome()
+            record.meter.startDownload(at: 0)
+            return try await record.open(request)
+        default:
+            return exchange
+        }
+    }
+
+    private func isContinuation(_ head: ResponseHead, _ resumed: ResumeData) -> Bool {
+        guard let range = head.headers["Content-Range"].flatMap({ ContentRange($0) }), range.unit == "bytes" else {
+            return false
+        }
+        let isSameWhole = resumed.totalBytes == nil || range.completeLength == nil || range.completeLength == resumed.totalBytes
+        return range.range?.lowerBound == resumed.offset && isSameWhole
+    }
+
+    private func accepted(_ exchange: Exchange) async throws(NetworkError) -> ResponseHead {
+        guard let head = await exchange.transfer.head() else {
+            let outcome = await exchange.outcome()
+            throw request.error(outcome.failure ?? RequestPlan.headless, outcome)
+        }
+        guard RequestPlan.accepts(head.status) else {
+            throw await exchange.refusal(head, request)
+        }
+        return head
+    }
+
+    private func temporaryFile(for head: ResponseHead, _ record: TaskRecord) async throws(NetworkError) -> PartialFile {
+        let files = record.context.files
+        do {
+            if let resumed {
+                if head.status == 206 {
+                    return try await PartialFile(continuing: resumed.partialFile, at: resumed.offset, files)
+                }
+                // The server sends the whole again: what was there of it is of no use any more.
+                record.meter.startDownload(at: 0)
+                return try await PartialFile(continuing: resumed.partialFile, at: 0, files)
+            }
+            if case .file(let path) = goal, options.createsFolders {
+                try await files.makeFolders(FilePath.folder(of: path))
+            }
+            return try await PartialFile(creating: temporaryPath(record), files)
+        } catch {
+            record.cancelTransfer()
+            throw fileError("the file for the download cannot be written: \(error)", error, head)
+        }
+    }
+
+    /// Beside the destination where that is known, so that the last move is one step; else in the temporary folder.
+    private func temporaryPath(_ record: TaskRecord) -> String {
+        let unique = "\(record.context.id.number)-\(record.id.number)-\(UInt32.random(in: 0 ... .max))"
+        switch goal {
+        case .file(let path):
+            return FilePath.join(FilePath.folder(of: path), ".\(FilePath.name(of: path).prefix(100)).\(unique).tern")
+        case .ask:
+            return FilePath.join(TemporaryFolder.path, "tern-\(unique).tern")
+        }
+    }
+
+    private func write(_ exchange: Exchange, to file: PartialFile) async throws(NetworkError) {
+        let head = await exchange.transfer.head()
+        do {
+            while let chunks = await exchange.chunks() { try await file.write(chunks) }
+            let outcome = await exchange.outcome()
+            if let failure = outcome.failure { throw request.error(failure, outcome) }
+            try await file.close()
+        } catch let error as NetworkError {
+            throw error
+        } catch {
+            exchange.record.cancelTransfer()
+            throw fileError("the download cannot be written: \(error)", error, head)
+        }
+    }
+
+    /// A partial file is kept only if it was asked for and can be continued; else nothing is left behind.
+    private func keepOrRemove(_ file: PartialFile, _ head: ResponseHead, _ record: TaskRecord) async {
+        guard options.isResumable, let validator = Self.validator(of: head),
+            let length = await file.closeKeeping(), length > 0
+        else {
+            await file.discard()
+            return
+        }
+        let total =
+            head.status == 206
+            ? head.headers["Content-Range"].flatMap { ContentRange($0) }?.completeLength : head.contentLength
+        record.keep(
+            ResumeData(
+                url: request.request.urlString, validator: validator, offset: length, partialFile: file.path,
+                totalBytes: total))
+    }
+
+    /// What If-Range can carry: a strong ETag, else a date. A compressed body has no offsets to continue at.
+    private static func validator(of head: ResponseHead) -> String? {
+        let headers = head.headers
+        guard !headers.contains("Content-Encoding"), headers["Accept-Ranges"]?.lowercased() != "none" else { return nil }
+        if let tag = headers["ETag"] { return tag.hasPrefix("W/") ? nil : tag }
+        return headers["Last-Modified"]
+    }
+
+    /// The session's destination is asked first, then the task's; nil from both leaves the file where it is.
+    private func place(_ file: PartialFile, _ head: ResponseHead, _ record: TaskRecord) async throws(NetworkError) -> URL {
+        let temporary = URL(filePath: file.path)
+        do {
+            guard let chosen = try chosenPath(temporary, head) else { return temporary }
+            if record.isCancelled { throw NetworkError(TransferFailure.cancelled, request: request.request) }
+            let place = URL(filePath: try await record.context.files.move(file.path, to: chosen, options))
+            record.context.ledger.publish { .fileMoved(AnySessionTask(record), to: place) }
+            return place
+        } catch {
+            await file.discard()
+            if let error = error as? NetworkError { throw error }
+            let failure = fileError("the file cannot be put in its place: \(error)", error, head)
+            record.context.ledger.publish { .moveFailed(AnySessionTask(record), failure) }
+            throw failure
+        }
+    }
+
+    private func chosenPath(_ temporary: URL, _ head: ResponseHead) throws -> String? {
+        if let url = try request.configuration.destination?(temporary, head) { return url.path }
+        switch goal {
+        case .file(let path): return path
+        case .ask(let destination): return try destination?(temporary, head)?.path
+        }
+    }
+
+    private func fileError(_ reason: String, _ error: any Error, _ head: ResponseHead?) -> NetworkError {
+        NetworkError(
+            TransferFailure(.fileSystem, reason, underlying: error), request: request.request, response: head)
+    }
+}
+
+extension Exchange {
+    /// The error of a refused status, with the start of the body; the rest is not awaited.
+    func refusal(_ head: ResponseHead, _ plan: RequestPlan) async -> NetworkError {
+        let limit = plan.configuration.errorBodyLimit
+        var body = Data()
+        while body.count < limit, let chunks = await chunks() {
+            for chunk in chunks { body.append(chunk.prefix(limit - body.count)) }
+        }
+        record.context.transport.control(transfer, .cancel)
+        let metrics = await outcome().metrics
+        return NetworkError(plan.refused(head), request: plan.request, response: head, body: body, metrics: metrics)
+    }
+}

@@ -1,0 +1,136 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The body of a request, ready to be sent: encoded if it is to be, its length known where it can be.
+struct PreparedBody: Sendable {
+    enum Content: Sendable {
+        case none
+        case bytes(Data)
+        case file(String)
+        case stream(@Sendable () -> ChunkSource)
+    }
+
+    let content: Content
+    /// Exact; nil when it is not known.
+    let length: Int64?
+    let files: FileStore
+    private let contentType: String?
+
+    init(_ plan: RequestPlan, files: FileStore) async throws(NetworkError) {
+        self.files = files
+        contentType = plan.request.body.contentType
+        let stated = plan.statedLength
+        switch plan.request.body.content {
+        case .none:
+            content = .none
+            length = nil
+        case .data(let data):
+            content = .bytes(data)
+            length = Int64(data.count)
+        case .encoded(let encode):
+            do {
+                let data = try encode(plan.configuration.makeJSONEncoder())
+                content = .bytes(data)
+                length = Int64(data.count)
+            } catch {
+                throw Self.failure("the body cannot be encoded as JSON: \(error)", error, plan)
+            }
+        case .file(let url):
+            let path = url.path
+            do {
+                length = try await files.length(ofFile: path)
+            } catch {
+                throw Self.failure("the body's file cannot be read: \(error)", error, plan)
+            }
+            content = .file(path)
+        case .stream(let makeSource, let length):
+            content = .stream(makeSource)
+            self.length = length ?? stated
+        }
+        if let stated, let length, stated != length {
+            let reason = "Content-Length says \(stated) bytes and the body has \(length)"
+            throw NetworkError(TransferFailure(.invalidRequest, reason), request: plan.request)
+        }
+    }
+
+    private static func failure(_ reason: String, _ error: any Error, _ plan: RequestPlan) -> NetworkError {
+        NetworkError(TransferFailure(.requestBody, reason, underlying: error), request: plan.request)
+    }
+
+    /// Adds the body to an order. Content-Length itself is set by the engine.
+    func complete(_ order: inout TransferOrder) {
+        if order.headers.contains("Content-Length") { order.headers.remove("Content-Length") }
+        if case .none = content { return }
+        if let contentType, !order.headers.contains("Content-Type") { order.headers["Content-Type"] = contentType }
+        if case .bytes(let data) = content { order.source = .bytes(data) }
+    }
+
+    /// A pipe for a body that is produced piece by piece; nil for one that is in memory.
+    func makePipe() -> UploadPipe? {
+        switch content {
+        case .none, .bytes: nil
+        case .file, .stream: UploadPipe()
+        }
+    }
+}
+
+/// Feeds one attempt's pipe, in a Swift task of its own: the response may come, and end the attempt, at any time.
+final class BodyPump: Sendable {
+    // Owned here; `stop`, called at the attempt's end, cancels it. It is not awaited: a sequence that ignores
+    // cancellation must not hold the response up.
+    private let task: Task<Void, Never>
+    private let pipe: UploadPipe
+
+    init(_ body: PreparedBody, into pipe: UploadPipe, _ transfer: Transfer, _ transport: any Transport) {
+        self.pipe = pipe
+        task = Task {
+            let failure = await Self.feed(pipe, from: body) { transport.control(transfer, .bodyReady) }
+            if pipe.end(failure: failure) { transport.control(transfer, .bodyReady) }
+        }
+    }
+
+    func stop() {
+        pipe.close()
+        task.cancel()
+    }
+
+    /// Produces until the end; the exact length is checked here, before a server can be confused by another.
+    @concurrent
+    private static func feed(
+        _ pipe: UploadPipe, from body: PreparedBody, wakeTransport: @Sendable () -> Void
+    ) async -> TransferFailure? {
+        var sent: Int64 = 0
+        do {
+            let source = try await body.openSource()
+            while let chunk = try await source.next() {
+                if chunk.isEmpty { continue }
+                sent += Int64(chunk.count)
+                if let length = body.length, sent > length {
+                    return TransferFailure(.requestBody, "the body has more than the stated \(length) bytes")
+                }
+                let push = await pipe.push(chunk)
+                guard push.accepted else { return nil }
+                if push.isStarved { wakeTransport() }
+            }
+        } catch {
+            return TransferFailure(.requestBody, "the body failed after \(sent) bytes: \(error)", underlying: error)
+        }
+        if let length = body.length, sent < length {
+            return TransferFailure(.requestBody, "the body ended after \(sent) of the stated \(length) bytes")
+        }
+        return nil
+    }
+}
+
+extension PreparedBody {
+    fileprivate func openSource() async throws -> ChunkSource {
+        switch content {
+        case .none, .bytes: return ChunkSource { nil }
+        case .file(let path): return try await files.reader(ofFile: path)
+        case .stream(let makeSource): return makeSource()
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import Synchronization
+
+/// The bytes that a task has moved in both directions, and the streams of those who watch.
+///
+/// The transport stores four numbers a loop turn; only when somebody watches is anything computed from them.
+package final class ProgressMeter: Sendable {
+    private static let unknown: Int64 = -1
+
+    private let sent = Atomic<Int64>(0)
+    private let sentTotal = Atomic<Int64>(unknown)
+    private let received = Atomic<Int64>(0)
+    private let receivedTotal = Atomic<Int64>(unknown)
+    /// Where a resumed download begins.
+    private let offset = Atomic<Int64>(0)
+    private let isWatched = Atomic<Bool>(false)
+    private let channels = Lock<Channels?>(nil)
+
+    private struct Channels {
+        let upload = Latest(Session.Progress())
+        let download = Latest(Session.Progress())
+        var uploadMeter = ThroughputMeter()
+        var downloadMeter = ThroughputMeter()
+        var isFinished = false
+    }
+
+    package init() {}
+
+    // MARK: The transport's side
+
+    /// The numbers of the running attempt; nil totals are not known.
+    package func store(sent: Int64, of sentTotal: Int64?, received: Int64, of receivedTotal: Int64?) {
+        self.sent.store(sent, ordering: .relaxed)
+        self.sentTotal.store(sentTotal ?? Self.unknown, ordering: .relaxed)
+        self.received.store(received, ordering: .relaxed)
+        self.receivedTotal.store(receivedTotal ?? Self.unknown, ordering: .relaxed)
+        if isWatched.load(ordering: .relaxed) { publish() }
+    }
+
+    // MARK: The session's side
+
+    /// A resumed download starts its count here.
+    package func startDownload(at offset: Int64) {
+        self.offset.store(offset, ordering: .relaxed)
+        publish()
+    }
+
+    /// The clock of the throughput stands still while the task does.
+    package func taskPausedOrResumed() {
+        guard isWatched.load(ordering: .relaxed) else { return }
+        channels.withLock { channels in
+            channels?.uploadMeter.reset()
+            channels?.downloadMeter.reset()
+        }
+    }
+
+    package var uploadStream: AsyncStream<Session.Progress> { stream { $0.upload } }
+    package var downloadStream: AsyncStream<Session.Progress> { stream { $0.download } }
+
+    package var upload: Session.Progress { numbers(.upload) }
+    package var download: Session.Progress { numbers(.download) }
+
+    /// The end of the task: every stream delivers the last numbers and ends, however the task ended.
+    package func finish() {
+        let ended = channels.withLock { channels -> Channels? in
+            channels?.isFinished = true
+            return channels
+        }
+        isFinished.store(true, ordering: .relaxed)
+        guard let ended else { return }
+        let (upload, download) = (numbers(.upload), numbers(.download))
+        ended.upload.finish { Self.advance($0, to: upload, rate: $0.bytesPerSecond, isFinished: true) }
+        ended.download.finish { Self.advance($0, to: download, rate: $0.bytesPerSecond, isFinished: true) }
+    }
+
+    private let isFinished = Atomic<Bool>(false)
+
+    private enum Direction { case upload, download }
+
+    private func numbers(_ direction: Direction) -> Session.Progress {
+        let (completed, total) =
+            switch direction {
+            case .upload: (sent.load(ordering: .relaxed), sentTotal.load(ordering: .relaxed))
+            case .download: (received.load(ordering: .relaxed), receivedTotal.load(ordering: .relaxed))
+            }
+        let offset = direction == .download ? offset.load(ordering: .relaxed) : 0
+        return Session.Progress(
+            completedBytes: completed + offset, totalBytes: total == Self.unknown ? nil : total + offset,
+            isFinished: isFinished.load(ordering: .relaxed))
+    }
+
+    private func stream(_ channel: (Channels) -> Latest<Session.Progress>) -> AsyncStream<Session.Progress> {
+        // Register before the numbers are read: a change in between is published.
+        isWatched.store(true, ordering: .sequentiallyConsistent)
+        let channels = self.channels.withLock { channels -> Channels in
+            let known = channels ?? Channels()
+            channels = known
+            return known
+        }
+        let stream = channel(channels).stream()
+        if isFinished.load(ordering: .sequentiallyConsistent) { finish() } else { publish() }
+        return stream
+    }
+
+    private func publish() {
+        let now = MonotonicClock.nanoseconds()
+        let (upload, download) = (numbers(.upload), numbers(.download))
+        let step = channels.withLock { channels -> (Channels, Double?, Double?)? in
+            guard var changed = channels, !changed.isFinished else { return nil }
+            changed.uploadMeter.record(completed: upload.completedBytes, at: now)
+            changed.downloadMeter.record(completed: download.completedBytes, at: now)
+            channels = changed
+            return (changed, changed.uploadMeter.bytesPerSecond, changed.downloadMeter.bytesPerSecond)
+        }
+        guard let (channels, uploadRate, downloadRate) = step else { return }
+        channels.upload.update { Self.change($0, to: upload, rate: uploadRate) }
+        channels.download.update { Self.change($0, to: download, rate: downloadRate) }
+    }
+
+    /// The next element of a stream, or nil when nothing but the rate would differ.
+    private static func change(
+        _ old: Session.Progress, to new: Session.Progress, rate: Double?
+    ) -> Session.Progress? {
+        let next = advance(old, to: new, rate: rate, isFinished: false)
+        return next.completedBytes == old.completedBytes && next.totalBytes == old.totalBytes ? nil : next
+    }
+
+    /// Completed bytes never fall, also when a replayed body starts over.
+    private static func advance(
+        _ old: Session.Progress, to new: Session.Progress, rate: Double?, isFinished: Bool
+    ) -> Session.Progress {
+        Session.Progress(
+            completedBytes: max(old.completedBytes, new.completedBytes), totalBytes: new.totalBytes ?? old.totalBytes,
+            bytesPerSecond: rate, isFinished: isFinished)
+    }
+}

@@ -1,0 +1,149 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+// The life of a request, top to bottom: the plan was checked → its body is prepared → one attempt on the wire, and one
+// more if a pooled connection turned out to be dead → the status is validated → the body is decoded.
+
+extension RequestPlan {
+    /// Sends, collects, validates and decodes.
+    func collecting<Value: Sendable>(_ decoder: BodyDecoder<Value>) -> Operation<Response<Value>> {
+        { record throws(NetworkError) in
+            let exchange = try await record.open(self)
+            let outcome = await exchange.outcome()
+            if let failure = outcome.failure { throw error(failure, outcome) }
+            guard let head = outcome.head else { throw error(Self.headless, outcome) }
+            guard Self.accepts(head.status) else { throw error(refused(head), outcome) }
+            let value = try decode(outcome, head, decoder)
+            return Response(value: value, head: head, trailers: outcome.trailers, metrics: outcome.metrics)
+        }
+    }
+
+    private func decode<Value: Sendable>(
+        _ outcome: TransferOutcome, _ head: ResponseHead, _ decoder: BodyDecoder<Value>
+    ) throws(NetworkError) -> Value {
+        do {
+            return try decoder.decode(outcome.body, head, configuration)
+        } catch let problem as NetworkError {
+            throw problem
+        } catch {
+            let reason = "the body of \(outcome.body.count) bytes is no \(Value.self): \(DecodingProblem.text(error))"
+            throw self.error(TransferFailure(.decoding, reason, underlying: error), outcome)
+        }
+    }
+
+    static func accepts(_ status: Int) -> Bool { (200...299).contains(status) }
+
+    func refused(_ head: ResponseHead) -> TransferFailure {
+        let phrase = head.reasonPhrase.isEmpty ? "" : " \(head.reasonPhrase)"
+        return TransferFailure(.status, "status \(head.status)\(phrase) is not in 200–299")
+    }
+
+    static let headless = TransferFailure(.malformedResponse, "the response ended without a head")
+
+    /// The public error of a failed attempt: with the request, the head, and the start of the body.
+    func error(_ failure: TransferFailure, _ outcome: TransferOutcome) -> NetworkError {
+        NetworkError(
+            failure, request: request, response: outcome.head,
+            body: Data(outcome.body.prefix(configuration.errorBodyLimit)), metrics: outcome.metrics)
+    }
+}
+
+/// An attempt that is under way, and the task that feeds its body.
+struct Exchange: Sendable {
+    let record: TaskRecord
+    let transfer: Transfer
+    let pump: BodyPump?
+    /// 2 after a dead pooled connection.
+    let attempt: Int
+
+    /// The next bytes of a streamed response; nil at the end, whose reason `outcome` tells.
+    func chunks() async -> [Data]? {
+        guard let taken = await transfer.chunks() else { return nil }
+        if taken.owesDemand { record.context.transport.control(transfer, .demand) }
+        return taken.chunks
+    }
+
+    /// The end of the attempt.
+    func outcome() async -> TransferOutcome {
+        var outcome = await transfer.outcome()
+        outcome.metrics.attempts = attempt
+        pump?.stop()
+        record.attemptEnded(outcome.metrics, head: outcome.head)
+        return outcome
+    }
+}
+
+extension TaskRecord {
+    /// Puts the request on the wire. Returns once the head of a streamed response is there, or at once for a collected
+    /// one; a request that fails on a dead pooled connection is sent again, if it may be, once.
+    func open(_ plan: RequestPlan) async throws(NetworkError) -> Exchange {
+        var order = plan.order
+        let body = try await PreparedBody(plan, files: context.files)
+        body.complete(&order)
+        if let refusal = context.transport.refusal(of: order) { throw NetworkError(refusal, request: plan.request) }
+        var attempt = 1
+        while true {
+            let exchange = try start(order, body, plan, attempt)
+            if order.delivery == .streamed { _ = await exchange.transfer.head() }
+            guard attempt == 1, plan.mayBeSentAgain, await exchange.isOnDeadConnection() else { return exchange }
+            exchange.pump?.stop()
+            attempt = 2
+            order.needsFreshConnection = true
+        }
+    }
+
+    private func start(
+        _ order: TransferOrder, _ body: PreparedBody, _ plan: RequestPlan, _ attempt: Int
+    ) throws(NetworkError) -> Exchange {
+        var order = order
+        order.priority = priority
+        let pipe = body.makePipe()
+        if let pipe { order.source = .pipe(pipe, length: body.length) }
+        let onHead: (@Sendable (ResponseHead) -> Void)? = order.announcesHead ? { @Sendable head in self.receive(head) } : nil
+        let transfer = Transfer(order, meter: meter, onHead: onHead)
+        guard begin(transfer) else { throw NetworkError(.cancelled, request: plan.request) }
+        let pump = pipe.map { BodyPump(body, into: $0, transfer, context.transport) }
+        return Exchange(record: self, transfer: transfer, pump: pump, attempt: attempt)
+    }
+}
+
+extension Exchange {
+    /// Whether the pooled connection was dead: known at the head of a streamed response, and at the end of a collected one.
+    fileprivate func isOnDeadConnection() async -> Bool {
+        if transfer.order.delivery == .streamed, await transfer.head() != nil { return false }
+        return await transfer.outcome().failure?.isDeadPooledConnection == true
+    }
+}
+
+extension RequestPlan {
+    /// Idempotent by RFC 9110 §9.2.2, with a body that can be produced again.
+    var mayBeSentAgain: Bool { request.method.isIdempotent && request.body.isReplayable }
+}
+
+extension NetworkError {
+    fileprivate init(_ failure: TransferFailure, request: Request) {
+        self.init(failure, request: request, response: nil)
+    }
+}
+
+/// What a decoder says of a body, in one line that quotes no value of it.
+enum DecodingProblem {
+    static func text(_ error: any Error) -> String {
+        guard let error = error as? DecodingError else { return "\(error)" }
+        return switch error {
+        case .keyNotFound(let key, let context): "no value for '\(path(context, key))'"
+        case .valueNotFound(let type, let context): "null in place of \(type) at '\(path(context))'"
+        case .typeMismatch(let type, let context): "not a \(type) at '\(path(context))'"
+        case .dataCorrupted(let context): "\(context.debugDescription) at '\(path(context))'"
+        @unknown default: "it cannot be decoded"
+        }
+    }
+
+    private static func path(_ context: DecodingError.Context, _ last: (any CodingKey)? = nil) -> String {
+        let keys = context.codingPath + (last.map { [$0] } ?? [])
+        return keys.isEmpty ? "its top" : keys.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+    }
+}

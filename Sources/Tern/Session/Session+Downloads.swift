@@ -1,0 +1,57 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+extension Session {
+    /// A task that downloads a response to a file. Starts at once unless told otherwise.
+    public nonisolated func download(
+        _ request: Request, to file: URL, options: Download.Options = Download.Options(),
+        startsImmediately: Bool = true
+    ) -> SessionTask<URL> {
+        makeDownload(request, .file(file.path), options, nil, startsImmediately)
+    }
+
+    /// A task that downloads a response to a file that `destination` names after the body has come; nil leaves it in the
+    /// temporary folder. Starts at once unless told otherwise.
+    public nonisolated func download(
+        _ request: Request, options: Download.Options = Download.Options(), startsImmediately: Bool = true,
+        destination: Download.Destination?
+    ) -> SessionTask<URL> {
+        makeDownload(request, .ask(destination), options, nil, startsImmediately)
+    }
+
+    /// A task that takes up a download where it stopped. Starts at once unless told otherwise.
+    public nonisolated func download(
+        _ request: Request, resuming resumeData: ResumeData, to file: URL,
+        options: Download.Options = Download.Options(isResumable: true), startsImmediately: Bool = true
+    ) -> SessionTask<URL> {
+        makeDownload(request, .file(file.path), options, resumeData, startsImmediately)
+    }
+
+    private nonisolated func makeDownload(
+        _ request: Request, _ goal: DownloadPlan.Goal, _ options: Download.Options, _ resumed: ResumeData?,
+        _ startsImmediately: Bool
+    ) -> SessionTask<URL> {
+        do {
+            var plan = try RequestPlan(request, context.configuration, delivery: .streamed)
+            // Offsets count bytes as they come: a compressed body has none to continue at.
+            if options.isResumable || resumed != nil { plan.order.decompresses = false }
+            let download = DownloadPlan(request: plan, goal: goal, options: options, resumed: resumed)
+            return context.makeTask(request, startsImmediately: startsImmediately, download.operation)
+        } catch {
+            return context.failedTask(request, error)
+        }
+    }
+
+    /// A response as it comes. Starts at once.
+    public nonisolated func stream(_ request: Request) -> ResponseStream {
+        do {
+            let plan = try RequestPlan(request, context.configuration, delivery: .streamed)
+            return ResponseStream(plan, context)
+        } catch {
+            return ResponseStream(failed: error, self)
+        }
+    }
+}

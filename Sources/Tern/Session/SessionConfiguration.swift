@@ -1,0 +1,83 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+extension Session {
+    /// How a session behaves. A value: a session keeps the one it was made with.
+    public struct Configuration: Sendable {
+        /// Fields sent with every request that does not have them. `Accept: */*` and a `User-Agent` by default.
+        public var headers: Headers = ["User-Agent": "Tern/\(Tern.version)"]
+        /// Time limits of requests that have none of their own.
+        public var timeouts = Timeouts()
+        /// Connections to one scheme, host and port at a time; over HTTP/2 a connection carries up to 100 requests.
+        /// What comes beyond waits, by priority. 32 by default, at least 1.
+        public var maximumConnectionsPerHost = 32
+        /// Connections of the session in all, idle ones included. 256 by default, at least 1.
+        public var maximumConnections = 256
+        /// How long a connection may be idle and still be used again. 60 seconds by default.
+        public var idleConnectionLifetime: Duration = .seconds(60)
+        /// Whether HTTP/2 is offered to servers that speak TLS (ALPN). True by default.
+        public var allowsHTTP2 = true
+        /// Whether compressed responses are asked for and decompressed: gzip and deflate, and brotli and zstd where
+        /// libcurl has them. True by default.
+        public var decompresses = true
+        /// Bytes that a compressed body may have after decompression, whoever takes it. 1 GiB by default.
+        public var maximumDecompressedSize: Int64 = 1 << 30
+        /// Bytes that a body collected in memory may have. 128 MiB by default; streams and downloads have no such limit.
+        public var maximumBodySize = 128 << 20
+        /// Bytes that the head of a response may have. 256 KiB by default.
+        public var maximumHeadSize = 256 << 10
+        /// Bytes of a refused response's body that its error carries. 64 KiB by default.
+        public var errorBodyLimit = 64 << 10
+        /// Which certificate authorities are trusted. The system's by default.
+        public var authorities = Authorities.system
+        /// Which proxies are used: those of the environment by default (`http_proxy`, `https_proxy`, `all_proxy`,
+        /// `no_proxy`), read once per process.
+        public var proxies = Proxies.environment
+        /// The path of a Unix domain socket to connect to in place of every host and port; nil by default.
+        public var unixSocketPath: String?
+        /// Whether tasks made by `Session.task(for:)` start at once. False by default: they wait for `resume()`.
+        public var startsImmediately = false
+        /// Where a download goes: asked first, before the task's own destination. nil, or an answer of nil, leaves it
+        /// to the task.
+        public var destination: Download.Destination?
+        /// Makes the decoder of JSON responses, once per response. A plain one by default.
+        public var makeJSONDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
+        /// Makes the encoder of JSON bodies, once per request. One with sorted keys by default, so that equal values
+        /// give equal bytes.
+        public var makeJSONEncoder: @Sendable () -> JSONEncoder = {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            return encoder
+        }
+
+        /// The defaults, as stated at each property.
+        public init() {}
+
+        /// Certificate authorities.
+        public enum Authorities: Sendable, Hashable {
+            /// Those of the system.
+            case system
+            /// Those of a file in PEM form, and no others.
+            case file(String)
+            /// Those of these bytes in PEM form, and no others.
+            case pem(Data)
+        }
+
+        /// Proxies.
+        public enum Proxies: Sendable, Hashable {
+            /// As the environment says, read once per process.
+            case environment
+            /// None, whatever the environment says.
+            case none
+        }
+    }
+}
+
+/// Facts about the package.
+package enum Tern {
+    /// The version that `User-Agent` tells.
+    package static let version = "0.1.0"
+}

@@ -1,0 +1,115 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+import Synchronization
+
+/// What a session's tasks need to live on without it: they finish with the configuration they began with, also when the
+/// `Session` itself is gone.
+package final class SessionContext: Sendable {
+    package let id: Session.ID
+    package let configuration: Session.Configuration
+    package let transport: any Transport
+    let ledger: TaskLedger
+    let files: FileStore
+
+    init(configuration: Session.Configuration, transport: any Transport, files: FileStore) {
+        id = Session.ID.next()
+        self.configuration = configuration
+        self.transport = transport
+        self.files = files
+        ledger = TaskLedger(sessionID: id)
+    }
+
+    /// A registered task, suspended until its first `resume`.
+    func makeTask<Value: Sendable>(
+        _ request: Request, startsImmediately: Bool, _ operation: @escaping Operation<Value>
+    ) -> SessionTask<Value> {
+        let result = TaskValue<Value>()
+        guard let id = ledger.reserveID() else {
+            return failedTask(request, Self.invalidated(request))
+        }
+        let record = TaskRecord(id: id, context: self, request: request, valueType: Value.self)
+        record.assign(result) { record in
+            let outcome = await record.run(operation)
+            record.end(outcome.error, file: outcome.file) { result.deliver(outcome.result) }
+        }
+        ledger.addFresh(record)
+        if startsImmediately { record.resume() }
+        return SessionTask(record: record, result: result)
+    }
+
+    /// A task that could not be: it has ended, and the registry never knew it.
+    func failedTask<Value: Sendable>(_ request: Request?, _ error: NetworkError) -> SessionTask<Value> {
+        let result = TaskValue<Value>()
+        let record = TaskRecord(id: ledger.strayID(), context: self, request: request, valueType: Value.self)
+        record.fail()
+        result.deliver(.failure(error))
+        return SessionTask(record: record, result: result)
+    }
+
+    /// A registered task whose operation runs in the caller's own Swift task; cancelling that cancels the transfer.
+    @concurrent
+    func runTask<Value: Sendable>(
+        _ request: Request, _ operation: Operation<Value>
+    ) async throws(NetworkError) -> Value {
+        guard let id = ledger.reserveID() else { throw Self.invalidated(request) }
+        let record = TaskRecord(id: id, context: self, request: request, valueType: Value.self)
+        record.startInCaller()
+        let outcome = await withTaskCancellationHandler {
+            await record.run(operation)
+        } onCancel: {
+            record.cancel()
+        }
+        record.end(outcome.error, file: outcome.file)
+        return try outcome.result.get()
+    }
+
+    static func invalidated(_ request: Request) -> NetworkError {
+        NetworkError(TransferFailure(.sessionInvalidated, "the session was invalidated"), request: request)
+    }
+}
+
+/// What a task does between its start and its end.
+typealias Operation<Value: Sendable> = @Sendable (TaskRecord) async throws(NetworkError) -> Value
+
+extension TaskRecord {
+    struct RunOutcome<Value: Sendable> {
+        let result: Result<Value, NetworkError>
+
+        var error: NetworkError? {
+            if case .failure(let error) = result { error } else { nil }
+        }
+
+        var file: URL? {
+            if case .success(let value) = result { value as? URL } else { nil }
+        }
+    }
+
+    /// Runs an operation; its error tells which task it was.
+    @concurrent
+    func run<Value: Sendable>(_ operation: Operation<Value>) async -> RunOutcome<Value> {
+        do {
+            return RunOutcome(result: .success(try await operation(self)))
+        } catch {
+            let identified = error.identified(task: id, session: context.id, label: label)
+            return RunOutcome(result: .failure(identified.carrying(resumeData)))
+        }
+    }
+}
+
+extension Session {
+    /// The identity of a session: tells the tasks of several sessions apart.
+    public struct ID: Sendable, Hashable, CustomStringConvertible {
+        /// Unique in the process.
+        public let number: UInt64
+
+        private static let last = Atomic<UInt64>(0)
+
+        static func next() -> ID { ID(number: last.wrappingAdd(1, ordering: .relaxed).newValue) }
+
+        /// The number, after the word session.
+        public var description: String { "session \(number)" }
+    }
+}

@@ -1,0 +1,42 @@
+/// A handle to one task of a session: what it is, how far it is, and its value.
+///
+/// A handle is a small value to be copied and sent anywhere. Dropping it cancels nothing. Calls on a handle take effect
+/// in call order.
+public struct SessionTask<Value: Sendable>: TaskHandle {
+    let record: TaskRecord
+    let result: TaskValue<Value>
+
+    /// The task's value, awaited by any number of callers.
+    ///
+    /// Cancelling the caller ends its wait alone, with an error of kind `.cancelled`; `cancel()` ends the task.
+    public var value: Value {
+        get async throws(NetworkError) { try await result.value() }
+    }
+
+    public var erased: AnySessionTask { AnySessionTask(record) }
+}
+
+/// A handle to a task whose type is not known: from a registry's events and snapshots.
+public struct AnySessionTask: TaskHandle {
+    let record: TaskRecord
+
+    init(_ record: TaskRecord) { self.record = record }
+
+    /// The task's value as `type`, while a typed handle of it is still held by somebody.
+    ///
+    /// - Throws: The task's error; an error of kind `.unsupported` when no typed handle is left or the task gives another type.
+    public func value<T: Sendable>(as type: T.Type) async throws(NetworkError) -> T {
+        guard let result = record.result else {
+            throw NetworkError(.unsupported, reason: "nobody holds the value of task \(id) any more")
+        }
+        guard let value = try await result.erasedValue() as? T else {
+            throw NetworkError(.unsupported, reason: "task \(id) gives \(record.valueType), not \(type)")
+        }
+        return value
+    }
+
+    /// The type of the task's value.
+    public var valueType: any Any.Type { record.valueType }
+
+    public var erased: AnySessionTask { self }
+}

@@ -1,0 +1,213 @@
+import Synchronization
+
+/// The live tasks of a session and the subscribers to its events. The lock behind `TaskRegistry`: tasks are created and
+/// counted in synchronous code, so their table cannot wait for an actor.
+package final class TaskLedger: Sendable {
+    /// Whether the session takes tasks.
+    enum Phase {
+        case open
+        case finishing
+        case invalidated
+    }
+
+    private struct Entry {
+        /// Until it is first resumed a task is kept by its handles alone: nobody else could ever start it.
+        weak var record: TaskRecord?
+    }
+
+    private final class Drain {
+        var remaining: Set<UInt64>
+        let waiter: Waiter<Void>
+        init(_ remaining: Set<UInt64>, _ waiter: Waiter<Void>) {
+            self.remaining = remaining
+            self.waiter = waiter
+        }
+    }
+
+    private final class Subscriber {
+        weak var queue: EventQueue<TaskRegistry.Event>?
+        init(_ queue: EventQueue<TaskRegistry.Event>) { self.queue = queue }
+    }
+
+    private struct Shared {
+        var nextID: UInt64 = 1
+        var fresh: [UInt64: Entry] = [:]
+        var running: [UInt64: TaskRecord] = [:]
+        /// Out of the registry, and not delivered yet.
+        var delivering: Set<UInt64> = []
+        var drains: [Drain] = []
+        var subscribers: [Subscriber] = []
+        var phase = Phase.open
+
+        var isIdle: Bool { running.isEmpty && delivering.isEmpty && fresh.isEmpty }
+
+        mutating func publish(_ event: TaskRegistry.Event, into wakes: inout [Waiter<Void>]) {
+            var hasDead = false
+            for subscriber in subscribers {
+                guard let queue = subscriber.queue else {
+                    hasDead = true
+                    continue
+                }
+                if let wake = queue.push(event) { wakes.append(wake) }
+            }
+            if hasDead { subscribers.removeAll { $0.queue == nil } }
+        }
+
+        mutating func invalidate(_ session: Session.ID, into wakes: inout [Waiter<Void>]) {
+            phase = .invalidated
+            publish(.sessionInvalidated(session), into: &wakes)
+            for subscriber in subscribers {
+                if let wake = subscriber.queue?.finish() { wakes.append(wake) }
+            }
+            subscribers = []
+        }
+    }
+
+    /// Events that may wait for one subscriber.
+    static let eventLimit = 1_024
+
+    let sessionID: Session.ID
+    private let shared = Lock(Shared())
+    private let subscriberCount = Atomic<Int>(0)
+
+    init(sessionID: Session.ID) { self.sessionID = sessionID }
+
+    deinit {
+        let queues = shared.withLock { $0.subscribers.compactMap { $0.queue } }
+        for queue in queues { queue.finish()?.resume() }
+    }
+
+    // MARK: Tasks
+
+    /// A number that was never given before, or nil when the session takes no more tasks.
+    func reserveID() -> TaskID? {
+        shared.withLock { shared in
+            guard shared.phase == .open else { return nil }
+            defer { shared.nextID += 1 }
+            return TaskID(shared.nextID)
+        }
+    }
+
+    /// A number for a task that fails before it exists in the registry.
+    func strayID() -> TaskID {
+        shared.withLock { shared in
+            defer { shared.nextID += 1 }
+            return TaskID(shared.nextID)
+        }
+    }
+
+    /// A task that waits for its first `resume`.
+    func addFresh(_ record: TaskRecord) {
+        shared.withLock { $0.fresh[record.id.number] = Entry(record: record) }
+    }
+
+    func addRunning(_ record: TaskRecord) {
+        shared.withLock { shared in
+            shared.fresh[record.id.number] = nil
+            shared.running[record.id.number] = record
+        }
+    }
+
+    func remove(_ id: TaskID) {
+        shared.withLock { shared in
+            let wasRunning = shared.running.removeValue(forKey: id.number) != nil
+            let wasFresh = shared.fresh.removeValue(forKey: id.number) != nil
+            if wasRunning || wasFresh { shared.delivering.insert(id.number) }
+        }
+    }
+
+    /// The value is with its owner: drains go on, and subscribers hear of it.
+    func delivered(_ id: TaskID, _ event: () -> TaskRegistry.Event) {
+        let event = hasSubscribers ? event() : nil
+        settle(id, event)
+    }
+
+    /// A fresh task whose last handle is gone.
+    func forget(_ id: TaskID) {
+        let wasFresh = shared.withLock { $0.fresh.removeValue(forKey: id.number) != nil }
+        if wasFresh { settle(id, nil) }
+    }
+
+    private func settle(_ id: TaskID, _ event: TaskRegistry.Event?) {
+        let wakes = shared.withLock { shared -> [Waiter<Void>] in
+            shared.delivering.remove(id.number)
+            var wakes: [Waiter<Void>] = []
+            if let event { shared.publish(event, into: &wakes) }
+            if !shared.drains.isEmpty {
+                for drain in shared.drains where drain.remaining.remove(id.number) != nil && drain.remaining.isEmpty {
+                    wakes.append(drain.waiter)
+                }
+                shared.drains.removeAll { $0.remaining.isEmpty }
+            }
+            if shared.phase == .finishing, shared.isIdle { shared.invalidate(sessionID, into: &wakes) }
+            return wakes
+        }
+        for wake in wakes { wake.resume() }
+    }
+
+    /// The live tasks, in order of creation.
+    var records: [TaskRecord] {
+        shared.withLock { shared in
+            (shared.fresh.values.compactMap { $0.record } + shared.running.values).sorted { $0.id < $1.id }
+        }
+    }
+
+    func record(_ id: TaskID) -> TaskRecord? {
+        shared.withLock { shared in shared.running[id.number] ?? shared.fresh[id.number]?.record }
+    }
+
+    /// Returns when every task known now has delivered, or the caller is cancelled.
+    func drained() async {
+        let waiter = Waiter<Void>()
+        let isWaiting = shared.withLock { shared in
+            let known = shared.delivering.union(shared.running.keys).union(shared.fresh.keys)
+            guard !known.isEmpty else { return false }
+            shared.drains.append(Drain(known, waiter))
+            return true
+        }
+        guard isWaiting else { return }
+        await waiter.wait()
+        shared.withLock { shared in shared.drains.removeAll { $0.waiter === waiter } }
+    }
+
+    /// No task is accepted any more; the session is invalidated when the last one has delivered.
+    func close() {
+        let wakes = shared.withLock { shared -> [Waiter<Void>] in
+            var wakes: [Waiter<Void>] = []
+            guard shared.phase == .open else { return wakes }
+            shared.phase = .finishing
+            if shared.isIdle { shared.invalidate(sessionID, into: &wakes) }
+            return wakes
+        }
+        for wake in wakes { wake.resume() }
+    }
+
+    // MARK: Events
+
+    var hasSubscribers: Bool { subscriberCount.load(ordering: .relaxed) > 0 }
+
+    func subscribe() -> AsyncStream<TaskRegistry.Event> {
+        let queue = EventQueue<TaskRegistry.Event>(limit: Self.eventLimit) { .dropped($0) }
+        let isOver = shared.withLock { shared in
+            if shared.phase == .invalidated { return true }
+            shared.subscribers.append(Subscriber(queue))
+            return false
+        }
+        subscriberCount.add(1, ordering: .relaxed)
+        if isOver { _ = queue.finish() }
+        return queue.stream()
+    }
+
+    /// Tells an event to every subscriber; it is only made when there is one.
+    func publish(_ event: () -> TaskRegistry.Event) {
+        guard hasSubscribers else { return }
+        let event = event()
+        let wakes = shared.withLock { shared -> [Waiter<Void>] in
+            var wakes: [Waiter<Void>] = []
+            shared.publish(event, into: &wakes)
+            if shared.subscribers.isEmpty { subscriberCount.store(0, ordering: .relaxed) }
+            return wakes
+        }
+        for wake in wakes { wake.resume() }
+    }
+}

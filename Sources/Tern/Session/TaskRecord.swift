@@ -1,0 +1,259 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// One task as the session knows it: what all its handles share. It holds the work until the end and then lets go of it,
+/// whoever still holds a handle.
+package final class TaskRecord: Sendable {
+    /// What runs when the task is first resumed. It ends by calling `end`.
+    package typealias Work = @Sendable (TaskRecord) async -> Void
+
+    private struct Shared {
+        var lifecycle = TaskLifecycle()
+        var label: String?
+        var priority: Request.Priority
+        var work: Work?
+        /// Runs the work of a task with a handle. Owned here, cancelled by `cancel`, released at the end.
+        var driver: Task<Void, Never>?
+        var transfer: Transfer?
+        var head: ResponseHead?
+        var headWaiters: [Waiter<Void>] = []
+        var states: Latest<Session.TaskState>?
+        var metrics: TaskMetrics?
+        var resumeData: ResumeData?
+        weak var result: (any TaskResult)?
+    }
+
+    package let id: TaskID
+    package let context: SessionContext
+    package let request: Request?
+    /// The name of the type that the task gives.
+    let valueType: any Any.Type
+    package let meter = ProgressMeter()
+    private let shared: Lock<Shared>
+
+    init(id: TaskID, context: SessionContext, request: Request?, valueType: any Any.Type) {
+        self.id = id
+        self.context = context
+        self.request = request
+        self.valueType = valueType
+        shared = Lock(Shared(label: request?.label, priority: request?.priority ?? .normal))
+    }
+
+    deinit {
+        // A task that was never resumed and that nobody can resume any more.
+        context.ledger.forget(id)
+    }
+
+    // MARK: What a handle shows
+
+    var label: String? {
+        get { shared.withLock { $0.label } }
+        set { shared.withLock { $0.label = newValue } }
+    }
+
+    package var state: Session.TaskState { shared.withLock { $0.lifecycle.state } }
+    var metrics: TaskMetrics? { shared.withLock { $0.metrics } }
+    var resumeData: ResumeData? { shared.withLock { $0.resumeData } }
+    var head: ResponseHead? { shared.withLock { $0.head } }
+    var result: (any TaskResult)? { shared.withLock { $0.result } }
+    var isCancelled: Bool { shared.withLock { $0.lifecycle.isCancelled } }
+
+    var priority: Request.Priority {
+        get { shared.withLock { $0.priority } }
+        set {
+            shared.withLock { shared in
+                shared.priority = newValue
+                control(.prioritize(newValue), shared.transfer)
+            }
+        }
+    }
+
+    var states: Latest<Session.TaskState> {
+        shared.withLock { shared in
+            if let states = shared.states { return states }
+            let states = Latest(shared.lifecycle.state)
+            if shared.lifecycle.state.isTerminal { states.finish { $0 } }
+            shared.states = states
+            return states
+        }
+    }
+
+    /// The head as soon as it is there; nil when the task ends, or the caller is cancelled, without one.
+    func headWhenThere() async -> ResponseHead? {
+        let waiter = Waiter<Void>()
+        let isWaiting = shared.withLock { shared in
+            guard shared.head == nil, !shared.lifecycle.state.isTerminal else { return false }
+            shared.headWaiters.append(waiter)
+            return true
+        }
+        if isWaiting {
+            await waiter.wait()
+            shared.withLock { $0.headWaiters.removeAll { $0 === waiter } }
+        }
+        return head
+    }
+
+    // MARK: What a handle does. The order of calls is the order of effects: a transport only queues a command, so it is
+    // told under the lock that decided.
+
+    package func resume() {
+        let action = shared.withLock { shared in
+            let action = shared.lifecycle.resume()
+            if action == .resumeTransfer { control(.resume, shared.transfer) }
+            return action
+        }
+        switch action {
+        case .start:
+            context.ledger.addRunning(self)
+            changed(to: .running)
+            startDriver()
+        case .resumeTransfer:
+            changed(to: .running)
+        default:
+            break
+        }
+    }
+
+    func pause() {
+        let action = shared.withLock { shared in
+            let action = shared.lifecycle.pause()
+            if action == .pauseTransfer { control(.pause, shared.transfer) }
+            return action
+        }
+        if action == .pauseTransfer { changed(to: .suspended) }
+    }
+
+    package func cancel() {
+        let (action, driver) = shared.withLock { shared in
+            let action = shared.lifecycle.cancel()
+            if action == .cancelTransfer { control(.cancel, shared.transfer) }
+            return (action, shared.driver)
+        }
+        switch action {
+        case .cancelTransfer: driver?.cancel()
+        case .endUnstarted: startDriver()
+        default: break
+        }
+    }
+
+    private func changed(to state: Session.TaskState) {
+        meter.taskPausedOrResumed()
+        let states = shared.withLock { $0.states }
+        states?.update { $0.isTerminal ? nil : state }
+        context.ledger.publish { [self] in
+            state == .running ? .resumed(AnySessionTask(self)) : .suspended(AnySessionTask(self))
+        }
+    }
+
+    private func control(_ command: TransferCommand, _ transfer: Transfer?) {
+        if let transfer { context.transport.control(transfer, command) }
+    }
+
+    /// Ends the running attempt, not the task.
+    func cancelTransfer() {
+        shared.withLock { shared in control(.cancel, shared.transfer) }
+    }
+
+    /// A task that could not be: it has ended before it began.
+    func fail() {
+        _ = shared.withLock { $0.lifecycle.end(.failed) }
+        meter.finish()
+    }
+
+    /// A stream that nobody reads any more: its transfer ends, and nobody waits for that.
+    func abandon() {
+        guard !state.isTerminal else { return }
+        cancel()
+        end(NetworkError(.cancelled, reason: "the response stream was dropped before its end"))
+    }
+
+    // MARK: The work
+
+    /// The task has a handle: `work` runs in a Swift task of its own once it is resumed.
+    func assign(_ result: any TaskResult, work: @escaping Work) {
+        shared.withLock { shared in
+            shared.result = result
+            shared.work = work
+        }
+    }
+
+    /// The task's work runs in the caller's own Swift task.
+    func startInCaller() {
+        let action = shared.withLock { $0.lifecycle.resume() }
+        guard action == .start else { return }
+        context.ledger.addRunning(self)
+        if context.ledger.hasSubscribers { changed(to: .running) }
+    }
+
+    private func startDriver() {
+        shared.withLock { shared in
+            guard let work = shared.work else { return }
+            shared.work = nil
+            // Owned by this record and cancelled by `cancel`; it ends with the transfer.
+            let driver = Task { await work(self) }
+            shared.driver = driver
+            if shared.lifecycle.isCancelled { driver.cancel() }
+        }
+    }
+
+    // MARK: What the life of the request reports
+
+    /// Starts an attempt, or refuses when the task was cancelled; a paused task's attempt begins paused.
+    func begin(_ transfer: Transfer) -> Bool {
+        shared.withLock { shared in
+            guard !shared.lifecycle.isCancelled else { return false }
+            shared.transfer = transfer
+            context.transport.start(transfer)
+            if shared.lifecycle.isPaused { control(.pause, transfer) }
+            return true
+        }
+    }
+
+    func receive(_ head: ResponseHead) {
+        let waiters = shared.withLock { shared -> [Waiter<Void>] in
+            shared.head = head
+            defer { shared.headWaiters = [] }
+            return shared.headWaiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    func attemptEnded(_ metrics: TaskMetrics, head: ResponseHead?) {
+        shared.withLock { shared in
+            shared.transfer = nil
+            shared.metrics = metrics
+            if shared.head == nil { shared.head = head }
+        }
+    }
+
+    func keep(_ resumeData: ResumeData?) {
+        shared.withLock { $0.resumeData = resumeData }
+    }
+
+    /// The end, in this order: the task leaves the registry, `deliver` hands its value over, then `completed` is told.
+    func end(_ error: NetworkError?, file: URL? = nil, deliver: () -> Void = {}) {
+        let state: Session.TaskState = error.map { $0.isCancelled ? .cancelled : .failed } ?? .completed
+        let ended = shared.withLock { shared -> (states: Latest<Session.TaskState>?, waiters: [Waiter<Void>])? in
+            guard shared.lifecycle.end(state) else { return nil }
+            defer {
+                shared.work = nil
+                shared.driver = nil
+                shared.transfer = nil
+                shared.headWaiters = []
+            }
+            return (shared.states, shared.headWaiters)
+        }
+        guard let ended else { return }
+        context.ledger.remove(id)
+        meter.finish()
+        deliver()
+        for waiter in ended.waiters { waiter.resume() }
+        ended.states?.finish { _ in state }
+        context.ledger.delivered(id) { [self] in
+            .completed(TaskRegistry.Completion(AnySessionTask(self), error: error, file: file))
+        }
+    }
+}

@@ -1,0 +1,89 @@
+extension Session {
+    /// What a task is doing.
+    public enum TaskState: Sendable, Hashable {
+        /// Not started yet, or paused: no byte moves.
+        case suspended
+        /// Started: waiting for a connection, moving bytes, or decoding.
+        case running
+        /// Ended with a value.
+        case completed
+        /// Ended with an error.
+        case failed
+        /// Ended by cancellation.
+        case cancelled
+
+        /// Whether this state is the last one.
+        public var isTerminal: Bool {
+            switch self {
+            case .suspended, .running: false
+            case .completed, .failed, .cancelled: true
+            }
+        }
+    }
+}
+
+/// The life of a task as a table: who may do what when, and what follows. Pure.
+struct TaskLifecycle {
+    private enum Phase {
+        case fresh
+        case running
+        case paused
+        case ended
+    }
+
+    /// What is to be done about a change.
+    enum Action: Equatable {
+        case none
+        /// The first start.
+        case start
+        case resumeTransfer
+        case pauseTransfer
+        case cancelTransfer
+        /// Cancelled before it ever started: it ends at once.
+        case endUnstarted
+    }
+
+    private var phase = Phase.fresh
+    private(set) var state = Session.TaskState.suspended
+    private(set) var isCancelled = false
+
+    var isFresh: Bool { phase == .fresh }
+    var isPaused: Bool { phase == .paused }
+
+    mutating func resume() -> Action {
+        guard !isCancelled else { return .none }
+        switch phase {
+        case .fresh:
+            phase = .running
+            state = .running
+            return .start
+        case .paused:
+            phase = .running
+            state = .running
+            return .resumeTransfer
+        case .running, .ended:
+            return .none
+        }
+    }
+
+    mutating func pause() -> Action {
+        guard phase == .running, !isCancelled else { return .none }
+        phase = .paused
+        state = .suspended
+        return .pauseTransfer
+    }
+
+    mutating func cancel() -> Action {
+        guard phase != .ended, !isCancelled else { return .none }
+        isCancelled = true
+        return phase == .fresh ? .endUnstarted : .cancelTransfer
+    }
+
+    /// The end; false when it has ended before.
+    mutating func end(_ state: Session.TaskState) -> Bool {
+        guard phase != .ended else { return false }
+        phase = .ended
+        self.state = state
+        return true
+    }
+}

@@ -1,0 +1,272 @@
+#if os(Linux)
+import CTernCurl
+import Glibc
+
+/// The wire: takes what was posted to the loop, drives libcurl, and hands back what came. An actor on the loop, entered
+/// once per turn.
+@safe actor CurlEngine {
+    /// Starts per turn: each may open a connection, and no turn may hold the sockets up.
+    private static let startsPerTurn = 64
+    private static let messagesPerTurn = 1_024
+
+    private let loop: EventLoop
+    private let turn = LoopTurn()
+    private let sockets: SocketTable
+    private var pools: [UInt64: CurlPool] = [:]
+    private var transfers: [UInt64: CurlTransfer] = [:]
+    private var multis: [CurlMulti] = []
+    /// Messages that were taken out of the mailbox, and how many of them are done.
+    private var messages: [EventLoop.Message] = []
+    private var messagesDone = 0
+    /// What epoll reports; the loop is never freed, and neither is this.
+    private let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 128)
+    private var eventCount = 0
+
+    init(_ loop: EventLoop) {
+        self.loop = loop
+        sockets = SocketTable(epoll: loop.epoll)
+        curl_global_init(Int(CURL_GLOBAL_ALL))
+    }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
+
+    /// One turn, and the sleep after it.
+    func turnAndSleep() {
+        let start = loop.measuresTurns ? tern_thread_user_microseconds() : nil
+        let rest = turnOnce()
+        if let start { loop.note(turn: tern_thread_user_microseconds() - start) }
+        let timeout = loop.prepareToSleep(rest)
+        let count = unsafe epoll_wait(loop.epoll, events.baseAddress, Int32(events.count), timeout)
+        eventCount = Int(max(0, count))
+    }
+
+    /// One turn: sockets → messages → timers → ended transfers → time limits → readers. Returns the milliseconds until
+    /// the next one at the latest, −1 for none.
+    private func turnOnce() -> Int32 {
+        turn.now = MonotonicClock.nanoseconds()
+        let isIdle = serveSockets()
+        takeMessages()
+        serveTimers()
+        completeFinished()
+        checkLimits()
+        let hasUnflushed = flush(isIdle: isIdle && messagesDone == messages.count)
+        turn.resumeReaders()
+        return hasUnflushed || messagesDone < messages.count ? 0 : millisecondsToSleep()
+    }
+
+    /// Returns whether no socket had anything.
+    private func serveSockets() -> Bool {
+        var isIdle = true
+        for unsafe event in unsafe events[..<eventCount] {
+            let descriptor = unsafe event.data.fd
+            if loop.isWakeup(descriptor) { continue }
+            isIdle = false
+            if let (multi, mask) = sockets.fired(descriptor, unsafe event.events) { multi.serve(descriptor, mask) }
+        }
+        return isIdle
+    }
+
+    // MARK: Messages
+
+    private func takeMessages() {
+        if messagesDone == messages.count {
+            messages.removeAll(keepingCapacity: messages.count <= 4_096)
+            messagesDone = 0
+            loop.takeMessages(&messages)
+        }
+        var starts = 0
+        let limit = min(messages.count, messagesDone + Self.messagesPerTurn)
+        while messagesDone < limit, starts < Self.startsPerTurn {
+            let message = messages[messagesDone]
+            messagesDone += 1
+            switch message {
+            case .start(let transfer, let pool):
+                starts += 1
+                start(transfer, pool)
+            case .control(let id, let command):
+                if let transfer = transfers[id] { control(transfer, command) }
+            case .openPool(let id, let settings):
+                pools[id] = CurlPool(settings, sockets, turn)
+            case .closePool(let id):
+                if let pool = pools.removeValue(forKey: id) { close(pool) }
+            case .job(let job):
+                unsafe job.runSynchronously(on: loop.asUnownedSerialExecutor())
+            }
+        }
+        if messagesDone == messages.count { messages.removeAll(keepingCapacity: true); messagesDone = 0 }
+    }
+
+    private func start(_ transfer: Transfer, _ poolID: UInt64) {
+        guard let pool = pools[poolID] else {
+            unsafe turn.wake(transfer.complete(TransferOutcome(failure: .cancelled)))
+            return
+        }
+        let started = CurlTransfer(transfer, pool, turn)
+        transfers[transfer.id] = started
+        pool.liveCount += 1
+        turn.watch(started.clock)
+        if pool.queue.submit(transfer.id, started.origin, priority: transfer.order.priority.rawValue) {
+            enter(started)
+        }
+    }
+
+    private func control(_ transfer: CurlTransfer, _ command: TransferCommand) {
+        switch command {
+        case .cancel:
+            end(transfer, .cancelled)
+        case .pause:
+            pause(transfer)
+        case .resume:
+            resume(transfer)
+        case .demand:
+            transfer.readerTookAll()
+        case .bodyReady:
+            transfer.sourceIsReady()
+        case .prioritize(let priority):
+            transfer.pool.queue.prioritize(transfer.transfer.id, transfer.origin, priority: priority.rawValue)
+        }
+    }
+
+    /// A transfer that has sent nothing yet leaves the wire, or the queue: libcurl would send its request all the same.
+    private func pause(_ transfer: CurlTransfer) {
+        guard !transfer.isPaused else { return }
+        transfer.setPaused(true)
+        if transfer.isConnected { return }
+        if transfer.handle != nil {
+            transfer.pool.leave(transfer)
+            transfer.withdraw()
+            release(transfer)
+        } else {
+            _ = transfer.pool.queue.withdraw(transfer.transfer.id, transfer.origin)
+        }
+    }
+
+    private func resume(_ transfer: CurlTransfer) {
+        guard transfer.isPaused else { return }
+        transfer.setPaused(false)
+        if transfer.isConnected { return }
+        let order = transfer.order
+        if transfer.pool.queue.submit(transfer.transfer.id, transfer.origin, priority: order.priority.rawValue) {
+            enter(transfer)
+        }
+    }
+
+    // MARK: The wire
+
+    private func enter(_ transfer: CurlTransfer) {
+        let pool = transfer.pool
+        let hadBoth = pool.shared != nil && pool.exclusive != nil
+        let isOn = pool.enter(transfer)
+        if !hadBoth { multis = multis.filter { $0 !== pool.shared && $0 !== pool.exclusive } + pool.multis }
+        if !isOn { end(transfer, TransferFailure(.connectionFailed, "libcurl has no memory for another transfer")) }
+    }
+
+    private func serveTimers() {
+        for multi in multis where multi.deadline <= turn.now { multi.serveTimer() }
+    }
+
+    private func completeFinished() {
+        for multi in multis where multi.mayHaveFinished {
+            while let (transfer, result) = multi.nextFinished() { end(transfer, transfer.failure(for: result)) }
+        }
+    }
+
+    private func end(_ transfer: CurlTransfer, _ failure: TransferFailure?) {
+        guard transfers.removeValue(forKey: transfer.transfer.id) != nil else { return }
+        let pool = transfer.pool
+        pool.liveCount -= 1
+        let wasOnWire = transfer.handle?.transfer != nil
+        transfer.complete(failure)
+        if let handle = transfer.handle {
+            if wasOnWire { pool.leave(transfer) }
+            transfer.handle = nil
+            pool.recycle(handle)
+        }
+        if wasOnWire {
+            release(transfer)
+        } else {
+            _ = pool.queue.withdraw(transfer.transfer.id, transfer.origin)
+        }
+        if pool.isClosing, pool.liveCount == 0 { drop(pool) }
+    }
+
+    /// A place on the wire is free.
+    private func release(_ transfer: CurlTransfer) {
+        transfer.pool.admitted += transfer.pool.queue.release(transfer.origin)
+        admitWaiting(transfer.pool)
+    }
+
+    private func admitWaiting(_ pool: CurlPool) {
+        while !pool.admitted.isEmpty {
+            for id in pool.takeAdmitted() {
+                if let waiting = transfers[id], !waiting.isPaused {
+                    enter(waiting)
+                } else {
+                    // It gave up between its admission and now.
+                    pool.admitted += pool.queue.release(transfers[id]?.origin ?? "")
+                }
+            }
+        }
+    }
+
+    private func close(_ pool: CurlPool) {
+        pool.isClosing = true
+        if pool.liveCount == 0 { drop(pool) }
+    }
+
+    private func drop(_ pool: CurlPool) {
+        multis.removeAll { $0 === pool.shared || $0 === pool.exclusive }
+    }
+
+    // MARK: Time limits
+
+    /// Activity only moves a limit away, so a transfer is not looked at until the earliest limit known has come; then all
+    /// are.
+    private func checkLimits() {
+        guard turn.nextDeadline <= turn.now else { return }
+        turn.nextDeadline = .max
+        for transfer in Array(transfers.values) {
+            if let phase = transfer.clock.expired(turn.now) {
+                end(transfer, transfer.timeout(phase))
+            } else {
+                turn.watch(transfer.clock)
+            }
+        }
+    }
+
+    // MARK: The end of a turn
+
+    /// Returns whether small pieces wait for more.
+    private func flush(isIdle: Bool) -> Bool {
+        guard !turn.changed.isEmpty else { return false }
+        let changed = turn.changed
+        turn.changed.removeAll(keepingCapacity: true)
+        var waiting = false
+        for transfer in changed where transfer.flush(isIdle: isIdle) {
+            transfer.waitForMore()
+            waiting = true
+        }
+        for pool in pools.values where !pool.admitted.isEmpty { admitWaiting(pool) }
+        return waiting
+    }
+
+    private func millisecondsToSleep() -> Int32 {
+        if transfers.isEmpty { turn.nextDeadline = .max }
+        var next = turn.nextDeadline
+        for multi in multis { next = min(next, multi.deadline) }
+        if next == .max { return -1 }
+        let now = turn.now
+        if next <= now { return 0 }
+        return Int32(clamping: (next - now + 999_999) / 1_000_000)
+    }
+}
+
+extension CurlPool {
+    fileprivate var multis: [CurlMulti] { [shared, exclusive].compactMap { $0 } }
+
+    fileprivate func takeAdmitted() -> [UInt64] {
+        defer { admitted = [] }
+        return admitted
+    }
+}
+#endif

@@ -1,0 +1,91 @@
+#if os(Linux)
+import CTernCurl
+import Glibc
+
+/// What libcurl's results mean.
+extension CurlTransfer {
+    /// The failure that a result is; nil for none. What a callback decided comes first.
+    func failure(for result: CURLcode) -> TransferFailure? {
+        if let failure { return failure }
+        if result == CURLE_OK { return nil }
+        let said = handle?.failureText ?? ""
+        let host = "\(order.target.host):\(order.target.port)"
+        switch result {
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
+            return TransferFailure(.dns, "the name '\(order.target.host)' could not be resolved")
+        case CURLE_COULDNT_CONNECT:
+            return connectFailure(host, said)
+        case CURLE_OPERATION_TIMEDOUT:
+            return timeout(.connect)
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
+            return TransferFailure(.untrustedServer, "the certificate of \(host) is not trusted: \(said)")
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
+            CURLE_SSL_CACERT_BADFILE, CURLE_USE_SSL_FAILED, CURLE_SSL_INVALIDCERTSTATUS:
+            return TransferFailure(.tls, "TLS with \(host) failed: \(said)")
+        case CURLE_ABORTED_BY_CALLBACK where connections > 1, CURLE_SEND_FAIL_REWIND:
+            return deadConnection(host)
+        case CURLE_PARTIAL_FILE:
+            return TransferFailure(.truncatedBody, "the body from \(host) ended after \(receivedText)")
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
+            return TransferFailure(.malformedResponse, "what \(host) sent is not HTTP: \(said)")
+        case CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM:
+            return lostConnection(result, host, said)
+        case CURLE_OUT_OF_MEMORY:
+            return TransferFailure(.tooLarge, "libcurl has no memory left")
+        case CURLE_URL_MALFORMAT:
+            return TransferFailure(.invalidRequest, "libcurl cannot read the URL: \(said)")
+        default:
+            let text = said.isEmpty ? unsafe String(cString: curl_easy_strerror(result)) : said
+            return TransferFailure(.connectionFailed, "\(host): \(text) (libcurl \(result.rawValue))")
+        }
+    }
+
+    func timeout(_ phase: Timeouts.Phase) -> TransferFailure {
+        let host = "\(order.target.host):\(order.target.port)"
+        switch phase {
+        case .connect:
+            return TransferFailure(
+                .connectTimedOut, "no connection to \(host) within \(Self.text(order.timeouts.connect))")
+        case .idle:
+            return TransferFailure(
+                .idleTimedOut,
+                "no byte moved to or from \(host) for \(Self.text(order.timeouts.idle)), after \(receivedText)")
+        case .total:
+            return TransferFailure(
+                .totalTimedOut, "not done within \(Self.text(order.timeouts.total)), after \(receivedText) from \(host)")
+        }
+    }
+
+    private static func text(_ limit: Duration?) -> String { limit.map { "\($0)" } ?? "its limit" }
+
+    private func connectFailure(_ host: String, _ said: String) -> TransferFailure {
+        let code = Int32(truncatingIfNeeded: handle?.number(CURLINFO_OS_ERRNO) ?? 0)
+        if code == ECONNREFUSED { return TransferFailure(.connectionRefused, "\(host) refused the connection") }
+        let reason = code == 0 ? said : ErrorText.text(code)
+        return TransferFailure(.connectionFailed, "no connection to \(host): \(reason)")
+    }
+
+    private func deadConnection(_ host: String) -> TransferFailure {
+        var failure = TransferFailure(
+            .connectionLost,
+            "\(host) closed a kept-alive connection while the request was sent on it; the server may have acted")
+        failure.isDeadPooledConnection = true
+        return failure
+    }
+
+    private func lostConnection(_ result: CURLcode, _ host: String, _ said: String) -> TransferFailure {
+        // The chunked decoder reports a broken size as a failed read.
+        if said.contains("chunk") {
+            return TransferFailure(.malformedResponse, "the chunked body from \(host) is malformed: \(said)")
+        }
+        guard head != nil else {
+            if let handle, handle.number(CURLINFO_NUM_CONNECTS) == 0, isConnected, result != CURLE_HTTP2 {
+                return deadConnection(host)
+            }
+            let text = "\(host) closed the connection without a response; the server may have acted: \(said)"
+            return TransferFailure(.connectionLost, text)
+        }
+        return TransferFailure(.connectionLost, "the connection to \(host) was lost after \(receivedText): \(said)")
+    }
+}
+#endif

@@ -1,0 +1,253 @@
+#if os(Linux)
+import CTernCurl
+import FoundationEssentials
+
+/// One easy handle of libcurl, used for one attempt after another: what never changes is set once, the rest only when it
+/// differs from what the last attempt left. Confined to the loop's thread.
+@safe final class CurlHandle {
+    /// What the handle is for, by the size of its buffers.
+    enum Size {
+        case small
+        case bulk
+    }
+
+    /// The options that an attempt sets and the next must not inherit.
+    private struct Left: Equatable {
+        var customMethod: String?
+        var decompresses = false
+        var proxy: String?
+        var unixSocketPath: String?
+        var isFresh = false
+        var connectMilliseconds = 0
+        var headers: Headers?
+        var hidesContentType = false
+    }
+
+    let easy: UnsafeMutableRawPointer
+    let size: Size
+    /// The attempt under way: callbacks find it here.
+    var transfer: CurlTransfer?
+    private let errorText: UnsafeMutablePointer<CChar>
+    private var headerList: UnsafeMutablePointer<curl_slist>?
+    private var left = Left()
+    private let proxies: ProxyEnvironment
+
+    init?(_ size: Size, _ settings: PoolSettings, _ sockets: SocketTable) {
+        guard let easy = unsafe curl_easy_init() else { return nil }
+        unsafe self.easy = easy
+        self.size = size
+        proxies = settings.proxies
+        unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        setConstants(settings)
+        setCallbacks(sockets)
+    }
+
+    deinit {
+        unsafe curl_easy_cleanup(easy)
+        unsafe curl_slist_free_all(headerList)
+        unsafe errorText.deallocate()
+    }
+
+    // MARK: Once
+
+    private func set(_ option: CURLoption, _ value: Int) { unsafe tern_easy_set_long(easy, option, value) }
+
+    private func setConstants(_ settings: PoolSettings) {
+        unsafe tern_easy_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
+        // No signals, in a process whose threads are not ours.
+        set(CURLOPT_NOSIGNAL, 1)
+        set(CURLOPT_NOPROGRESS, 1)
+        // Without it, cancelling during a name look-up blocks the loop until the resolver answers.
+        set(CURLOPT_QUICK_EXIT, 1)
+        set(CURLOPT_HTTP_VERSION, settings.allowsHTTP2 ? Int(CURL_HTTP_VERSION_2TLS) : Int(CURL_HTTP_VERSION_1_1))
+        // A request to a host that is being connected to waits for the connection: it may carry both.
+        set(CURLOPT_PIPEWAIT, settings.allowsHTTP2 ? 1 : 0)
+        set(CURLOPT_PATH_AS_IS, 1)
+        set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        set(CURLOPT_MAXAGE_CONN, max(1, settings.idleSeconds))
+        set(CURLOPT_BUFFERSIZE, size == .bulk ? 512 << 10 : 64 << 10)
+        if size == .bulk { set(CURLOPT_UPLOAD_BUFFERSIZE, 256 << 10) }
+        unsafe tern_easy_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
+        // An empty string: no proxy, and above all no look at the environment.
+        unsafe tern_easy_set_string(easy, CURLOPT_PROXY, "")
+        unsafe tern_easy_set_string(easy, CURLOPT_NOPROXY, settings.proxies.exceptions ?? "")
+        switch settings.authorities {
+        case .system: break
+        case .file(let path):
+            unsafe tern_easy_set_string(easy, CURLOPT_CAINFO, path)
+            unsafe tern_easy_set_string(easy, CURLOPT_CAPATH, nil)
+        case .pem(let bytes):
+            unsafe bytes.withUnsafeBytes { bytes in
+                _ = unsafe tern_easy_set_blob(
+                    easy, CURLOPT_CAINFO_BLOB, UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count)
+            }
+            unsafe tern_easy_set_string(easy, CURLOPT_CAPATH, nil)
+        }
+    }
+
+    private func setCallbacks(_ sockets: SocketTable) {
+        let context = unsafe Unmanaged.passUnretained(self).toOpaque()
+        unsafe tern_easy_set_pointer(easy, CURLOPT_PRIVATE, context)
+        unsafe tern_easy_set_pointer(easy, CURLOPT_WRITEDATA, context)
+        unsafe tern_easy_set_pointer(easy, CURLOPT_HEADERDATA, context)
+        unsafe tern_easy_set_pointer(easy, CURLOPT_READDATA, context)
+        unsafe tern_easy_set_pointer(easy, CURLOPT_PREREQDATA, context)
+        unsafe tern_easy_set_data_callback(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+            guard let transfer = unsafe CurlHandle.transfer(context), let bytes = unsafe bytes else { return 0 }
+            return unsafe transfer.receiveBody(UnsafeRawPointer(bytes), size * count)
+        }
+        unsafe tern_easy_set_data_callback(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+            guard let transfer = unsafe CurlHandle.transfer(context), let bytes = unsafe bytes else { return 0 }
+            return unsafe transfer.receiveHeader(UnsafeRawBufferPointer(start: bytes, count: size * count))
+        }
+        unsafe tern_easy_set_data_callback(easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
+            guard let transfer = unsafe CurlHandle.transfer(context) else { return Int(CURL_READFUNC_ABORT) }
+            return unsafe transfer.sendBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+        }
+        // A body is never sent twice by libcurl: whether it may be is the session's decision.
+        unsafe tern_easy_set_seek(easy) { _, _, _ in CURL_SEEKFUNC_FAIL }
+        unsafe tern_easy_set_prerequest(easy) { context, _, _, _, _ in
+            guard let transfer = unsafe CurlHandle.transfer(context) else { return CURL_PREREQFUNC_ABORT }
+            return transfer.connected() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+        }
+        // The table outlives every connection: the loop is never freed.
+        let table = unsafe Unmanaged.passUnretained(sockets).toOpaque()
+        unsafe tern_easy_set_pointer(easy, CURLOPT_OPENSOCKETDATA, table)
+        unsafe tern_easy_set_open_socket(easy) { table, _, address in
+            guard let table = unsafe table, let address = unsafe address else { return CURL_SOCKET_BAD }
+            let descriptor = unsafe tern_open_socket(address)
+            if descriptor >= 0 { unsafe Unmanaged<SocketTable>.fromOpaque(table).takeUnretainedValue().opened(descriptor) }
+            return descriptor
+        }
+        unsafe tern_easy_set_pointer(easy, CURLOPT_CLOSESOCKETDATA, table)
+        unsafe tern_easy_set_close_socket(easy) { table, descriptor in
+            guard let table = unsafe table else { return 1 }
+            return unsafe Unmanaged<SocketTable>.fromOpaque(table).takeUnretainedValue().close(descriptor)
+        }
+    }
+
+    private static func transfer(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
+        guard let context = unsafe context else { return nil }
+        return unsafe Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue().transfer
+    }
+
+    // MARK: For each attempt
+
+    func configure(_ order: TransferOrder) {
+        unsafe errorText.pointee = 0
+        unsafe tern_easy_set_string(easy, CURLOPT_URL, order.target.string)
+        let custom = setMethod(order)
+        change(\.customMethod, custom) { unsafe tern_easy_set_string(easy, CURLOPT_CUSTOMREQUEST, $0) }
+        change(\.decompresses, order.decompresses) { isOn in
+            unsafe tern_easy_set_string(easy, CURLOPT_ACCEPT_ENCODING, isOn ? "" : nil)
+        }
+        change(\.proxy, order.target.isSecure ? proxies.https : proxies.http) { proxy in
+            unsafe tern_easy_set_string(easy, CURLOPT_PROXY, proxy ?? "")
+        }
+        change(\.unixSocketPath, order.unixSocketPath) { path in
+            unsafe tern_easy_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, path)
+        }
+        change(\.isFresh, order.needsFreshConnection) { isFresh in set(CURLOPT_FRESH_CONNECT, isFresh ? 1 : 0) }
+        // libcurl is told as well: it divides the time among a host's addresses.
+        let limit = (order.timeouts.connect?.wholeNanoseconds ?? 0) / 1_000_000
+        change(\.connectMilliseconds, Int(min(limit, 86_400_000))) { set(CURLOPT_CONNECTTIMEOUT_MS, max(0, $0)) }
+        setHeaders(order)
+    }
+
+    private func change<Value: Equatable>(
+        _ option: WritableKeyPath<Left, Value>, _ value: Value, _ set: (Value) -> Void
+    ) {
+        guard left[keyPath: option] != value else { return }
+        left[keyPath: option] = value
+        set(value)
+    }
+
+    /// Bodies up to this size are given to libcurl whole, and go out with the head.
+    private static let wholeBodySize = 64 << 10
+
+    /// Returns the method's name where libcurl's own would be another.
+    private func setMethod(_ order: TransferOrder) -> String? {
+        let method = order.method
+        switch order.source {
+        case .none where method == .head:
+            set(CURLOPT_NOBODY, 1)
+            return nil
+        case .none where method == .post || method == .put || method == .patch:
+            return setWhole(Data(), method)
+        case .none:
+            set(CURLOPT_HTTPGET, 1)
+            return method == .get ? nil : method.rawValue
+        case .bytes(let data) where data.count <= Self.wholeBodySize:
+            return setWhole(data, method)
+        case .bytes(let data):
+            return setPulled(Int64(data.count), method)
+        case .pipe(_, let length):
+            return setPulled(length ?? -1, method)
+        }
+    }
+
+    private func setWhole(_ data: Data, _ method: Request.Method) -> String? {
+        set(CURLOPT_POST, 1)
+        unsafe tern_easy_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, Int64(data.count))
+        unsafe data.withUnsafeBytes { bytes in
+            // libcurl copies: the pointer need not outlive the call.
+            let start = unsafe bytes.baseAddress.map { unsafe UnsafeMutableRawPointer(mutating: $0) }
+            if let start = unsafe start {
+                _ = unsafe tern_easy_set_pointer(easy, CURLOPT_COPYPOSTFIELDS, start)
+            } else {
+                _ = unsafe tern_easy_set_string(easy, CURLOPT_COPYPOSTFIELDS, "")
+            }
+        }
+        return method == .post ? nil : method.rawValue
+    }
+
+    private func setPulled(_ length: Int64, _ method: Request.Method) -> String? {
+        set(CURLOPT_UPLOAD, 1)
+        unsafe tern_easy_set_offset(easy, CURLOPT_INFILESIZE_LARGE, length)
+        return method == .put ? nil : method.rawValue
+    }
+
+    private func setHeaders(_ order: TransferOrder) {
+        // libcurl would say that a body is a form.
+        let hidesContentType = if case .none = order.source { true } else { !order.headers.contains("Content-Type") }
+        if left.headers == order.headers, left.hidesContentType == hidesContentType { return }
+        left.headers = order.headers
+        left.hidesContentType = hidesContentType
+        var list: UnsafeMutablePointer<curl_slist>?
+        for field in order.headers {
+            // A field without a value is written with a semicolon; "Name:" would remove it.
+            let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
+            unsafe list = curl_slist_append(list, line) ?? list
+        }
+        if !order.headers.contains("Expect") { unsafe list = curl_slist_append(list, "Expect:") ?? list }
+        if hidesContentType, !order.headers.contains("Content-Type") {
+            unsafe list = curl_slist_append(list, "Content-Type:") ?? list
+        }
+        unsafe tern_easy_set_list(easy, CURLOPT_HTTPHEADER, list)
+        unsafe curl_slist_free_all(headerList)
+        unsafe headerList = list
+    }
+
+    // MARK: Facts
+
+    func number(_ info: CURLINFO) -> Int { unsafe tern_easy_long(easy, info) }
+    func offset(_ info: CURLINFO) -> Int64 { unsafe tern_easy_offset(easy, info) }
+    func text(_ info: CURLINFO) -> String? {
+        guard let text = unsafe tern_easy_string(easy, info) else { return nil }
+        return unsafe String(cString: text)
+    }
+
+    /// What libcurl says of its failure; empty when it says nothing.
+    var failureText: String { unsafe String(cString: errorText) }
+
+    func pause(_ bits: Int32) { unsafe curl_easy_pause(easy, bits) }
+}
+
+extension SocketTable {
+    fileprivate func close(_ descriptor: Int32) -> Int32 {
+        closed(descriptor)
+        return tern_close(descriptor)
+    }
+}
+#endif

@@ -1,0 +1,95 @@
+#if os(Linux)
+import CTernCurl
+
+/// The connections of one session, and who may use them. Confined to the loop's thread.
+///
+/// Two multi handles: one whose HTTP/2 connections are shared, and one in which a connection carries one transfer at a
+/// time, for those that may stand still: libcurl buffers up to 32 MiB for a paused stream whose siblings run.
+final class CurlPool {
+    /// Streams that one HTTP/2 connection is taken to carry: libcurl's own default.
+    private static let streamsPerConnection = 100
+    /// Idle easy handles kept of each size.
+    private static let keptHandles = 256
+
+    let settings: PoolSettings
+    private let sockets: SocketTable
+    private let turn: LoopTurn
+    private(set) var shared: CurlMulti?
+    private(set) var exclusive: CurlMulti?
+    private var idleSmall: [CurlHandle] = []
+    private var idleBulk: [CurlHandle] = []
+    var queue: AdmissionQueue
+    /// Transfers that were admitted because another ended, or a connection turned out to carry more.
+    var admitted: [UInt64] = []
+    /// Attempts that have not ended.
+    var liveCount = 0
+    /// The session is gone: the pool ends with its last transfer.
+    var isClosing = false
+
+    init(_ settings: PoolSettings, _ sockets: SocketTable, _ turn: LoopTurn) {
+        self.settings = settings
+        self.sockets = sockets
+        self.turn = turn
+        queue = AdmissionQueue(limitPerOrigin: settings.maximumConnectionsPerHost, limit: settings.maximumConnections)
+    }
+
+    func learnedHTTP2(_ transfer: CurlTransfer) {
+        admitted += queue.learn(transfer.origin, streamsPerConnection: Self.streamsPerConnection)
+    }
+
+    // MARK: The wire
+
+    private func multi(for order: TransferOrder) -> CurlMulti? {
+        // Over plain HTTP there are no shared streams.
+        if order.isPausable, order.target.isSecure, settings.allowsHTTP2 {
+            if exclusive == nil { exclusive = CurlMulti(settings, isExclusive: true, sockets, turn) }
+            return exclusive
+        }
+        if shared == nil { shared = CurlMulti(settings, isExclusive: false, sockets, turn) }
+        return shared
+    }
+
+    /// Puts an attempt on the wire; false when libcurl has no memory for it.
+    func enter(_ transfer: CurlTransfer) -> Bool {
+        let size = Self.size(for: transfer.order)
+        guard let handle = transfer.handle ?? takeHandle(size) else { return false }
+        handle.configure(transfer.order)
+        handle.transfer = transfer
+        transfer.handle = handle
+        transfer.clock.connecting(turn.now)
+        turn.watch(transfer.clock)
+        return multi(for: transfer.order)?.add(handle) ?? false
+    }
+
+    /// Takes an attempt off the wire; its handle stays with it.
+    func leave(_ transfer: CurlTransfer) {
+        guard let handle = transfer.handle else { return }
+        multi(for: transfer.order)?.remove(handle)
+        handle.transfer = nil
+    }
+
+    func recycle(_ handle: CurlHandle) {
+        switch handle.size {
+        case .small where idleSmall.count < Self.keptHandles: idleSmall.append(handle)
+        case .bulk where idleBulk.count < Self.keptHandles / 8: idleBulk.append(handle)
+        default: break
+        }
+    }
+
+    private func takeHandle(_ size: CurlHandle.Size) -> CurlHandle? {
+        switch size {
+        case .small: idleSmall.popLast() ?? CurlHandle(size, settings, sockets)
+        case .bulk: idleBulk.popLast() ?? CurlHandle(size, settings, sockets)
+        }
+    }
+
+    private static func size(for order: TransferOrder) -> CurlHandle.Size {
+        if order.delivery == .streamed { return .bulk }
+        return switch order.source {
+        case .none: .small
+        case .bytes(let data): data.count > 256 << 10 ? .bulk : .small
+        case .pipe: .bulk
+        }
+    }
+}
+#endif

@@ -1,0 +1,127 @@
+#if os(Linux)
+import CTernCurl
+import Glibc
+import Synchronization
+
+/// The one thread of the process on which sockets are served: a mailbox, an epoll descriptor, and the serial executor of
+/// the actors on the hot path. It is never freed, and sleeps without a time limit while nothing is under way.
+final class EventLoop: SerialExecutor {
+    /// What can be posted from any thread.
+    enum Message: Sendable {
+        case start(Transfer, pool: UInt64)
+        case control(UInt64, TransferCommand)
+        case openPool(UInt64, PoolSettings)
+        case closePool(UInt64)
+        case job(UnownedJob)
+    }
+
+    private struct Mailbox {
+        var messages: [Message] = []
+        var isAsleep = false
+    }
+
+    static let shared = EventLoop()
+
+    let epoll: Int32
+    private let wakeup: Int32
+    private let mailbox = Lock(Mailbox())
+    private let thread = Atomic<UInt>(0)
+    /// The longest turn so far in microseconds of CPU time in user mode; measured only for the test that asserts it.
+    let longestTurn = Atomic<Int64>(-1)
+
+    private init() {
+        epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
+        wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+        precondition(epoll >= 0 && wakeup >= 0, "no descriptor is left for Tern's event loop")
+        _ = tern_epoll_control(epoll, EPOLL_CTL_ADD, wakeup, EPOLLIN.rawValue)
+        startThread()
+    }
+
+    private func startThread() {
+        var handle = pthread_t()
+        let context = unsafe Unmanaged.passRetained(self).toOpaque()
+        let result = unsafe pthread_create(
+            &handle, nil,
+            { context in
+                guard let context = unsafe context else { return nil }
+                unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().run()
+            }, context)
+        precondition(result == 0, "no thread is left for Tern's event loop")
+        pthread_detach(handle)
+    }
+
+    // MARK: Any thread
+
+    /// Messages take effect in the order of their posting. Never blocks.
+    func post(_ message: Message) {
+        let mustWake = mailbox.withLock { mailbox in
+            mailbox.messages.append(message)
+            defer { mailbox.isAsleep = false }
+            return mailbox.isAsleep
+        }
+        if mustWake { wake() }
+    }
+
+    private func wake() {
+        var one: UInt64 = 1
+        _ = unsafe Glibc.write(wakeup, &one, 8)
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        post(.job(UnownedJob(job)))
+    }
+
+    func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+        unsafe UnownedSerialExecutor(ordinary: self)
+    }
+
+    var isCurrent: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+    func checkIsolated() {
+        precondition(isCurrent, "this must run on Tern's event loop")
+    }
+
+    func isIsolatingCurrentContext() -> Bool? { isCurrent }
+
+    // MARK: The loop's thread
+
+    private func run() -> Never {
+        thread.store(UInt(pthread_self()), ordering: .relaxed)
+        unsafe tern_name_thread("tern-loop")
+        tern_block_sigpipe()
+        let engine = CurlEngine(self)
+        while true { engine.assumeIsolated { $0.turnAndSleep() } }
+    }
+
+    var measuresTurns: Bool { longestTurn.load(ordering: .relaxed) >= 0 }
+
+    func note(turn: Int64) {
+        if turn > longestTurn.load(ordering: .relaxed) { longestTurn.store(turn, ordering: .relaxed) }
+    }
+
+    /// Milliseconds to sleep at most: 0 while messages wait, else what the engine says, −1 for ever.
+    func prepareToSleep(_ rest: Int32) -> Int32 {
+        guard rest != 0 else { return 0 }
+        return mailbox.withLock { mailbox in
+            if !mailbox.messages.isEmpty { return 0 }
+            mailbox.isAsleep = true
+            return rest
+        }
+    }
+
+    /// All messages so far; the array given is recycled as the next mailbox.
+    func takeMessages(_ recycled: inout [Message]) {
+        mailbox.withLock { mailbox in
+            mailbox.isAsleep = false
+            swap(&mailbox.messages, &recycled)
+        }
+    }
+
+    func isWakeup(_ descriptor: Int32) -> Bool {
+        guard descriptor == wakeup else { return false }
+        var value: UInt64 = 0
+        _ = unsafe Glibc.read(wakeup, &value, 8)
+        return true
+    }
+}
+#endif

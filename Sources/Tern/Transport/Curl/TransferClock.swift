@@ -1,0 +1,87 @@
+/// The three clocks of an attempt, in nanoseconds. Pure: it is told what happens, and says when the next limit runs out.
+struct TransferClock {
+    private let connectLimit: UInt64?
+    private let idleLimit: UInt64?
+    private let totalLimit: UInt64?
+    /// When the attempt was handed over, moved on by every pause.
+    private var startedAt: UInt64
+    private var connectStartedAt: UInt64?
+    private var lastActivity: UInt64?
+    private var pausedAt: UInt64?
+    /// The reader of the response holds the transfer up: not the server's fault.
+    private var isHeldUp = false
+
+    init(_ timeouts: Timeouts, now: UInt64) {
+        connectLimit = timeouts.connect?.wholeNanoseconds
+        idleLimit = timeouts.idle?.wholeNanoseconds
+        totalLimit = timeouts.total?.wholeNanoseconds
+        startedAt = now
+    }
+
+    /// The attempt begins on the wire: it waits for a connection no longer.
+    mutating func connecting(_ now: UInt64) { connectStartedAt = now }
+
+    mutating func connected(_ now: UInt64) {
+        connectStartedAt = nil
+        lastActivity = now
+    }
+
+    mutating func moved(_ now: UInt64) { lastActivity = now }
+
+    /// Withdrawn from the wire before it was connected.
+    mutating func withdrawn() {
+        connectStartedAt = nil
+        lastActivity = nil
+    }
+
+    mutating func paused(_ now: UInt64) {
+        if pausedAt == nil { pausedAt = now }
+    }
+
+    mutating func resumed(_ now: UInt64) {
+        guard let paused = pausedAt else { return }
+        let pause = now - min(now, paused)
+        pausedAt = nil
+        startedAt += pause
+        if let start = connectStartedAt { connectStartedAt = start + pause }
+        if lastActivity != nil { lastActivity = now }
+    }
+
+    mutating func heldUp(_ held: Bool, _ now: UInt64) {
+        if isHeldUp, !held, lastActivity != nil { lastActivity = now }
+        isHeldUp = held
+    }
+
+    /// The limit that has run out.
+    func expired(_ now: UInt64) -> Timeouts.Phase? {
+        if let totalDeadline, totalDeadline <= now { return .total }
+        if let connectDeadline, connectDeadline <= now { return .connect }
+        if let idleDeadline, idleDeadline <= now { return .idle }
+        return nil
+    }
+
+    /// The earliest limit that can run out; `.max` while none can.
+    var nextDeadline: UInt64 {
+        min(totalDeadline ?? .max, connectDeadline ?? .max, idleDeadline ?? .max)
+    }
+
+    private var totalDeadline: UInt64? {
+        guard pausedAt == nil, let totalLimit else { return nil }
+        return Self.sum(startedAt, totalLimit)
+    }
+
+    private var connectDeadline: UInt64? {
+        guard pausedAt == nil, let connectLimit, let connectStartedAt else { return nil }
+        return Self.sum(connectStartedAt, connectLimit)
+    }
+
+    private var idleDeadline: UInt64? {
+        guard pausedAt == nil, !isHeldUp, let idleLimit, let lastActivity else { return nil }
+        return Self.sum(lastActivity, idleLimit)
+    }
+
+    private static func sum(_ start: UInt64, _ limit: UInt64) -> UInt64 {
+        let (sum, overflow) = start.addingReportingOverflow(limit)
+        return overflow ? .max : sum
+    }
+}

@@ -1,0 +1,98 @@
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+import Synchronization
+
+/// One attempt, shared by the transport that fills it and the session that reads it. It has one reader at a time.
+package final class Transfer: Sendable {
+    package typealias Wake = UnsafeContinuation<Void, Never>
+
+    @safe private struct Shared {
+        var state = TransferState()
+        var interest = TransferState.Interest.outcome
+        var reader: Wake?
+
+        mutating func readerIfSatisfied() -> Wake? {
+            guard unsafe reader != nil, state.isSatisfied(interest) else { return nil }
+            defer { unsafe reader = nil }
+            return unsafe reader
+        }
+    }
+
+    private static let nextID = Atomic<UInt64>(1)
+
+    /// Unique in the process.
+    package let id: UInt64
+    package let order: TransferOrder
+    /// The bytes moved so far, for whoever listens.
+    package let meter: ProgressMeter
+    private let onHead: (@Sendable (ResponseHead) -> Void)?
+    private let shared = Lock(Shared())
+
+    package init(_ order: TransferOrder, meter: ProgressMeter, onHead: (@Sendable (ResponseHead) -> Void)? = nil) {
+        id = Self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
+        self.order = order
+        self.meter = meter
+        self.onHead = onHead
+    }
+
+    // MARK: The transport's side. Each returns the reader to be woken, if any: after the sockets of the turn are served.
+
+    package func receive(_ head: ResponseHead) -> Wake? {
+        onHead?(head)
+        return unsafe shared.withLock { shared in
+            shared.state.receive(head)
+            return unsafe shared.readerIfSatisfied()
+        }
+    }
+
+    /// `isFull`: send no more until `TransferCommand.demand`.
+    package func receive(_ chunk: Data) -> (wake: Wake?, isFull: Bool) {
+        unsafe shared.withLock { shared in
+            let isFull = shared.state.receive(chunk)
+            return unsafe (shared.readerIfSatisfied(), isFull)
+        }
+    }
+
+    package func complete(_ outcome: TransferOutcome) -> Wake? {
+        unsafe shared.withLock { shared in
+            shared.state.complete(outcome)
+            return unsafe shared.readerIfSatisfied()
+        }
+    }
+
+    // MARK: The session's side.
+
+    /// The head of the response; nil when the attempt ended without one.
+    package func head() async -> ResponseHead? {
+        await wait(for: .head)
+        return shared.withLock { $0.state.head }
+    }
+
+    /// What is buffered, as soon as something is; nil after the last byte, also when the attempt failed.
+    package func chunks() async -> (chunks: [Data], owesDemand: Bool)? {
+        await wait(for: .chunks)
+        let taken = shared.withLock { $0.state.take() }
+        return taken.chunks.isEmpty ? nil : taken
+    }
+
+    package func outcome() async -> TransferOutcome {
+        await wait(for: .outcome)
+        // The wait ends only with an outcome.
+        return shared.withLock { $0.state.outcome } ?? TransferOutcome(failure: .cancelled)
+    }
+
+    private func wait(for interest: TransferState.Interest) async {
+        unsafe await withUnsafeContinuation { (reader: Wake) in
+            let isReady = shared.withLock { shared in
+                if shared.state.isSatisfied(interest) { return true }
+                shared.interest = interest
+                unsafe shared.reader = reader
+                return false
+            }
+            if isReady { unsafe reader.resume() }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+/// Why an attempt failed, before the session adds the request and the response to it.
+package struct TransferFailure: Error {
+    package var kind: NetworkError.Kind
+    /// A sentence without secrets: what happened, and with whom.
+    package var reason: String
+    package var underlying: (any Error)?
+    /// A pooled connection was found dead before any byte of the response: the one case in which the session itself may
+    /// send a safe request again.
+    package var isDeadPooledConnection = false
+
+    package init(_ kind: NetworkError.Kind, _ reason: String, underlying: (any Error)? = nil) {
+        self.kind = kind
+        self.reason = reason
+        self.underlying = underlying
+    }
+
+    package static let cancelled = TransferFailure(.cancelled, "the task was cancelled")
+}

@@ -1,0 +1,59 @@
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+
+/// One attempt of one request, decided to the last header: what a transport is asked to do.
+package struct TransferOrder: Sendable {
+    /// How the body of the response reaches the session.
+    package enum Delivery: Sendable, Equatable {
+        /// In memory, handed over at the end; more than `limit` decoded bytes is a failure.
+        case collected(limit: Int)
+        /// In chunks, with back-pressure to the socket.
+        case streamed
+    }
+
+    /// Where the body of the request comes from.
+    package enum Source: Sendable {
+        case none
+        case bytes(Data)
+        /// Pulled from a bounded pipe; nil when the length is not known.
+        case pipe(UploadPipe, length: Int64?)
+    }
+
+    package var method: Request.Method
+    package var target: Target
+    package var headers: Headers
+    package var source: Source = .none
+    package var delivery: Delivery
+    package var timeouts: Timeouts
+    package var priority: Request.Priority = .normal
+    /// Bytes of the response's head beyond which the attempt fails.
+    package var headLimit: Int
+    /// Bytes after decompression beyond which the attempt fails; only compressed bodies count.
+    package var decompressionLimit: Int64
+    package var decompresses: Bool
+    /// A transfer that may stand still has a connection of its own over HTTP/2: libcurl buffers up to 32 MiB for a
+    /// paused stream whose siblings run.
+    package var isPausable = false
+    /// The second attempt after a dead pooled connection must not meet another dead one.
+    package var needsFreshConnection = false
+    package var unixSocketPath: String?
+    /// The head is wanted as soon as it is there, not only with the outcome.
+    package var announcesHead = false
+
+    package init(
+        method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,
+        headLimit: Int, decompressionLimit: Int64, decompresses: Bool
+    ) {
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.delivery = delivery
+        self.timeouts = timeouts
+        self.headLimit = headLimit
+        self.decompressionLimit = decompressionLimit
+        self.decompresses = decompresses
+    }
+}

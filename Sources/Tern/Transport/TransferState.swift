@@ -1,0 +1,82 @@
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+
+/// How an attempt ended.
+package struct TransferOutcome: Sendable {
+    package var head: ResponseHead?
+    /// The whole body of a collected response, or its start when the attempt failed.
+    package var body: Data
+    package var failure: TransferFailure?
+    package var metrics: TaskMetrics
+    package var trailers: Headers
+
+    package init(
+        head: ResponseHead? = nil, body: Data = Data(), failure: TransferFailure? = nil,
+        metrics: TaskMetrics = TaskMetrics(), trailers: Headers = [:]
+    ) {
+        self.head = head
+        self.body = body
+        self.failure = failure
+        self.metrics = metrics
+        self.trailers = trailers
+    }
+}
+
+/// What has arrived of an attempt and what its one reader waits for. Pure: the lock and the continuation are around it.
+struct TransferState {
+    /// What the reader can wait for.
+    enum Interest {
+        case head
+        case chunks
+        case outcome
+    }
+
+    /// Bytes that may wait for the reader before the transport is told to stand still.
+    static let highWaterMark = 1 << 20
+
+    private(set) var head: ResponseHead?
+    private(set) var outcome: TransferOutcome?
+    private var chunks: [Data] = []
+    private var bufferedBytes = 0
+    private var isFull = false
+
+    func isSatisfied(_ interest: Interest) -> Bool {
+        if outcome != nil { return true }
+        return switch interest {
+        case .head: head != nil
+        case .chunks: !chunks.isEmpty
+        case .outcome: false
+        }
+    }
+
+    mutating func receive(_ head: ResponseHead) {
+        self.head = head
+    }
+
+    /// Returns whether the transport must stand still until the reader asks for more.
+    mutating func receive(_ chunk: Data) -> Bool {
+        chunks.append(chunk)
+        bufferedBytes += chunk.count
+        if bufferedBytes >= Self.highWaterMark { isFull = true }
+        return isFull
+    }
+
+    mutating func complete(_ outcome: TransferOutcome) {
+        guard self.outcome == nil else { return }
+        self.outcome = outcome
+        if head == nil { head = outcome.head }
+    }
+
+    /// All that is buffered, and whether the transport waits to hear that it was taken.
+    mutating func take() -> (chunks: [Data], owesDemand: Bool) {
+        defer {
+            chunks = []
+            bufferedBytes = 0
+            isFull = false
+        }
+        return (chunks, isFull && outcome == nil)
+    }
+}

@@ -1,0 +1,37 @@
+/// The seam between the life of a request and the wire. One transport serves one `Session`; it knows attempts, not
+/// tasks: retries, validation and decoding happen above it.
+///
+/// Every started transfer completes exactly once, also after `cancel` and after the transport itself is released.
+package protocol Transport: Sendable {
+    /// The serial executor of the actors above: the transport's own loop where it has one.
+    var executor: any SerialExecutor { get }
+
+    /// Whether starting a transfer of this order can succeed at all; a failure is reported before anything is sent.
+    func refusal(of order: TransferOrder) -> TransferFailure?
+
+    /// Starts an attempt. Returns at once; progress, head, body and outcome arrive through `transfer`.
+    func start(_ transfer: Transfer)
+
+    /// Acts on a started attempt; a no-op after its end. Commands take effect in call order.
+    func control(_ transfer: Transfer, _ command: TransferCommand)
+}
+
+/// What can be asked of a running attempt.
+package enum TransferCommand: Sendable, Equatable {
+    /// Move no more bytes, and stop the idle and the total clock.
+    case pause
+    /// Take up a paused attempt.
+    case resume
+    /// End now; the outcome is the failure `.cancelled`.
+    case cancel
+    /// The reader has taken what was buffered: more may come.
+    case demand
+    /// The body's pipe has bytes again, or has ended.
+    case bodyReady
+    /// Acts on what is still queued.
+    case prioritize(Request.Priority)
+}
+
+extension Transport {
+    package func refusal(of order: TransferOrder) -> TransferFailure? { nil }
+}
