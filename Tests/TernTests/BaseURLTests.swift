@@ -10,15 +10,18 @@ import Foundation
 @Suite("BaseURL")
 struct BaseURLTests {
     /// AFNetworking's table, with the base in both spellings.
-    @Test(arguments: ["http://example.com/v1/", "http://example.com/v1"], [
-        ("foo", "/v1/foo"), ("foo?bar=baz", "/v1/foo?bar=baz"), ("/foo", "/foo"), ("foo/", "/v1/foo/"),
-        ("/foo/", "/foo/"), ("", "/v1/"), ("?q=1", "/v1/?q=1"), ("#frag", "/v1/"), ("foo#frag", "/v1/foo"),
-        ("../x", "/x"), ("./x", "/v1/x"), ("/", "/"), ("a b", "/v1/a%20b"), ("%41", "/v1/%41"), ("50%", "/v1/50%25"),
-        ("a/../b", "/v1/b"), (".hidden", "/v1/.hidden"), ("a.b/c..d", "/v1/a.b/c..d"), ("a/.b", "/v1/a/.b"),
-        ("a:b/c", ""), ("a/b:c", "/v1/a/b:c"), ("./a:b", "/v1/a:b"), ("?a:b", "/v1/?a:b"), ("/a:b", "/a:b"),
-        ("a?b:c/../d", "/v1/a?b:c/../d"), ("a//b", "/v1/a//b"), ("é", "/v1/%C3%A9"), ("?é#x", "/v1/?%C3%A9"),
-        ("1:2", "/v1/1:2"), ("@me", "/v1/@me"),
-    ])
+    @Test(
+        arguments: ["http://example.com/v1/", "http://example.com/v1"],
+        [
+            ("foo", "/v1/foo"), ("foo?bar=baz", "/v1/foo?bar=baz"), ("/foo", "/foo"), ("foo/", "/v1/foo/"),
+            ("/foo/", "/foo/"), ("", "/v1/"), ("?q=1", "/v1/?q=1"), ("#frag", "/v1/"), ("foo#frag", "/v1/foo"),
+            ("../x", "/x"), ("./x", "/v1/x"), ("/", "/"), ("a b", "/v1/a%20b"), ("%41", "/v1/%41"),
+            ("50%", "/v1/50%25"),
+            ("a/../b", "/v1/b"), (".hidden", "/v1/.hidden"), ("a.b/c..d", "/v1/a.b/c..d"), ("a/.b", "/v1/a/.b"),
+            ("a:b/c", ""), ("a/b:c", "/v1/a/b:c"), ("./a:b", "/v1/a:b"), ("?a:b", "/v1/?a:b"), ("/a:b", "/a:b"),
+            ("a?b:c/../d", "/v1/a?b:c/../d"), ("a//b", "/v1/a//b"), ("é", "/v1/%C3%A9"), ("?é#x", "/v1/?%C3%A9"),
+            ("1:2", "/v1/1:2"), ("@me", "/v1/@me"),
+        ])
     func referencesAreResolved(base: String, row: (reference: String, path: String)) throws {
         let base = try BaseURL(absolute: base)
         if row.path.isEmpty {
@@ -31,7 +34,8 @@ struct BaseURLTests {
 
     @Test(arguments: [
         ("https://other.example/x?y", "https://other.example/x?y"), ("HTTP://OTHER:80", "http://other/"),
-        ("//other/x", "https://other/x"), ("//other:444", "https://other:444/"), ("//u:p@other/a b", "https://other/a%20b"),
+        ("//other/x", "https://other/x"), ("//other:444", "https://other:444/"),
+        ("//u:p@other/a b", "https://other/a%20b"),
     ])
     func anotherHostWins(reference: String, expected: String) throws {
         let base = try BaseURL(absolute: "https://user:secret@example.com/v1")
@@ -74,7 +78,9 @@ struct BaseURLTests {
         #expect(throws: Target.Problem.self) { try BaseURL(#require(URL(string: "file:///x"))) }
     }
 
-    @Test(arguments: ["a\r\nb", "a\0", "/a\n", "?a\u{1}", "a#\r\n", "ftp://h", "http://", "//", "///x", "//:80/", "//h:x/"])
+    @Test(arguments: [
+        "a\r\nb", "a\0", "/a\n", "?a\u{1}", "a#\r\n", "ftp://h", "http://", "//", "///x", "//:80/", "//h:x/",
+    ])
     func whatCannotBeRequestedIsRefused(reference: String) throws {
         let base = try BaseURL(absolute: "http://h/v1")
         let problem = #expect(throws: Target.Problem.self) { try base.resolve(reference) }

@@ -11,13 +11,15 @@ struct MediaTypeTests {
         #expect(type.charset == "UTF-8")
     }
 
-    @Test(arguments: [
-        ("text/plain", nil), ("text/plain; charset=utf-8", "utf-8"), ("text/plain;charset=UTF-8", "UTF-8"),
-        ("text/plain; CHARSET = latin1", "latin1"), ("text/plain; charset=\"\"", nil), ("text/plain; charset=", nil),
-        ("text/plain; charset='utf-8'", "utf-8"), ("text/plain; a=b; charset=x; charset=y", "x"),
-        ("text/plain; charset=\"utf-8", "utf-8"), ("text/plain; charset", nil),
-        ("text/plain; x=\"; charset=a\"; charset=b", "b"),
-    ] as [(String, String?)])
+    @Test(
+        arguments: [
+            ("text/plain", nil), ("text/plain; charset=utf-8", "utf-8"), ("text/plain;charset=UTF-8", "UTF-8"),
+            ("text/plain; CHARSET = latin1", "latin1"), ("text/plain; charset=\"\"", nil),
+            ("text/plain; charset=", nil),
+            ("text/plain; charset='utf-8'", "utf-8"), ("text/plain; a=b; charset=x; charset=y", "x"),
+            ("text/plain; charset=\"utf-8", "utf-8"), ("text/plain; charset", nil),
+            ("text/plain; x=\"; charset=a\"; charset=b", "b"),
+        ] as [(String, String?)])
     func charsetIsFound(text: String, charset: String?) throws {
         #expect(try #require(MediaType(text)).charset == charset)
     }
@@ -25,13 +27,16 @@ struct MediaTypeTests {
     @Test(arguments: [
         ("application/json", true), ("text/json", true), ("APPLICATION/JSON; charset=utf-8", true),
         ("application/vnd.api+json", true), ("application/problem+json;v=1", true), ("image/json", false),
-        ("application/jsonp", false), ("application/json-seq", false), ("text/plain", false), ("application/xml", false),
+        ("application/jsonp", false), ("application/json-seq", false), ("text/plain", false),
+        ("application/xml", false),
     ])
     func jsonIsRecognised(text: String, isJSON: Bool) throws {
         #expect(try #require(MediaType(text)).isJSON == isJSON)
     }
 
-    @Test(arguments: ["", "text", "text/", "/plain", "/", "a/b/c", "te xt/plain", ";charset=x", "text/pl\u{E9}in", "a,b/c"])
+    @Test(arguments: [
+        "", "text", "text/", "/plain", "/", "a/b/c", "te xt/plain", ";charset=x", "text/pl\u{E9}in", "a,b/c",
+    ])
     func whatIsNoMediaTypeIsRefused(text: String) {
         #expect(MediaType(text) == nil)
     }

@@ -23,24 +23,32 @@ struct SuggestedFilenameTests {
         #expect(SuggestedFilename.name(contentDisposition: header, target: nil) == expected)
     }
 
-    @Test(arguments: [
-        (nil, "http://h/a/b.iso?x=/y.txt", "b.iso"), (nil, "http://h/a/b.iso/", "b.iso"), (nil, "http://h/", "download"),
-        (nil, "http://h/a%20b%2Fc.txt", "a b_c.txt"), (nil, "http://h/%C3%A9", "é"), (nil, "http://h/%2e%2e", "download"),
-        ("attachment", "http://h/x.zip", "x.zip"), ("attachment; filename=\"\"", "http://h/x.zip", "x.zip"),
-        ("attachment; filename=\"..\"", "http://h/x.zip", "x.zip"), ("attachment; filename=\"/\"", "http://h/x.zip", "x.zip"),
-        ("attachment; filename=\" . \"", "http://h/", "download"), ("", "http://h/x", "x"), (nil, nil, "download"),
-    ] as [(String?, String?, String)])
+    @Test(
+        arguments: [
+            (nil, "http://h/a/b.iso?x=/y.txt", "b.iso"), (nil, "http://h/a/b.iso/", "b.iso"),
+            (nil, "http://h/", "download"),
+            (nil, "http://h/a%20b%2Fc.txt", "a b_c.txt"), (nil, "http://h/%C3%A9", "é"),
+            (nil, "http://h/%2e%2e", "download"),
+            ("attachment", "http://h/x.zip", "x.zip"), ("attachment; filename=\"\"", "http://h/x.zip", "x.zip"),
+            ("attachment; filename=\"..\"", "http://h/x.zip", "x.zip"),
+            ("attachment; filename=\"/\"", "http://h/x.zip", "x.zip"),
+            ("attachment; filename=\" . \"", "http://h/", "download"), ("", "http://h/x", "x"), (nil, nil, "download"),
+        ] as [(String?, String?, String)])
     func theURLIsTheFallback(header: String?, url: String?, expected: String) throws {
         let target = try url.map { try Target(absolute: $0) }
         #expect(SuggestedFilename.name(contentDisposition: header, target: target) == expected)
     }
 
-    @Test(arguments: [
-        ("a", "a"), ("  a.txt  ", "a.txt"), ("a.txt...", "a.txt"), ("...a", "a"), ("a/b\\c:d", "a_b_c_d"), ("", nil),
-        (".", nil), ("..", nil), ("...", nil), (" ", nil), ("\u{0}\r\n", nil), ("/", nil), ("///", nil), ("../", nil),
-        ("a\r\nb", "ab"), ("a\u{202E}gpj.exe", "agpj.exe"), ("a\u{2028}b", "ab"), ("tar.gz", "tar.gz"), ("-rf", "-rf"),
-        ("👨‍👩‍👧.png", "👨‍👩‍👧.png"), ("~", "~"), ("a*?\"<>|b", "a______b"), ("\u{85}x", "x"),
-    ] as [(String, String?)])
+    @Test(
+        arguments: [
+            ("a", "a"), ("  a.txt  ", "a.txt"), ("a.txt...", "a.txt"), ("...a", "a"), ("a/b\\c:d", "a_b_c_d"),
+            ("", nil),
+            (".", nil), ("..", nil), ("...", nil), (" ", nil), ("\u{0}\r\n", nil), ("/", nil), ("///", nil),
+            ("../", nil),
+            ("a\r\nb", "ab"), ("a\u{202E}gpj.exe", "agpj.exe"), ("a\u{2028}b", "ab"), ("tar.gz", "tar.gz"),
+            ("-rf", "-rf"),
+            ("👨‍👩‍👧.png", "👨‍👩‍👧.png"), ("~", "~"), ("a*?\"<>|b", "a______b"), ("\u{85}x", "x"),
+        ] as [(String, String?)])
     func namesAreMadeHarmless(proposed: String, expected: String?) {
         #expect(SuggestedFilename.sanitize(proposed) == expected)
     }

@@ -99,10 +99,11 @@ struct TargetTests {
         #expect(try Target(absolute: input).host == host)
     }
 
-    @Test(arguments: [
-        ("a@h", "a", nil), ("a:@h", "a", ""), (":b@h", "", "b"), ("a:b:c@h", "a", "b:c"), ("a@b:c@h", "a@b", "c"),
-        ("%C3%A9:%25@h", "é", "%"), ("h", nil, nil), ("@h", nil, nil),
-    ] as [(String, String?, String?)])
+    @Test(
+        arguments: [
+            ("a@h", "a", nil), ("a:@h", "a", ""), (":b@h", "", "b"), ("a:b:c@h", "a", "b:c"), ("a@b:c@h", "a@b", "c"),
+            ("%C3%A9:%25@h", "é", "%"), ("h", nil, nil), ("@h", nil, nil),
+        ] as [(String, String?, String?)])
     func userInformationIsSplitAndDecoded(authority: String, user: String?, password: String?) throws {
         let target = try Target(absolute: "http://\(authority)/")
         #expect(target.user == user)
@@ -111,16 +112,20 @@ struct TargetTests {
     }
 
     @Test(arguments: [
-        ("", "no scheme"), ("foo", "no scheme"), ("/foo", "no scheme"), ("//h/x", "no scheme"), ("1http://h", "no scheme"),
+        ("", "no scheme"), ("foo", "no scheme"), ("/foo", "no scheme"), ("//h/x", "no scheme"),
+        ("1http://h", "no scheme"),
         (" http://h", "no scheme"), ("ftp://h/x", "scheme ftp"), ("file:///etc/passwd", "scheme file"),
-        ("mailto:a@b", "scheme mailto"), ("localhost:8080/x", "scheme localhost"), ("javascript:x", "scheme javascript"),
+        ("mailto:a@b", "scheme mailto"), ("localhost:8080/x", "scheme localhost"),
+        ("javascript:x", "scheme javascript"),
         ("ws://h", "scheme ws"), ("http:", "no host"), ("http:/h", "no host"), ("http:h", "no host"),
-        ("http://", "empty host"), ("http:///x", "empty host"), ("http://:80/", "empty host"), ("http://u@/", "empty host"),
+        ("http://", "empty host"), ("http:///x", "empty host"), ("http://:80/", "empty host"),
+        ("http://u@/", "empty host"),
         ("http://?q", "empty host"), ("http://h:99999/", "port"), ("http://h:0/", "port"), ("http://h:65536/", "port"),
         ("http://h:8o/", "port"), ("http://h:-1/", "port"), ("http://h:+1/", "port"), ("http://h: 80/", "port"),
         ("http://h:99999999999999999999/", "port"), ("http://::1/", "brackets"), ("http://a:b:c/", "colons"),
         ("http://[::1/", "not closed"), ("http://[::1]x/", "no port"), ("http://[]/", "IPv6"), ("http://[h]/", "IPv6"),
-        ("http://[v1.x]/", "IPv6"), ("http://[1:2:3]/", "IPv6"), ("http://[1::2::3]/", "IPv6"), ("http://[:1]/", "IPv6"),
+        ("http://[v1.x]/", "IPv6"), ("http://[1:2:3]/", "IPv6"), ("http://[1::2::3]/", "IPv6"),
+        ("http://[:1]/", "IPv6"),
         ("http://[1:2:3:4:5:6:7:]/", "IPv6"), ("http://[12345::]/", "IPv6"), ("http://[::1.2.3]/", "IPv6"),
         ("http://[::1.2.3.256]/", "IPv6"), ("http://[:::]/", "IPv6"), ("http://[1:2:3:4:5:6:7:8:9]/", "IPv6"),
         ("http://[1:2:3:4:5:6:7:8::]/", "IPv6"), ("http://[fe80::1%25]/", "zone"), ("http://[fe80::1%a/b]/", "bracket"),
@@ -128,7 +133,8 @@ struct TargetTests {
         ("http://a%2fb/", "host contains"), ("http://a%00b/", "host contains"), ("http://a%0d%0ab/", "host contains"),
         ("http://a*b/", "host contains"), ("http://<h>/", "host contains"), ("http://%ff/", "UTF-8"),
         ("http://a%b/", "host contains"), ("http://h\n/", "host contains"), ("http://h/a\r\nX: y", "control character"),
-        ("http://h/\0", "control character"), ("http://h/\u{7F}", "control character"), ("http://h/\n", "control character"),
+        ("http://h/\0", "control character"), ("http://h/\u{7F}", "control character"),
+        ("http://h/\n", "control character"),
         ("http://h/?a\tb", "control character"), ("http://h/#\r\n", "control character"),
         ("http://a%0d:b@h/", "control character"), ("http://a:b%00@h/", "control character"),
     ])
@@ -164,7 +170,8 @@ struct TargetTests {
     }
 
     @Test(arguments: [
-        ("http://h/", "http://h/?a=1&b"), ("http://h/x?y=2", "http://h/x?y=2&a=1&b"), ("http://h/x?", "http://h/x?a=1&b"),
+        ("http://h/", "http://h/?a=1&b"), ("http://h/x?y=2", "http://h/x?y=2&a=1&b"),
+        ("http://h/x?", "http://h/x?a=1&b"),
         ("http://h/x?y&", "http://h/x?y&a=1&b"), ("http://h/x&", "http://h/x&?a=1&b"),
     ])
     func queryItemsAreAppended(input: String, expected: String) throws {

@@ -7,7 +7,8 @@ struct ThroughputMeterTests {
 
     /// Feeds `bytes` each `interval` milliseconds, and gives the instant of the last record.
     private func feed(
-        _ meter: inout ThroughputMeter, bytes: Int64, each interval: UInt64, times: Int, from start: (Int64, UInt64) = (0, 0)
+        _ meter: inout ThroughputMeter, bytes: Int64, each interval: UInt64, times: Int,
+        from start: (Int64, UInt64) = (0, 0)
     ) -> (Int64, UInt64) {
         var (total, now) = start
         for _ in 0..<times {
