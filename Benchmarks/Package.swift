@@ -1,0 +1,46 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("InferIsolatedConformances"),
+    .strictMemorySafety(),
+]
+
+let package = Package(
+    name: "Benchmarks",
+    platforms: [.macOS(.v15)],
+    dependencies: [
+        .package(name: "Tern", path: ".."),
+        // The peer is pinned, so that the figures of two runs compare; its own packages follow its rules.
+        .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
+        .package(url: "https://github.com/apple/swift-nio.git", from: "2.100.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.30.0"),
+    ],
+    targets: [
+        .target(name: "BenchSupport", swiftSettings: settings),
+        .executableTarget(name: "bench-c", linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]),
+        .executableTarget(name: "bench-sink"),
+        .executableTarget(
+            name: "bench-tern",
+            dependencies: ["BenchSupport", .product(name: "Tern", package: "Tern")],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "bench-ahc",
+            dependencies: [
+                "BenchSupport",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "_NIOFileSystem", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(name: "bench-urlsession", dependencies: ["BenchSupport"], swiftSettings: settings),
+    ]
+)

@@ -1,0 +1,87 @@
+/// What a run measures.
+public enum Scenario: String, Sendable, CaseIterable {
+    /// Small GETs over kept-alive HTTP/1.1 connections.
+    case get
+    /// Small GETs as concurrent HTTP/2 streams over TLS.
+    case h2
+    /// Bodies of 64 KiB, collected in memory.
+    case body64k
+    /// Large downloads into a file.
+    case downloadFile = "download-file"
+    /// Large downloads, read chunk by chunk and thrown away.
+    case downloadStream = "download-stream"
+    /// Large uploads from a file.
+    case upload
+
+    /// Whether one request moves so much that it is measured in bytes.
+    public var isTransfer: Bool {
+        switch self {
+        case .get, .h2, .body64k: false
+        case .downloadFile, .downloadStream, .upload: true
+        }
+    }
+}
+
+/// The command line, the same for every peer: `SCENARIO --url URL --connections N --requests M …`.
+public struct Options: Sendable {
+    /// What is measured.
+    public var scenario = Scenario.get
+    /// The resource that is fetched, or that takes the upload.
+    public var url = ""
+    /// A small resource, fetched before the clock of a transfer starts.
+    public var warmUpURL: String?
+    /// A PEM file with the only certificate authority to trust.
+    public var caFile: String?
+    /// Where a download goes, or where an upload comes from.
+    public var file = ""
+    /// Requests in flight at a time.
+    public var connections = 1
+    /// Requests that are measured.
+    public var requests = 1
+    /// Requests before the clock starts; nil: a tenth of `requests`, at most 2,000, at least twice the connections.
+    public var warmUp: Int?
+    /// Bytes that each body must have; nil: the scenario's own range.
+    public var size: Int?
+
+    /// How to call a peer.
+    public static let usage = """
+        usage: bench-X get|h2|body64k|download-file|download-stream|upload --url URL --connections N --requests M \
+        [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES]
+        """
+
+    /// Reads the arguments after the program's name; nil when they make no sense.
+    public init?(_ arguments: [String]) {
+        guard let name = arguments.first, let scenario = Scenario(rawValue: name) else { return nil }
+        self.scenario = scenario
+        var rest = arguments.dropFirst()
+        while let key = rest.popFirst() {
+            guard let value = rest.popFirst() else { return nil }
+            switch key {
+            case "--url": url = value
+            case "--warm-up-url": warmUpURL = value
+            case "--cacert": caFile = value
+            case "--file": file = value
+            case "--connections": connections = Int(value) ?? 0
+            case "--requests": requests = Int(value) ?? 0
+            case "--warm-up": warmUp = Int(value)
+            case "--size": size = Int(value)
+            default: return nil
+            }
+        }
+        let needsFile = scenario == .downloadFile || scenario == .upload
+        guard !url.isEmpty, connections > 0, requests > 0, !needsFile || !file.isEmpty else { return nil }
+    }
+
+    /// Whether a body of so many bytes is what the scenario expects.
+    public func accepts(_ bytes: Int) -> Bool {
+        if let size { return bytes == size }
+        switch scenario {
+        case .get, .h2: return (64...100).contains(bytes)
+        case .body64k: return bytes == 65_536
+        case .downloadFile, .downloadStream, .upload: return bytes == 1 << 30
+        }
+    }
+
+    /// Requests before the clock starts.
+    var warmUpCount: Int { warmUp ?? max(min(requests / 10, 2_000), 2 * connections) }
+}

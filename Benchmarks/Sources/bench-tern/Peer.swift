@@ -1,0 +1,76 @@
+import BenchSupport
+import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Tern through its public API, with its defaults but for the connection limit and the authority.
+///
+/// `get --connections 1 --warm-up 0`, built with `--static-swift-stdlib`, is the run whose instructions are counted.
+@main
+struct Peer {
+    static func main() async {
+        guard let options = Options(Array(CommandLine.arguments.dropFirst())), let peer = Peer(options) else {
+            complain(Options.usage)
+            exit(64)
+        }
+        let errors = await Benchmark(client: "tern", options: options).run { scenario, _ in
+            try await peer.perform(scenario)
+        }
+        exit(errors == 0 ? 0 : 1)
+    }
+
+    let client: Client
+    let scenario: Scenario
+    let path: String
+    let warmUpPath: String
+    let file: URL
+
+    init?(_ options: Options) {
+        guard let (base, path) = split(options.url), let baseURL = URL(string: base) else { return nil }
+        var configuration = Session.Configuration()
+        if options.scenario != .h2 {
+            configuration.maximumConnectionsPerHost = options.connections
+            configuration.maximumConnections = max(configuration.maximumConnections, options.connections)
+        }
+        if let caFile = options.caFile { configuration.authorities = .file(caFile) }
+        client = Client(baseURL: baseURL, session: Session(configuration: configuration))
+        scenario = options.scenario
+        self.path = path
+        warmUpPath = options.warmUpURL.flatMap(split)?.path ?? path
+        file = URL(filePath: options.file)
+    }
+
+    func perform(_ scenario: Scenario) async throws -> Int {
+        let path = scenario == self.scenario ? path : warmUpPath
+        switch scenario {
+        case .get, .h2, .body64k:
+            return try await client.get(path).count
+        case .downloadFile:
+            return fileSize(try await client.download(path, to: file).value.path)
+        case .downloadStream:
+            var count = 0
+            for try await chunk in client.stream(path).chunks { count += chunk.count }
+            return count
+        case .upload:
+            let answer = try await client.upload(path, method: .put, file: file).value
+            return Int(String(decoding: answer, as: UTF8.self)) ?? 0
+        }
+    }
+}
+
+/// Scheme and authority, and the rest.
+private func split(_ url: String) -> (base: String, path: String)? {
+    guard let scheme = url.range(of: "://") else { return nil }
+    let slash = url[scheme.upperBound...].firstIndex(of: "/") ?? url.endIndex
+    return (String(url[..<slash]), slash == url.endIndex ? "/" : String(url[slash...]))
+}
