@@ -43,6 +43,13 @@ struct TextDecodingTests {
         #expect(try TextDecoding.string(from: bytes, charset: nil) == expected)
     }
 
+    @Test func bytesNeedNotLieInOnePiece() throws {
+        let bytes = [UInt8]("éa".utf8.reversed())
+        #expect(try TextDecoding.string(from: bytes.reversed() as ReversedCollection, charset: "utf-8") == "éa")
+        #expect(
+            try TextDecoding.string(from: [0x61, 0xCF].reversed() as ReversedCollection, charset: "koi8-r") == "оa")
+    }
+
     @Test func aByteOrderMarkWinsOverTheCharset() throws {
         #expect(try TextDecoding.string(from: [0xEF, 0xBB, 0xBF, 0xC3, 0xA9], charset: "iso-8859-1") == "é")
         #expect(try TextDecoding.string(from: [0xFF, 0xFE, 0x61, 0x00], charset: "utf-8") == "a")
