@@ -25,7 +25,7 @@ final class LoopbackCore: Sendable {
         }
     }
 
-    private struct State {
+    struct State {
         var links: [Int: Link] = [:]
         var isStopping = false
         /// Threads that have not ended: one for the listener, one per connection.
@@ -37,10 +37,10 @@ final class LoopbackCore: Sendable {
     let listener: LoopbackListener
     let isIPv6: Bool
     let counters = LoopbackCounters()
-    private let logs: Bool
+    let logs: Bool
     private let handler: LoopbackServer.Handler
-    private let state: Lock<State>
-    private let hasWaiters = Atomic<Bool>(false)
+    let state: Lock<State>
+    let hasWaiters = Atomic<Bool>(false)
     private let stopBell: Bell
     private let endBell: Bell
 
@@ -143,57 +143,5 @@ final class LoopbackCore: Sendable {
     func closeIdleConnections() {
         let links = state.withLock { Array($0.links.values) }
         for link in links where link.isIdle.load(ordering: .sequentiallyConsistent) { link.socket.endBothWays() }
-    }
-}
-
-extension LoopbackCore {
-    var requests: [LoopbackServer.LoggedRequest] { state.withLock { $0.log.requests } }
-
-    func clearRequests() { state.withLock { $0.log.clear() } }
-
-    /// Logs a request; the answer is its serial number.
-    func received(_ request: LoopbackServer.Request) -> Int {
-        let entry = LoopbackServer.LoggedRequest(
-            method: request.method, target: request.target, bodySize: 0, connectionIndex: request.connectionIndex,
-            requestIndex: request.requestIndex)
-        let serial = logs ? state.withLock { $0.log.append(entry) } : 0
-        counters.received.wrappingAdd(1, ordering: .sequentiallyConsistent)
-        countsChanged()
-        return serial
-    }
-
-    func setBodySize(_ size: Int, of serial: Int) {
-        if logs { state.withLock { $0.log.setBodySize(size, of: serial) } }
-    }
-
-    /// Serves those who wait for counts. The flag is written before a waiter looks at the counts, and read here after
-    /// they changed, both sequentially consistent: one of the two sees the other.
-    func countsChanged() {
-        guard hasWaiters.load(ordering: .sequentiallyConsistent) else { return }
-        let counts = counters.snapshot
-        let served = state.withLock { state in
-            let served = state.waiters.take { $0(counts) }
-            if state.waiters.isEmpty { hasWaiters.store(false, ordering: .sequentiallyConsistent) }
-            return served
-        }
-        for waiter in served { waiter.continuation.resume(returning: true) }
-    }
-
-    func wait(
-        until condition: @escaping @Sendable (LoopbackServer.Counts) -> Bool
-    ) async throws(CancellationError) {
-        let ticket = state.withLock { $0.waiters.drawTicket() }
-        try await Waiters<@Sendable (LoopbackServer.Counts) -> Bool>.suspend { continuation in
-            let outcome = state.withLock { state -> Bool? in
-                if Task.isCancelled { return false }
-                hasWaiters.store(true, ordering: .sequentiallyConsistent)
-                if condition(counters.snapshot) { return true }
-                state.waiters.add(ticket, condition, continuation)
-                return nil
-            }
-            if let outcome { continuation.resume(returning: outcome) }
-        } cancel: {
-            self.state.withLock { $0.waiters.remove(ticket) }
-        }
     }
 }
