@@ -56,6 +56,16 @@ public struct Headers: Sendable {
         return result
     }
 
+    /// Whether both are copies of one value that nobody has changed since: in constant time, and false for equal values
+    /// that were made apart.
+    package func isSameStorage(as other: Headers) -> Bool {
+        unsafe fields.withUnsafeBufferPointer { mine in
+            unsafe other.fields.withUnsafeBufferPointer { theirs in
+                unsafe mine.baseAddress == theirs.baseAddress && mine.count == theirs.count
+            }
+        }
+    }
+
     /// Whether the name has at least one value.
     public func contains(_ name: String) -> Bool {
         fields.contains { Self.namesMatch($0.name, name) }

@@ -6,14 +6,14 @@ public import Foundation
 
 /// Makes a value of a response's body. Runs off every actor, the engine's loop included.
 public struct BodyDecoder<Value: Sendable>: Sendable {
-    let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ configuration: Session.Configuration) throws -> Value
+    let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ context: SessionContext) throws -> Value
 
     /// A decoder by hand. What it throws becomes the `underlying` of an error of kind `.decoding`.
     public init(_ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Value) {
         self.decode = { body, head, _ in try decode(body, head) }
     }
 
-    init(configured: @escaping @Sendable (Data, ResponseHead, Session.Configuration) throws -> Value) {
+    init(configured: @escaping @Sendable (Data, ResponseHead, SessionContext) throws -> Value) {
         decode = configured
     }
 }
@@ -41,14 +41,14 @@ extension BodyDecoder where Value == NoContent {
 extension BodyDecoder where Value: Decodable {
     /// JSON, by a decoder of the session's configuration.
     public static var json: Self {
-        Self(configured: { body, _, configuration in try configuration.makeJSONDecoder().decode(Value.self, from: body) })
+        Self(configured: { body, _, context in try context.configuration.makeJSONDecoder().decode(Value.self, from: body) })
     }
 
     /// What the type asks for: `Data`, `String` and `NoContent` are taken as body types, an optional of any is nil for an
     /// empty body, and all else is JSON.
     public static var automatic: Self {
-        Self(configured: { body, head, configuration in
-            try AutomaticBody.value(Value.self, body, head, configuration)
+        Self(configured: { body, head, context in
+            try AutomaticBody.value(Value.self, body, head, context)
         })
     }
 }
@@ -61,20 +61,20 @@ public struct NoContent: Sendable, Hashable, Codable {
 
 enum AutomaticBody {
     static func value<Value: Decodable>(
-        _ type: Value.Type, _ body: Data, _ head: ResponseHead, _ configuration: Session.Configuration
+        _ type: Value.Type, _ body: Data, _ head: ResponseHead, _ context: SessionContext
     ) throws -> Value {
         if type == Data.self, let value = body as? Value { return value }
-        if type == String.self, let value = try BodyDecoder.string.decode(body, head, configuration) as? Value {
+        if type == String.self, let value = try BodyDecoder.string.decode(body, head, context) as? Value {
             return value
         }
         if type == NoContent.self, let value = NoContent() as? Value { return value }
         if let optional = type as? any OptionalBody.Type,
-            let value = try optional.value(body, head, configuration) as? Value
+            let value = try optional.value(body, head, context) as? Value
         {
             return value
         }
         if body.isEmpty { throw EmptyBody() }
-        return try configuration.makeJSONDecoder().decode(Value.self, from: body)
+        return try context.configuration.makeJSONDecoder().decode(Value.self, from: body)
     }
 
     struct EmptyBody: Error, CustomStringConvertible {
@@ -84,16 +84,16 @@ enum AutomaticBody {
 
 /// Optionals of what can be a body.
 private protocol OptionalBody {
-    static func value(_ body: Data, _ head: ResponseHead, _ configuration: Session.Configuration) throws -> Self
+    static func value(_ body: Data, _ head: ResponseHead, _ context: SessionContext) throws -> Self
 }
 
 extension Optional: OptionalBody where Wrapped: Decodable {
     fileprivate static func value(
-        _ body: Data, _ head: ResponseHead, _ configuration: Session.Configuration
+        _ body: Data, _ head: ResponseHead, _ context: SessionContext
     ) throws -> Self {
         if body.isEmpty { return nil }
         // A body that is JSON null is an empty one of a Decodable type; Data and String take it as text.
         if Wrapped.self != Data.self, Wrapped.self != String.self, body.elementsEqual("null".utf8) { return nil }
-        return try AutomaticBody.value(Wrapped.self, body, head, configuration)
+        return try AutomaticBody.value(Wrapped.self, body, head, context)
     }
 }

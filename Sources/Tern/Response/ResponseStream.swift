@@ -89,12 +89,12 @@ final class StreamSource: Sendable {
     init(_ plan: RequestPlan, _ context: SessionContext) {
         self.plan = plan
         guard let id = context.ledger.reserveID() else {
-            record = TaskRecord(id: context.ledger.strayID(), context: context, request: plan.request, valueType: Data.self)
+            record = TaskRecord(id: context.ledger.strayID(), context: context, plan: plan, valueType: Data.self)
             record.fail()
             opened.deliver(.failure(SessionContext.invalidated(plan.request)))
             return
         }
-        record = TaskRecord(id: id, context: context, request: plan.request, valueType: Data.self)
+        record = TaskRecord(id: id, context: context, plan: plan, valueType: Data.self)
         let opened = opened
         record.assign(opened) { record in
             let outcome = await record.run { record throws(NetworkError) in try await Self.open(plan, record) }
@@ -110,7 +110,7 @@ final class StreamSource: Sendable {
 
     init(failed error: NetworkError, _ context: SessionContext) {
         plan = nil
-        record = TaskRecord(id: context.ledger.strayID(), context: context, request: nil, valueType: Data.self)
+        record = TaskRecord(id: context.ledger.strayID(), context: context, plan: nil, valueType: Data.self)
         record.fail()
         opened.deliver(.failure(error))
     }

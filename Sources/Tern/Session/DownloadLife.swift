@@ -14,7 +14,7 @@ struct DownloadPlan: Sendable {
         case ask(Download.Destination?)
     }
 
-    var request: RequestPlan
+    let request: RequestPlan
     let goal: Goal
     let options: Download.Options
     let resumed: ResumeData?
@@ -39,9 +39,10 @@ extension DownloadPlan {
     /// A continued download asks for the rest, and for the whole if the server has no such rest any more.
     private func openAtOffset(_ record: TaskRecord) async throws(NetworkError) -> Exchange {
         guard let resumed else { return try await record.open(request) }
-        var ranged = request
-        ranged.order.headers["Range"] = "bytes=\(resumed.offset)-"
-        ranged.order.headers["If-Range"] = resumed.validator
+        let ranged = request.with { order in
+            order.headers["Range"] = "bytes=\(resumed.offset)-"
+            order.headers["If-Range"] = resumed.validator
+        }
         record.meter.startDownload(at: resumed.offset)
         let exchange = try await record.open(ranged)
         guard let head = await exchange.transfer.head() else { return exchange }
@@ -168,7 +169,7 @@ extension DownloadPlan {
     }
 
     private func chosenPath(_ temporary: URL, _ head: ResponseHead) throws -> String? {
-        if let url = try request.configuration.destination?(temporary, head) { return url.path }
+        if let url = try request.context.configuration.destination?(temporary, head) { return url.path }
         switch goal {
         case .file(let path): return path
         case .ask(let destination): return try destination?(temporary, head)?.path
@@ -184,7 +185,7 @@ extension DownloadPlan {
 extension Exchange {
     /// The error of a refused status, with the start of the body; the rest is not awaited.
     func refusal(_ head: ResponseHead, _ plan: RequestPlan) async -> NetworkError {
-        let limit = plan.configuration.errorBodyLimit
+        let limit = plan.context.configuration.errorBodyLimit
         var body = Data()
         while body.count < limit, let chunks = await chunks() {
             for chunk in chunks { body.append(chunk.prefix(limit - body.count)) }

@@ -32,7 +32,7 @@ struct PreparedBody: Sendable {
             length = Int64(data.count)
         case .encoded(let encode):
             do {
-                let data = try encode(plan.configuration.makeJSONEncoder())
+                let data = try encode(plan.context.configuration.makeJSONEncoder())
                 content = .bytes(data)
                 length = Int64(data.count)
             } catch {
@@ -61,11 +61,12 @@ struct PreparedBody: Sendable {
     }
 
     /// Adds the body to an order. Content-Length itself is set by the engine.
-    func complete(_ order: inout TransferOrder) {
+    func complete(_ order: inout TransferOrder, _ pipe: UploadPipe?) {
         if order.headers.contains("Content-Length") { order.headers.remove("Content-Length") }
         if case .none = content { return }
         if let contentType, !order.headers.contains("Content-Type") { order.headers["Content-Type"] = contentType }
         if case .bytes(let data) = content { order.source = .bytes(data) }
+        if let pipe { order.source = .pipe(pipe, length: length) }
     }
 
     /// A pipe for a body that is produced piece by piece; nil for one that is in memory.

@@ -10,7 +10,7 @@ import Foundation
 extension RequestPlan {
     /// Sends, collects, validates and decodes.
     func collecting<Value: Sendable>(_ decoder: BodyDecoder<Value>) -> Operation<Response<Value>> {
-        { record throws(NetworkError) in
+        { [self] record throws(NetworkError) in
             let exchange = try await record.open(self)
             let outcome = await exchange.outcome()
             if let failure = outcome.failure { throw error(failure, outcome) }
@@ -25,7 +25,7 @@ extension RequestPlan {
         _ outcome: TransferOutcome, _ head: ResponseHead, _ decoder: BodyDecoder<Value>
     ) throws(NetworkError) -> Value {
         do {
-            return try decoder.decode(outcome.body, head, configuration)
+            return try decoder.decode(outcome.body, head, context)
         } catch let problem as NetworkError {
             throw problem
         } catch {
@@ -47,7 +47,7 @@ extension RequestPlan {
     func error(_ failure: TransferFailure, _ outcome: TransferOutcome) -> NetworkError {
         NetworkError(
             failure, request: request, response: outcome.head,
-            body: Data(outcome.body.prefix(configuration.errorBodyLimit)), metrics: outcome.metrics)
+            body: Data(outcome.body.prefix(context.configuration.errorBodyLimit)), metrics: outcome.metrics)
     }
 }
 
@@ -80,41 +80,31 @@ extension TaskRecord {
     /// Puts the request on the wire. Returns once the head of a streamed response is there, or at once for a collected
     /// one; a request that fails on a dead pooled connection is sent again, if it may be, once.
     func open(_ plan: RequestPlan) async throws(NetworkError) -> Exchange {
-        var order = plan.order
         let body = try await PreparedBody(plan, files: context.files)
-        body.complete(&order)
-        if let refusal = context.transport.refusal(of: order) { throw NetworkError(refusal, request: plan.request) }
-        var attempt = 1
-        while true {
-            let exchange = try start(order, body, plan, attempt)
-            if order.delivery == .streamed { _ = await exchange.transfer.head() }
-            guard attempt == 1, plan.mayBeSentAgain, await exchange.isOnDeadConnection() else { return exchange }
-            exchange.pump?.stop()
-            attempt = 2
-            order.needsFreshConnection = true
-        }
+        let first = try start(plan, body, attempt: 1)
+        if plan.order.delivery == .streamed { _ = await first.transfer.head() }
+        guard plan.mayBeSentAgain, await first.transfer.endedOnDeadConnection() else { return first }
+        first.pump?.stop()
+        let second = try start(plan, body, attempt: 2)
+        if plan.order.delivery == .streamed { _ = await second.transfer.head() }
+        return second
     }
 
-    private func start(
-        _ order: TransferOrder, _ body: PreparedBody, _ plan: RequestPlan, _ attempt: Int
-    ) throws(NetworkError) -> Exchange {
-        var order = order
-        order.priority = priority
+    private func start(_ plan: RequestPlan, _ body: PreparedBody, attempt: Int) throws(NetworkError) -> Exchange {
         let pipe = body.makePipe()
-        if let pipe { order.source = .pipe(pipe, length: body.length) }
-        let onHead: (@Sendable (ResponseHead) -> Void)? = order.announcesHead ? { @Sendable head in self.receive(head) } : nil
+        var order = plan.order
+        order.priority = priority
+        order.needsFreshConnection = attempt > 1
+        body.complete(&order, pipe)
+        let onHead: (@Sendable (ResponseHead) -> Void)? =
+            order.announcesHead ? { @Sendable head in self.receive(head) } : nil
         let transfer = Transfer(order, meter: meter, onHead: onHead)
+        if let refusal = context.transport.refusal(of: transfer.order) {
+            throw NetworkError(refusal, request: plan.request)
+        }
         guard begin(transfer) else { throw NetworkError(.cancelled, request: plan.request) }
         let pump = pipe.map { BodyPump(body, into: $0, transfer, context.transport) }
         return Exchange(record: self, transfer: transfer, pump: pump, attempt: attempt)
-    }
-}
-
-extension Exchange {
-    /// Whether the pooled connection was dead: known at the head of a streamed response, and at the end of a collected one.
-    fileprivate func isOnDeadConnection() async -> Bool {
-        if transfer.order.delivery == .streamed, await transfer.head() != nil { return false }
-        return await transfer.outcome().failure?.isDeadPooledConnection == true
     }
 }
 

@@ -6,28 +6,51 @@ import Foundation
 
 /// A request that has been checked and joined with the session's configuration: all that can be refused is refused here,
 /// before any task exists.
-struct RequestPlan: Sendable {
+///
+/// A reference: it is handed from stage to stage, and a copy of its many fields at each of them showed in profiles.
+final class RequestPlan: Sendable {
     enum Delivery {
         case collected
         case streamed
     }
 
     let request: Request
-    let configuration: Session.Configuration
+    let context: SessionContext
     /// Complete but for the body, which is produced when the task starts.
-    var order: TransferOrder
+    let order: TransferOrder
 
     init(
-        _ request: Request, _ configuration: Session.Configuration, delivery: Delivery, isPausable: Bool = false
+        _ request: Request, _ context: SessionContext, delivery: Delivery, isPausable: Bool = false
     ) throws(NetworkError) {
         self.request = request
-        self.configuration = configuration
+        self.context = context
         let headers =
-            request.headers.isEmpty ? configuration.headers : configuration.headers.overriding(with: request.headers)
+            request.headers.isEmpty
+            ? context.configuration.headers : context.configuration.headers.overriding(with: request.headers)
         if let problem = Self.problem(of: request, headers) {
             throw NetworkError(TransferFailure(.invalidRequest, problem), request: request)
         }
-        order = TransferOrder(
+        order = Self.order(for: request, headers, context.configuration, delivery, isPausable: isPausable)
+    }
+
+    private init(_ plan: RequestPlan, order: TransferOrder) {
+        request = plan.request
+        context = plan.context
+        self.order = order
+    }
+
+    /// The same request with another order.
+    func with(_ change: (inout TransferOrder) -> Void) -> RequestPlan {
+        var changed = order
+        change(&changed)
+        return RequestPlan(self, order: changed)
+    }
+
+    private static func order(
+        for request: Request, _ headers: Headers, _ configuration: borrowing Session.Configuration,
+        _ delivery: Delivery, isPausable: Bool
+    ) -> TransferOrder {
+        var order = TransferOrder(
             method: request.method, target: request.target, headers: headers,
             delivery: delivery == .streamed
                 ? .streamed : .collected(limit: request.maximumBodySize ?? configuration.maximumBodySize),
@@ -37,6 +60,7 @@ struct RequestPlan: Sendable {
         order.unixSocketPath = request.unixSocketPath ?? configuration.unixSocketPath
         order.isPausable = isPausable || delivery == .streamed
         order.announcesHead = isPausable || delivery == .streamed
+        return order
     }
 
     private static func problem(of request: Request, _ headers: Headers) -> String? {

@@ -35,11 +35,11 @@ extension Session {
         _ startsImmediately: Bool
     ) -> SessionTask<URL> {
         do {
-            var plan = try RequestPlan(request, context.configuration, delivery: .streamed)
+            var plan = try RequestPlan(request, context, delivery: .streamed)
             // Offsets count bytes as they come: a compressed body has none to continue at.
-            if options.isResumable || resumed != nil { plan.order.decompresses = false }
+            if options.isResumable || resumed != nil { plan = plan.with { $0.decompresses = false } }
             let download = DownloadPlan(request: plan, goal: goal, options: options, resumed: resumed)
-            return context.makeTask(request, startsImmediately: startsImmediately, download.operation)
+            return context.makeTask(plan, startsImmediately: startsImmediately, download.operation)
         } catch {
             return context.failedTask(request, error)
         }
@@ -48,7 +48,7 @@ extension Session {
     /// A response as it comes. Starts at once.
     public nonisolated func stream(_ request: Request) -> ResponseStream {
         do {
-            let plan = try RequestPlan(request, context.configuration, delivery: .streamed)
+            let plan = try RequestPlan(request, context, delivery: .streamed)
             return ResponseStream(plan, context)
         } catch {
             return ResponseStream(failed: error, self)

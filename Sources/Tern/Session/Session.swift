@@ -58,8 +58,8 @@ public actor Session {
     public nonisolated func response<Value: Sendable>(
         for request: Request, decode: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
-        let plan = try RequestPlan(request, context.configuration, delivery: .collected)
-        return try await context.runTask(request, plan.collecting(decode))
+        let plan = try RequestPlan(request, context, delivery: .collected)
+        return try await context.runTask(plan, plan.collecting(decode))
     }
 
     /// A task that sends a request and collects its response in memory.
@@ -91,9 +91,9 @@ public actor Session {
         _ request: Request, _ startsImmediately: Bool?, _ operation: (RequestPlan) -> Operation<Value>
     ) -> SessionTask<Value> {
         do {
-            let plan = try RequestPlan(request, context.configuration, delivery: .collected, isPausable: true)
+            let plan = try RequestPlan(request, context, delivery: .collected, isPausable: true)
             return context.makeTask(
-                request, startsImmediately: startsImmediately ?? context.configuration.startsImmediately,
+                plan, startsImmediately: startsImmediately ?? context.configuration.startsImmediately,
                 operation(plan))
         } catch {
             return context.failedTask(request, error)

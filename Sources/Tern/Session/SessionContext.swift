@@ -24,13 +24,13 @@ package final class SessionContext: Sendable {
 
     /// A registered task, suspended until its first `resume`.
     func makeTask<Value: Sendable>(
-        _ request: Request, startsImmediately: Bool, _ operation: @escaping Operation<Value>
+        _ plan: RequestPlan, startsImmediately: Bool, _ operation: @escaping Operation<Value>
     ) -> SessionTask<Value> {
         let result = TaskValue<Value>()
         guard let id = ledger.reserveID() else {
-            return failedTask(request, Self.invalidated(request))
+            return failedTask(plan.request, Self.invalidated(plan.request))
         }
-        let record = TaskRecord(id: id, context: self, request: request, valueType: Value.self)
+        let record = TaskRecord(id: id, context: self, plan: plan, valueType: Value.self)
         record.assign(result) { record in
             let outcome = await record.run(operation)
             record.end(outcome.error, file: outcome.file) { result.deliver(outcome.result) }
@@ -43,7 +43,7 @@ package final class SessionContext: Sendable {
     /// A task that could not be: it has ended, and the registry never knew it.
     func failedTask<Value: Sendable>(_ request: Request?, _ error: NetworkError) -> SessionTask<Value> {
         let result = TaskValue<Value>()
-        let record = TaskRecord(id: ledger.strayID(), context: self, request: request, valueType: Value.self)
+        let record = TaskRecord(id: ledger.strayID(), context: self, plan: nil, refused: request, valueType: Value.self)
         record.fail()
         result.deliver(.failure(error))
         return SessionTask(record: record, result: result)
@@ -52,10 +52,10 @@ package final class SessionContext: Sendable {
     /// A registered task whose operation runs in the caller's own Swift task; cancelling that cancels the transfer.
     @concurrent
     func runTask<Value: Sendable>(
-        _ request: Request, _ operation: Operation<Value>
+        _ plan: RequestPlan, _ operation: Operation<Value>
     ) async throws(NetworkError) -> Value {
-        guard let id = ledger.reserveID() else { throw Self.invalidated(request) }
-        let record = TaskRecord(id: id, context: self, request: request, valueType: Value.self)
+        guard let id = ledger.reserveID() else { throw Self.invalidated(plan.request) }
+        let record = TaskRecord(id: id, context: self, plan: plan, valueType: Value.self)
         record.startInCaller()
         let outcome = await withTaskCancellationHandler {
             await record.run(operation)

@@ -28,18 +28,24 @@ package final class TaskRecord: Sendable {
 
     package let id: TaskID
     package let context: SessionContext
-    package let request: Request?
+    private let plan: RequestPlan?
+    /// The request of a task that could not be.
+    private let refused: Request?
     /// The name of the type that the task gives.
     let valueType: any Any.Type
     package let meter = ProgressMeter()
     private let shared: Lock<Shared>
 
-    init(id: TaskID, context: SessionContext, request: Request?, valueType: any Any.Type) {
+    /// `plan` is nil for a task that the system kept from an earlier run, and for one that could not be.
+    init(
+        id: TaskID, context: SessionContext, plan: RequestPlan?, refused: Request? = nil, valueType: any Any.Type
+    ) {
         self.id = id
         self.context = context
-        self.request = request
+        self.plan = plan
+        self.refused = refused
         self.valueType = valueType
-        shared = Lock(Shared(label: request?.label, priority: request?.priority ?? .normal))
+        shared = Lock(Shared(label: plan?.request.label, priority: plan?.request.priority ?? .normal))
     }
 
     deinit {
@@ -48,6 +54,8 @@ package final class TaskRecord: Sendable {
     }
 
     // MARK: What a handle shows
+
+    package var request: Request? { plan?.request ?? refused }
 
     var label: String? {
         get { shared.withLock { $0.label } }

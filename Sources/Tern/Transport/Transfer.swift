@@ -31,7 +31,7 @@ package final class Transfer: Sendable {
     private let onHead: (@Sendable (ResponseHead) -> Void)?
     private let shared = Lock(Shared())
 
-    package init(_ order: TransferOrder, meter: ProgressMeter, onHead: (@Sendable (ResponseHead) -> Void)? = nil) {
+    package init(_ order: consuming TransferOrder, meter: ProgressMeter, onHead: (@Sendable (ResponseHead) -> Void)? = nil) {
         id = Self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
         self.order = order
         self.meter = meter
@@ -76,6 +76,12 @@ package final class Transfer: Sendable {
         await wait(for: .chunks)
         let taken = shared.withLock { $0.state.take() }
         return taken.chunks.isEmpty ? nil : taken
+    }
+
+    /// Whether the attempt ended because its pooled connection was dead: known once its head is there, or it has ended.
+    package func endedOnDeadConnection() async -> Bool {
+        await wait(for: order.delivery == .streamed ? .head : .outcome)
+        return shared.withLock { $0.state.outcome?.failure?.isDeadPooledConnection == true }
     }
 
     package func outcome() async -> TransferOutcome {

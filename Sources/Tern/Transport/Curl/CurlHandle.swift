@@ -12,7 +12,7 @@ import FoundationEssentials
     }
 
     /// The options that an attempt sets and the next must not inherit.
-    private struct Left: Equatable {
+    private struct Left {
         var customMethod: String?
         var decompresses = false
         var proxy: String?
@@ -138,29 +138,32 @@ import FoundationEssentials
         unsafe errorText.pointee = 0
         unsafe tern_easy_set_string(easy, CURLOPT_URL, order.target.string)
         let custom = setMethod(order)
-        change(\.customMethod, custom) { unsafe tern_easy_set_string(easy, CURLOPT_CUSTOMREQUEST, $0) }
-        change(\.decompresses, order.decompresses) { isOn in
-            unsafe tern_easy_set_string(easy, CURLOPT_ACCEPT_ENCODING, isOn ? "" : nil)
+        if Self.changes(&left.customMethod, custom) {
+            unsafe tern_easy_set_string(easy, CURLOPT_CUSTOMREQUEST, custom)
         }
-        change(\.proxy, order.target.isSecure ? proxies.https : proxies.http) { proxy in
-            unsafe tern_easy_set_string(easy, CURLOPT_PROXY, proxy ?? "")
+        if Self.changes(&left.decompresses, order.decompresses) {
+            unsafe tern_easy_set_string(easy, CURLOPT_ACCEPT_ENCODING, order.decompresses ? "" : nil)
         }
-        change(\.unixSocketPath, order.unixSocketPath) { path in
-            unsafe tern_easy_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, path)
+        let proxy = order.target.isSecure ? proxies.https : proxies.http
+        if Self.changes(&left.proxy, proxy) { unsafe tern_easy_set_string(easy, CURLOPT_PROXY, proxy ?? "") }
+        if Self.changes(&left.unixSocketPath, order.unixSocketPath) {
+            unsafe tern_easy_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, order.unixSocketPath)
         }
-        change(\.isFresh, order.needsFreshConnection) { isFresh in set(CURLOPT_FRESH_CONNECT, isFresh ? 1 : 0) }
+        if Self.changes(&left.isFresh, order.needsFreshConnection) {
+            set(CURLOPT_FRESH_CONNECT, order.needsFreshConnection ? 1 : 0)
+        }
         // libcurl is told as well: it divides the time among a host's addresses.
-        let limit = (order.timeouts.connect?.wholeNanoseconds ?? 0) / 1_000_000
-        change(\.connectMilliseconds, Int(min(limit, 86_400_000))) { set(CURLOPT_CONNECTTIMEOUT_MS, max(0, $0)) }
+        let limit = Int(min((order.timeouts.connect?.wholeNanoseconds ?? 0) / 1_000_000, 86_400_000))
+        if Self.changes(&left.connectMilliseconds, limit) { set(CURLOPT_CONNECTTIMEOUT_MS, limit) }
         setHeaders(order)
     }
 
-    private func change<Value: Equatable>(
-        _ option: WritableKeyPath<Left, Value>, _ value: Value, _ set: (Value) -> Void
-    ) {
-        guard left[keyPath: option] != value else { return }
-        left[keyPath: option] = value
-        set(value)
+    /// Remembers a value; whether it is another than before.
+    @inline(__always)
+    private static func changes<Value: Equatable>(_ known: inout Value, _ value: Value) -> Bool {
+        if known == value { return false }
+        known = value
+        return true
     }
 
     /// Bodies up to this size are given to libcurl whole, and go out with the head.
@@ -211,7 +214,7 @@ import FoundationEssentials
     private func setHeaders(_ order: TransferOrder) {
         // libcurl would say that a body is a form.
         let hidesContentType = if case .none = order.source { true } else { !order.headers.contains("Content-Type") }
-        if left.headers == order.headers, left.hidesContentType == hidesContentType { return }
+        if let known = left.headers, known.isSameStorage(as: order.headers), left.hidesContentType == hidesContentType { return }
         left.headers = order.headers
         left.hidesContentType = hidesContentType
         var list: UnsafeMutablePointer<curl_slist>?
