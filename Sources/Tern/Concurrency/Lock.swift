@@ -4,7 +4,7 @@ import Glibc
 /// The same interface as `Synchronization.Mutex`, over a pthread mutex: thread sanitizer follows that one, and reports
 /// false races on the other. Only `make test-tsan` builds it.
 // Sendable by hand: `value` is only touched between lock and unlock of `mutex`, which never moves.
-package final class Lock<Value>: @unchecked Sendable {
+@safe package final class Lock<Value>: @unchecked Sendable {
     private var value: Value
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 

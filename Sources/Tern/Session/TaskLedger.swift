@@ -103,7 +103,7 @@ package final class TaskLedger: Sendable {
 
     func addRunning(_ record: TaskRecord) {
         shared.withLock { shared in
-            shared.fresh[record.id.number] = nil
+            if !shared.fresh.isEmpty { shared.fresh[record.id.number] = nil }
             shared.running[record.id.number] = record
         }
     }
@@ -111,7 +111,7 @@ package final class TaskLedger: Sendable {
     func remove(_ id: TaskID) {
         shared.withLock { shared in
             let wasRunning = shared.running.removeValue(forKey: id.number) != nil
-            let wasFresh = shared.fresh.removeValue(forKey: id.number) != nil
+            let wasFresh = !wasRunning && shared.fresh.removeValue(forKey: id.number) != nil
             if wasRunning || wasFresh { shared.delivering.insert(id.number) }
         }
     }
@@ -124,13 +124,17 @@ package final class TaskLedger: Sendable {
 
     /// A fresh task whose last handle is gone.
     func forget(_ id: TaskID) {
-        let wasFresh = shared.withLock { $0.fresh.removeValue(forKey: id.number) != nil }
+        let wasFresh = shared.withLock { shared in
+            !shared.fresh.isEmpty && shared.fresh.removeValue(forKey: id.number) != nil
+        }
         if wasFresh { settle(id, nil) }
     }
 
     private func settle(_ id: TaskID, _ event: TaskRegistry.Event?) {
         let wakes = shared.withLock { shared -> [Waiter<Void>] in
-            shared.delivering.remove(id.number)
+            if shared.running.removeValue(forKey: id.number) == nil, !shared.delivering.isEmpty {
+                shared.delivering.remove(id.number)
+            }
             var wakes: [Waiter<Void>] = []
             if let event { shared.publish(event, into: &wakes) }
             if !shared.drains.isEmpty {

@@ -242,7 +242,8 @@ package final class TaskRecord: Sendable {
     }
 
     /// The end, in this order: the task leaves the registry, `deliver` hands its value over, then `completed` is told.
-    func end(_ error: NetworkError?, file: URL? = nil, deliver: () -> Void = {}) {
+    /// Without `deliver` the value is the caller's own, who runs this.
+    func end(_ error: NetworkError?, file: URL? = nil, deliver: (() -> Void)? = nil) {
         let state: Session.TaskState = error.map { $0.isCancelled ? .cancelled : .failed } ?? .completed
         let ended = shared.withLock { shared -> (states: Latest<Session.TaskState>?, waiters: [Waiter<Void>])? in
             guard shared.lifecycle.end(state) else { return nil }
@@ -255,9 +256,9 @@ package final class TaskRecord: Sendable {
             return (shared.states, shared.headWaiters)
         }
         guard let ended else { return }
-        context.ledger.remove(id)
+        if deliver != nil { context.ledger.remove(id) }
         meter.finish()
-        deliver()
+        deliver?()
         for waiter in ended.waiters { waiter.resume() }
         ended.states?.finish { _ in state }
         context.ledger.delivered(id) { [self] in

@@ -18,6 +18,7 @@ import Glibc
     /// Messages that were taken out of the mailbox, and how many of them are done.
     private var messages: [EventLoop.Message] = []
     private var messagesDone = 0
+    private var flushing: [CurlTransfer] = []
     /// What epoll reports; the loop is never freed, and neither is this.
     private let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 128)
     private var eventCount = 0
@@ -145,7 +146,7 @@ import Glibc
         guard transfer.isPaused else { return }
         transfer.setPaused(false)
         if transfer.isConnected { return }
-        let order = transfer.order
+        let order = transfer.transfer.order
         if transfer.pool.queue.submit(transfer.transfer.id, transfer.origin, priority: order.priority.rawValue) {
             enter(transfer)
         }
@@ -239,10 +240,11 @@ import Glibc
     /// Returns whether small pieces wait for more.
     private func flush(isIdle: Bool) -> Bool {
         guard !turn.changed.isEmpty else { return false }
-        let changed = turn.changed
-        turn.changed.removeAll(keepingCapacity: true)
+        // Two lists in turn: what one transfer marks while it is flushed is for the next turn.
+        swap(&turn.changed, &flushing)
+        defer { flushing.removeAll(keepingCapacity: true) }
         var waiting = false
-        for transfer in changed where transfer.flush(isIdle: isIdle) {
+        for transfer in flushing where transfer.flush(isIdle: isIdle) {
             transfer.waitForMore()
             waiting = true
         }

@@ -9,10 +9,10 @@ extension CurlTransfer {
         if let failure { return failure }
         if result == CURLE_OK { return nil }
         let said = handle?.failureText ?? ""
-        let host = "\(order.target.host):\(order.target.port)"
+        let host = "\(transfer.order.target.host):\(transfer.order.target.port)"
         switch result {
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
-            return TransferFailure(.dns, "the name '\(order.target.host)' could not be resolved")
+            return TransferFailure(.dns, "the name '\(transfer.order.target.host)' could not be resolved")
         case CURLE_COULDNT_CONNECT:
             return connectFailure(host, said)
         case CURLE_OPERATION_TIMEDOUT:
@@ -41,18 +41,18 @@ extension CurlTransfer {
     }
 
     func timeout(_ phase: Timeouts.Phase) -> TransferFailure {
-        let host = "\(order.target.host):\(order.target.port)"
+        let host = "\(transfer.order.target.host):\(transfer.order.target.port)"
         switch phase {
         case .connect:
             return TransferFailure(
-                .connectTimedOut, "no connection to \(host) within \(Self.text(order.timeouts.connect))")
+                .connectTimedOut, "no connection to \(host) within \(Self.text(transfer.order.timeouts.connect))")
         case .idle:
             return TransferFailure(
                 .idleTimedOut,
-                "no byte moved to or from \(host) for \(Self.text(order.timeouts.idle)), after \(receivedText)")
+                "no byte moved to or from \(host) for \(Self.text(transfer.order.timeouts.idle)), after \(receivedText)")
         case .total:
             return TransferFailure(
-                .totalTimedOut, "not done within \(Self.text(order.timeouts.total)), after \(receivedText) from \(host)")
+                .totalTimedOut, "not done within \(Self.text(transfer.order.timeouts.total)), after \(receivedText) from \(host)")
         }
     }
 

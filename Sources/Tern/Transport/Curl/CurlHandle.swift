@@ -20,7 +20,10 @@ import FoundationEssentials
         var isFresh = false
         var connectMilliseconds = 0
         var headers: Headers?
-        var hidesContentType = false
+        var agent: String?
+        var hasBody = false
+        /// The method is one of those that say how long their body is, also when there is none.
+        var isPost = false
     }
 
     let easy: UnsafeMutableRawPointer
@@ -172,11 +175,12 @@ import FoundationEssentials
     /// Returns the method's name where libcurl's own would be another.
     private func setMethod(_ order: TransferOrder) -> String? {
         let method = order.method
+        left.isPost = method == .post || method == .put || method == .patch
         switch order.source {
         case .none where method == .head:
             set(CURLOPT_NOBODY, 1)
             return nil
-        case .none where method == .post || method == .put || method == .patch:
+        case .none where left.isPost:
             return setWhole(Data(), method)
         case .none:
             set(CURLOPT_HTTPGET, 1)
@@ -211,22 +215,32 @@ import FoundationEssentials
         return method == .put ? nil : method.rawValue
     }
 
+    /// The list holds what libcurl does not write by itself, and no more: it looks every line up for each field of its
+    /// own.
     private func setHeaders(_ order: TransferOrder) {
-        // libcurl would say that a body is a form.
-        let hidesContentType = if case .none = order.source { true } else { !order.headers.contains("Content-Type") }
-        if let known = left.headers, known.isSameStorage(as: order.headers), left.hidesContentType == hidesContentType { return }
+        let hasBody = if case .none = order.source { left.isPost } else { true }
+        if let known = left.headers, known.isSameStorage(as: order.headers), left.hasBody == hasBody { return }
         left.headers = order.headers
-        left.hidesContentType = hidesContentType
+        left.hasBody = hasBody
         var list: UnsafeMutablePointer<curl_slist>?
+        var agent: String?
         for field in order.headers {
+            if agent == nil, Headers.namesMatch(field.name, "User-Agent") {
+                agent = field.value
+                continue
+            }
             // A field without a value is written with a semicolon; "Name:" would remove it.
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
             unsafe list = curl_slist_append(list, line) ?? list
         }
-        if !order.headers.contains("Expect") { unsafe list = curl_slist_append(list, "Expect:") ?? list }
-        if hidesContentType, !order.headers.contains("Content-Type") {
-            unsafe list = curl_slist_append(list, "Content-Type:") ?? list
+        if hasBody {
+            if !order.headers.contains("Expect") { unsafe list = curl_slist_append(list, "Expect:") ?? list }
+            // libcurl would say that a body is a form.
+            if !order.headers.contains("Content-Type") {
+                unsafe list = curl_slist_append(list, "Content-Type:") ?? list
+            }
         }
+        if Self.changes(&left.agent, agent) { unsafe tern_easy_set_string(easy, CURLOPT_USERAGENT, agent) }
         unsafe tern_easy_set_list(easy, CURLOPT_HTTPHEADER, list)
         unsafe curl_slist_free_all(headerList)
         unsafe headerList = list

@@ -51,20 +51,20 @@ final class CurlPool {
 
     /// Puts an attempt on the wire; false when libcurl has no memory for it.
     func enter(_ transfer: CurlTransfer) -> Bool {
-        let size = Self.size(for: transfer.order)
+        let size = Self.size(for: transfer.transfer.order)
         guard let handle = transfer.handle ?? takeHandle(size) else { return false }
-        handle.configure(transfer.order)
+        handle.configure(transfer.transfer.order)
         handle.transfer = transfer
         transfer.handle = handle
         transfer.clock.connecting(turn.now)
         turn.watch(transfer.clock)
-        return multi(for: transfer.order)?.add(handle) ?? false
+        return multi(for: transfer.transfer.order)?.add(handle) ?? false
     }
 
     /// Takes an attempt off the wire; its handle stays with it.
     func leave(_ transfer: CurlTransfer) {
         guard let handle = transfer.handle else { return }
-        multi(for: transfer.order)?.remove(handle)
+        multi(for: transfer.transfer.order)?.remove(handle)
         handle.transfer = nil
     }
 

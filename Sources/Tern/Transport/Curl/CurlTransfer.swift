@@ -11,6 +11,9 @@ final class CurlTransfer {
     /// Bodies up to this size are copied once into the value itself; larger ones get a block that is handed over.
     private static let smallBody = 16 << 10
 
+    /// Bytes of head that most responses do not exceed.
+    private static let usualHead = 512
+
     let transfer: Transfer
     let pool: CurlPool
     /// Where the attempt queues: its host, or its socket.
@@ -40,7 +43,6 @@ final class CurlTransfer {
     private var isStarved = false
     private var stopped: Int32 = 0
 
-    var order: TransferOrder { transfer.order }
     /// The connection carries the request, or has begun to.
     var isConnected: Bool { connections > 0 }
 
@@ -48,6 +50,7 @@ final class CurlTransfer {
         self.transfer = transfer
         self.pool = pool
         self.turn = turn
+        headBytes.reserveCapacity(Self.usualHead)
         origin = transfer.order.unixSocketPath ?? transfer.order.target.origin
         clock = TransferClock(transfer.order.timeouts, now: turn.now)
     }
@@ -67,17 +70,27 @@ final class CurlTransfer {
         clock.moved(turn.now)
         if head != nil {
             unsafe trailerBytes.append(contentsOf: line)
-            return trailerBytes.count <= order.headLimit ? line.count : refuseHead()
+            return trailerBytes.count <= transfer.order.headLimit ? line.count : refuseHead()
         }
         unsafe headBytes.append(contentsOf: line)
-        guard headBytes.count <= order.headLimit else { return refuseHead() }
+        guard headBytes.count <= transfer.order.headLimit else { return refuseHead() }
         let isBlank = unsafe line.count <= 2 && line.allSatisfy { $0 == 13 || $0 == 10 }
-        if isBlank { headEnded() }
+        if isBlank {
+            headEnded()
+        } else if transfer.order.decompresses, unsafe Self.isContentEncoding(line) {
+            isCompressed = true
+        }
         return line.count
     }
 
+    private static func isContentEncoding(_ line: UnsafeRawBufferPointer) -> Bool {
+        let name: StaticString = "content-encoding:"
+        guard line.count > name.utf8CodeUnitCount, unsafe line[0] | 0x20 == 0x63 else { return false }
+        return (0..<name.utf8CodeUnitCount).allSatisfy { unsafe line[$0] | 0x20 == name.utf8Start[$0] | 0x20 }
+    }
+
     private func refuseHead() -> Int {
-        failure = TransferFailure(.tooLarge, "the head of the response has more than \(order.headLimit) bytes")
+        failure = TransferFailure(.tooLarge, "the head of the response has more than \(transfer.order.headLimit) bytes")
         return 0
     }
 
@@ -87,16 +100,16 @@ final class CurlTransfer {
         // An interim response: the final one follows (RFC 9110 §15.2).
         if status < 200 && status != 101 {
             headBytes.removeAll(keepingCapacity: true)
+            isCompressed = false
             return
         }
         let version = Self.version(handle.number(CURLINFO_HTTP_VERSION))
-        let head = ResponseHead(status: status, version: version, target: order.target, rawHead: headBytes)
+        let head = ResponseHead(status: status, version: version, target: transfer.order.target, rawHead: headBytes)
         self.head = head
-        isCompressed = order.decompresses && ResponseHeadParser.value(of: "Content-Encoding", in: headBytes) != nil
         let length = handle.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
-        expected = length >= 0 && !isCompressed && order.method != .head ? length : nil
+        expected = length >= 0 && !isCompressed && transfer.order.method != .head ? length : nil
         if version == .http2 { pool.learnedHTTP2(self) }
-        if order.announcesHead {
+        if transfer.order.announcesHead {
             unsafe turn.wake(transfer.receive(head))
             markChanged()
         }
@@ -118,13 +131,13 @@ final class CurlTransfer {
         }
         clock.moved(turn.now)
         received += Int64(count)
-        if isCompressed, received > order.decompressionLimit {
+        if isCompressed, received > transfer.order.decompressionLimit {
             failure = TransferFailure(
-                .tooLarge, "the response decompresses to more than \(order.decompressionLimit) bytes")
+                .tooLarge, "the response decompresses to more than \(transfer.order.decompressionLimit) bytes")
             return 0
         }
         let isKept: Bool
-        switch order.delivery {
+        switch transfer.order.delivery {
         case .collected(let limit):
             guard received <= limit else {
                 failure = TransferFailure(
@@ -167,7 +180,7 @@ final class CurlTransfer {
     }
 
     private var bodyLimit: Int {
-        if case .collected(let limit) = order.delivery { limit } else { .max }
+        if case .collected(let limit) = transfer.order.delivery { limit } else { .max }
     }
 
     private func gather(_ bytes: UnsafeRawPointer, _ count: Int) -> Bool {
@@ -182,7 +195,7 @@ final class CurlTransfer {
             stopped |= CURLPAUSE_SEND
             return Int(CURL_READFUNC_PAUSE)
         }
-        switch order.source {
+        switch transfer.order.source {
         case .none: return 0
         case .bytes(let data):
             let count = min(buffer.count, data.count - sourceOffset)
@@ -229,7 +242,7 @@ final class CurlTransfer {
         isMarked = false
         guard handle != nil else { return false }
         storeProgress()
-        guard order.delivery == .streamed, !slab.isEmpty else { return false }
+        guard transfer.order.delivery == .streamed, !slab.isEmpty else { return false }
         if isIdle || slab.count >= Self.chunkSize || slab.room == 0 {
             deliverChunk()
             return false
@@ -252,7 +265,7 @@ final class CurlTransfer {
     private func storeProgress() {
         let sent: Int64
         let total: Int64?
-        switch order.source {
+        switch transfer.order.source {
         case .none: (sent, total) = (0, nil)
         case .bytes(let data): (sent, total) = (handle?.offset(CURLINFO_SIZE_UPLOAD_T) ?? 0, Int64(data.count))
         case .pipe(_, let length): (sent, total) = (handle?.offset(CURLINFO_SIZE_UPLOAD_T) ?? 0, length)
@@ -304,8 +317,8 @@ final class CurlTransfer {
     /// The end of the attempt: all that was gathered goes to the session, and the engine keeps nothing of it.
     func complete(_ failure: TransferFailure?) {
         if handle != nil { storeProgress() }
-        if order.delivery == .streamed, !slab.isEmpty { deliverChunk() }
-        if case .pipe(let pipe, _) = order.source { pipe.close() }
+        if transfer.order.delivery == .streamed, !slab.isEmpty { deliverChunk() }
+        if case .pipe(let pipe, _) = transfer.order.source { pipe.close() }
         var outcome = TransferOutcome(
             head: head, failure: failure, metrics: handle.map(metrics) ?? TaskMetrics(),
             trailers: trailerBytes.isEmpty ? [:] : ResponseHeadParser.fields(trailerBytes))
