@@ -68,9 +68,9 @@ struct Peer {
     }
 }
 
-/// Scheme and authority, and the rest.
+/// Scheme and authority, and the path after them.
 private func split(_ url: String) -> (base: String, path: String)? {
-    guard let scheme = url.range(of: "://") else { return nil }
-    let slash = url[scheme.upperBound...].firstIndex(of: "/") ?? url.endIndex
-    return (String(url[..<slash]), slash == url.endIndex ? "/" : String(url[slash...]))
+    let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+    guard parts.count >= 3 else { return nil }
+    return (parts[..<3].joined(separator: "/"), "/" + (parts.count > 3 ? parts[3] : ""))
 }
