@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,6 +18,11 @@ int tern_epoll_control(int epoll, int operation, int fd, uint32_t events) {
 int tern_close(int fd) { return close(fd) == 0 ? 0 : errno; }
 
 void tern_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+void tern_keep_heap(void) {
+    void *volatile block = malloc(1 << 20);
+    free(block);
+}
 
 void tern_block_sigpipe(void) {
     sigset_t set;

@@ -3,8 +3,8 @@ public struct Timeouts: Sendable, Hashable {
     /// From the start on the wire until the connection can carry the request: name look-up, connect and TLS together.
     /// 15 seconds by default; nil for none.
     public var connect: Duration?
-    /// Without any byte moved in either direction, once connected. Time in which the *reader* of a streamed response
-    /// holds the transfer up does not count. 60 seconds by default; nil for none.
+    /// Without any byte moved in either direction, once connected. Time in which the *reader* of a streamed response,
+    /// or the producer of a streamed body, holds the transfer up does not count. 60 seconds by default; nil for none.
     public var idle: Duration?
     /// From the task's start to the last byte of the body, waiting for a connection included. nil, none, by default.
     public var total: Duration?

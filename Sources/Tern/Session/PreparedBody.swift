@@ -19,6 +19,15 @@ struct PreparedBody: Sendable {
     let files: FileStore
     private let contentType: String?
 
+    static let none = PreparedBody()
+
+    private init() {
+        content = .none
+        length = nil
+        contentType = nil
+        files = .shared
+    }
+
     init(_ plan: RequestPlan, files: FileStore) async throws(NetworkError) {
         self.files = files
         contentType = plan.request.body.contentType

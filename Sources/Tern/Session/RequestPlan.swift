@@ -27,7 +27,8 @@ final class RequestPlan: Sendable {
         let headers =
             request.headers.isEmpty
             ? context.configuration.headers : context.configuration.headers.overriding(with: request.headers)
-        if let problem = Self.problem(of: request, headers) {
+        if let problem = Self.problem(of: request, headers, isChecked: request.headers.isEmpty && context.hasValidHeaders)
+        {
             throw NetworkError(TransferFailure(.invalidRequest, problem), request: request)
         }
         order = Self.order(for: request, headers, context.configuration, delivery, isPausable: isPausable)
@@ -63,13 +64,19 @@ final class RequestPlan: Sendable {
         return order
     }
 
-    private static func problem(of request: Request, _ headers: Headers) -> String? {
+    /// `isChecked`: the headers are the session's own, which were looked at once.
+    private static func problem(of request: Request, _ headers: Headers, isChecked: Bool) -> String? {
         guard request.method.isValidToken else { return "the method is not a token (RFC 9110 §9.1)" }
-        if let problem = headers.firstProblem() { return problem }
+        if !isChecked, let problem = Self.problem(of: headers) { return problem }
         if !request.body.isNone, request.method == .get || request.method == .head || request.method == .trace {
             return "a \(request.method) request cannot have a body (RFC 9110 §9.3)"
         }
         if request.method == .connect { return "CONNECT is for proxies, and not sent as a request" }
+        return nil
+    }
+
+    static func problem(of headers: Headers) -> String? {
+        if let problem = headers.firstProblem() { return problem }
         if headers.contains("Transfer-Encoding") {
             return "Transfer-Encoding is the engine's to set: give the body as a stream without a length"
         }

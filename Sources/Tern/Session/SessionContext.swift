@@ -13,12 +13,15 @@ package final class SessionContext: Sendable {
     package let transport: any Transport
     let ledger: TaskLedger
     let files: FileStore
+    /// Whether the configuration's headers alone can be sent: looked at once, not with every request.
+    let hasValidHeaders: Bool
 
     init(configuration: Session.Configuration, transport: any Transport, files: FileStore) {
         id = Session.ID.next()
         self.configuration = configuration
         self.transport = transport
         self.files = files
+        hasValidHeaders = RequestPlan.problem(of: configuration.headers) == nil
         ledger = TaskLedger(sessionID: id)
     }
 

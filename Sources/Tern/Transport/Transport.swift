@@ -9,10 +9,11 @@ package protocol Transport: Sendable {
     /// Whether starting a transfer of this order can succeed at all; a failure is reported before anything is sent.
     func refusal(of order: TransferOrder) -> TransferFailure?
 
-    /// Starts an attempt. Returns at once; progress, head, body and outcome arrive through `transfer`.
+    /// Starts an attempt. Progress, head, body and outcome arrive through `transfer`, later: this is called with the
+    /// task's lock held, so it only queues.
     func start(_ transfer: Transfer)
 
-    /// Acts on a started attempt; a no-op after its end. Commands take effect in call order.
+    /// Acts on a started attempt; a no-op after its end. Commands take effect in call order. Only queues, like `start`.
     func control(_ transfer: Transfer, _ command: TransferCommand)
 }
 

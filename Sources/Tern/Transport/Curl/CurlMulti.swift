@@ -35,6 +35,9 @@ import CTernCurl
     }
 
     deinit {
+        // Closing its connections, libcurl would call back into an object that is going away.
+        unsafe tern_multi_set_socket(multi, nil)
+        unsafe tern_multi_set_timer(multi, nil)
         unsafe curl_multi_cleanup(multi)
     }
 

@@ -139,7 +139,7 @@ final class CurlTransfer {
         let isKept: Bool
         switch transfer.order.delivery {
         case .collected(let limit):
-            guard received <= limit else {
+            guard received <= limit, expected ?? 0 <= limit else {
                 failure = TransferFailure(
                     .tooLarge, "the body of the response has more than \(limit) bytes: stream it, or raise maximumBodySize")
                 return 0
@@ -213,6 +213,7 @@ final class CurlTransfer {
                 return count
             case .wait:
                 isStarved = true
+                clock.heldUp(true, turn.now)
                 stopped |= CURLPAUSE_SEND
                 return Int(CURL_READFUNC_PAUSE)
             case .end:
@@ -284,7 +285,7 @@ final class CurlTransfer {
     func readerTookAll() {
         guard isHeldUp else { return }
         isHeldUp = false
-        clock.heldUp(false, turn.now)
+        clock.heldUp(isStarved, turn.now)
         turn.watch(clock)
         applyPause()
     }
@@ -292,6 +293,8 @@ final class CurlTransfer {
     func sourceIsReady() {
         guard isStarved else { return }
         isStarved = false
+        clock.heldUp(isHeldUp, turn.now)
+        turn.watch(clock)
         applyPause()
     }
 

@@ -89,6 +89,7 @@ final class EventLoop: SerialExecutor {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
         unsafe tern_name_thread("tern-loop")
         tern_block_sigpipe()
+        tern_keep_heap()
         let engine = CurlEngine(self)
         while true { engine.assumeIsolated { $0.turnAndSleep() } }
     }

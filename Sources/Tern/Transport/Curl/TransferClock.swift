@@ -8,7 +8,7 @@ struct TransferClock {
     private var connectStartedAt: UInt64?
     private var lastActivity: UInt64?
     private var pausedAt: UInt64?
-    /// The reader of the response holds the transfer up: not the server's fault.
+    /// The reader of the response, or the producer of the body, holds the transfer up: not the server's fault.
     private var isHeldUp = false
 
     init(_ timeouts: Timeouts, now: UInt64) {
