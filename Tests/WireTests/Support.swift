@@ -45,14 +45,14 @@ func withScript(
     }
 }
 
-/// The error that a call ends with; a test failure when it ends with none.
+/// The error that a call ends with; a test failure when it ends with none, or with one that is not ours.
 func failure<Value>(
-    of operation: () async throws(NetworkError) -> Value, sourceLocation: SourceLocation = #_sourceLocation
+    of operation: () async throws -> Value, sourceLocation: SourceLocation = #_sourceLocation
 ) async throws -> NetworkError {
     do {
         let value = try await operation()
         Issue.record("no error, but \(value)", sourceLocation: sourceLocation)
-    } catch {
+    } catch let error as NetworkError {
         return error
     }
     throw NothingFailed()
