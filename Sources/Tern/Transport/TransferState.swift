@@ -64,7 +64,7 @@ struct TransferState {
         return isFull
     }
 
-    mutating func complete(_ outcome: TransferOutcome) {
+    mutating func complete(_ outcome: consuming TransferOutcome) {
         guard self.outcome == nil else { return }
         self.outcome = outcome
         if head == nil { head = outcome.head }

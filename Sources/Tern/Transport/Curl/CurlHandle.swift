@@ -137,28 +137,29 @@ import FoundationEssentials
 
     // MARK: For each attempt
 
-    func configure(_ order: TransferOrder) {
+    // The attempt is handed on whole: its order has many fields, and each copy of them costs as much as an option.
+    func configure(_ transfer: Transfer) {
         unsafe errorText.pointee = 0
-        unsafe tern_easy_set_string(easy, CURLOPT_URL, order.target.string)
-        let custom = setMethod(order)
+        unsafe tern_easy_set_string(easy, CURLOPT_URL, transfer.order.target.string)
+        let custom = setMethod(transfer)
         if Self.changes(&left.customMethod, custom) {
             unsafe tern_easy_set_string(easy, CURLOPT_CUSTOMREQUEST, custom)
         }
-        if Self.changes(&left.decompresses, order.decompresses) {
-            unsafe tern_easy_set_string(easy, CURLOPT_ACCEPT_ENCODING, order.decompresses ? "" : nil)
+        if Self.changes(&left.decompresses, transfer.order.decompresses) {
+            unsafe tern_easy_set_string(easy, CURLOPT_ACCEPT_ENCODING, transfer.order.decompresses ? "" : nil)
         }
-        let proxy = order.target.isSecure ? proxies.https : proxies.http
+        let proxy = transfer.order.target.isSecure ? proxies.https : proxies.http
         if Self.changes(&left.proxy, proxy) { unsafe tern_easy_set_string(easy, CURLOPT_PROXY, proxy ?? "") }
-        if Self.changes(&left.unixSocketPath, order.unixSocketPath) {
-            unsafe tern_easy_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, order.unixSocketPath)
+        if Self.changes(&left.unixSocketPath, transfer.order.unixSocketPath) {
+            unsafe tern_easy_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, transfer.order.unixSocketPath)
         }
-        if Self.changes(&left.isFresh, order.needsFreshConnection) {
-            set(CURLOPT_FRESH_CONNECT, order.needsFreshConnection ? 1 : 0)
+        if Self.changes(&left.isFresh, transfer.order.needsFreshConnection) {
+            set(CURLOPT_FRESH_CONNECT, transfer.order.needsFreshConnection ? 1 : 0)
         }
         // libcurl is told as well: it divides the time among a host's addresses.
-        let limit = Int(min((order.timeouts.connect?.wholeNanoseconds ?? 0) / 1_000_000, 86_400_000))
+        let limit = Int(min((transfer.order.timeouts.connect?.wholeNanoseconds ?? 0) / 1_000_000, 86_400_000))
         if Self.changes(&left.connectMilliseconds, limit) { set(CURLOPT_CONNECTTIMEOUT_MS, limit) }
-        setHeaders(order)
+        setHeaders(transfer)
     }
 
     /// Remembers a value; whether it is another than before.
@@ -173,10 +174,10 @@ import FoundationEssentials
     private static let wholeBodySize = 64 << 10
 
     /// Returns the method's name where libcurl's own would be another.
-    private func setMethod(_ order: TransferOrder) -> String? {
-        let method = order.method
+    private func setMethod(_ transfer: Transfer) -> String? {
+        let method = transfer.order.method
         left.isPost = method == .post || method == .put || method == .patch
-        switch order.source {
+        switch transfer.order.source {
         case .none where method == .head:
             set(CURLOPT_NOBODY, 1)
             return nil
@@ -217,14 +218,14 @@ import FoundationEssentials
 
     /// The list holds what libcurl does not write by itself, and no more: it looks every line up for each field of its
     /// own.
-    private func setHeaders(_ order: TransferOrder) {
-        let hasBody = if case .none = order.source { left.isPost } else { true }
-        if let known = left.headers, known.isSameStorage(as: order.headers), left.hasBody == hasBody { return }
-        left.headers = order.headers
+    private func setHeaders(_ transfer: Transfer) {
+        let hasBody = if case .none = transfer.order.source { left.isPost } else { true }
+        if let known = left.headers, known.isSameStorage(as: transfer.order.headers), left.hasBody == hasBody { return }
+        left.headers = transfer.order.headers
         left.hasBody = hasBody
         var list: UnsafeMutablePointer<curl_slist>?
         var agent: String?
-        for field in order.headers {
+        for field in transfer.order.headers {
             if agent == nil, Headers.namesMatch(field.name, "User-Agent") {
                 agent = field.value
                 continue
@@ -234,9 +235,9 @@ import FoundationEssentials
             unsafe list = curl_slist_append(list, line) ?? list
         }
         if hasBody {
-            if !order.headers.contains("Expect") { unsafe list = curl_slist_append(list, "Expect:") ?? list }
+            if !transfer.order.headers.contains("Expect") { unsafe list = curl_slist_append(list, "Expect:") ?? list }
             // libcurl would say that a body is a form.
-            if !order.headers.contains("Content-Type") {
+            if !transfer.order.headers.contains("Content-Type") {
                 unsafe list = curl_slist_append(list, "Content-Type:") ?? list
             }
         }

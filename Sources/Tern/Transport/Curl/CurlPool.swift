@@ -39,9 +39,9 @@ final class CurlPool {
 
     // MARK: The wire
 
-    private func multi(for order: TransferOrder) -> CurlMulti? {
+    private func multi(for transfer: Transfer) -> CurlMulti? {
         // Over plain HTTP there are no shared streams.
-        if order.isPausable, order.target.isSecure, settings.allowsHTTP2 {
+        if transfer.order.isPausable, transfer.order.target.isSecure, settings.allowsHTTP2 {
             if exclusive == nil { exclusive = CurlMulti(settings, isExclusive: true, sockets, turn) }
             return exclusive
         }
@@ -51,20 +51,20 @@ final class CurlPool {
 
     /// Puts an attempt on the wire; false when libcurl has no memory for it.
     func enter(_ transfer: CurlTransfer) -> Bool {
-        let size = Self.size(for: transfer.transfer.order)
+        let size = Self.size(for: transfer.transfer)
         guard let handle = transfer.handle ?? takeHandle(size) else { return false }
-        handle.configure(transfer.transfer.order)
+        handle.configure(transfer.transfer)
         handle.transfer = transfer
         transfer.handle = handle
         transfer.clock.connecting(turn.now)
         turn.watch(transfer.clock)
-        return multi(for: transfer.transfer.order)?.add(handle) ?? false
+        return multi(for: transfer.transfer)?.add(handle) ?? false
     }
 
     /// Takes an attempt off the wire; its handle stays with it.
     func leave(_ transfer: CurlTransfer) {
         guard let handle = transfer.handle else { return }
-        multi(for: transfer.transfer.order)?.remove(handle)
+        multi(for: transfer.transfer)?.remove(handle)
         handle.transfer = nil
     }
 
@@ -83,9 +83,9 @@ final class CurlPool {
         }
     }
 
-    private static func size(for order: TransferOrder) -> CurlHandle.Size {
-        if order.delivery == .streamed { return .bulk }
-        return switch order.source {
+    private static func size(for transfer: Transfer) -> CurlHandle.Size {
+        if transfer.order.delivery == .streamed { return .bulk }
+        return switch transfer.order.source {
         case .none: .small
         case .bytes(let data): data.count > 256 << 10 ? .bulk : .small
         case .pipe: .bulk

@@ -33,7 +33,8 @@ final class EventLoop: SerialExecutor {
         epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
         wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
         precondition(epoll >= 0 && wakeup >= 0, "no descriptor is left for Tern's event loop")
-        _ = tern_epoll_control(epoll, EPOLL_CTL_ADD, wakeup, EPOLLIN.rawValue)
+        // Edge-triggered: a wake-up is noticed once, and its counter is never read.
+        _ = tern_epoll_control(epoll, EPOLL_CTL_ADD, wakeup, EPOLLIN.rawValue | EPOLLET.rawValue)
         startThread()
     }
 
@@ -119,10 +120,7 @@ final class EventLoop: SerialExecutor {
     }
 
     func isWakeup(_ descriptor: Int32) -> Bool {
-        guard descriptor == wakeup else { return false }
-        var value: UInt64 = 0
-        _ = unsafe Glibc.read(wakeup, &value, 8)
-        return true
+        descriptor == wakeup
     }
 }
 #endif
