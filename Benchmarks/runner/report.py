@@ -40,6 +40,8 @@ def verdict(case, target, runs):
         return f"– ({bound}{unit})", None
     met = value >= target.bound if target.at_least else value <= target.bound
     digits = 1 if unit == " MiB" or value >= 10 else 2
+    if not met and round(value, digits) == target.bound:
+        digits += 1  # a near miss must not look like a hit
     return f"{value:.{digits}f}{unit} ({bound}{unit}) {'✓' if met else '✗ **miss**'}", met
 
 
@@ -111,7 +113,7 @@ def render(cases, peers, rounds, runs, size, here, folder):
     failed = sum(1 for run in runs if run["errors"])
     lines = ["# Benchmarks", "",
              "Written by `Benchmarks/run` (`make bench`). Client and server share the machine over loopback; nginx "
-             f"has one worker. The peers ran in turns for {rounds} rounds; figures are medians of the rounds, ratios "
+             f"has one worker. The peers ran in turns for {rounds} round{'s' if rounds > 1 else ''}; figures are medians of the rounds, ratios "
              "are medians of the ratios within a round. CPU is user and system time of the client's process, after "
              "a warm-up. Large files lie in memory (tmpfs)"
              + ("" if size == 1 << 30 else f"; **they have {size >> 20} MiB here, not 1 GiB**") + ".", "",
