@@ -6,14 +6,6 @@ import Glibc
 /// One attempt on the loop: what libcurl's callbacks do with it, and what is known of it so far. Confined to the loop's
 /// thread.
 final class CurlTransfer {
-    /// Bytes gathered into one chunk of a streamed response.
-    private static let chunkSize = 256 << 10
-    /// Bodies up to this size are copied once into the value itself; larger ones get a block that is handed over.
-    private static let smallBody = 16 << 10
-
-    /// Bytes of head that most responses do not exceed.
-    private static let usualHead = 512
-
     let transfer: Transfer
     let pool: CurlPool
     /// Where the attempt queues: its host, or its socket.
@@ -25,15 +17,11 @@ final class CurlTransfer {
     /// Ends the attempt whatever libcurl says afterwards.
     var failure: TransferFailure?
 
-    private var headBytes: [UInt8] = []
-    private var trailerBytes: [UInt8] = []
+    private var headLines: CollectedHead
     private(set) var head: ResponseHead?
-    private var small = Data()
-    private var slab = Slab()
-    private var received: Int64 = 0
-    private var expected: Int64?
-    private var isCompressed = false
+    private var body = CollectedBody()
     private var sourceOffset = 0
+    /// How often a connection was ready to carry the request.
     private(set) var connections = 0
     private var isMarked = false
 
@@ -50,70 +38,47 @@ final class CurlTransfer {
         self.transfer = transfer
         self.pool = pool
         self.turn = turn
-        headBytes.reserveCapacity(Self.usualHead)
+        headLines = CollectedHead(limit: transfer.order.headLimit)
         origin = transfer.order.unixSocketPath ?? transfer.order.target.origin
         clock = TransferClock(transfer.order.timeouts, now: turn.now)
     }
 
-    // MARK: Callbacks
-
-    /// Before the request goes out on a connection. False for the second time: libcurl sends again, by itself, any method
-    /// on a pooled connection that died.
-    func connected() -> Bool {
-        connections += 1
-        clock.connected(turn.now)
-        turn.watch(clock)
-        return connections == 1
-    }
+    // MARK: The response
 
     func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
         clock.moved(turn.now)
-        if head != nil {
-            unsafe trailerBytes.append(contentsOf: line)
-            return trailerBytes.count <= transfer.order.headLimit ? line.count : refuseHead()
-        }
-        unsafe headBytes.append(contentsOf: line)
-        guard headBytes.count <= transfer.order.headLimit else { return refuseHead() }
-        let isBlank = unsafe line.count <= 2 && line.allSatisfy { $0 == 13 || $0 == 10 }
-        if isBlank {
+        switch unsafe headLines.add(line) {
+        case .inside:
+            break
+        case .end:
             headEnded()
-        } else if transfer.order.decompresses, unsafe Self.isContentEncoding(line) {
-            isCompressed = true
+        case .tooLarge:
+            let limit = transfer.order.headLimit
+            failure = TransferFailure(.tooLarge, "the head of the response has more than \(limit) bytes")
+            return 0
         }
         return line.count
-    }
-
-    private static func isContentEncoding(_ line: UnsafeRawBufferPointer) -> Bool {
-        let name: StaticString = "content-encoding:"
-        guard line.count > name.utf8CodeUnitCount, unsafe line[0] | 0x20 == 0x63 else { return false }
-        return (0..<name.utf8CodeUnitCount).allSatisfy { unsafe line[$0] | 0x20 == name.utf8Start[$0] | 0x20 }
-    }
-
-    private func refuseHead() -> Int {
-        failure = TransferFailure(.tooLarge, "the head of the response has more than \(transfer.order.headLimit) bytes")
-        return 0
     }
 
     private func headEnded() {
         guard let handle else { return }
         let status = handle.number(CURLINFO_RESPONSE_CODE)
-        // An interim response: the final one follows (RFC 9110 §15.2).
-        if status < 200 && status != 101 {
-            headBytes.removeAll(keepingCapacity: true)
-            isCompressed = false
-            return
-        }
+        if status < 200 && status != 101 { return headLines.startOver() }
         let version = Self.version(handle.number(CURLINFO_HTTP_VERSION))
-        let head = ResponseHead(status: status, version: version, target: transfer.order.target, rawHead: headBytes)
+        let head = ResponseHead(
+            status: status, version: version, target: transfer.order.target, rawHead: headLines.bytes)
         self.head = head
+        headLines.complete()
         let length = handle.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
-        expected = length >= 0 && !isCompressed && transfer.order.method != .head ? length : nil
+        if length >= 0, !isDecompressed, transfer.order.method != .head { body.expected = length }
         if version == .http2 { pool.learnedHTTP2(self) }
         if transfer.order.announcesHead {
             unsafe turn.wake(transfer.receive(head))
             markChanged()
         }
     }
+
+    private var isDecompressed: Bool { headLines.isEncoded && transfer.order.decompresses }
 
     private static func version(_ value: Int) -> HTTPVersion {
         switch value {
@@ -130,23 +95,18 @@ final class CurlTransfer {
             return Int(CURL_WRITEFUNC_PAUSE)
         }
         clock.moved(turn.now)
-        received += Int64(count)
-        if isCompressed, received > transfer.order.decompressionLimit {
-            failure = TransferFailure(
-                .tooLarge, "the response decompresses to more than \(transfer.order.decompressionLimit) bytes")
+        body.count(count)
+        if let refusal = refusalOfBody() {
+            failure = refusal
             return 0
         }
         let isKept: Bool
         switch transfer.order.delivery {
         case .collected(let limit):
-            guard received <= limit, expected ?? 0 <= limit else {
-                failure = TransferFailure(
-                    .tooLarge, "the body of the response has more than \(limit) bytes: stream it, or raise maximumBodySize")
-                return 0
-            }
-            unsafe isKept = collect(bytes, count)
+            unsafe isKept = body.collect(bytes, count, limit: limit)
         case .streamed:
-            unsafe isKept = gather(bytes, count)
+            if !body.hasRoom(for: count) { deliverChunk() }
+            unsafe isKept = body.gather(bytes, count)
         }
         guard isKept else {
             failure = TransferFailure(.tooLarge, "no memory is left for the body of the response")
@@ -156,38 +116,27 @@ final class CurlTransfer {
         return count
     }
 
-    private func collect(_ bytes: UnsafeRawPointer, _ count: Int) -> Bool {
-        if slab.isEmpty {
-            let whole = Int(max(received, expected ?? 0))
-            if whole <= Self.smallBody {
-                if small.isEmpty {
-                    unsafe small = Data(bytes: bytes, count: count)
-                } else {
-                    unsafe small.append(bytes.assumingMemoryBound(to: UInt8.self), count: count)
-                }
-                return true
-            }
-            guard slab.reserve(min(whole, bodyLimit)) else { return false }
-            if !small.isEmpty {
-                let isMoved = unsafe small.withUnsafeBytes { bytes in
-                    unsafe bytes.baseAddress.map { unsafe slab.append($0, bytes.count) } ?? true
-                }
-                guard isMoved else { return false }
-                small = Data()
-            }
+    private func refusalOfBody() -> TransferFailure? {
+        if isDecompressed, body.received > transfer.order.decompressionLimit {
+            let limit = transfer.order.decompressionLimit
+            return TransferFailure(.tooLarge, "the response decompresses to more than \(limit) bytes")
         }
-        return unsafe slab.append(bytes, count)
+        if case .collected(let limit) = transfer.order.delivery, max(body.received, body.expected ?? 0) > limit {
+            let text = "the body of the response has more than \(limit) bytes: stream it, or raise maximumBodySize"
+            return TransferFailure(.tooLarge, text)
+        }
+        return nil
     }
 
-    private var bodyLimit: Int {
-        if case .collected(let limit) = transfer.order.delivery { limit } else { .max }
-    }
+    // MARK: The request
 
-    private func gather(_ bytes: UnsafeRawPointer, _ count: Int) -> Bool {
-        if !slab.isEmpty, slab.room < count { deliverChunk() }
-        let size = min(Self.chunkSize, Int(clamping: expected ?? .max))
-        guard slab.reserve(max(size, count)) else { return false }
-        return unsafe slab.append(bytes, count)
+    /// Before the request goes out on a connection. False for the second time: libcurl sends again, by itself, any method
+    /// on a pooled connection that died.
+    func connected() -> Bool {
+        connections += 1
+        clock.connected(turn.now)
+        turn.watch(clock)
+        return connections == 1
     }
 
     func sendBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -196,39 +145,45 @@ final class CurlTransfer {
             return Int(CURL_READFUNC_PAUSE)
         }
         switch transfer.order.source {
-        case .none: return 0
+        case .none:
+            return 0
         case .bytes(let data):
             let count = min(buffer.count, data.count - sourceOffset)
             let start = data.startIndex + sourceOffset
             unsafe data.copyBytes(to: buffer, from: start..<(start + count))
             sourceOffset += count
-            moved()
-            return count
+            return moved(count)
         case .pipe(let pipe, _):
-            let (read, producer) = unsafe pipe.read(into: buffer)
-            unsafe turn.wake(producer)
-            switch read {
-            case .bytes(let count):
-                moved()
-                return count
-            case .wait:
-                isStarved = true
-                clock.heldUp(true, turn.now)
-                stopped |= CURLPAUSE_SEND
-                return Int(CURL_READFUNC_PAUSE)
-            case .end:
-                return 0
-            case .failed(let failure):
-                self.failure = failure
-                return Int(CURL_READFUNC_ABORT)
-            }
+            return unsafe send(from: pipe, into: buffer)
         }
     }
 
-    private func moved() {
+    private func send(from pipe: UploadPipe, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let (read, producer) = unsafe pipe.read(into: buffer)
+        unsafe turn.wake(producer)
+        switch read {
+        case .bytes(let count):
+            return moved(count)
+        case .wait:
+            isStarved = true
+            clock.heldUp(true, turn.now)
+            stopped |= CURLPAUSE_SEND
+            return Int(CURL_READFUNC_PAUSE)
+        case .end:
+            return 0
+        case .failed(let failure):
+            self.failure = failure
+            return Int(CURL_READFUNC_ABORT)
+        }
+    }
+
+    private func moved(_ count: Int) -> Int {
         clock.moved(turn.now)
         markChanged()
+        return count
     }
+
+    // MARK: The end of a turn
 
     private func markChanged() {
         guard !isMarked else { return }
@@ -236,26 +191,24 @@ final class CurlTransfer {
         turn.changed.append(self)
     }
 
-    // MARK: What the engine does
+    /// Comes back in the next turn, with what it brings.
+    func waitForMore() { markChanged() }
 
     /// Hands on what the turn brought. Small pieces wait while more is coming: returns whether some do.
     func flush(isIdle: Bool) -> Bool {
         isMarked = false
         guard handle != nil else { return false }
         storeProgress()
-        guard transfer.order.delivery == .streamed, !slab.isEmpty else { return false }
-        if isIdle || slab.count >= Self.chunkSize || slab.room == 0 {
+        guard transfer.order.delivery == .streamed, body.waitingCount > 0 else { return false }
+        if isIdle || body.isChunkFull {
             deliverChunk()
             return false
         }
         return true
     }
 
-    /// Comes back in the next turn, with what it brings.
-    func waitForMore() { markChanged() }
-
     private func deliverChunk() {
-        let (wake, isFull) = unsafe transfer.receive(slab.take())
+        let (wake, isFull) = unsafe transfer.receive(body.take())
         unsafe turn.wake(wake)
         if isFull, !isHeldUp {
             isHeldUp = true
@@ -264,15 +217,18 @@ final class CurlTransfer {
     }
 
     private func storeProgress() {
-        let sent: Int64
-        let total: Int64?
+        var sent: Int64 = 0
+        var total: Int64?
         switch transfer.order.source {
-        case .none: (sent, total) = (0, nil)
-        case .bytes(let data): (sent, total) = (handle?.offset(CURLINFO_SIZE_UPLOAD_T) ?? 0, Int64(data.count))
-        case .pipe(_, let length): (sent, total) = (handle?.offset(CURLINFO_SIZE_UPLOAD_T) ?? 0, length)
+        case .none: break
+        case .bytes(let data): total = Int64(data.count)
+        case .pipe(_, let length): total = length
         }
-        transfer.meter.store(sent: sent, of: total, received: received, of: expected)
+        if case .none = transfer.order.source {} else { sent = handle?.offset(CURLINFO_SIZE_UPLOAD_T) ?? 0 }
+        transfer.meter.store(sent: sent, of: total, received: body.received, of: body.expected)
     }
+
+    // MARK: Standing still
 
     func setPaused(_ paused: Bool) {
         guard isPaused != paused else { return }
@@ -317,15 +273,16 @@ final class CurlTransfer {
         clock.withdrawn()
     }
 
+    // MARK: The end
+
     /// The end of the attempt: all that was gathered goes to the session, and the engine keeps nothing of it.
     func complete(_ failure: TransferFailure?) {
         if handle != nil { storeProgress() }
-        if transfer.order.delivery == .streamed, !slab.isEmpty { deliverChunk() }
+        if transfer.order.delivery == .streamed, body.waitingCount > 0 { deliverChunk() }
         if case .pipe(let pipe, _) = transfer.order.source { pipe.close() }
-        var outcome = TransferOutcome(
-            head: head, failure: failure, metrics: handle.map(metrics) ?? TaskMetrics(),
-            trailers: trailerBytes.isEmpty ? [:] : ResponseHeadParser.fields(trailerBytes))
-        outcome.body = slab.isEmpty ? small : slab.take()
+        let outcome = TransferOutcome(
+            head: head, body: body.take(), failure: failure, metrics: handle.map(metrics) ?? TaskMetrics(),
+            trailers: headLines.trailers)
         unsafe turn.wake(transfer.complete(outcome))
     }
 
@@ -341,7 +298,7 @@ final class CurlTransfer {
         metrics.totalTime = handle.offset(CURLINFO_TOTAL_TIME_T)
         metrics.receivedBytes = Int64(handle.number(CURLINFO_HEADER_SIZE)) + handle.offset(CURLINFO_SIZE_DOWNLOAD_T)
         metrics.sentBytes = Int64(handle.number(CURLINFO_REQUEST_SIZE)) + handle.offset(CURLINFO_SIZE_UPLOAD_T)
-        metrics.decodedBodyBytes = received
+        metrics.decodedBodyBytes = body.received
         metrics.httpVersion = head?.version
         if isConnected {
             metrics.remoteAddress = handle.text(CURLINFO_PRIMARY_IP)
@@ -352,7 +309,7 @@ final class CurlTransfer {
 
     /// Bytes of the response's body so far, and of how many: for the text of a failure.
     var receivedText: String {
-        expected.map { "\(received) of \($0) bytes" } ?? "\(received) bytes"
+        body.expected.map { "\(body.received) of \($0) bytes" } ?? "\(body.received) bytes"
     }
 }
 #endif

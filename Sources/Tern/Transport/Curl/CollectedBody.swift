@@ -1,0 +1,66 @@
+#if os(Linux)
+import FoundationEssentials
+
+/// The bytes of a response's body that the session does not have yet. Confined to the loop.
+struct CollectedBody {
+    /// Bytes gathered into one chunk of a streamed response.
+    static let chunkSize = 256 << 10
+    /// Bodies up to this size are copied once into the value itself; larger ones get a block that is handed over.
+    private static let smallSize = 16 << 10
+
+    /// Bytes so far, after decompression.
+    private(set) var received: Int64 = 0
+    /// Bytes in all; nil when the head does not say, and of a compressed body.
+    var expected: Int64?
+    private var small = Data()
+    private var slab = Slab()
+
+    /// Bytes that wait to be handed on as a chunk.
+    var waitingCount: Int { slab.count }
+    var isChunkFull: Bool { slab.count >= Self.chunkSize || slab.room == 0 }
+
+    mutating func count(_ bytes: Int) { received += Int64(bytes) }
+
+    /// Adds to a body that is handed over whole; false when there is no memory.
+    mutating func collect(_ bytes: UnsafeRawPointer, _ count: Int, limit: Int) -> Bool {
+        if slab.isEmpty {
+            let whole = Int(max(received, expected ?? 0))
+            if whole <= Self.smallSize {
+                if small.isEmpty {
+                    unsafe small = Data(bytes: bytes, count: count)
+                } else {
+                    unsafe small.append(bytes.assumingMemoryBound(to: UInt8.self), count: count)
+                }
+                return true
+            }
+            guard slab.reserve(min(whole, limit)), moveSmallToSlab() else { return false }
+        }
+        return unsafe slab.append(bytes, count)
+    }
+
+    private mutating func moveSmallToSlab() -> Bool {
+        if small.isEmpty { return true }
+        defer { small = Data() }
+        return unsafe small.withUnsafeBytes { bytes in
+            unsafe bytes.baseAddress.map { unsafe slab.append($0, bytes.count) } ?? true
+        }
+    }
+
+    /// Whether so many bytes still fit into the chunk that is being filled.
+    func hasRoom(for count: Int) -> Bool { slab.isEmpty || slab.room >= count }
+
+    /// Adds to the chunk that is being filled; false when there is no memory.
+    mutating func gather(_ bytes: UnsafeRawPointer, _ count: Int) -> Bool {
+        let size = min(Self.chunkSize, Int(clamping: expected ?? .max))
+        guard slab.reserve(max(size, count)) else { return false }
+        return unsafe slab.append(bytes, count)
+    }
+
+    /// What waits, without a copy.
+    mutating func take() -> Data {
+        guard slab.isEmpty else { return slab.take() }
+        defer { small = Data() }
+        return small
+    }
+}
+#endif
