@@ -57,6 +57,9 @@ static inline CURLcode tern_easy_set_blob(CURL *easy, CURLoption option, void *b
     return (curl_easy_setopt)(easy, option, &blob);
 }
 
+/// The CURL_VERSION_… bits of the libcurl that runs.
+static inline int tern_curl_features(void) { return curl_version_info(CURLVERSION_NOW)->features; }
+
 static inline long tern_easy_long(CURL *easy, CURLINFO info) {
     long value = 0;
     (curl_easy_getinfo)(easy, info, &value);

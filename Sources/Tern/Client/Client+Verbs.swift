@@ -40,7 +40,8 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:],
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        try await send(.get, path, query: query, headers: headers, as: type)
+        let request = try request(.get, path, query: query, headers: headers)
+        return try await session.response(for: request, decode: BodyDecoder<T>.automatic).value
     }
 
     /// Fetches a path and gives its body.
@@ -48,7 +49,8 @@ extension Client {
     public func get(
         _ path: String, query: Request.Query = [:], headers: Headers = [:]
     ) async throws(NetworkError) -> Data {
-        try await send(.get, path, query: query, headers: headers)
+        let request = try request(.get, path, query: query, headers: headers)
+        return try await session.response(for: request, decode: BodyDecoder.data).value
     }
 
     /// Sends a POST request to a path, and decodes the response.
@@ -56,7 +58,8 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        try await send(.post, path, query: query, headers: headers, body: body, as: type)
+        let request = try request(.post, path, query: query, headers: headers, body: body)
+        return try await session.response(for: request, decode: BodyDecoder<T>.automatic).value
     }
 
     /// Sends a POST request to a path, and gives the body of the response.
@@ -64,7 +67,8 @@ extension Client {
     public func post(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        try await send(.post, path, query: query, headers: headers, body: body)
+        let request = try request(.post, path, query: query, headers: headers, body: body)
+        return try await session.response(for: request, decode: BodyDecoder.data).value
     }
 
     /// Sends a PUT request to a path, and decodes the response.
@@ -72,7 +76,8 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        try await send(.put, path, query: query, headers: headers, body: body, as: type)
+        let request = try request(.put, path, query: query, headers: headers, body: body)
+        return try await session.response(for: request, decode: BodyDecoder<T>.automatic).value
     }
 
     /// Sends a PUT request to a path, and gives the body of the response.
@@ -80,7 +85,8 @@ extension Client {
     public func put(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        try await send(.put, path, query: query, headers: headers, body: body)
+        let request = try request(.put, path, query: query, headers: headers, body: body)
+        return try await session.response(for: request, decode: BodyDecoder.data).value
     }
 
     /// Sends a PATCH request to a path, and decodes the response.
@@ -88,7 +94,8 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        try await send(.patch, path, query: query, headers: headers, body: body, as: type)
+        let request = try request(.patch, path, query: query, headers: headers, body: body)
+        return try await session.response(for: request, decode: BodyDecoder<T>.automatic).value
     }
 
     /// Sends a PATCH request to a path, and gives the body of the response.
@@ -96,7 +103,8 @@ extension Client {
     public func patch(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        try await send(.patch, path, query: query, headers: headers, body: body)
+        let request = try request(.patch, path, query: query, headers: headers, body: body)
+        return try await session.response(for: request, decode: BodyDecoder.data).value
     }
 
     /// Sends a DELETE request to a path, and decodes the response.
@@ -104,7 +112,8 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        try await send(.delete, path, query: query, headers: headers, body: body, as: type)
+        let request = try request(.delete, path, query: query, headers: headers, body: body)
+        return try await session.response(for: request, decode: BodyDecoder<T>.automatic).value
     }
 
     /// Sends a DELETE request to a path, and gives the body of the response.
@@ -112,6 +121,7 @@ extension Client {
     public func delete(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        try await send(.delete, path, query: query, headers: headers, body: body)
+        let request = try request(.delete, path, query: query, headers: headers, body: body)
+        return try await session.response(for: request, decode: BodyDecoder.data).value
     }
 }

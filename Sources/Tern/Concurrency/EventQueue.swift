@@ -1,7 +1,8 @@
 /// The waiting events of one subscriber. Pure: bounded, and what did not fit is counted and told in its place.
 struct EventBuffer<Event: Sendable> {
     let limit: Int
-    private var events: [Event] = []
+    // A place is emptied when its event is taken: nothing of an event is released later, under the queue's lock.
+    private var events: [Event?] = []
     private var head = 0
     private var dropped = 0
 
@@ -33,7 +34,7 @@ struct EventBuffer<Event: Sendable> {
                 head = 0
             }
         }
-        return events[head]
+        return events[head].take()
     }
 }
 
@@ -42,7 +43,14 @@ package final class EventQueue<Event: Sendable>: Sendable {
     private struct Shared {
         var buffer: EventBuffer<Event>
         var isFinished = false
-        var waiter: Waiter<Void>?
+        /// One per reader that waits: a stream may be handed from task to task.
+        var waiters: [Waiter<Void>] = []
+
+        mutating func takeWaiters() -> [Waiter<Void>] {
+            guard !waiters.isEmpty else { return [] }
+            defer { waiters = [] }
+            return waiters
+        }
     }
 
     private enum Step {
@@ -59,22 +67,20 @@ package final class EventQueue<Event: Sendable>: Sendable {
         self.gap = gap
     }
 
-    /// Adds an event. The reader to be woken, after all locks are released.
-    package func push(_ event: Event) -> Waiter<Void>? {
+    /// Adds an event. The readers to be woken, after all locks are released.
+    package func push(_ event: Event) -> [Waiter<Void>] {
         shared.withLock { shared in
-            guard !shared.isFinished else { return nil }
+            guard !shared.isFinished else { return [] }
             shared.buffer.push(event)
-            defer { shared.waiter = nil }
-            return shared.waiter
+            return shared.takeWaiters()
         }
     }
 
     /// No more events: the stream ends after those that wait.
-    package func finish() -> Waiter<Void>? {
+    package func finish() -> [Waiter<Void>] {
         shared.withLock { shared in
             shared.isFinished = true
-            defer { shared.waiter = nil }
-            return shared.waiter
+            return shared.takeWaiters()
         }
     }
 
@@ -88,13 +94,15 @@ package final class EventQueue<Event: Sendable>: Sendable {
                 if let event = shared.buffer.pop(gap: gap) { return .event(event) }
                 if shared.isFinished { return .end }
                 let waiter = Waiter<Void>()
-                shared.waiter = waiter
+                shared.waiters.append(waiter)
                 return .wait(waiter)
             }
             switch step {
             case .event(let event): return event
             case .end: return nil
-            case .wait(let waiter): await waiter.wait()
+            case .wait(let waiter):
+                await waiter.wait()
+                shared.withLock { shared in shared.waiters.removeAll { $0 === waiter } }
             }
         }
         return nil

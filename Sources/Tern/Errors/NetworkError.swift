@@ -49,7 +49,7 @@ public struct NetworkError: Error, Sendable {
         var fields = Fields(kind: failure.kind, reason: failure.reason)
         fields.method = request.method
         fields.target = request.target
-        fields.request = request
+        fields.request = request.body.isSequence ? request.withoutSequence : request
         fields.response = response
         fields.body = body
         fields.metrics = metrics
@@ -72,6 +72,10 @@ public struct NetworkError: Error, Sendable {
             fields.sessionID = session
             fields.label = label ?? fields.label
         }
+    }
+
+    package func identified(session: Session.ID) -> NetworkError {
+        with { $0.sessionID = session }
     }
 
     package func carrying(_ resumeData: ResumeData?) -> NetworkError {

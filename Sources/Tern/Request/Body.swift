@@ -62,6 +62,18 @@ extension Request {
             if case .none = content { true } else { false }
         }
 
+        /// Whether the body comes from a sequence that was given.
+        var isSequence: Bool {
+            if case .stream = content { true } else { false }
+        }
+
+        /// For who keeps a request beyond its task, a handle or an error: the sequence is let go of, and sending the
+        /// request again fails instead of sending an empty body.
+        fileprivate var withoutSequence: Body {
+            guard case .stream(_, let length) = content else { return self }
+            return Body(content: .stream({ ChunkSource { throw SpentBody() } }, length: length), contentType: contentType)
+        }
+
         /// Whether the body can be sent a second time.
         var isReplayable: Bool {
             if case .stream = content { false } else { true }
@@ -80,4 +92,18 @@ struct ChunkSource {
     }
 
     init(_ next: @escaping @concurrent () async throws -> Data?) { self.next = next }
+}
+
+/// What the body of a task that has ended gives.
+private struct SpentBody: Error, CustomStringConvertible {
+    var description: String { "its task has ended, and let go of the sequence" }
+}
+
+extension Request {
+    /// The same request without the sequence that was its body, if it was one.
+    var withoutSequence: Request {
+        var request = self
+        request.body = body.withoutSequence
+        return request
+    }
 }

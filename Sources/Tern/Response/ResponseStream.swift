@@ -85,16 +85,17 @@ final class StreamSource: Sendable {
     let opened = TaskValue<Opened>()
     private let plan: RequestPlan?
     private let isReading = Lock(false)
+    private let isAtEnd = Lock(false)
 
     init(_ plan: RequestPlan, _ context: SessionContext) {
         self.plan = plan
-        guard let id = context.ledger.reserveID() else {
-            record = TaskRecord(id: context.ledger.strayID(), context: context, plan: plan, valueType: Data.self)
+        let id = context.ledger.reserveID()
+        record = TaskRecord(id: id ?? context.ledger.strayID(), context: context, plan: plan, valueType: Data.self)
+        guard id != nil, context.ledger.addFresh(record) else {
             record.fail()
-            opened.deliver(.failure(SessionContext.invalidated(plan.request)))
+            opened.deliver(.failure(context.invalidated(plan.request)))
             return
         }
-        record = TaskRecord(id: id, context: context, plan: plan, valueType: Data.self)
         let opened = opened
         record.assign(opened) { record in
             let outcome = await record.run { record throws(NetworkError) in try await Self.open(plan, record) }
@@ -103,6 +104,7 @@ final class StreamSource: Sendable {
                 record.end(error) { opened.deliver(outcome.result) }
             } else {
                 opened.deliver(outcome.result)
+                record.handToReader()
             }
         }
         record.resume()
@@ -151,7 +153,9 @@ final class StreamSource: Sendable {
     private func read() async -> Result<[Data]?, NetworkError> {
         do {
             let opened = try await self.opened.value()
+            if record.state.isTerminal, isAtEnd.withLock({ $0 }) { return .success(nil) }
             if let chunks = await opened.exchange.chunks() { return .success(chunks) }
+            isAtEnd.withLock { $0 = true }
             let outcome = await opened.exchange.outcome()
             guard let failure = outcome.failure, let plan else {
                 record.end(nil)

@@ -102,6 +102,11 @@ final class BodyPump: Sendable {
         }
     }
 
+    deinit {
+        // An attempt that nobody awaited to its end: a stream that was dropped.
+        stop()
+    }
+
     func stop() {
         pipe.close()
         task.cancel()

@@ -61,11 +61,12 @@ package final class ProgressMeter: Sendable {
 
     /// The end of the task: every stream delivers the last numbers and ends, however the task ended.
     package func finish() {
+        // Before the channels are looked at: a stream made after that look sees it, and ends by itself.
+        isFinished.store(true, ordering: .sequentiallyConsistent)
         let ended = channels.withLock { channels -> Channels? in
             channels?.isFinished = true
             return channels
         }
-        isFinished.store(true, ordering: .relaxed)
         guard let ended else { return }
         let (upload, download) = (numbers(.upload), numbers(.download))
         ended.upload.finish { Self.advance($0, to: upload, rate: $0.bytesPerSecond, isFinished: true) }

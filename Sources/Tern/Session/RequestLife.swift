@@ -80,6 +80,8 @@ extension TaskRecord {
     /// Puts the request on the wire. Returns once the head of a streamed response is there, or at once for a collected
     /// one; a request that fails on a dead pooled connection is sent again, if it may be, once.
     func open(_ plan: RequestPlan) async throws(NetworkError) -> Exchange {
+        // Before the body is made: a task that never started reads no file and encodes nothing.
+        if isCancelled { throw NetworkError(.cancelled, request: plan.request) }
         let body = plan.request.body.isNone ? PreparedBody.none : try await PreparedBody(plan, files: context.files)
         let first = try start(plan, body, attempt: 1)
         if plan.order.delivery == .streamed { _ = await first.transfer.head() }

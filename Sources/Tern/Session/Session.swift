@@ -34,6 +34,10 @@ public actor Session {
         tasks = TaskRegistry(context.ledger, executor: transport.executor)
     }
 
+    deinit {
+        context.ledger.orphan()
+    }
+
     /// The transport's loop, where it has one.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         unsafe context.transport.executor.asUnownedSerialExecutor()

@@ -30,15 +30,13 @@ package final class SessionContext: Sendable {
         _ plan: RequestPlan, startsImmediately: Bool, _ operation: @escaping Operation<Value>
     ) -> SessionTask<Value> {
         let result = TaskValue<Value>()
-        guard let id = ledger.reserveID() else {
-            return failedTask(plan.request, Self.invalidated(plan.request))
-        }
+        guard let id = ledger.reserveID() else { return failedTask(plan.request, invalidated(plan.request)) }
         let record = TaskRecord(id: id, context: self, plan: plan, valueType: Value.self)
         record.assign(result) { record in
             let outcome = await record.run(operation)
             record.end(outcome.error, file: outcome.file) { result.deliver(outcome.result) }
         }
-        ledger.addFresh(record)
+        guard ledger.addFresh(record) else { return failedTask(plan.request, invalidated(plan.request)) }
         if startsImmediately { record.resume() }
         return SessionTask(record: record, result: result)
     }
@@ -48,7 +46,7 @@ package final class SessionContext: Sendable {
         let result = TaskValue<Value>()
         let record = TaskRecord(id: ledger.strayID(), context: self, plan: nil, refused: request, valueType: Value.self)
         record.fail()
-        result.deliver(.failure(error))
+        result.deliver(.failure(error.identified(task: record.id, session: id, label: record.label)))
         return SessionTask(record: record, result: result)
     }
 
@@ -57,9 +55,9 @@ package final class SessionContext: Sendable {
     func runTask<Value: Sendable>(
         _ plan: RequestPlan, _ operation: Operation<Value>
     ) async throws(NetworkError) -> Value {
-        guard let id = ledger.reserveID() else { throw Self.invalidated(plan.request) }
+        guard let id = ledger.reserveID() else { throw invalidated(plan.request) }
         let record = TaskRecord(id: id, context: self, plan: plan, valueType: Value.self)
-        record.startInCaller()
+        guard record.startInCaller() else { throw invalidated(plan.request) }
         let outcome = await withTaskCancellationHandler {
             await record.run(operation)
         } onCancel: {
@@ -69,8 +67,9 @@ package final class SessionContext: Sendable {
         return try outcome.result.get()
     }
 
-    static func invalidated(_ request: Request) -> NetworkError {
+    func invalidated(_ request: Request) -> NetworkError {
         NetworkError(TransferFailure(.sessionInvalidated, "the session was invalidated"), request: request)
+            .identified(session: id)
     }
 }
 
@@ -90,8 +89,7 @@ extension TaskRecord {
         }
     }
 
-    /// Runs an operation; its error tells which task it was.
-    @concurrent
+    /// Runs an operation; its error tells which task it was. Called off every actor.
     func run<Value: Sendable>(_ operation: Operation<Value>) async -> RunOutcome<Value> {
         do {
             return RunOutcome(result: .success(try await operation(self)))

@@ -29,6 +29,17 @@ package final class TaskLedger: Sendable {
         init(_ queue: EventQueue<TaskRegistry.Event>) { self.queue = queue }
     }
 
+    /// What is to be done once no lock is held: readers are woken, and queues let go of. The reference taken here may be
+    /// a queue's last, and what it then releases may be a task that asks for the lock again.
+    struct Aftermath {
+        fileprivate var waiters: [Waiter<Void>] = []
+        fileprivate var queues: [EventQueue<TaskRegistry.Event>] = []
+
+        func settle() {
+            for waiter in waiters { waiter.resume() }
+        }
+    }
+
     private struct Shared {
         var nextID: UInt64 = 1
         var fresh: [UInt64: Entry] = [:]
@@ -38,28 +49,43 @@ package final class TaskLedger: Sendable {
         var drains: [Drain] = []
         var subscribers: [Subscriber] = []
         var phase = Phase.open
+        /// The session is gone: its events end with its last task.
+        var isOrphaned = false
 
         var isIdle: Bool { running.isEmpty && delivering.isEmpty && fresh.isEmpty }
 
-        mutating func publish(_ event: TaskRegistry.Event, into wakes: inout [Waiter<Void>]) {
+        mutating func publish(_ event: TaskRegistry.Event, into aftermath: inout Aftermath) {
             var hasDead = false
             for subscriber in subscribers {
                 guard let queue = subscriber.queue else {
                     hasDead = true
                     continue
                 }
-                if let wake = queue.push(event) { wakes.append(wake) }
+                aftermath.waiters += queue.push(event)
+                aftermath.queues.append(queue)
             }
             if hasDead { subscribers.removeAll { $0.queue == nil } }
         }
 
-        mutating func invalidate(_ session: Session.ID, into wakes: inout [Waiter<Void>]) {
+        mutating func invalidate(_ session: Session.ID, into aftermath: inout Aftermath) {
             phase = .invalidated
-            publish(.sessionInvalidated(session), into: &wakes)
-            for subscriber in subscribers {
-                if let wake = subscriber.queue?.finish() { wakes.append(wake) }
+            publish(.sessionInvalidated(session), into: &aftermath)
+            finishSubscribers(into: &aftermath)
+        }
+
+        mutating func finishSubscribers(into aftermath: inout Aftermath) {
+            for case let queue? in subscribers.map(\.queue) {
+                aftermath.waiters += queue.finish()
+                aftermath.queues.append(queue)
             }
             subscribers = []
+        }
+
+        /// The last task has delivered: what was only waiting for that.
+        mutating func endIfIdle(_ session: Session.ID, into aftermath: inout Aftermath) {
+            guard isIdle else { return }
+            if phase == .finishing { invalidate(session, into: &aftermath) }
+            if isOrphaned { finishSubscribers(into: &aftermath) }
         }
     }
 
@@ -74,7 +100,7 @@ package final class TaskLedger: Sendable {
 
     deinit {
         let queues = shared.withLock { $0.subscribers.compactMap { $0.queue } }
-        for queue in queues { queue.finish()?.resume() }
+        for waiter in queues.flatMap({ $0.finish() }) { waiter.resume() }
     }
 
     // MARK: Tasks
@@ -96,15 +122,24 @@ package final class TaskLedger: Sendable {
         }
     }
 
-    /// A task that waits for its first `resume`.
-    func addFresh(_ record: TaskRecord) {
-        shared.withLock { $0.fresh[record.id.number] = Entry(record: record) }
+    /// A task that waits for its first `resume`; false when the session was closed since the task's number was given.
+    @discardableResult
+    func addFresh(_ record: TaskRecord) -> Bool {
+        shared.withLock { shared in
+            guard shared.phase == .open else { return false }
+            shared.fresh[record.id.number] = Entry(record: record)
+            return true
+        }
     }
 
-    func addRunning(_ record: TaskRecord) {
+    /// A task that starts; false when it was not known yet and the session was closed since its number was given.
+    @discardableResult
+    func addRunning(_ record: TaskRecord) -> Bool {
         shared.withLock { shared in
-            if !shared.fresh.isEmpty { shared.fresh[record.id.number] = nil }
+            let wasFresh = !shared.fresh.isEmpty && shared.fresh.removeValue(forKey: record.id.number) != nil
+            guard wasFresh || shared.phase == .open else { return false }
             shared.running[record.id.number] = record
+            return true
         }
     }
 
@@ -131,22 +166,22 @@ package final class TaskLedger: Sendable {
     }
 
     private func settle(_ id: TaskID, _ event: TaskRegistry.Event?) {
-        let wakes = shared.withLock { shared -> [Waiter<Void>] in
+        let aftermath = shared.withLock { shared -> Aftermath in
             if shared.running.removeValue(forKey: id.number) == nil, !shared.delivering.isEmpty {
                 shared.delivering.remove(id.number)
             }
-            var wakes: [Waiter<Void>] = []
-            if let event { shared.publish(event, into: &wakes) }
+            var aftermath = Aftermath()
+            if let event { shared.publish(event, into: &aftermath) }
             if !shared.drains.isEmpty {
                 for drain in shared.drains where drain.remaining.remove(id.number) != nil && drain.remaining.isEmpty {
-                    wakes.append(drain.waiter)
+                    aftermath.waiters.append(drain.waiter)
                 }
                 shared.drains.removeAll { $0.remaining.isEmpty }
             }
-            if shared.phase == .finishing, shared.isIdle { shared.invalidate(sessionID, into: &wakes) }
-            return wakes
+            shared.endIfIdle(sessionID, into: &aftermath)
+            return aftermath
         }
-        for wake in wakes { wake.resume() }
+        aftermath.settle()
     }
 
     /// The live tasks, in order of creation.
@@ -176,14 +211,26 @@ package final class TaskLedger: Sendable {
 
     /// No task is accepted any more; the session is invalidated when the last one has delivered.
     func close() {
-        let wakes = shared.withLock { shared -> [Waiter<Void>] in
-            var wakes: [Waiter<Void>] = []
-            guard shared.phase == .open else { return wakes }
+        let aftermath = shared.withLock { shared -> Aftermath in
+            var aftermath = Aftermath()
+            guard shared.phase == .open else { return aftermath }
             shared.phase = .finishing
-            if shared.isIdle { shared.invalidate(sessionID, into: &wakes) }
-            return wakes
+            shared.endIfIdle(sessionID, into: &aftermath)
+            return aftermath
         }
-        for wake in wakes { wake.resume() }
+        aftermath.settle()
+    }
+
+    /// The session is gone, and nobody can make a task any more: the streams of events end with the last live one, also
+    /// when handles of ended tasks are kept.
+    func orphan() {
+        let aftermath = shared.withLock { shared -> Aftermath in
+            var aftermath = Aftermath()
+            shared.isOrphaned = true
+            shared.endIfIdle(sessionID, into: &aftermath)
+            return aftermath
+        }
+        aftermath.settle()
     }
 
     // MARK: Events
@@ -193,7 +240,7 @@ package final class TaskLedger: Sendable {
     func subscribe() -> AsyncStream<TaskRegistry.Event> {
         let queue = EventQueue<TaskRegistry.Event>(limit: Self.eventLimit) { .dropped($0) }
         let isOver = shared.withLock { shared in
-            if shared.phase == .invalidated { return true }
+            if shared.phase == .invalidated || (shared.isOrphaned && shared.isIdle) { return true }
             shared.subscribers.append(Subscriber(queue))
             return false
         }
@@ -203,15 +250,18 @@ package final class TaskLedger: Sendable {
     }
 
     /// Tells an event to every subscriber; it is only made when there is one.
-    func publish(_ event: () -> TaskRegistry.Event) {
-        guard hasSubscribers else { return }
+    func publish(_ event: () -> TaskRegistry.Event) { note(event).settle() }
+
+    /// Like `publish`, for a caller who holds a task's lock, so that events have the order of what they tell of, and who
+    /// settles the rest once no lock is held.
+    func note(_ event: () -> TaskRegistry.Event) -> Aftermath {
+        guard hasSubscribers else { return Aftermath() }
         let event = event()
-        let wakes = shared.withLock { shared -> [Waiter<Void>] in
-            var wakes: [Waiter<Void>] = []
-            shared.publish(event, into: &wakes)
+        return shared.withLock { shared -> Aftermath in
+            var aftermath = Aftermath()
+            shared.publish(event, into: &aftermath)
             if shared.subscribers.isEmpty { subscriberCount.store(0, ordering: .relaxed) }
-            return wakes
+            return aftermath
         }
-        for wake in wakes { wake.resume() }
     }
 }

@@ -12,12 +12,20 @@ package final class TaskRecord: Sendable {
 
     private struct Shared {
         var lifecycle = TaskLifecycle()
+        /// Until the end, where it holds a sequence that was given as the body.
+        var plan: RequestPlan?
+        /// The request of a task that could not be, and of one that has ended and let go of its body.
+        var released: Request?
         var label: String?
         var priority: Request.Priority
         var work: Work?
         /// Runs the work of a task with a handle. Owned here, cancelled by `cancel`, released at the end.
         var driver: Task<Void, Never>?
         var transfer: Transfer?
+        /// The transfer was not started: the task was paused before.
+        var isHeld = false
+        /// What came of the work is with a reader, who ends the task: a stream whose head was accepted.
+        var isWithReader = false
         var head: ResponseHead?
         var headWaiters: [Waiter<Void>] = []
         var states: Latest<Session.TaskState>?
@@ -28,9 +36,6 @@ package final class TaskRecord: Sendable {
 
     package let id: TaskID
     package let context: SessionContext
-    private let plan: RequestPlan?
-    /// The request of a task that could not be.
-    private let refused: Request?
     /// The name of the type that the task gives.
     let valueType: any Any.Type
     package let meter = ProgressMeter()
@@ -42,10 +47,11 @@ package final class TaskRecord: Sendable {
     ) {
         self.id = id
         self.context = context
-        self.plan = plan
-        self.refused = refused
         self.valueType = valueType
-        shared = Lock(Shared(label: plan?.request.label, priority: plan?.request.priority ?? .normal))
+        shared = Lock(
+            Shared(
+                plan: plan, released: refused, label: plan?.request.label,
+                priority: plan?.request.priority ?? .normal))
     }
 
     deinit {
@@ -55,7 +61,7 @@ package final class TaskRecord: Sendable {
 
     // MARK: What a handle shows
 
-    package var request: Request? { plan?.request ?? refused }
+    package var request: Request? { shared.withLock { $0.plan?.request ?? $0.released } }
 
     var label: String? {
         get { shared.withLock { $0.label } }
@@ -108,52 +114,77 @@ package final class TaskRecord: Sendable {
     // told under the lock that decided.
 
     package func resume() {
-        let action = shared.withLock { shared in
+        let (action, change) = shared.withLock { shared -> (TaskLifecycle.Action, Change?) in
             let action = shared.lifecycle.resume()
-            if action == .resumeTransfer { control(.resume, shared.transfer) }
-            return action
+            switch action {
+            case .start:
+                context.ledger.addRunning(self)
+            case .resumeTransfer:
+                if shared.isHeld, let transfer = shared.transfer {
+                    shared.isHeld = false
+                    context.transport.start(transfer)
+                    control(.prioritize(shared.priority), transfer)
+                } else {
+                    control(.resume, shared.transfer)
+                }
+            default:
+                return (action, nil)
+            }
+            return (action, noteChange(to: .running, shared.states))
         }
+        if let change { tell(change) }
+        if action == .start { startDriver() }
+    }
+
+    func pause() {
+        let change = shared.withLock { shared -> Change? in
+            guard shared.lifecycle.pause() == .pauseTransfer else { return nil }
+            if !shared.isHeld { control(.pause, shared.transfer) }
+            return noteChange(to: .suspended, shared.states)
+        }
+        if let change { tell(change) }
+    }
+
+    package func cancel() {
+        var wake: Transfer.Wake?
+        let (action, driver, isWithReader) = shared.withLock { shared in
+            let action = shared.lifecycle.cancel()
+            if action == .cancelTransfer { unsafe wake = cancelTransfer(&shared) }
+            return (action, shared.driver, shared.isWithReader)
+        }
+        unsafe wake?.resume()
         switch action {
-        case .start:
-            context.ledger.addRunning(self)
-            changed(to: .running)
+        case .cancelTransfer:
+            driver?.cancel()
+            if isWithReader { end(cancellation("the task was cancelled")) }
+        case .endUnstarted:
             startDriver()
-        case .resumeTransfer:
-            changed(to: .running)
         default:
             break
         }
     }
 
-    func pause() {
-        let action = shared.withLock { shared in
-            let action = shared.lifecycle.pause()
-            if action == .pauseTransfer { control(.pause, shared.transfer) }
-            return action
-        }
-        if action == .pauseTransfer { changed(to: .suspended) }
+    private struct Change {
+        let states: Latest<Session.TaskState>?
+        let aftermath: TaskLedger.Aftermath
     }
 
-    package func cancel() {
-        let (action, driver) = shared.withLock { shared in
-            let action = shared.lifecycle.cancel()
-            if action == .cancelTransfer { control(.cancel, shared.transfer) }
-            return (action, shared.driver)
-        }
-        switch action {
-        case .cancelTransfer: driver?.cancel()
-        case .endUnstarted: startDriver()
-        default: break
-        }
-    }
-
-    private func changed(to state: Session.TaskState) {
-        meter.taskPausedOrResumed()
-        let states = shared.withLock { $0.states }
-        states?.update { $0.isTerminal ? nil : state }
-        context.ledger.publish { [self] in
+    /// Told under the lock that decided, so that no two events of a task change places.
+    private func noteChange(to state: Session.TaskState, _ states: Latest<Session.TaskState>?) -> Change {
+        let aftermath = context.ledger.note {
             state == .running ? .resumed(AnySessionTask(self)) : .suspended(AnySessionTask(self))
         }
+        return Change(states: states, aftermath: aftermath)
+    }
+
+    private func tell(_ change: Change) {
+        meter.taskPausedOrResumed()
+        // The state at this moment, and not the one that was decided: another change may have come since.
+        change.states?.update { old in
+            let state = self.state
+            return old.isTerminal || state.isTerminal || state == old ? nil : state
+        }
+        change.aftermath.settle()
     }
 
     private func control(_ command: TransferCommand, _ transfer: Transfer?) {
@@ -162,7 +193,23 @@ package final class TaskRecord: Sendable {
 
     /// Ends the running attempt, not the task.
     func cancelTransfer() {
-        shared.withLock { shared in control(.cancel, shared.transfer) }
+        var wake: Transfer.Wake?
+        shared.withLock { shared in unsafe wake = cancelTransfer(&shared) }
+        unsafe wake?.resume()
+    }
+
+    /// Its reader to be woken, when the transport knows nothing of the attempt yet.
+    private func cancelTransfer(_ shared: inout Shared) -> Transfer.Wake? {
+        guard shared.isHeld, let transfer = shared.transfer else {
+            control(.cancel, shared.transfer)
+            return nil
+        }
+        shared.isHeld = false
+        return unsafe transfer.complete(TransferOutcome(failure: .cancelled))
+    }
+
+    private func cancellation(_ reason: String) -> NetworkError {
+        NetworkError(.cancelled, reason: reason).identified(task: id, session: context.id, label: label)
     }
 
     /// A task that could not be: it has ended before it began.
@@ -175,7 +222,7 @@ package final class TaskRecord: Sendable {
     func abandon() {
         guard !state.isTerminal else { return }
         cancel()
-        end(NetworkError(.cancelled, reason: "the response stream was dropped before its end"))
+        end(cancellation("the response stream was dropped before its end"))
     }
 
     // MARK: The work
@@ -188,12 +235,25 @@ package final class TaskRecord: Sendable {
         }
     }
 
-    /// The task's work runs in the caller's own Swift task.
-    func startInCaller() {
-        let action = shared.withLock { $0.lifecycle.resume() }
-        guard action == .start else { return }
-        context.ledger.addRunning(self)
-        if context.ledger.hasSubscribers { changed(to: .running) }
+    /// The task's work runs in the caller's own Swift task. False when the session was invalidated meanwhile.
+    func startInCaller() -> Bool {
+        guard context.ledger.addRunning(self) else { return false }
+        let change = shared.withLock { shared -> Change? in
+            _ = shared.lifecycle.resume()
+            let isWatched = shared.states != nil || context.ledger.hasSubscribers
+            return isWatched ? noteChange(to: .running, shared.states) : nil
+        }
+        if let change { tell(change) }
+        return true
+    }
+
+    /// The work is done, and its value with a reader who ends the task: it, or a cancellation, does from now on.
+    func handToReader() {
+        let isCancelled = shared.withLock { shared in
+            shared.isWithReader = true
+            return shared.lifecycle.isCancelled
+        }
+        if isCancelled { end(cancellation("the task was cancelled")) }
     }
 
     private func startDriver() {
@@ -209,13 +269,14 @@ package final class TaskRecord: Sendable {
 
     // MARK: What the life of the request reports
 
-    /// Starts an attempt, or refuses when the task was cancelled; a paused task's attempt begins paused.
+    /// Starts an attempt, or refuses when the task was cancelled. A paused task's attempt starts when it is resumed: one
+    /// that is started and then paused may have sent its request in between.
     func begin(_ transfer: Transfer) -> Bool {
         shared.withLock { shared in
             guard !shared.lifecycle.isCancelled else { return false }
             shared.transfer = transfer
-            context.transport.start(transfer)
-            if shared.lifecycle.isPaused { control(.pause, transfer) }
+            shared.isHeld = shared.lifecycle.isPaused
+            if !shared.isHeld { context.transport.start(transfer) }
             return true
         }
     }
@@ -252,6 +313,10 @@ package final class TaskRecord: Sendable {
                 shared.driver = nil
                 shared.transfer = nil
                 shared.headWaiters = []
+                if let request = shared.plan?.request, request.body.isSequence {
+                    shared.released = request.withoutSequence
+                    shared.plan = nil
+                }
             }
             return (shared.states, shared.headWaiters)
         }

@@ -3,7 +3,7 @@ package import FoundationEssentials
 #else
 package import Foundation
 #endif
-import Synchronization
+package import Synchronization
 
 /// One attempt, shared by the transport that fills it and the session that reads it. It has one reader at a time.
 package final class Transfer: Sendable {
@@ -26,6 +26,8 @@ package final class Transfer: Sendable {
     /// Unique in the process.
     package let id: UInt64
     package let order: TransferOrder
+    /// Where the transport keeps the attempt: its own affair, and changed by nobody else.
+    package let place = Atomic<Int>(-1)
     /// The bytes moved so far, for whoever listens.
     package let meter: ProgressMeter
     private let onHead: (@Sendable (ResponseHead) -> Void)?
@@ -81,13 +83,14 @@ package final class Transfer: Sendable {
     /// Whether the attempt ended because its pooled connection was dead: known once its head is there, or it has ended.
     package func endedOnDeadConnection() async -> Bool {
         await wait(for: order.delivery == .streamed ? .head : .outcome)
-        return shared.withLock { $0.state.outcome?.failure?.isDeadPooledConnection == true }
+        return shared.withLock { $0.state.endedOnDeadConnection }
     }
 
+    /// How the attempt ended. To be called once: the outcome is handed over.
     package func outcome() async -> TransferOutcome {
         await wait(for: .outcome)
         // The wait ends only with an outcome.
-        return shared.withLock { $0.state.outcome } ?? TransferOutcome(failure: .cancelled)
+        return shared.withLock { $0.state.takeOutcome() } ?? TransferOutcome(failure: .cancelled)
     }
 
     private func wait(for interest: TransferState.Interest) async {

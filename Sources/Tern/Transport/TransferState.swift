@@ -39,12 +39,14 @@ struct TransferState {
 
     private(set) var head: ResponseHead?
     private(set) var outcome: TransferOutcome?
+    private(set) var hasEnded = false
+    private(set) var endedOnDeadConnection = false
     private var chunks: [Data] = []
     private var bufferedBytes = 0
     private var isFull = false
 
     func isSatisfied(_ interest: Interest) -> Bool {
-        if outcome != nil { return true }
+        if hasEnded { return true }
         return switch interest {
         case .head: head != nil
         case .chunks: !chunks.isEmpty
@@ -65,10 +67,15 @@ struct TransferState {
     }
 
     mutating func complete(_ outcome: consuming TransferOutcome) {
-        guard self.outcome == nil else { return }
-        self.outcome = outcome
+        guard !hasEnded else { return }
+        hasEnded = true
+        endedOnDeadConnection = outcome.failure?.isDeadPooledConnection == true
         if head == nil { head = outcome.head }
+        self.outcome = outcome
     }
+
+    /// The outcome, handed over: a second call has none.
+    mutating func takeOutcome() -> TransferOutcome? { outcome.take() }
 
     /// All that is buffered, and whether the transport waits to hear that it was taken.
     mutating func take() -> (chunks: [Data], owesDemand: Bool) {
@@ -77,6 +84,6 @@ struct TransferState {
             bufferedBytes = 0
             isFull = false
         }
-        return (chunks, isFull && outcome == nil)
+        return (chunks, isFull && !hasEnded)
     }
 }

@@ -10,19 +10,30 @@ struct AdmissionQueue {
     }
 
     private struct Origin {
+        let name: String
         var active = 0
         /// How many one connection carries at a time, as far as known.
         var streamsPerConnection = 1
         var waiting: [Waiting] = []
+
+        var isIdle: Bool { active == 0 && waiting.isEmpty }
     }
+
+    /// Origins that are remembered though nothing is under way.
+    private static let keptOrigins = 1_000
 
     private let limitPerOrigin: Int
     private let limit: Int
-    private var origins: [String: Origin] = [:]
+    private var origins: [Origin] = []
+    private var indexes: [String: Int] = [:]
+    /// Places in `origins` that were given up.
+    private var free: [Int] = []
+    /// The origin of the last call: most calls are for the same, and hashing its name costs more than all the rest.
+    private var last: (name: String, index: Int)?
     private var active = 0
     private var nextAge: UInt64 = 0
     /// Origins with waiting transfers, in the order in which they get their turn.
-    private var waitingOrigins: [String] = []
+    private var waitingOrigins: [Int] = []
 
     private(set) var waitingCount = 0
 
@@ -31,21 +42,44 @@ struct AdmissionQueue {
         self.limit = max(1, limit)
     }
 
-    private func hasRoom(_ origin: Origin) -> Bool {
-        origin.active < limitPerOrigin * origin.streamsPerConnection && (active < limit || origin.streamsPerConnection > 1)
+    private mutating func index(of name: String) -> Int? {
+        if let last, last.name == name { return last.index }
+        guard let index = indexes[name] else { return nil }
+        last = (name, index)
+        return index
+    }
+
+    private mutating func indexMaking(_ name: String) -> Int {
+        if let index = index(of: name) { return index }
+        let index: Int
+        if let reused = free.popLast() {
+            origins[reused] = Origin(name: name)
+            index = reused
+        } else {
+            origins.append(Origin(name: name))
+            index = origins.count - 1
+        }
+        indexes[name] = index
+        last = (name, index)
+        return index
+    }
+
+    private func hasRoom(_ index: Int) -> Bool {
+        let streams = origins[index].streamsPerConnection
+        return origins[index].active < limitPerOrigin * streams && (active < limit || streams > 1)
     }
 
     /// Whether the transfer may start now; otherwise it waits.
     mutating func submit(_ id: ID, _ origin: String, priority: Int) -> Bool {
-        var entry = origins[origin] ?? Origin()
-        defer { origins[origin] = entry }
-        if entry.waiting.isEmpty, hasRoom(entry) {
-            entry.active += 1
+        let index = indexMaking(origin)
+        let isFirst = origins[index].waiting.isEmpty
+        if isFirst, hasRoom(index) {
+            origins[index].active += 1
             active += 1
             return true
         }
-        if entry.waiting.isEmpty { waitingOrigins.append(origin) }
-        Self.insert(Waiting(id: id, priority: priority, age: nextAge), into: &entry.waiting)
+        if isFirst { waitingOrigins.append(index) }
+        Self.insert(Waiting(id: id, priority: priority, age: nextAge), into: &origins[index].waiting)
         nextAge += 1
         waitingCount += 1
         return false
@@ -53,60 +87,61 @@ struct AdmissionQueue {
 
     /// An active transfer has ended: those that may start instead, in order.
     mutating func release(_ origin: String) -> [ID] {
+        guard let index = index(of: origin) else { return [] }
         active -= 1
-        if let index = origins.index(forKey: origin) {
-            origins.values[index].active -= 1
-            if origins.count > 1_000, origins.values[index].active == 0, origins.values[index].waiting.isEmpty {
-                origins.remove(at: index)
-            }
+        origins[index].active -= 1
+        if indexes.count > Self.keptOrigins, origins[index].isIdle {
+            indexes[origin] = nil
+            free.append(index)
+            last = nil
         }
         return waitingCount == 0 ? [] : admit()
     }
 
     /// The origin's connections carry several transfers at a time: those that may start now.
     mutating func learn(_ origin: String, streamsPerConnection: Int) -> [ID] {
-        guard var entry = origins[origin], entry.streamsPerConnection != streamsPerConnection else { return [] }
-        entry.streamsPerConnection = streamsPerConnection
-        origins[origin] = entry
+        guard let index = index(of: origin), origins[index].streamsPerConnection != streamsPerConnection else {
+            return []
+        }
+        origins[index].streamsPerConnection = streamsPerConnection
         return waitingCount == 0 ? [] : admit()
     }
 
     /// A waiting transfer gives up; false when it was not waiting.
     mutating func withdraw(_ id: ID, _ origin: String) -> Bool {
-        guard var entry = origins[origin], let index = entry.waiting.firstIndex(where: { $0.id == id }) else { return false }
-        entry.waiting.remove(at: index)
-        if entry.waiting.isEmpty { waitingOrigins.removeAll { $0 == origin } }
+        guard let index = index(of: origin), let place = origins[index].waiting.firstIndex(where: { $0.id == id }) else {
+            return false
+        }
+        origins[index].waiting.remove(at: place)
+        if origins[index].waiting.isEmpty { waitingOrigins.removeAll { $0 == index } }
         waitingCount -= 1
-        origins[origin] = entry
         return true
     }
 
     /// Moves a waiting transfer; one that runs is left alone.
     mutating func prioritize(_ id: ID, _ origin: String, priority: Int) {
-        guard var entry = origins[origin], let index = entry.waiting.firstIndex(where: { $0.id == id }) else { return }
-        var moved = entry.waiting.remove(at: index)
+        guard let index = index(of: origin), let place = origins[index].waiting.firstIndex(where: { $0.id == id }) else {
+            return
+        }
+        var moved = origins[index].waiting.remove(at: place)
         moved.priority = priority
-        Self.insert(moved, into: &entry.waiting)
-        origins[origin] = entry
+        Self.insert(moved, into: &origins[index].waiting)
     }
 
     private mutating func admit() -> [ID] {
         var admitted: [ID] = []
-        var blocked: [String] = []
+        var blocked: [Int] = []
         while !waitingOrigins.isEmpty {
-            let name = waitingOrigins.removeFirst()
-            guard var entry = origins[name], let first = entry.waiting.first else { continue }
-            guard hasRoom(entry) else {
-                blocked.append(name)
+            let index = waitingOrigins.removeFirst()
+            guard hasRoom(index) else {
+                blocked.append(index)
                 continue
             }
-            entry.waiting.removeFirst()
-            entry.active += 1
+            admitted.append(origins[index].waiting.removeFirst().id)
+            origins[index].active += 1
             active += 1
             waitingCount -= 1
-            admitted.append(first.id)
-            if !entry.waiting.isEmpty { waitingOrigins.append(name) }
-            origins[name] = entry
+            if !origins[index].waiting.isEmpty { waitingOrigins.append(index) }
         }
         waitingOrigins = blocked
         return admitted

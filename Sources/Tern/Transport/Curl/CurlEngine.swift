@@ -1,6 +1,7 @@
 #if os(Linux)
 import CTernCurl
 import Glibc
+import Synchronization
 
 /// The wire: takes what was posted to the loop, drives libcurl, and hands back what came. An actor on the loop, entered
 /// once per turn.
@@ -13,7 +14,9 @@ import Glibc
     private let turn = LoopTurn()
     private let sockets: SocketTable
     private var pools: [UInt64: CurlPool] = [:]
-    private var transfers: [UInt64: CurlTransfer] = [:]
+    /// The attempts under way, each at its transfer's `place`, and the places that are free.
+    private var transfers: [CurlTransfer?] = []
+    private var freePlaces: [Int] = []
     private var multis: [CurlMulti] = []
     /// Messages that were taken out of the mailbox, and how many of them are done.
     private var messages: [EventLoop.Message] = []
@@ -84,8 +87,8 @@ import Glibc
             case .start(let transfer, let pool):
                 starts += 1
                 start(transfer, pool)
-            case .control(let id, let command):
-                if let transfer = transfers[id] { control(transfer, command) }
+            case .control(let transfer, let command):
+                if let live = live(transfer) { control(live, command) }
             case .openPool(let id, let settings):
                 pools[id] = CurlPool(settings, sockets, turn)
             case .closePool(let id):
@@ -103,12 +106,25 @@ import Glibc
             return
         }
         let started = CurlTransfer(transfer, pool, turn)
-        transfers[transfer.id] = started
+        keep(started)
         pool.liveCount += 1
         turn.watch(started.clock)
-        if pool.queue.submit(transfer.id, started.origin, priority: transfer.order.priority.rawValue) {
-            enter(started)
+        submit(started)
+    }
+
+    private func keep(_ started: CurlTransfer) {
+        if let place = freePlaces.popLast() {
+            transfers[place] = started
+            started.transfer.place.store(place, ordering: .relaxed)
+        } else {
+            started.transfer.place.store(transfers.count, ordering: .relaxed)
+            transfers.append(started)
         }
+    }
+
+    private func live(_ transfer: Transfer) -> CurlTransfer? {
+        let place = transfer.place.load(ordering: .relaxed)
+        return place >= 0 ? transfers[place] : nil
     }
 
     private func control(_ transfer: CurlTransfer, _ command: TransferCommand) {
@@ -124,6 +140,7 @@ import Glibc
         case .bodyReady:
             transfer.sourceIsReady()
         case .prioritize(let priority):
+            transfer.priority = priority
             transfer.pool.queue.prioritize(transfer.transfer.id, transfer.origin, priority: priority.rawValue)
         }
     }
@@ -133,23 +150,19 @@ import Glibc
         guard !transfer.isPaused else { return }
         transfer.setPaused(true)
         if transfer.isConnected { return }
-        if transfer.handle != nil {
-            transfer.pool.leave(transfer)
-            transfer.withdraw()
-            release(transfer)
-        } else {
-            _ = transfer.pool.queue.withdraw(transfer.transfer.id, transfer.origin)
-        }
+        giveUpPlace(transfer)
+        transfer.withdraw()
     }
 
     private func resume(_ transfer: CurlTransfer) {
         guard transfer.isPaused else { return }
         transfer.setPaused(false)
         if transfer.isConnected { return }
-        let order = transfer.transfer.order
-        if transfer.pool.queue.submit(transfer.transfer.id, transfer.origin, priority: order.priority.rawValue) {
-            enter(transfer)
-        }
+        submit(transfer)
+    }
+
+    private func submit(_ transfer: CurlTransfer) {
+        if transfer.pool.admits(transfer) { enter(transfer) }
     }
 
     // MARK: The wire
@@ -173,7 +186,10 @@ import Glibc
     }
 
     private func end(_ transfer: CurlTransfer, _ failure: TransferFailure?) {
-        guard transfers.removeValue(forKey: transfer.transfer.id) != nil else { return }
+        let place = transfer.transfer.place.exchange(-1, ordering: .relaxed)
+        guard place >= 0 else { return }
+        transfers[place] = nil
+        freePlaces.append(place)
         let pool = transfer.pool
         pool.liveCount -= 1
         let wasOnWire = transfer.handle?.transfer != nil
@@ -186,9 +202,25 @@ import Glibc
         if wasOnWire {
             release(transfer)
         } else {
-            _ = pool.queue.withdraw(transfer.transfer.id, transfer.origin)
+            giveUpPlace(transfer)
         }
         if pool.isClosing, pool.liveCount == 0 { drop(pool) }
+    }
+
+    /// The attempt gives up what it has: its place on the wire, the one it was given and has not taken yet, or its place
+    /// in the queue.
+    private func giveUpPlace(_ transfer: CurlTransfer) {
+        let pool = transfer.pool
+        if transfer.handle?.transfer != nil {
+            pool.leave(transfer)
+            release(transfer)
+        } else if let index = pool.admitted.firstIndex(of: transfer.transfer.id) {
+            pool.admitted.remove(at: index)
+            pool.waiting[transfer.transfer.id] = nil
+            release(transfer)
+        } else {
+            pool.withdraw(transfer)
+        }
     }
 
     /// A place on the wire is free.
@@ -199,13 +231,9 @@ import Glibc
 
     private func admitWaiting(_ pool: CurlPool) {
         while !pool.admitted.isEmpty {
+            // Those that paused or ended since they were admitted have given their place up.
             for id in pool.takeAdmitted() {
-                if let waiting = transfers[id], !waiting.isPaused {
-                    enter(waiting)
-                } else {
-                    // It gave up between its admission and now.
-                    pool.admitted += pool.queue.release(transfers[id]?.origin ?? "")
-                }
+                if let waiting = pool.waiting.removeValue(forKey: id) { enter(waiting) }
             }
         }
     }
@@ -226,7 +254,8 @@ import Glibc
     private func checkLimits() {
         guard turn.nextDeadline <= turn.now else { return }
         turn.nextDeadline = .max
-        for transfer in Array(transfers.values) {
+        for transfer in transfers {
+            guard let transfer else { continue }
             if let phase = transfer.clock.expired(turn.now) {
                 end(transfer, transfer.timeout(phase))
             } else {
@@ -253,7 +282,7 @@ import Glibc
     }
 
     private func millisecondsToSleep() -> Int32 {
-        if transfers.isEmpty { turn.nextDeadline = .max }
+        if freePlaces.count == transfers.count { turn.nextDeadline = .max }
         var next = turn.nextDeadline
         for multi in multis { next = min(next, multi.deadline) }
         if next == .max { return -1 }

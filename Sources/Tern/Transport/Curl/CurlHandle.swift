@@ -20,8 +20,8 @@ import FoundationEssentials
         var isFresh = false
         var connectMilliseconds = 0
         var headers: Headers?
-        var agent: String?
         var hasBody = false
+        var listsEncodings = false
         /// The method is one of those that say how long their body is, also when there is none.
         var isPost = false
     }
@@ -216,20 +216,30 @@ import FoundationEssentials
         return method == .put ? nil : method.rawValue
     }
 
+    /// The content codings that this libcurl decodes.
+    private static let acceptEncoding: String = {
+        let features = tern_curl_features()
+        var codings: [String] = []
+        if features & CURL_VERSION_LIBZ != 0 { codings += ["gzip", "deflate"] }
+        if features & CURL_VERSION_BROTLI != 0 { codings.append("br") }
+        if features & CURL_VERSION_ZSTD != 0 { codings.append("zstd") }
+        return "Accept-Encoding: " + (codings.isEmpty ? "identity" : codings.joined(separator: ", "))
+    }()
+
     /// The list holds what libcurl does not write by itself, and no more: it looks every line up for each field of its
     /// own.
     private func setHeaders(_ transfer: Transfer) {
         let hasBody = if case .none = transfer.order.source { left.isPost } else { true }
-        if let known = left.headers, known.isSameStorage(as: transfer.order.headers), left.hasBody == hasBody { return }
+        if let known = left.headers, known.isSameStorage(as: transfer.order.headers), left.hasBody == hasBody,
+            left.listsEncodings == transfer.order.decompresses
+        {
+            return
+        }
+        left.listsEncodings = transfer.order.decompresses
         left.headers = transfer.order.headers
         left.hasBody = hasBody
         var list: UnsafeMutablePointer<curl_slist>?
-        var agent: String?
         for field in transfer.order.headers {
-            if agent == nil, Headers.namesMatch(field.name, "User-Agent") {
-                agent = field.value
-                continue
-            }
             // A field without a value is written with a semicolon; "Name:" would remove it.
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
             unsafe list = curl_slist_append(list, line) ?? list
@@ -241,7 +251,10 @@ import FoundationEssentials
                 unsafe list = curl_slist_append(list, "Content-Type:") ?? list
             }
         }
-        if Self.changes(&left.agent, agent) { unsafe tern_easy_set_string(easy, CURLOPT_USERAGENT, agent) }
+        if transfer.order.decompresses, !transfer.order.headers.contains("Accept-Encoding") {
+            // In the list it is formatted once; libcurl formats what it makes of its own option twice.
+            unsafe list = curl_slist_append(list, Self.acceptEncoding) ?? list
+        }
         unsafe tern_easy_set_list(easy, CURLOPT_HTTPHEADER, list)
         unsafe curl_slist_free_all(headerList)
         unsafe headerList = list

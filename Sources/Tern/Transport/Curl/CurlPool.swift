@@ -21,6 +21,8 @@ final class CurlPool {
     var queue: AdmissionQueue
     /// Transfers that were admitted because another ended, or a connection turned out to carry more.
     var admitted: [UInt64] = []
+    /// Transfers that wait for their turn.
+    var waiting: [UInt64: CurlTransfer] = [:]
     /// Attempts that have not ended.
     var liveCount = 0
     /// The session is gone: the pool ends with its last transfer.
@@ -35,6 +37,21 @@ final class CurlPool {
 
     func learnedHTTP2(_ transfer: CurlTransfer) {
         admitted += queue.learn(transfer.origin, streamsPerConnection: Self.streamsPerConnection)
+    }
+
+    // MARK: The queue
+
+    /// Whether the transfer may enter now; otherwise it waits.
+    func admits(_ transfer: CurlTransfer) -> Bool {
+        let id = transfer.transfer.id
+        if queue.submit(id, transfer.origin, priority: transfer.priority.rawValue) { return true }
+        waiting[id] = transfer
+        return false
+    }
+
+    /// A transfer that waits no longer; no effect on another.
+    func withdraw(_ transfer: CurlTransfer) {
+        if queue.withdraw(transfer.transfer.id, transfer.origin) { waiting[transfer.transfer.id] = nil }
     }
 
     // MARK: The wire

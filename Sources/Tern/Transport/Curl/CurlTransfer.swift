@@ -12,6 +12,8 @@ final class CurlTransfer {
     let origin: String
     private let turn: LoopTurn
     var clock: TransferClock
+    /// Its place among what is queued; may change meanwhile.
+    var priority: Request.Priority
     /// While the attempt is on the wire, or withdrawn from it by a pause.
     var handle: CurlHandle?
     /// Ends the attempt whatever libcurl says afterwards.
@@ -40,6 +42,7 @@ final class CurlTransfer {
         self.turn = turn
         headLines = CollectedHead(limit: transfer.order.headLimit)
         origin = transfer.order.unixSocketPath ?? transfer.order.target.origin
+        priority = transfer.order.priority
         clock = TransferClock(transfer.order.timeouts, now: turn.now)
     }
 

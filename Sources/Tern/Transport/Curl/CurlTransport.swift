@@ -26,7 +26,7 @@ final class CurlTransport: Transport {
     }
 
     func control(_ transfer: Transfer, _ command: TransferCommand) {
-        loop.post(.control(transfer.id, command))
+        loop.post(.control(transfer, command))
     }
 }
 #endif

@@ -9,7 +9,7 @@ final class EventLoop: SerialExecutor {
     /// What can be posted from any thread.
     enum Message: Sendable {
         case start(Transfer, pool: UInt64)
-        case control(UInt64, TransferCommand)
+        case control(Transfer, TransferCommand)
         case openPool(UInt64, PoolSettings)
         case closePool(UInt64)
         case job(UnownedJob)
