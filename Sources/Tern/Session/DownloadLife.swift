@@ -39,10 +39,8 @@ extension DownloadPlan {
     /// A continued download asks for the rest, and for the whole if the server has no such rest any more.
     private func openAtOffset(_ record: TaskRecord) async throws(NetworkError) -> Exchange {
         guard let resumed else { return try await record.open(request) }
-        let ranged = request.with { order in
-            order.headers["Range"] = "bytes=\(resumed.offset)-"
-            order.headers["If-Range"] = resumed.validator
-        }
+        let ranged = request.uncompressed(
+            adding: ["Range": "bytes=\(resumed.offset)-", "If-Range": resumed.validator])
         record.meter.startDownload(at: resumed.offset)
         let exchange = try await record.open(ranged)
         guard let head = await exchange.transfer.head() else { return exchange }

@@ -84,19 +84,17 @@ extension TaskRecord {
         if isCancelled { throw NetworkError(.cancelled, request: plan.request) }
         let body = plan.request.body.isNone ? PreparedBody.none : try await PreparedBody(plan, files: context.files)
         let first = try start(plan, body, attempt: 1)
-        if plan.order.delivery == .streamed { _ = await first.transfer.head() }
+        if plan.delivery == .streamed { _ = await first.transfer.head() }
         guard plan.mayBeSentAgain, await first.transfer.endedOnDeadConnection() else { return first }
         first.pump?.stop()
         let second = try start(plan, body, attempt: 2)
-        if plan.order.delivery == .streamed { _ = await second.transfer.head() }
+        if plan.delivery == .streamed { _ = await second.transfer.head() }
         return second
     }
 
     private func start(_ plan: RequestPlan, _ body: PreparedBody, attempt: Int) throws(NetworkError) -> Exchange {
         let pipe = body.makePipe()
-        var order = plan.order
-        order.priority = priority
-        order.needsFreshConnection = attempt > 1
+        var order = plan.order(priority: priority, attempt: attempt)
         body.complete(&order, pipe)
         let onHead: (@Sendable (ResponseHead) -> Void)? =
             order.announcesHead ? { @Sendable head in self.receive(head) } : nil

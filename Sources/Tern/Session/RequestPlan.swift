@@ -16,51 +16,59 @@ final class RequestPlan: Sendable {
 
     let request: Request
     let context: SessionContext
-    /// Complete but for the body, which is produced when the task starts.
-    let order: TransferOrder
+    let delivery: Delivery
+    /// The task has a handle: it may be paused, and its head is asked for before its end.
+    let hasHandle: Bool
+    /// The session's headers and the request's.
+    let headers: Headers
+    let decompresses: Bool
 
     init(
         _ request: Request, _ context: SessionContext, delivery: Delivery, isPausable: Bool = false
     ) throws(NetworkError) {
         self.request = request
         self.context = context
-        let headers =
+        self.delivery = delivery
+        hasHandle = isPausable || delivery == .streamed
+        decompresses = context.configuration.decompresses
+        headers =
             request.headers.isEmpty
             ? context.configuration.headers : context.configuration.headers.overriding(with: request.headers)
-        if let problem = Self.problem(of: request, headers, isChecked: request.headers.isEmpty && context.hasValidHeaders)
-        {
+        let isChecked = request.headers.isEmpty && context.hasValidHeaders
+        if let problem = Self.problem(of: request, headers, isChecked: isChecked) {
             throw NetworkError(TransferFailure(.invalidRequest, problem), request: request)
         }
-        order = Self.order(for: request, headers, context.configuration, delivery, isPausable: isPausable)
     }
 
-    private init(_ plan: RequestPlan, order: TransferOrder) {
+    private init(_ plan: RequestPlan, headers: Headers, decompresses: Bool) {
         request = plan.request
         context = plan.context
-        self.order = order
+        delivery = plan.delivery
+        hasHandle = plan.hasHandle
+        self.headers = headers
+        self.decompresses = decompresses
     }
 
-    /// The same request with another order.
-    func with(_ change: (inout TransferOrder) -> Void) -> RequestPlan {
-        var changed = order
-        change(&changed)
-        return RequestPlan(self, order: changed)
+    /// The same request for some of the body's bytes, or for all of them as they are stored: offsets count bytes as they
+    /// come, and a compressed body has none to continue at.
+    func uncompressed(adding extra: Headers = [:]) -> RequestPlan {
+        RequestPlan(self, headers: headers.overriding(with: extra), decompresses: false)
     }
 
-    private static func order(
-        for request: Request, _ headers: Headers, _ configuration: borrowing Session.Configuration,
-        _ delivery: Delivery, isPausable: Bool
-    ) -> TransferOrder {
+    /// What the transport is asked for, complete but for the body.
+    func order(priority: Request.Priority, attempt: Int) -> TransferOrder {
         var order = TransferOrder(
             method: request.method, target: request.target, headers: headers,
             delivery: delivery == .streamed
-                ? .streamed : .collected(limit: request.maximumBodySize ?? configuration.maximumBodySize),
-            timeouts: request.timeouts ?? configuration.timeouts, headLimit: configuration.maximumHeadSize,
-            decompressionLimit: configuration.maximumDecompressedSize, decompresses: configuration.decompresses)
-        order.priority = request.priority
-        order.unixSocketPath = request.unixSocketPath ?? configuration.unixSocketPath
-        order.isPausable = isPausable || delivery == .streamed
-        order.announcesHead = isPausable || delivery == .streamed
+                ? .streamed : .collected(limit: request.maximumBodySize ?? context.configuration.maximumBodySize),
+            timeouts: request.timeouts ?? context.configuration.timeouts,
+            headLimit: context.configuration.maximumHeadSize,
+            decompressionLimit: context.configuration.maximumDecompressedSize, decompresses: decompresses)
+        order.priority = priority
+        order.unixSocketPath = request.unixSocketPath ?? context.configuration.unixSocketPath
+        order.isPausable = hasHandle
+        order.announcesHead = hasHandle
+        order.needsFreshConnection = attempt > 1
         return order
     }
 
@@ -84,5 +92,5 @@ final class RequestPlan: Sendable {
     }
 
     /// The Content-Length among the caller's headers, when the body's own length is not known.
-    var statedLength: Int64? { order.headers["Content-Length"].flatMap { Int64($0) } }
+    var statedLength: Int64? { headers["Content-Length"].flatMap { Int64($0) } }
 }

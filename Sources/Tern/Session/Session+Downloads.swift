@@ -36,8 +36,7 @@ extension Session {
     ) -> SessionTask<URL> {
         do {
             var plan = try RequestPlan(request, context, delivery: .streamed)
-            // Offsets count bytes as they come: a compressed body has none to continue at.
-            if options.isResumable || resumed != nil { plan = plan.with { $0.decompresses = false } }
+            if options.isResumable || resumed != nil { plan = plan.uncompressed() }
             let download = DownloadPlan(request: plan, goal: goal, options: options, resumed: resumed)
             return context.makeTask(plan, startsImmediately: startsImmediately, download.operation)
         } catch {

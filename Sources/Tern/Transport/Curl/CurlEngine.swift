@@ -169,9 +169,8 @@ import Synchronization
 
     private func enter(_ transfer: CurlTransfer) {
         let pool = transfer.pool
-        let hadBoth = pool.shared != nil && pool.exclusive != nil
         let isOn = pool.enter(transfer)
-        if !hadBoth { multis = multis.filter { $0 !== pool.shared && $0 !== pool.exclusive } + pool.multis }
+        multis += pool.takeNewMultis()
         if !isOn { end(transfer, TransferFailure(.connectionFailed, "libcurl has no memory for another transfer")) }
     }
 
@@ -293,8 +292,6 @@ import Synchronization
 }
 
 extension CurlPool {
-    fileprivate var multis: [CurlMulti] { [shared, exclusive].compactMap { $0 } }
-
     fileprivate func takeAdmitted() -> [UInt64] {
         defer { admitted = [] }
         return admitted

@@ -24,11 +24,12 @@ extension CurlTransfer {
             return TransferFailure(.tls, "TLS with \(host) failed: \(said)")
         case CURLE_ABORTED_BY_CALLBACK where connections > 1, CURLE_SEND_FAIL_REWIND:
             return deadConnection(host)
-        case CURLE_PARTIAL_FILE:
+        case CURLE_PARTIAL_FILE where head != nil:
             return TransferFailure(.truncatedBody, "the body from \(host) ended after \(receivedText)")
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
             return TransferFailure(.malformedResponse, "what \(host) sent is not HTTP: \(said)")
-        case CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM:
+        // Without a head it is an HTTP/2 stream whose connection ended.
+        case CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_HTTP2, CURLE_HTTP2_STREAM:
             return lostConnection(result, host, said)
         case CURLE_OUT_OF_MEMORY:
             return TransferFailure(.tooLarge, "libcurl has no memory left")

@@ -16,6 +16,8 @@ final class CurlPool {
     private let turn: LoopTurn
     private(set) var shared: CurlMulti?
     private(set) var exclusive: CurlMulti?
+    /// Made since the engine last asked.
+    private var newMultis: [CurlMulti] = []
     private var idleSmall: [CurlHandle] = []
     private var idleBulk: [CurlHandle] = []
     var queue: AdmissionQueue
@@ -59,11 +61,23 @@ final class CurlPool {
     private func multi(for transfer: Transfer) -> CurlMulti? {
         // Over plain HTTP there are no shared streams.
         if transfer.order.isPausable, transfer.order.target.isSecure, settings.allowsHTTP2 {
-            if exclusive == nil { exclusive = CurlMulti(settings, isExclusive: true, sockets, turn) }
+            if exclusive == nil {
+                exclusive = CurlMulti(settings, isExclusive: true, sockets, turn)
+                newMultis.append(contentsOf: exclusive.map { [$0] } ?? [])
+            }
             return exclusive
         }
-        if shared == nil { shared = CurlMulti(settings, isExclusive: false, sockets, turn) }
+        if shared == nil {
+            shared = CurlMulti(settings, isExclusive: false, sockets, turn)
+            newMultis.append(contentsOf: shared.map { [$0] } ?? [])
+        }
         return shared
+    }
+
+    func takeNewMultis() -> [CurlMulti] {
+        guard !newMultis.isEmpty else { return [] }
+        defer { newMultis = [] }
+        return newMultis
     }
 
     /// Puts an attempt on the wire; false when libcurl has no memory for it.

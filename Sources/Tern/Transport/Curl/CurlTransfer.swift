@@ -49,7 +49,6 @@ final class CurlTransfer {
     // MARK: The response
 
     func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
-        clock.moved(turn.now)
         switch unsafe headLines.add(line) {
         case .inside:
             break
@@ -65,6 +64,7 @@ final class CurlTransfer {
 
     private func headEnded() {
         guard let handle else { return }
+        clock.moved(turn.now)
         let status = handle.number(CURLINFO_RESPONSE_CODE)
         if status < 200 && status != 101 { return headLines.startOver() }
         let version = Self.version(handle.number(CURLINFO_HTTP_VERSION))
