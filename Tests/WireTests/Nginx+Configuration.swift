@@ -1,0 +1,92 @@
+#if os(Linux) && !TERN_URLSESSION
+import Foundation
+import Glibc
+import Testing
+
+extension Nginx {
+    /// Suites that need nginx are skipped where it is not installed, but fail in CI, which installs it.
+    static let isExpected =
+        ProcessInfo.processInfo.environment["CI"] == "true" || (isInstalled("nginx") && isInstalled("openssl"))
+    static let absence: Comment = "nginx and openssl are not both installed; `make test` installs them"
+
+    private static func isInstalled(_ program: String) -> Bool {
+        ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"].contains {
+            unsafe access("\($0)/\(program)", X_OK) == 0
+        }
+    }
+
+    /// An authority, and by it a certificate for 127.0.0.1 alone: `localhost` is a wrong name.
+    static func makeCertificates(in folder: URL) throws {
+        let request = """
+            [req]
+            distinguished_name = name
+            prompt = no
+            [name]
+            CN = Tern test authority
+            [authority]
+            basicConstraints = critical, CA:TRUE
+            keyUsage = critical, keyCertSign, cRLSign
+            subjectKeyIdentifier = hash
+            [server]
+            subjectAltName = IP:127.0.0.1
+            """
+        try request.write(to: folder.appending(path: "openssl.conf"), atomically: true, encoding: .utf8)
+        let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -config openssl.conf"
+        try Child.run(
+            """
+            cd '\(folder.path)'
+            openssl req -x509 \(key) -extensions authority -days 2 -keyout ca.key -out ca.pem
+            openssl req \(key) -subj '/CN=Tern test server' -keyout server.key -out server.csr
+            openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \\
+                -extfile openssl.conf -extensions server -out server.pem
+            """, output: folder.appending(path: "output").path)
+    }
+
+    /// One process in the foreground. What it serves: `/hello`, `/connection` (connection number and protocol), `/echo`
+    /// (a small body comes back), `/files/` and `/packed/` (gzip), `/put/` (PUT stores a file), `/via/` (the upstream).
+    static func configuration(plain: Int, secure: Int, upstream: Int?, _ folder: String) -> String {
+        """
+        daemon off;
+        master_process off;
+        error_log stderr error;
+        pid \(folder)/nginx.pid;
+        events { worker_connections 1024; }
+        http {
+            log_format short '$request_method $request_uri $server_protocol $status';
+            access_log \(folder)/access.log short;
+            client_body_temp_path \(folder)/body;
+            proxy_temp_path \(folder)/proxy;
+            fastcgi_temp_path \(folder)/fastcgi;
+            uwsgi_temp_path \(folder)/uwsgi;
+            scgi_temp_path \(folder)/scgi;
+            default_type text/plain;
+            client_max_body_size 0;
+            keepalive_requests 1000000;
+            server {
+                listen 127.0.0.1:\(plain) backlog=1024;
+                listen 127.0.0.1:\(secure) ssl http2 backlog=1024;
+                ssl_certificate \(folder)/server.pem;
+                ssl_certificate_key \(folder)/server.key;
+                root \(folder);
+                location = /hello { return 200 "hello"; }
+                location = /connection { return 200 "$connection $server_protocol"; }
+                location = /echo {
+                    client_body_in_single_buffer on;
+                    proxy_set_header X-Body $request_body;
+                    proxy_pass http://127.0.0.1:\(plain)/said;
+                }
+                location = /said { return 200 "$request_method $http_content_type $http_x_body"; }
+                location /files/ { }
+                location /packed/ { gzip on; gzip_min_length 1; gzip_types text/plain; alias \(folder)/files/; }
+                location /put/ { dav_methods PUT; create_full_put_path on; }
+                location /via/ {
+                    proxy_http_version 1.1;
+                    proxy_read_timeout 60s;
+                    proxy_pass http://127.0.0.1:\(upstream ?? plain)/;
+                }
+            }
+        }
+        """
+    }
+}
+#endif

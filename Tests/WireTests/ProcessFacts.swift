@@ -1,0 +1,50 @@
+#if os(Linux) && !TERN_URLSESSION
+import Foundation
+import Testing
+
+/// What the kernel knows of this process and its threads.
+enum ProcessFacts {
+    struct Unknown: Error {}
+
+    /// Bytes of memory that the process holds (VmRSS).
+    static func residentSize() throws -> Int { try 1_024 * number("VmRSS", in: "/proc/self/status") }
+
+    static func threadCount() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count
+    }
+
+    /// How often the threads of a name have slept so far, by their numbers.
+    static func sleeps(ofThreadsNamed name: String) throws -> [String: Int] {
+        var sleeps: [String: Int] = [:]
+        for id in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task") {
+            // A thread that has ended meanwhile has no files.
+            let comm = try? String(contentsOfFile: "/proc/self/task/\(id)/comm", encoding: .utf8)
+            guard comm == "\(name)\n" else { continue }
+            sleeps[id] = try number("voluntary_ctxt_switches", in: "/proc/self/task/\(id)/status")
+        }
+        return sleeps
+    }
+
+    private static func number(_ field: String, in file: String) throws -> Int {
+        let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
+        guard let line = lines.first(where: { $0.hasPrefix("\(field):") }),
+            let number = line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap({ Int($0) })
+        else { throw Unknown() }
+        return number
+    }
+}
+
+/// What a test in a process of its own fails with.
+struct NotHeld: Error, CustomStringConvertible {
+    let description: String
+
+    /// Runs the body of an exit test; what it throws becomes an issue of the test, where it would only end the process.
+    static func report(_ body: () async throws -> Void) async {
+        do {
+            try await body()
+        } catch {
+            Issue.record(error)
+        }
+    }
+}
+#endif
