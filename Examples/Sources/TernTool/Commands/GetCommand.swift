@@ -1,0 +1,67 @@
+import ArgumentParser
+import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// `tern get`: the body to standard output, as it comes.
+struct GetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "get",
+        abstract: "Send a request and write the body of its response to standard output.",
+        discussion: "A status outside 200–299 is an error; what the server says to it is written too.")
+
+    @Argument(help: "The URL, http or https.")
+    var url: String
+
+    @Flag(
+        name: [.customShort("i"), .long],
+        help: "Tell the status, the header fields and what was measured, on standard error.")
+    var include = false
+
+    @Option(
+        name: [.customShort("X"), .long], help: "The method; GET, or POST where there is data.",
+        transform: { Request.Method($0) })
+    var method: Request.Method?
+
+    @Option(
+        name: [.customShort("d"), .long],
+        help: "A body to send, as application/x-www-form-urlencoded unless -H says otherwise.")
+    var data: String?
+
+    @OptionGroup var header: HeaderOptions
+
+    func run() async throws {
+        try await CommandRun.run { interrupt, terminal in
+            let stream = Session.shared.stream(try request())
+            interrupt.cancels(stream.task)
+            do {
+                let head = try await stream.response
+                if include { tell(head, on: terminal) }
+                for try await chunk in stream.chunks { try Output.write(chunk) }
+                if include, let metrics = stream.task.metrics { terminal.say(MetricsLine.text(metrics)) }
+            } catch let error as NetworkError where error.kind == .status {
+                if include, let head = error.response { tell(head, on: terminal) }
+                try Output.write(error.body)
+                if include, let metrics = error.metrics { terminal.say(MetricsLine.text(metrics)) }
+                throw error
+            }
+        }
+    }
+
+    private func request() throws(NetworkError) -> Request {
+        guard let data else { return try Request(method ?? .get, url, headers: header.headers) }
+        let body = Request.Body.data(Data(data.utf8), contentType: "application/x-www-form-urlencoded")
+        return try Request(method ?? .post, url, headers: header.headers, body: body)
+    }
+
+    private func tell(_ head: ResponseHead, on terminal: Terminal) {
+        let phrase = head.reasonPhrase.isEmpty ? "" : " \(head.reasonPhrase)"
+        terminal.say("\(head.version.rawValue) \(head.status)\(phrase)")
+        for field in head.headers { terminal.say("\(field.name): \(field.value)") }
+        terminal.say("")
+    }
+}

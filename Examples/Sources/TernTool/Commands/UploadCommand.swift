@@ -1,0 +1,43 @@
+import ArgumentParser
+import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// `tern upload`: a file as the body of a request, with live progress.
+struct UploadCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "upload",
+        abstract: "Upload a file, and write the body of the response to standard output.")
+
+    @Argument(help: "The URL, http or https.")
+    var url: String
+
+    @Argument(help: "The file to send.", completion: .file())
+    var file: String
+
+    @Option(name: [.customShort("X"), .long], help: "The method; POST by default.", transform: { Request.Method($0) })
+    var method = Request.Method.post
+
+    @OptionGroup var header: HeaderOptions
+
+    func run() async throws {
+        try await CommandRun.run { interrupt, terminal in
+            let source = URL(filePath: file)
+            let task = Client().upload(url, method: method, file: source, headers: header.headers)
+            interrupt.cancels(task)
+            var display = ProgressDisplay(source.lastPathComponent, on: terminal)
+            await display.follow(task.uploadProgress)
+            let answer = try await task.value
+            let time = task.metrics?.total ?? display.elapsed
+            let rate = ByteText.rate(display.figures.completed, in: time)
+            terminal.say(
+                "\(source.lastPathComponent): \(ByteText.size(display.figures.completed)) sent in "
+                    + "\(DurationText.span(time)), \(rate)")
+            try Output.write(answer)
+        }
+    }
+}

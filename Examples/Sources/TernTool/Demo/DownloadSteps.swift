@@ -1,0 +1,84 @@
+import Tern
+import TernTesting
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Responses that become files.
+enum DownloadSteps {
+    static func pausedDownload(_ stage: DemoStage) async throws -> String {
+        let size = 200_000_000
+        let task = stage.client.download("bytes/\(size)", to: stage.file("200MB.bin"))
+        var display = ProgressDisplay("200MB.bin", on: stage.terminal)
+        var pause: PauseReport?
+        for await progress in task.progress {
+            display.show(progress)
+            guard pause == nil, progress.completedBytes >= size / 2, !progress.isFinished else { continue }
+            task.pause()
+            display.show(progress, note: "paused")
+            pause = try await PauseReport.watch(task, stage)
+            task.resume()
+        }
+        display.clear()
+        let file = try await task.value
+        guard let pause else { throw DemoFailure(description: "it was over before it could be paused") }
+        try DemoFailure.unless(pause.movedBytes == 0, "\(pause.movedBytes) bytes moved while it was paused")
+        try verify(file, LoopbackServer.Pattern(count: size))
+        let time = display.elapsed - pause.duration
+        return "\(ByteText.size(Int64(size))) in \(DurationText.span(time)), \(ByteText.rate(Int64(size), in: time)); "
+            + "paused at \(ByteText.size(pause.position)) for \(DurationText.span(pause.duration)), 0 bytes moved; "
+            + "every byte verified"
+    }
+
+    static func continuedDownload(_ stage: DemoStage) async throws -> String {
+        let size = 40_000_000
+        let file = stage.file("40MB.bin")
+        let options = Download.Options(isResumable: true)
+        let first = stage.client.download("bytes/\(size)", to: file, options: options, query: ["rate": 100_000_000])
+        for await progress in first.progress where progress.completedBytes >= size / 2 { first.cancel() }
+        _ = try? await first.value  // It was cancelled: what counts is the token.
+        guard let token = first.resumeData else { throw DemoFailure(description: "no token to continue it with") }
+        // The token may be kept for another process: it is Codable.
+        let kept = try JSONDecoder().decode(ResumeData.self, from: JSONEncoder().encode(token))
+
+        let second = stage.client.download(resuming: kept, to: file)
+        var display = ProgressDisplay("40MB.bin", on: stage.terminal)
+        await display.follow(second.progress)
+        try verify(try await second.value, LoopbackServer.Pattern(count: size))
+        let status = await second.response?.status ?? 0
+        try DemoFailure.unless(status == 206, "the server sent it all again (status \(status))")
+        let rest = second.metrics?.receivedBytes ?? 0
+        return "cancelled at \(ByteText.size(token.offset)), continued there from a token (status \(status), "
+            + "\(ByteText.size(rest)) more), every byte verified"
+    }
+
+    static func cancelledDownload(_ stage: DemoStage) async throws -> String {
+        let before = try stage.files()
+        let task = stage.client.download(
+            "bytes/200000000", to: stage.file("never.bin"), query: ["rate": 50_000_000])
+        var display = ProgressDisplay("never.bin", on: stage.terminal)
+        for await progress in task.progress {
+            display.show(progress)
+            if progress.completedBytes >= 10_000_000 { task.cancel() }
+        }
+        display.clear()
+        do {
+            let file = try await task.value
+            throw DemoFailure(description: "it was not cancelled, and wrote \(file.lastPathComponent)")
+        } catch let error as NetworkError where error.isCancelled {
+            let left = try stage.files().filter { !before.contains($0) }
+            try DemoFailure.unless(left.isEmpty, "left on disk: \(left.joined(separator: ", "))")
+            return "at \(ByteText.size(display.figures.completed)): state \(task.state), nothing left on disk"
+        }
+    }
+
+    private static func verify(_ file: URL, _ pattern: LoopbackServer.Pattern) throws {
+        let content = try Data(contentsOf: file, options: .alwaysMapped)
+        try DemoFailure.unless(
+            content.count == pattern.count, "the file has \(content.count) of \(pattern.count) bytes")
+        try DemoFailure.unless(pattern.matches(content), "the file's bytes are not those that were sent")
+    }
+}
