@@ -1,0 +1,132 @@
+#if TERN_URLSESSION || !os(Linux)
+import Foundation
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What was going on when an attempt failed: the same code of URLSession means different things before the head of the
+/// response and after it.
+struct URLSessionFailure {
+    let target: Target
+    var hasHead = false
+    var received: Int64 = 0
+    var expected: Int64?
+    /// A connection was there, or cannot be told not to have been.
+    var wasConnected = true
+    var isReusedConnection = false
+
+    private var host: String { "\(target.host):\(target.port)" }
+    private var receivedText: String { expected.map { "\(received) of \($0) bytes" } ?? "\(received) bytes" }
+
+    func failure(_ error: any Error) -> TransferFailure {
+        let details = error as NSError
+        guard let code = (error as? URLError)?.code else {
+            return TransferFailure(.connectionFailed, "\(host): \(details.domain) \(details.code)", underlying: error)
+        }
+        var failure = failure(code, Self.posixCode(details))
+        // Our own decision: the system's error would only confuse.
+        if failure.kind != .cancelled { failure.underlying = error }
+        return failure
+    }
+
+    func failure(_ code: URLError.Code, _ posixCode: Int32?) -> TransferFailure {
+        switch code {
+        case .cancelled, .userCancelledAuthentication:
+            return .cancelled
+        case .cannotFindHost, .dnsLookupFailed:
+            return TransferFailure(.dns, "the name '\(target.host)' could not be resolved")
+        case .cannotConnectToHost:
+            guard posixCode ?? Self.refusal == Self.refusal else {
+                return TransferFailure(.connectionFailed, "no connection to \(host) (error \(posixCode ?? 0))")
+            }
+            return TransferFailure(.connectionRefused, "\(host) refused the connection")
+        case .notConnectedToInternet, .internationalRoamingOff, .callIsActive, .dataNotAllowed:
+            return TransferFailure(.connectionFailed, "no connection to \(host): there is no network")
+        case .serverCertificateUntrusted, .serverCertificateHasBadDate, .serverCertificateHasUnknownRoot,
+            .serverCertificateNotYetValid:
+            return TransferFailure(.untrustedServer, "the certificate of \(host) is not trusted: \(Self.reason(code))")
+        case .secureConnectionFailed, .clientCertificateRejected, .clientCertificateRequired,
+            .appTransportSecurityRequiresSecureConnection:
+            return TransferFailure(.tls, "TLS with \(host) failed: \(Self.reason(code))")
+        case .timedOut:
+            return timeout(wasConnected ? .idle : .connect, Timeouts())
+        case .badURL, .unsupportedURL:
+            return TransferFailure(.invalidRequest, "URLSession cannot read the URL")
+        case .requestBodyStreamExhausted:
+            return TransferFailure(.connectionLost, "the body would have to be sent to \(host) again, and cannot be")
+        case .dataLengthExceedsMaximum:
+            return TransferFailure(.tooLarge, "the response from \(host) is larger than URLSession takes")
+        case .cannotDecodeContentData, .cannotDecodeRawData, .cannotParseResponse:
+            return TransferFailure(.malformedResponse, "what \(host) sent is not HTTP, or not decodable")
+        case .networkConnectionLost, .badServerResponse, .zeroByteResource, .unknown:
+            return lost(code)
+        default:
+            return TransferFailure(.connectionFailed, "\(host): URLSession error \(code.rawValue)")
+        }
+    }
+
+    private func lost(_ code: URLError.Code) -> TransferFailure {
+        if hasHead {
+            if let expected, received < expected {
+                return TransferFailure(.truncatedBody, "the body from \(host) ended after \(receivedText)")
+            }
+            return TransferFailure(.connectionLost, "the connection to \(host) was lost after \(receivedText)")
+        }
+        #if !canImport(FoundationNetworking)
+        // FoundationNetworking says this of a connection that was closed without an answer.
+        if code == .badServerResponse {
+            return TransferFailure(.malformedResponse, "what \(host) sent is not HTTP")
+        }
+        #endif
+        var failure = TransferFailure(
+            .connectionLost, "\(host) closed the connection without a response; the server may have acted")
+        failure.isDeadPooledConnection = isReusedConnection
+        return failure
+    }
+
+    /// The limit of ours that ran out.
+    func timeout(_ phase: Timeouts.Phase, _ limits: Timeouts) -> TransferFailure {
+        switch phase {
+        case .connect:
+            let limit = Self.text(limits.connect)
+            return TransferFailure(.connectTimedOut, "no connection to \(host) within \(limit)")
+        case .idle:
+            let limit = Self.text(limits.idle)
+            return TransferFailure(
+                .idleTimedOut, "no byte moved to or from \(host) for \(limit), after \(receivedText)")
+        case .total:
+            let limit = Self.text(limits.total)
+            return TransferFailure(
+                .totalTimedOut, "not done within \(limit), after \(receivedText) from \(host)")
+        }
+    }
+
+    private static func text(_ limit: Duration?) -> String { limit.map { "\($0)" } ?? "its limit" }
+
+    private static let refusal = Int32(POSIXErrorCode.ECONNREFUSED.rawValue)
+
+    private static func reason(_ code: URLError.Code) -> String {
+        switch code {
+        case .serverCertificateHasBadDate: "it has expired"
+        case .serverCertificateNotYetValid: "it is not valid yet"
+        case .serverCertificateHasUnknownRoot: "its issuer is unknown"
+        case .clientCertificateRejected: "the server rejected the client's certificate"
+        case .clientCertificateRequired: "the server asks for a client's certificate"
+        case .appTransportSecurityRequiresSecureConnection: "App Transport Security asks for https"
+        default: "URLSession error \(code.rawValue)"
+        }
+    }
+
+    /// The errno below an error, where CFNetwork tells it.
+    private static func posixCode(_ error: NSError) -> Int32? {
+        for candidate in [error, error.userInfo[NSUnderlyingErrorKey] as? NSError].compactMap({ $0 }) {
+            if candidate.domain == NSPOSIXErrorDomain { return Int32(truncatingIfNeeded: candidate.code) }
+            let isPosix = candidate.userInfo["_kCFStreamErrorDomainKey"] as? Int == 1
+            if isPosix, let code = candidate.userInfo["_kCFStreamErrorCodeKey"] as? Int {
+                return Int32(truncatingIfNeeded: code)
+            }
+        }
+        return nil
+    }
+}
+#endif

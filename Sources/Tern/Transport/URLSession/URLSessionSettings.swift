@@ -1,0 +1,98 @@
+#if TERN_URLSESSION || !os(Linux)
+import Foundation
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What a session's configuration means to URLSession, and what it cannot mean.
+struct URLSessionSettings: Sendable {
+    private let maximumConnectionsPerHost: Int
+    private let usesProxies: Bool
+    /// The certificates of the authorities that alone are trusted, in DER form; nil for the system's.
+    let anchors: [Data]?
+    /// Why no request of this session can be sent.
+    let refusal: TransferFailure?
+
+    init(_ configuration: Session.Configuration) {
+        maximumConnectionsPerHost = max(1, configuration.maximumConnectionsPerHost)
+        usesProxies = configuration.proxies == .environment
+        do throws(TransferFailure) {
+            anchors = try Self.anchors(configuration.authorities)
+            refusal = nil
+        } catch {
+            anchors = nil
+            refusal = error
+        }
+    }
+
+    /// Nothing is kept by the system: no cookies, no cache, no credentials. Those are decided above the transport.
+    func apply(to configuration: URLSessionConfiguration) {
+        configuration.httpCookieStorage = nil
+        configuration.httpShouldSetCookies = false
+        configuration.httpCookieAcceptPolicy = .never
+        configuration.urlCache = nil
+        configuration.urlCredentialStorage = nil
+        configuration.requestCachePolicy = .useProtocolCachePolicy
+        configuration.timeoutIntervalForRequest = URLSessionRequest.noTimeout
+        configuration.timeoutIntervalForResource = URLSessionRequest.noTimeout
+        configuration.httpMaximumConnectionsPerHost = maximumConnectionsPerHost
+        if !usesProxies { configuration.connectionProxyDictionary = [:] }
+    }
+
+    func refusal(of order: TransferOrder) -> TransferFailure? {
+        if let refusal { return refusal }
+        if order.unixSocketPath != nil {
+            return TransferFailure(.unsupported, "URLSession cannot connect to a Unix socket")
+        }
+        if order.target.url == nil {
+            return TransferFailure(.invalidRequest, "URLSession cannot read the URL")
+        }
+        return nil
+    }
+
+    private static func anchors(_ authorities: Session.Configuration.Authorities) throws(TransferFailure) -> [Data]? {
+        let pem: Data
+        switch authorities {
+        case .system:
+            return nil
+        case .pem(let bytes):
+            pem = bytes
+        case .file(let path):
+            do {
+                pem = try Data(contentsOf: URL(filePath: path))
+            } catch {
+                throw TransferFailure(.fileSystem, "the authorities' file cannot be read", underlying: error)
+            }
+        }
+        #if canImport(FoundationNetworking)
+        throw TransferFailure(.unsupported, "FoundationNetworking trusts the system's authorities alone")
+        #else
+        let certificates = PEMCertificates.decode(pem)
+        if certificates.isEmpty {
+            throw TransferFailure(.tls, "there is no certificate in PEM form among the authorities")
+        }
+        return certificates
+        #endif
+    }
+}
+
+/// Certificates in PEM form (RFC 7468).
+enum PEMCertificates {
+    private static let start = "-----BEGIN CERTIFICATE-----"
+    private static let end = "-----END CERTIFICATE-----"
+
+    /// The certificates in DER form; what is no certificate is passed over.
+    static func decode(_ pem: Data) -> [Data] {
+        var rest = Substring(String(decoding: pem, as: UTF8.self))
+        var certificates: [Data] = []
+        while let opening = rest.range(of: start), let closing = rest[opening.upperBound...].range(of: end) {
+            let text = rest[opening.upperBound..<closing.lowerBound]
+            if let bytes = Data(base64Encoded: String(text), options: .ignoreUnknownCharacters), !bytes.isEmpty {
+                certificates.append(bytes)
+            }
+            rest = rest[closing.upperBound...]
+        }
+        return certificates
+    }
+}
+#endif
