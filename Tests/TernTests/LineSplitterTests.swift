@@ -1,0 +1,76 @@
+import Testing
+
+@testable import Tern
+
+@Suite("LineSplitter")
+struct LineSplitterTests {
+    /// The lines of pieces that come one after another.
+    private func lines(_ pieces: [[UInt8]]) -> [String] {
+        var splitter = LineSplitter()
+        var lines: [String] = []
+        for piece in pieces {
+            splitter.add(piece)
+            while let line = splitter.next(isAtEnd: false) { lines.append(line) }
+        }
+        while let line = splitter.next(isAtEnd: true) { lines.append(line) }
+        return lines
+    }
+
+    private func lines(_ text: String) -> [String] { lines([Array(text.utf8)]) }
+
+    @Test func everyLineEndCounts() {
+        #expect(lines("a\nb\r\nc\rd") == ["a", "b", "c", "d"])
+    }
+
+    @Test func aLastLineEndBeginsNoLine() {
+        for end in ["\n", "\r\n", "\r"] { #expect(lines("a\(end)b\(end)") == ["a", "b"]) }
+    }
+
+    @Test func emptyLinesAreLines() {
+        #expect(lines("\n\n\n") == ["", "", ""])
+        #expect(lines("\r\r\n\n") == ["", "", ""])
+        #expect(lines("a\n\nb") == ["a", "", "b"])
+    }
+
+    @Test func noTextHasNoLines() {
+        #expect(lines("") == [])
+        #expect(lines([[], []]) == [])
+    }
+
+    @Test func aCarriageReturnAtTheEndOfAPieceWaitsForTheNext() {
+        var splitter = LineSplitter()
+        splitter.add(Array("a\r".utf8))
+        #expect(splitter.next(isAtEnd: false) == nil)
+        splitter.add(Array("\nb\r".utf8))
+        #expect(splitter.next(isAtEnd: false) == "a")
+        #expect(splitter.next(isAtEnd: false) == nil)
+        splitter.add(Array("c".utf8))
+        #expect(splitter.next(isAtEnd: false) == "b")
+        #expect(splitter.next(isAtEnd: false) == nil)
+        #expect(splitter.next(isAtEnd: true) == "c")
+        #expect(splitter.next(isAtEnd: true) == nil)
+    }
+
+    @Test func everyCutGivesTheSameLines() {
+        let text = Array("één\r\n\n\rtwo 🎈\nthree\r\r\nfour".utf8)
+        let whole = lines([text])
+        #expect(whole == ["één", "", "", "two 🎈", "three", "", "four"])
+        for first in 0...text.count {
+            for second in first...text.count {
+                #expect(lines([Array(text[..<first]), Array(text[first..<second]), Array(text[second...])]) == whole)
+            }
+        }
+        #expect(lines(text.map { [$0] }) == whole)
+    }
+
+    @Test func bytesThatAreNoTextAreReplaced() {
+        #expect(lines([[0x61, 0xFF, 0x62, 0x0A, 0xC3]]) == ["a\u{FFFD}b", "\u{FFFD}"])
+    }
+
+    @Test func aLongLineInManyPiecesIsLookedAtOnce() {
+        // 4 MiB in pieces of 64: looking at each byte again with each piece would take minutes.
+        let piece = [UInt8](repeating: 0x78, count: 64)
+        let lines = lines(Array(repeating: piece, count: 65_536) + [[0x0A]])
+        #expect(lines.map(\.utf8.count) == [4 << 20])
+    }
+}

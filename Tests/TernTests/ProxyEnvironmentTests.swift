@@ -1,0 +1,55 @@
+import Testing
+
+@testable import Tern
+
+@Suite("ProxyEnvironment")
+struct ProxyEnvironmentTests {
+    @Test func nothingSaysNothing() {
+        let proxies = ProxyEnvironment([:])
+        #expect(proxies.http == nil)
+        #expect(proxies.https == nil)
+        #expect(proxies.exceptions == nil)
+    }
+
+    @Test func eachSchemeHasItsOwn() {
+        let proxies = ProxyEnvironment(["http_proxy": "http://a:1", "https_proxy": "http://b:2"])
+        #expect(proxies.http == "http://a:1")
+        #expect(proxies.https == "http://b:2")
+    }
+
+    @Test(arguments: ["all_proxy", "ALL_PROXY"])
+    func oneForAllServesWhoHasNone(name: String) {
+        let proxies = ProxyEnvironment([name: "http://all:1", "https_proxy": "http://b:2"])
+        #expect(proxies.http == "http://all:1")
+        #expect(proxies.https == "http://b:2")
+    }
+
+    /// A CGI server makes HTTP_PROXY of a request's Proxy header.
+    @Test func upperCaseHTTPProxyIsNotBelieved() {
+        let proxies = ProxyEnvironment(["HTTP_PROXY": "http://evil:1", "HTTPS_PROXY": "http://b:2"])
+        #expect(proxies.http == nil)
+        #expect(proxies.https == "http://b:2")
+    }
+
+    @Test func lowerCaseWins() {
+        let proxies = ProxyEnvironment([
+            "https_proxy": "low", "HTTPS_PROXY": "high", "no_proxy": "low.example", "NO_PROXY": "high.example",
+            "all_proxy": "low all", "ALL_PROXY": "high all",
+        ])
+        #expect(proxies.https == "low")
+        #expect(proxies.exceptions == "low.example")
+        #expect(proxies.http == "low all")
+    }
+
+    @Test func anEmptyValueIsNone() {
+        let proxies = ProxyEnvironment(["http_proxy": "", "all_proxy": "", "ALL_PROXY": "http://all:1", "no_proxy": ""])
+        #expect(proxies.http == "http://all:1")
+        #expect(proxies.exceptions == nil)
+    }
+
+    @Test func aSessionWithoutProxiesAsksNoEnvironment() {
+        var configuration = Session.Configuration()
+        configuration.proxies = .none
+        #expect(PoolSettings(configuration).proxies == ProxyEnvironment([:]))
+    }
+}

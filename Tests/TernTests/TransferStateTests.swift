@@ -1,0 +1,92 @@
+import Testing
+
+@testable import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite("TransferState")
+struct TransferStateTests {
+    private static let interests: [TransferState.Interest] = [.head, .chunks, .outcome]
+
+    private func head(_ status: Int = 200) throws -> ResponseHead {
+        try ResponseHead(status: status, version: .http1_1, target: Target(absolute: "http://localhost/"), headers: [:])
+    }
+
+    @Test func nothingSatisfiesAReaderAtFirst() {
+        let state = TransferState()
+        for interest in Self.interests { #expect(!state.isSatisfied(interest)) }
+    }
+
+    @Test func aHeadSatisfiesWhoWaitsForTheHeadAlone() throws {
+        var state = TransferState()
+        state.receive(try head())
+        #expect(Self.interests.filter { state.isSatisfied($0) } == [.head])
+        #expect(state.head?.status == 200)
+    }
+
+    @Test func bytesSatisfyWhoWaitsForThemUntilTheyAreTaken() throws {
+        var state = TransferState()
+        state.receive(try head())
+        #expect(state.receive(Data([1, 2])) == false)
+        #expect(state.receive(Data([3])) == false)
+        #expect(state.isSatisfied(.chunks))
+        #expect(!state.isSatisfied(.outcome))
+        let taken = state.take()
+        #expect(taken.chunks == [Data([1, 2]), Data([3])])
+        #expect(!taken.owesDemand)
+        #expect(!state.isSatisfied(.chunks))
+        #expect(state.take().chunks.isEmpty)
+    }
+
+    @Test func theHighWaterMarkStopsTheTransportUntilTheReaderHasTakenAll() {
+        var state = TransferState()
+        let half = Data(count: TransferState.highWaterMark / 2)
+        #expect(state.receive(half) == false)
+        #expect(state.receive(half) == true)
+        #expect(state.receive(Data([1])) == true)
+        let taken = state.take()
+        #expect(taken.chunks.count == 3)
+        #expect(taken.owesDemand)
+        #expect(state.receive(Data([1])) == false)
+        #expect(state.take().owesDemand == false)
+    }
+
+    @Test func theOutcomeSatisfiesEverybody() {
+        var state = TransferState()
+        state.complete(TransferOutcome(failure: .cancelled))
+        for interest in Self.interests { #expect(state.isSatisfied(interest)) }
+        #expect(state.head == nil)
+    }
+
+    @Test func theFirstOutcomeCounts() {
+        var state = TransferState()
+        state.complete(TransferOutcome(failure: TransferFailure(.connectionLost, "gone")))
+        state.complete(TransferOutcome(failure: .cancelled))
+        #expect(state.outcome?.failure?.kind == .connectionLost)
+    }
+
+    @Test func theOutcomeBringsAHeadThatWasNotAnnouncedAndKeepsOneThatWas() throws {
+        var silent = TransferState()
+        silent.complete(TransferOutcome(head: try head(204)))
+        #expect(silent.head?.status == 204)
+        var announced = TransferState()
+        announced.receive(try head(200))
+        announced.complete(TransferOutcome())
+        #expect(announced.head?.status == 200)
+    }
+
+    @Test func bytesThatCameBeforeTheEndAreThereAfterItAndOweNothing() {
+        var state = TransferState()
+        #expect(state.receive(Data(count: TransferState.highWaterMark)) == true)
+        state.complete(TransferOutcome())
+        let taken = state.take()
+        #expect(taken.chunks.map(\.count) == [TransferState.highWaterMark])
+        #expect(!taken.owesDemand)
+        #expect(state.isSatisfied(.chunks))
+        #expect(state.take().chunks.isEmpty)
+    }
+}
