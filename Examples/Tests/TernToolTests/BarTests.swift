@@ -7,14 +7,14 @@ import Testing
         completed: 104_000_000, total: 200_000_000, rate: 512_300_000, remaining: .milliseconds(190))
 
     @Test(arguments: 1...300)
-    func noLineReachesTheLastColumn(columns: Int) {
+    func noLineReachesTheLastColumns(columns: Int) {
         let figures = [
             half, Figures(completed: 0), Figures(completed: 12_345, total: nil, rate: 1_000),
             Figures(completed: 7, total: 7), Figures(completed: 5, total: 10, note: "paused"),
         ]
         for label in ["a", "a-very-long-name-of-a-file-that-has-no-end.tar.gz", "日本語のとても長いファイル名です.zip"] {
             for figure in figures {
-                #expect(Columns.count(Bar(label: label).line(figure, columns: columns)) < columns)
+                #expect(Columns.count(Bar(label: label).line(figure, columns: columns)) <= max(0, columns - 3))
             }
         }
     }
@@ -24,7 +24,7 @@ import Testing
         #expect(line.hasPrefix("big.iso  [====="))
         #expect(line.hasSuffix("]   52%  104.0 of 200.0 MB  512.3 MB/s    0:01"))
         #expect(line.contains("=>"))
-        #expect(Columns.count(line) == 99)
+        #expect(Columns.count(line) == 97)
     }
 
     @Test func aNarrowTerminalLosesDetailsBeforeTheBar() {
@@ -64,5 +64,7 @@ import Testing
     @Test func aPlainLineHasNoPadding() {
         #expect(
             Bar(label: "big.iso").plainLine(half) == "big.iso: 52%, 104.0 of 200.0 MB, 512.3 MB/s, 0:01 left")
+        #expect(
+            Bar(label: "x").plainLine(Figures(completed: 3, total: 200_000_000)) == "x: 0%, 0.0 of 200.0 MB")
     }
 }

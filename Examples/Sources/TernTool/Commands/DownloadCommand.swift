@@ -75,7 +75,7 @@ enum DownloadReport {
         let metrics = task.metrics
         let time = metrics?.total ?? display.elapsed
         let rate = ByteText.rate(metrics?.receivedBytes ?? display.figures.completed, in: time)
-        terminal.say(
-            "\(file.relativePath): \(ByteText.size(display.figures.completed)) in \(DurationText.span(time)), \(rate)")
+        let size = ByteText.size(display.figures.completed)
+        terminal.say("\(name ?? file.lastPathComponent): \(size) in \(DurationText.span(time)), \(rate)")
     }
 }

@@ -25,7 +25,7 @@ struct ResumableDownload {
         let task = start(token)
         interrupt.cancels(task)
         do {
-            try await DownloadReport.follow(task, named: file.path, on: terminal)
+            try await DownloadReport.follow(task, named: file.relativePath, on: terminal)
         } catch {
             try keep(task.resumeData, on: terminal)
             throw error

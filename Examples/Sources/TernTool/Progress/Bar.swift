@@ -10,9 +10,10 @@ struct Bar {
     /// What is moved: a file's name.
     let label: String
 
-    /// The line for a terminal of so many columns. The last column stays free: writing to it moves the cursor in some.
+    /// The line for a terminal of so many columns. The last three stay free: some terminals wrap when the last one is
+    /// written, and Ctrl-C shows as `^C`.
     func line(_ figures: Figures, columns: Int) -> String {
-        let room = max(0, columns - 1)
+        let room = max(0, columns - 3)
         let name = Columns.fit(label, to: max(8, room / 4))
         for details in Self.details(figures) {
             let text = details.joined(separator: Self.gap)
@@ -46,7 +47,7 @@ struct Bar {
     /// The details from the richest to the barest. Each is padded, so that the bar does not change its length.
     private static func details(_ figures: Figures) -> [[String]] {
         let lead = figures.fraction.map { Columns.right(percent($0), 4) } ?? amount(figures)
-        let middle = figures.fraction == nil ? [] : [amount(figures)]
+        let middle = figures.total.map { [Columns.right(amount(figures), 2 * ByteText.size($0).count + 1)] } ?? []
         if let note = figures.note {
             return [[lead] + middle + [Columns.left(note, 18)], [lead, Columns.left(note, 10)], [lead, note], [lead]]
         }
@@ -67,7 +68,6 @@ struct Bar {
 
     private static func amount(_ figures: Figures) -> String {
         guard let total = figures.total else { return ByteText.size(figures.completed) }
-        let whole = ByteText.size(total)
-        return Columns.right("\(ByteText.size(figures.completed, inUnitOf: total)) of \(whole)", 2 * whole.count + 1)
+        return "\(ByteText.size(figures.completed, inUnitOf: total)) of \(ByteText.size(total))"
     }
 }
