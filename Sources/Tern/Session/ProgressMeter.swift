@@ -41,6 +41,8 @@ package final class ProgressMeter: Sendable {
     /// A resumed download starts its count here.
     package func startDownload(at offset: Int64) {
         self.offset.store(offset, ordering: .relaxed)
+        // Who watched from before saw the count at 0: what was there already moved at no speed.
+        channels.withLock { channels in channels?.downloadMeter.reset() }
         publish()
     }
 
