@@ -17,9 +17,9 @@ public struct TaskMetrics: Sendable, Hashable {
     public package(set) var httpVersion: HTTPVersion?
     /// Whether the connection had carried a request before.
     public package(set) var isReusedConnection = false
-    /// The numeric address of the peer; nil when there was no connection.
+    /// The numeric address of the peer; nil when there was no connection, and for a Unix domain socket.
     public package(set) var remoteAddress: String?
-    /// The port of the peer; nil when there was no connection.
+    /// The port of the peer; nil when there was no connection, and for a Unix domain socket.
     public package(set) var remotePort: Int?
     /// How often the request was put on the wire: 2 after a dead pooled connection.
     public package(set) var attempts = 1

@@ -7,6 +7,9 @@ struct CollectedHead {
         /// The empty line: the head, or that of an interim response, is whole.
         case end
         case tooLarge
+        /// A length that is no number, or a second one that is another: where the body ends cannot be known
+        /// (RFC 9112 §6.3). libcurl would take what it can read.
+        case senselessLength
     }
 
     /// Bytes of head that most responses do not exceed.
@@ -17,6 +20,9 @@ struct CollectedHead {
     private var trailerBytes: [UInt8] = []
     /// Whether the head has a Content-Encoding.
     private(set) var isEncoded = false
+    /// Whether any line came, of an interim response too.
+    private(set) var hasBegun = false
+    private var statedLength: Int64?
     /// Lines that come now are trailers.
     private var isComplete = false
 
@@ -33,23 +39,42 @@ struct CollectedHead {
             return trailerBytes.count <= limit ? .inside : .tooLarge
         }
         unsafe bytes.append(contentsOf: line)
+        hasBegun = true
         guard bytes.count <= limit else { return .tooLarge }
         if unsafe line.count <= 2 && line.allSatisfy({ $0 == 13 || $0 == 10 }) { return .end }
-        if unsafe Self.isContentEncoding(line) { isEncoded = true }
+        // C: the names that matter here begin with it.
+        guard unsafe line[0] | 0x20 == 0x63 else { return .inside }
+        if unsafe Self.has("content-encoding:", line) {
+            isEncoded = true
+        } else if unsafe Self.has("content-length:", line), unsafe !takeLength(line) {
+            return .senselessLength
+        }
         return .inside
+    }
+
+    private mutating func takeLength(_ line: UnsafeRawBufferPointer) -> Bool {
+        let value = unsafe line.dropFirst("content-length:".utf8.count).drop { $0.isHTTPWhitespace }
+        let digits = unsafe value.prefix { $0.isASCIIDigit }
+        // 18 digits fit into 64 bits, and no body is longer.
+        guard unsafe 1...18 ~= digits.count, unsafe value[digits.endIndex...].allSatisfy({ $0 <= 0x20 }) else {
+            return false
+        }
+        let length = unsafe digits.reduce(Int64(0)) { $0 * 10 + Int64($1 &- 0x30) }
+        defer { statedLength = length }
+        return statedLength == nil || statedLength == length
     }
 
     /// The head was an interim one: the final one follows (RFC 9110 §15.2).
     mutating func startOver() {
         bytes.removeAll(keepingCapacity: true)
         isEncoded = false
+        statedLength = nil
     }
 
     mutating func complete() { isComplete = true }
 
-    private static func isContentEncoding(_ line: UnsafeRawBufferPointer) -> Bool {
-        let name: StaticString = "content-encoding:"
-        guard line.count > name.utf8CodeUnitCount, unsafe line[0] | 0x20 == 0x63 else { return false }
+    private static func has(_ name: StaticString, _ line: UnsafeRawBufferPointer) -> Bool {
+        guard line.count > name.utf8CodeUnitCount else { return false }
         return (0..<name.utf8CodeUnitCount).allSatisfy { unsafe line[$0] | 0x20 == name.utf8Start[$0] | 0x20 }
     }
 }

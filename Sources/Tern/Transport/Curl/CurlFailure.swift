@@ -7,10 +7,12 @@ extension CurlTransfer {
     /// The failure that a result is; nil for none. What a callback decided comes first.
     func failure(for result: CURLcode) -> TransferFailure? {
         if let failure { return failure }
-        if result == CURLE_OK { return nil }
+        if result == CURLE_OK, head != nil { return nil }
         let said = handle?.failureText ?? ""
         let host = "\(transfer.order.target.host):\(transfer.order.target.port)"
         switch result {
+        // libcurl takes an end within the head for the end of a response without a body.
+        case CURLE_OK: return lostConnection(result, host, "the head is not whole")
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
             return TransferFailure(.dns, "the name '\(transfer.order.target.host)' could not be resolved")
         case CURLE_COULDNT_CONNECT:
@@ -32,7 +34,9 @@ extension CurlTransfer {
         case CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_HTTP2, CURLE_HTTP2_STREAM:
             return lostConnection(result, host, said)
         case CURLE_OUT_OF_MEMORY:
-            return TransferFailure(.tooLarge, "libcurl has no memory left")
+            // Its name for a line beyond its own limit, too.
+            let what = hasResponse && head == nil ? "a line of the response's head is too long, or " : ""
+            return TransferFailure(.tooLarge, "\(what)libcurl has no memory left")
         case CURLE_URL_MALFORMAT:
             return TransferFailure(.invalidRequest, "libcurl cannot read the URL: \(said)")
         default:
@@ -80,7 +84,8 @@ extension CurlTransfer {
             return TransferFailure(.malformedResponse, "the chunked body from \(host) is malformed: \(said)")
         }
         guard head != nil else {
-            if let handle, handle.number(CURLINFO_NUM_CONNECTS) == 0, isConnected, result != CURLE_HTTP2 {
+            let isReused = handle?.number(CURLINFO_NUM_CONNECTS) == 0 && isConnected
+            if isReused, !hasResponse, result != CURLE_HTTP2 {
                 return deadConnection(host)
             }
             let text = "\(host) closed the connection without a response; the server may have acted: \(said)"

@@ -18,6 +18,7 @@ import FoundationEssentials
         var proxy: String?
         var unixSocketPath: String?
         var isFresh = false
+        var waitsForALPN = false
         var connectMilliseconds = 0
         var headers: Headers?
         var hasBody = false
@@ -34,12 +35,14 @@ import FoundationEssentials
     private var headerList: UnsafeMutablePointer<curl_slist>?
     private var left = Left()
     private let proxies: ProxyEnvironment
+    private let allowsHTTP2: Bool
 
     init?(_ size: Size, _ settings: PoolSettings, _ sockets: SocketTable) {
         guard let easy = unsafe curl_easy_init() else { return nil }
         unsafe self.easy = easy
         self.size = size
         proxies = settings.proxies
+        allowsHTTP2 = settings.allowsHTTP2
         unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         setConstants(settings)
@@ -64,8 +67,6 @@ import FoundationEssentials
         // Without it, cancelling during a name look-up blocks the loop until the resolver answers.
         set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_HTTP_VERSION, settings.allowsHTTP2 ? Int(CURL_HTTP_VERSION_2TLS) : Int(CURL_HTTP_VERSION_1_1))
-        // A request to a host that is being connected to waits for the connection: it may carry both.
-        set(CURLOPT_PIPEWAIT, settings.allowsHTTP2 ? 1 : 0)
         set(CURLOPT_PATH_AS_IS, 1)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         set(CURLOPT_MAXAGE_CONN, max(1, settings.idleSeconds))
@@ -156,6 +157,11 @@ import FoundationEssentials
         if Self.changes(&left.isFresh, transfer.order.needsFreshConnection) {
             set(CURLOPT_FRESH_CONNECT, transfer.order.needsFreshConnection ? 1 : 0)
         }
+        // A request to a host that is being connected to waits for the connection: it may carry both. Over TLS alone: with
+        // plain HTTP libcurl knows only after the first response, which may never come, that the connection carries one.
+        if Self.changes(&left.waitsForALPN, allowsHTTP2 && transfer.order.target.isSecure) {
+            set(CURLOPT_PIPEWAIT, left.waitsForALPN ? 1 : 0)
+        }
         // libcurl is told as well: it divides the time among a host's addresses.
         let limit = Int(min((transfer.order.timeouts.connect?.wholeNanoseconds ?? 0) / 1_000_000, 86_400_000))
         if Self.changes(&left.connectMilliseconds, limit) { set(CURLOPT_CONNECTTIMEOUT_MS, limit) }
@@ -172,6 +178,15 @@ import FoundationEssentials
 
     /// Bodies up to this size are given to libcurl whole, and go out with the head.
     private static let wholeBodySize = 64 << 10
+
+    /// Whether libcurl has the body in memory, and no callback of ours gives it.
+    static func isWhole(_ source: TransferOrder.Source) -> Bool {
+        switch source {
+        case .none: true
+        case .bytes(let data): data.count <= wholeBodySize
+        case .pipe: false
+        }
+    }
 
     /// Returns the method's name where libcurl's own would be another.
     private func setMethod(_ transfer: Transfer) -> String? {

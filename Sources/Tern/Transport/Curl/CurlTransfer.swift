@@ -23,6 +23,8 @@ final class CurlTransfer {
     private(set) var head: ResponseHead?
     private var body = CollectedBody()
     private var sourceOffset = 0
+    /// Bytes taken out of the body's pipe.
+    private var produced: Int64 = 0
     /// How often a connection was ready to carry the request.
     private(set) var connections = 0
     private var isMarked = false
@@ -58,6 +60,10 @@ final class CurlTransfer {
             let limit = transfer.order.headLimit
             failure = TransferFailure(.tooLarge, "the head of the response has more than \(limit) bytes")
             return 0
+        case .senselessLength:
+            failure = TransferFailure(
+                .malformedResponse, "the response's Content-Length is not one number (RFC 9112 §6.3)")
+            return 0
         }
         return line.count
     }
@@ -81,6 +87,9 @@ final class CurlTransfer {
         }
     }
 
+    /// Whether any line of a response came, of an interim one too.
+    var hasResponse: Bool { headLines.hasBegun }
+
     private var isDecompressed: Bool { headLines.isEncoded && transfer.order.decompresses }
 
     private static func version(_ value: Int) -> HTTPVersion {
@@ -101,6 +110,7 @@ final class CurlTransfer {
         body.count(count)
         if let refusal = refusalOfBody() {
             failure = refusal
+            unsafe keepStart(bytes, count)
             return 0
         }
         let isKept: Bool
@@ -117,6 +127,13 @@ final class CurlTransfer {
         }
         markChanged()
         return count
+    }
+
+    /// The start of a body that is refused is its error's to show.
+    private func keepStart(_ bytes: UnsafeRawPointer, _ count: Int) {
+        guard case .collected(let limit) = transfer.order.delivery else { return }
+        let room = limit - Int(clamping: body.received - Int64(count))
+        if room > 0 { _ = unsafe body.collect(bytes, min(count, room), limit: limit) }
     }
 
     private func refusalOfBody() -> TransferFailure? {
@@ -166,6 +183,7 @@ final class CurlTransfer {
         unsafe turn.wake(producer)
         switch read {
         case .bytes(let count):
+            produced += Int64(count)
             return moved(count)
         case .wait:
             isStarved = true
@@ -220,15 +238,17 @@ final class CurlTransfer {
     }
 
     private func storeProgress() {
-        var sent: Int64 = 0
-        var total: Int64?
-        switch transfer.order.source {
-        case .none: break
-        case .bytes(let data): total = Int64(data.count)
-        case .pipe(_, let length): total = length
-        }
-        if case .none = transfer.order.source {} else { sent = handle?.offset(CURLINFO_SIZE_UPLOAD_T) ?? 0 }
+        let (sent, total) = uploadCounts()
         transfer.meter.store(sent: sent, of: total, received: body.received, of: body.expected)
+    }
+
+    private func uploadCounts() -> (sent: Int64, total: Int64?) {
+        switch transfer.order.source {
+        case .none: (0, nil)
+        case .bytes(let data): (handle?.offset(CURLINFO_SIZE_UPLOAD_T) ?? 0, Int64(data.count))
+        // Without a length libcurl counts the framing of the chunks too.
+        case .pipe(_, let length): (min(handle?.offset(CURLINFO_SIZE_UPLOAD_T) ?? 0, produced), length)
+        }
     }
 
     // MARK: Standing still
@@ -300,10 +320,13 @@ final class CurlTransfer {
         if head != nil { metrics.firstByteTime = handle.offset(CURLINFO_STARTTRANSFER_TIME_T) }
         metrics.totalTime = handle.offset(CURLINFO_TOTAL_TIME_T)
         metrics.receivedBytes = Int64(handle.number(CURLINFO_HEADER_SIZE)) + handle.offset(CURLINFO_SIZE_DOWNLOAD_T)
-        metrics.sentBytes = Int64(handle.number(CURLINFO_REQUEST_SIZE)) + handle.offset(CURLINFO_SIZE_UPLOAD_T)
+        metrics.sentBytes = Int64(handle.number(CURLINFO_REQUEST_SIZE))
+        // A body that is given whole goes out with the head, and libcurl counts it there.
+        if !CurlHandle.isWhole(transfer.order.source) { metrics.sentBytes += handle.offset(CURLINFO_SIZE_UPLOAD_T) }
         metrics.decodedBodyBytes = body.received
         metrics.httpVersion = head?.version
-        if isConnected {
+        // For a Unix socket libcurl tells its path there.
+        if isConnected, transfer.order.unixSocketPath == nil {
             metrics.remoteAddress = handle.text(CURLINFO_PRIMARY_IP)
             metrics.remotePort = handle.number(CURLINFO_PRIMARY_PORT)
         }
