@@ -23,7 +23,8 @@ struct DocumentationTests {
             case "/v1/users/1": try exchange.respond(json: User(id: 1, name: "Ada"))
             case "/v1/big.iso": try exchange.serveFile(LoopbackServer.Pattern(count: 3_000_000))
             case "/v1/report":
-                try exchange.respond(headers: [("Content-Disposition", "attachment; filename=\"r.txt\"")], text: "report")
+                let disposition = "attachment; filename=\"r.txt\""
+                try exchange.respond(headers: [("Content-Disposition", disposition)], text: "report")
             case "/v1/photos" where exchange.request.method == "POST",
                 "/v1/log" where exchange.request.method == "POST":
                 let count = try exchange.readBody().count

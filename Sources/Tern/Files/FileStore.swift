@@ -77,8 +77,18 @@ package actor FileStore {
         return descriptor
     }
 
-    func write(_ chunks: [Data], to descriptor: Int32) throws(FileFailure) {
-        for chunk in chunks { try system.write(chunk, to: descriptor) }
+    /// Writes one chunk after another; `written` counts those that are whole, also when a later one fails.
+    func write(_ chunks: [Data], to descriptor: Int32) -> (written: Int64, failure: FileFailure?) {
+        var written: Int64 = 0
+        do {
+            for chunk in chunks {
+                try system.write(chunk, to: descriptor)
+                written += Int64(chunk.count)
+            }
+            return (written, nil)
+        } catch {
+            return (written, error)
+        }
     }
 
     func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure) {
@@ -96,7 +106,7 @@ package actor FileStore {
         if options.createsFolders { try system.makeFolders(FilePath.folder(of: destination)) }
         do {
             return try moveInPlace(path, destination, options.existing)
-        } catch where error.code == Self.crossDevice {
+        } catch  where error.code == Self.crossDevice {
             // Another file system: a copy beside the destination first, so that the last step is one step again.
             let copy = FilePath.join(FilePath.folder(of: destination), FilePath.name(of: path))
             do {
@@ -127,7 +137,7 @@ package actor FileStore {
                 do {
                     try system.renameIfAbsent(path, to: candidate)
                     return candidate
-                } catch where error.code == Self.alreadyThere {
+                } catch  where error.code == Self.alreadyThere {
                     continue
                 }
             }

@@ -28,9 +28,9 @@ final class PartialFile: Sendable {
 
     func write(_ chunks: [Data]) async throws(FileFailure) {
         guard let descriptor = descriptor.withLock({ $0 }) else { return }
-        try await files.write(chunks, to: descriptor)
-        let count = chunks.reduce(0) { $0 + $1.count }
-        length.withLock { $0 += Int64(count) }
+        let (written, failure) = await files.write(chunks, to: descriptor)
+        length.withLock { $0 += written }
+        if let failure { throw failure }
     }
 
     func close() async throws(FileFailure) {

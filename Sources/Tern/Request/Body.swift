@@ -71,7 +71,8 @@ extension Request {
         /// request again fails instead of sending an empty body.
         fileprivate var withoutSequence: Body {
             guard case .stream(_, let length) = content else { return self }
-            return Body(content: .stream({ ChunkSource { throw SpentBody() } }, length: length), contentType: contentType)
+            let spent: @Sendable () -> ChunkSource = { ChunkSource { throw SpentBody() } }
+            return Body(content: .stream(spent, length: length), contentType: contentType)
         }
 
         /// Whether the body can be sent a second time.

@@ -41,7 +41,9 @@ extension BodyDecoder where Value == NoContent {
 extension BodyDecoder where Value: Decodable {
     /// JSON, by a decoder of the session's configuration.
     public static var json: Self {
-        Self(configured: { body, _, context in try context.configuration.makeJSONDecoder().decode(Value.self, from: body) })
+        Self(configured: { body, _, context in
+            try context.configuration.makeJSONDecoder().decode(Value.self, from: body)
+        })
     }
 
     /// What the type asks for: `Data`, `String` and `NoContent` are taken as body types, an optional of any is nil for an

@@ -75,9 +75,9 @@ public struct ResponseHead: Sendable {
 /// A version of HTTP.
 public enum HTTPVersion: String, Sendable, Hashable {
     /// HTTP/1.0.
-    case http1_0 = "HTTP/1.0"
+    case http10 = "HTTP/1.0"
     /// HTTP/1.1.
-    case http1_1 = "HTTP/1.1"
+    case http11 = "HTTP/1.1"
     /// HTTP/2.
     case http2 = "HTTP/2"
     /// HTTP/3.

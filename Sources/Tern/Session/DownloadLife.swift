@@ -23,6 +23,8 @@ struct DownloadPlan: Sendable {
 extension DownloadPlan {
     var operation: Operation<URL> {
         { record throws(NetworkError) in
+            // Until the partial file is touched, a failure leaves all as it was.
+            record.keep(resumed)
             let exchange = try await openAtOffset(record)
             let head = try await accepted(exchange)
             let file = try await temporaryFile(for: head, record)
@@ -61,8 +63,15 @@ extension DownloadPlan {
         guard let range = head.headers["Content-Range"].flatMap({ ContentRange($0) }), range.unit == "bytes" else {
             return false
         }
-        let isSameWhole = resumed.totalBytes == nil || range.completeLength == nil || range.completeLength == resumed.totalBytes
-        return range.range?.lowerBound == resumed.offset && isSameWhole
+        let isSameWhole =
+            resumed.totalBytes == nil || range.completeLength == nil || range.completeLength == resumed.totalBytes
+        return range.range?.lowerBound == resumed.offset && isSameWhole && isSameVersion(head, resumed)
+    }
+
+    /// A server that does not know If-Range sends the rest of whatever it has now (RFC 9110 §15.3.7.3).
+    private func isSameVersion(_ head: ResponseHead, _ resumed: ResumeData) -> Bool {
+        let name = resumed.validator.hasPrefix("\"") ? "ETag" : "Last-Modified"
+        return head.headers[name].map { $0 == resumed.validator } ?? true
     }
 
     private func accepted(_ exchange: Exchange) async throws(NetworkError) -> ResponseHead {
@@ -80,6 +89,7 @@ extension DownloadPlan {
         let files = record.context.files
         do {
             if let resumed {
+                record.keep(nil)
                 if head.status == 206 {
                     return try await PartialFile(continuing: resumed.partialFile, at: resumed.offset, files)
                 }
@@ -125,7 +135,9 @@ extension DownloadPlan {
 
     /// A partial file is kept only if it was asked for and can be continued; else nothing is left behind.
     private func keepOrRemove(_ file: PartialFile, _ head: ResponseHead, _ record: TaskRecord) async {
-        guard options.isResumable, let validator = Self.validator(of: head),
+        // A 206 that continues need not repeat the validator that it was asked by.
+        let continued = head.status == 206 ? resumed : nil
+        guard options.isResumable, let validator = Self.validator(of: head) ?? continued?.validator,
             let length = await file.closeKeeping(), length > 0
         else {
             await file.discard()
@@ -133,7 +145,8 @@ extension DownloadPlan {
         }
         let total =
             head.status == 206
-            ? head.headers["Content-Range"].flatMap { ContentRange($0) }?.completeLength : head.contentLength
+            ? head.headers["Content-Range"].flatMap { ContentRange($0) }?.completeLength ?? resumed?.totalBytes
+            : head.contentLength
         record.keep(
             ResumeData(
                 url: request.request.urlString, validator: validator, offset: length, partialFile: file.path,
@@ -143,13 +156,15 @@ extension DownloadPlan {
     /// What If-Range can carry: a strong ETag, else a date. A compressed body has no offsets to continue at.
     private static func validator(of head: ResponseHead) -> String? {
         let headers = head.headers
-        guard !headers.contains("Content-Encoding"), headers["Accept-Ranges"]?.lowercased() != "none" else { return nil }
+        if headers.contains("Content-Encoding") || headers["Accept-Ranges"]?.lowercased() == "none" { return nil }
         if let tag = headers["ETag"] { return tag.hasPrefix("W/") ? nil : tag }
         return headers["Last-Modified"]
     }
 
     /// The session's destination is asked first, then the task's; nil from both leaves the file where it is.
-    private func place(_ file: PartialFile, _ head: ResponseHead, _ record: TaskRecord) async throws(NetworkError) -> URL {
+    private func place(
+        _ file: PartialFile, _ head: ResponseHead, _ record: TaskRecord
+    ) async throws(NetworkError) -> URL {
         let temporary = URL(filePath: file.path)
         do {
             guard let chosen = try chosenPath(temporary, head) else { return temporary }

@@ -56,12 +56,32 @@ struct PreparedBody: Sendable {
             }
             content = .file(path)
         case .stream(let makeSource, let length):
-            content = .stream(makeSource)
-            self.length = length ?? stated
+            let exact = length ?? stated
+            if exact == 0 {
+                // An empty body is sent without asking its source: whether that agrees is seen here or never.
+                try await Self.confirmEmpty(makeSource(), plan)
+                content = .bytes(Data())
+            } else {
+                content = .stream(makeSource)
+            }
+            self.length = exact
         }
         if let stated, let length, stated != length {
             let reason = "Content-Length says \(stated) bytes and the body has \(length)"
             throw NetworkError(TransferFailure(.invalidRequest, reason), request: plan.request)
+        }
+    }
+
+    private static func confirmEmpty(_ source: ChunkSource, _ plan: RequestPlan) async throws(NetworkError) {
+        var isEmpty = true
+        do {
+            while isEmpty, let chunk = try await source.next() { isEmpty = chunk.isEmpty }
+        } catch {
+            throw failure("the body failed after 0 bytes: \(error)", error, plan)
+        }
+        if !isEmpty {
+            let reason = "the body has more than the stated 0 bytes"
+            throw NetworkError(TransferFailure(.requestBody, reason), request: plan.request)
         }
     }
 
@@ -118,6 +138,9 @@ final class BodyPump: Sendable {
         _ pipe: UploadPipe, from body: PreparedBody, wakeTransport: @Sendable () -> Void
     ) async -> TransferFailure? {
         var sent: Int64 = 0
+        // The chunk that completes the stated length waits for the source's end: a server that has all its bytes answers,
+        // and whether more would have come is not known in time.
+        var last: Data?
         do {
             let source = try await body.openSource()
             while let chunk = try await source.next() {
@@ -125,6 +148,10 @@ final class BodyPump: Sendable {
                 sent += Int64(chunk.count)
                 if let length = body.length, sent > length {
                     return TransferFailure(.requestBody, "the body has more than the stated \(length) bytes")
+                }
+                if sent == body.length {
+                    last = chunk
+                    continue
                 }
                 let push = await pipe.push(chunk)
                 guard push.accepted else { return nil }
@@ -136,6 +163,7 @@ final class BodyPump: Sendable {
         if let length = body.length, sent < length {
             return TransferFailure(.requestBody, "the body ended after \(sent) of the stated \(length) bytes")
         }
+        if let last, await pipe.push(last).isStarved { wakeTransport() }
         return nil
     }
 }

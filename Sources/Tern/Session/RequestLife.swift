@@ -13,7 +13,7 @@ extension RequestPlan {
         { [self] record throws(NetworkError) in
             let exchange = try await record.open(self)
             let outcome = await exchange.outcome()
-            if let failure = outcome.failure { throw error(failure, outcome) }
+            if let failure = outcome.failure, !isRefusedAnyway(failure, outcome) { throw error(failure, outcome) }
             guard let head = outcome.head else { throw error(Self.headless, outcome) }
             guard Self.accepts(head.status) else { throw error(refused(head), outcome) }
             let value = try decode(outcome, head, decoder)
@@ -32,6 +32,12 @@ extension RequestPlan {
             let reason = "the body of \(outcome.body.count) bytes is no \(Value.self): \(DecodingProblem.text(error))"
             throw self.error(TransferFailure(.decoding, reason, underlying: error), outcome)
         }
+    }
+
+    /// How long the body of a refused status is does not matter: its start is all that is shown.
+    private func isRefusedAnyway(_ failure: TransferFailure, _ outcome: TransferOutcome) -> Bool {
+        guard failure.kind == .tooLarge, let head = outcome.head else { return false }
+        return !Self.accepts(head.status)
     }
 
     static func accepts(_ status: Int) -> Bool { (200...299).contains(status) }
@@ -134,6 +140,7 @@ enum DecodingProblem {
 
     private static func path(_ context: DecodingError.Context, _ last: (any CodingKey)? = nil) -> String {
         let keys = context.codingPath + (last.map { [$0] } ?? [])
-        return keys.isEmpty ? "its top" : keys.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+        if keys.isEmpty { return "its top" }
+        return keys.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
     }
 }

@@ -38,7 +38,11 @@ extension Session {
             var plan = try RequestPlan(request, context, delivery: .streamed)
             if options.isResumable || resumed != nil { plan = plan.uncompressed() }
             let download = DownloadPlan(request: plan, goal: goal, options: options, resumed: resumed)
-            return context.makeTask(plan, startsImmediately: startsImmediately, download.operation)
+            let task = context.makeTask(plan, startsImmediately: false, download.operation)
+            // Whoever asks before the start is told of the offset too.
+            if let resumed { task.record.meter.startDownload(at: resumed.offset) }
+            if startsImmediately { task.resume() }
+            return task
         } catch {
             return context.failedTask(request, error)
         }

@@ -1,9 +1,10 @@
+import Synchronization
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
 import Foundation
 #endif
-import Synchronization
 
 /// What a session's tasks need to live on without it: they finish with the configuration they began with, also when the
 /// `Session` itself is gone.

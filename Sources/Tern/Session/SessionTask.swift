@@ -13,6 +13,7 @@ public struct SessionTask<Value: Sendable>: TaskHandle {
         get async throws(NetworkError) { try await result.value() }
     }
 
+    /// The same task without its type.
     public var erased: AnySessionTask { AnySessionTask(record) }
 }
 
@@ -38,5 +39,6 @@ public struct AnySessionTask: TaskHandle {
     /// The type of the task's value.
     public var valueType: any Any.Type { record.valueType }
 
+    /// The handle itself.
     public var erased: AnySessionTask { self }
 }

@@ -1,9 +1,10 @@
+package import Synchronization
+
 #if canImport(FoundationEssentials)
 package import FoundationEssentials
 #else
 package import Foundation
 #endif
-package import Synchronization
 
 /// One attempt, shared by the transport that fills it and the session that reads it. It has one reader at a time.
 package final class Transfer: Sendable {
@@ -33,7 +34,9 @@ package final class Transfer: Sendable {
     private let onHead: (@Sendable (ResponseHead) -> Void)?
     private let shared = Lock(Shared())
 
-    package init(_ order: consuming TransferOrder, meter: ProgressMeter, onHead: (@Sendable (ResponseHead) -> Void)? = nil) {
+    package init(
+        _ order: consuming TransferOrder, meter: ProgressMeter, onHead: (@Sendable (ResponseHead) -> Void)? = nil
+    ) {
         id = Self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
         self.order = order
         self.meter = meter

@@ -109,7 +109,8 @@ struct AdmissionQueue {
 
     /// A waiting transfer gives up; false when it was not waiting.
     mutating func withdraw(_ id: ID, _ origin: String) -> Bool {
-        guard let index = index(of: origin), let place = origins[index].waiting.firstIndex(where: { $0.id == id }) else {
+        guard let index = index(of: origin), let place = origins[index].waiting.firstIndex(where: { $0.id == id })
+        else {
             return false
         }
         origins[index].waiting.remove(at: place)
@@ -120,7 +121,8 @@ struct AdmissionQueue {
 
     /// Moves a waiting transfer; one that runs is left alone.
     mutating func prioritize(_ id: ID, _ origin: String, priority: Int) {
-        guard let index = index(of: origin), let place = origins[index].waiting.firstIndex(where: { $0.id == id }) else {
+        guard let index = index(of: origin), let place = origins[index].waiting.firstIndex(where: { $0.id == id })
+        else {
             return
         }
         var moved = origins[index].waiting.remove(at: place)

@@ -61,7 +61,8 @@ import Synchronization
     /// Returns whether no socket had anything.
     private func serveSockets() -> Bool {
         var isIdle = true
-        for unsafe event in unsafe events[..<eventCount] {
+        for index in 0..<eventCount {
+            let event = unsafe events[index]
             let descriptor = unsafe event.data.fd
             if loop.isWakeup(descriptor) { continue }
             isIdle = false
@@ -97,7 +98,10 @@ import Synchronization
                 unsafe job.runSynchronously(on: loop.asUnownedSerialExecutor())
             }
         }
-        if messagesDone == messages.count { messages.removeAll(keepingCapacity: true); messagesDone = 0 }
+        if messagesDone == messages.count {
+            messages.removeAll(keepingCapacity: true)
+            messagesDone = 0
+        }
     }
 
     private func start(_ transfer: Transfer, _ poolID: UInt64) {

@@ -54,10 +54,11 @@ extension CurlTransfer {
         case .idle:
             return TransferFailure(
                 .idleTimedOut,
-                "no byte moved to or from \(host) for \(Self.text(transfer.order.timeouts.idle)), after \(receivedText)")
+                "no byte moved to or from \(host) for \(Self.text(transfer.order.timeouts.idle)), after \(receivedText)"
+            )
         case .total:
-            return TransferFailure(
-                .totalTimedOut, "not done within \(Self.text(transfer.order.timeouts.total)), after \(receivedText) from \(host)")
+            let limit = Self.text(transfer.order.timeouts.total)
+            return TransferFailure(.totalTimedOut, "not done within \(limit), after \(receivedText) from \(host)")
         }
     }
 

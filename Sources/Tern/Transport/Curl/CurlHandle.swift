@@ -121,7 +121,9 @@ import FoundationEssentials
         unsafe tern_easy_set_open_socket(easy) { table, _, address in
             guard let table = unsafe table, let address = unsafe address else { return CURL_SOCKET_BAD }
             let descriptor = unsafe tern_open_socket(address)
-            if descriptor >= 0 { unsafe Unmanaged<SocketTable>.fromOpaque(table).takeUnretainedValue().opened(descriptor) }
+            if descriptor >= 0 {
+                unsafe Unmanaged<SocketTable>.fromOpaque(table).takeUnretainedValue().opened(descriptor)
+            }
             return descriptor
         }
         unsafe tern_easy_set_pointer(easy, CURLOPT_CLOSESOCKETDATA, table)

@@ -94,10 +94,10 @@ final class CurlTransfer {
 
     private static func version(_ value: Int) -> HTTPVersion {
         switch value {
-        case Int(CURL_HTTP_VERSION_1_0): .http1_0
+        case Int(CURL_HTTP_VERSION_1_0): .http10
         case Int(CURL_HTTP_VERSION_2_0): .http2
         case Int(CURL_HTTP_VERSION_3): .http3
-        default: .http1_1
+        default: .http11
         }
     }
 

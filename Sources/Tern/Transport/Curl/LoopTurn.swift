@@ -21,7 +21,7 @@
 
     func resumeReaders() {
         guard unsafe !wakes.isEmpty else { return }
-        for unsafe reader in unsafe wakes { unsafe reader.resume() }
+        for index in unsafe wakes.indices { unsafe wakes[index].resume() }
         unsafe wakes.removeAll(keepingCapacity: true)
     }
 }

@@ -72,6 +72,7 @@ final class URLSessionAttempt: Sendable {
                 return []
             }
         case .file(let path):
+            state.withLock { $0.bodyIsInFile() }
             if let onFile { onFile(path) } else { open(path) }
         case .measured(let metrics):
             state.withLock { $0.receive(metrics) }

@@ -179,11 +179,11 @@ struct URLSessionAttemptState {
         signOfLife(now)
     }
 
-    /// The body is to be read from a file.
-    mutating func fileIsReady() {
-        isInFile = true
-        hasFile = true
-    }
+    /// The body is in a file, and comes no other way: also one that was written before this process began.
+    mutating func bodyIsInFile() { isInFile = true }
+
+    /// The body is to be read from its file.
+    mutating func fileIsReady() { hasFile = true }
 
     /// A piece of the file; none at its end.
     mutating func receiveFromFile(_ data: Data) {

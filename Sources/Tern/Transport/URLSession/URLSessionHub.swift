@@ -11,6 +11,8 @@ final class URLSessionHub: NSObject, Sendable {
         var byTransfer: [UInt64: URLSessionAttempt] = [:]
         var byTask: [Int: URLSessionAttempt] = [:]
         var session: URLSession?
+        /// What is to be removed when a task has ended.
+        var uploadFiles: [Int: URL] = [:]
         var isClosing = false
         /// What was told of tasks that nobody has taken over yet.
         var parked: [Int: (task: any SystemTask, events: [SystemEvent])] = [:]
@@ -108,7 +110,9 @@ final class URLSessionHub: NSObject, Sendable {
         case .whole(let data) where mode.usesFiles:
             let file = URL(filePath: Self.temporaryPath)
             try data.write(to: file)
-            return session.uploadTask(with: request, fromFile: file)
+            let task = session.uploadTask(with: request, fromFile: file)
+            shared.withLock { $0.uploadFiles[task.taskIdentifier] = file }
+            return task
         case .whole(let data): return session.uploadTask(with: request, from: data)
         case .stream: return session.uploadTask(withStreamedRequest: request)
         case .none where mode.usesFiles: return session.downloadTask(with: request)
@@ -133,7 +137,12 @@ final class URLSessionHub: NSObject, Sendable {
 
     /// The system's task has said its last word. The attempt may live on without it: paused, with bytes to be delivered.
     func ended(_ attempt: URLSessionAttempt, _ task: any SystemTask) {
-        shared.withLock { $0.byTask[task.taskIdentifier] = nil }
+        let file = shared.withLock { shared in
+            shared.byTask[task.taskIdentifier] = nil
+            return shared.uploadFiles.removeValue(forKey: task.taskIdentifier)
+        }
+        // A file in the temporary folder, which the system empties too.
+        if let file { try? FileManager.default.removeItem(at: file) }
         settle(attempt)
     }
 

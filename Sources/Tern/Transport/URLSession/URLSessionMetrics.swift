@@ -56,8 +56,8 @@ extension HTTPVersion {
     /// By the name that ALPN has for it (RFC 7301).
     init?(alpn name: String) {
         switch name.lowercased() {
-        case "http/1.0": self = .http1_0
-        case "http/1.1": self = .http1_1
+        case "http/1.0": self = .http10
+        case "http/1.1": self = .http11
         case "h2", "h2c": self = .http2
         case let name where name.hasPrefix("h3"): self = .http3
         default: return nil

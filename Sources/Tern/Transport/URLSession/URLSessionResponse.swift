@@ -12,7 +12,7 @@ struct URLSessionResponse {
         // URLSession joins the values of a name, and does not keep the order: sorted, so that equal heads are equal.
         let headers = Headers(response.fields)
         // The version is known from the metrics alone, at the end.
-        head = ResponseHead(status: response.status, version: .http1_1, target: target, headers: headers)
+        head = ResponseHead(status: response.status, version: .http11, target: target, headers: headers)
         let coding = headers["Content-Encoding"]?.lowercased()
         isCompressed = coding != nil && coding != "identity"
         let hasNoBody = method == .head || response.status == 204 || response.status == 304

@@ -16,7 +16,9 @@ struct URLSessionTrust {
         SecTrustSetAnchorCertificates(trust, anchors as CFArray)
         SecTrustSetAnchorCertificatesOnly(trust, true)
         var error: CFError?
-        return unsafe SecTrustEvaluateWithError(trust, &error) ? nil : error ?? URLError(.serverCertificateUntrusted)
+        if unsafe SecTrustEvaluateWithError(trust, &error) { return nil }
+        if let error { return error }
+        return URLError(.serverCertificateUntrusted)
     }
 }
 #endif
