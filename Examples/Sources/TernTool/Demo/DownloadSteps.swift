@@ -26,6 +26,8 @@ enum DownloadSteps {
         let file = try await task.value
         guard let pause else { throw DemoFailure(description: "it was over before it could be paused") }
         try DemoFailure.unless(pause.movedBytes == 0, "\(pause.movedBytes) bytes moved while it was paused")
+        try DemoFailure.unless(
+            pause.bufferedBytes < 16 << 20, "the server sent \(ByteText.size(pause.bufferedBytes)) into the pause")
         try verify(file, LoopbackServer.Pattern(count: size))
         let time = display.elapsed - pause.duration
         return "\(ByteText.size(Int64(size))) in \(DurationText.span(time)), \(ByteText.rate(Int64(size), in: time)); "

@@ -8,37 +8,32 @@ struct PauseReport {
 
     /// Bytes that the task had when it stood still.
     let position: Int64
-    /// Bytes that moved while it was watched: those that the task got, and those that the server sent.
+    /// Bytes that the task got while it was watched.
     let movedBytes: Int64
+    /// Bytes that the server could still send: the system's socket buffers fill after the last byte was taken out.
+    let bufferedBytes: Int64
     /// How long the pause was in all.
     let duration: Duration
 
-    /// Watches a task that was told to pause, for half a second from when it stands still: the sockets' buffers fill
-    /// after the last byte was taken out of them.
+    /// Watches a task that was told to pause, for half a second from when it stands still.
     static func watch(_ task: some TaskHandle, _ stage: DemoStage) async throws -> PauseReport {
         let start = ContinuousClock.now
-        var before = await counts(task, stage)
-        for _ in 0..<50 {
+        let sentBefore = stage.server?.counts.bytesOut ?? 0
+        var position = await received(task, stage)
+        for _ in 0..<10 {
             try await Task.sleep(for: instant)
-            let now = await counts(task, stage)
-            if now == before { break }
-            before = now
+            let now = await received(task, stage)
+            if now == position { break }
+            position = now
         }
         try await Task.sleep(for: watched)
-        let after = await counts(task, stage)
+        let sentAfter = stage.server?.counts.bytesOut ?? 0
         return PauseReport(
-            position: before.received, movedBytes: after.received - before.received + after.sent - before.sent,
-            duration: .now - start)
+            position: position, movedBytes: await received(task, stage) - position,
+            bufferedBytes: Int64(sentAfter - sentBefore), duration: .now - start)
     }
 
-    private struct Counts: Equatable {
-        let received: Int64
-        let sent: Int64
-    }
-
-    private static func counts(_ task: some TaskHandle, _ stage: DemoStage) async -> Counts {
-        let snapshot = await stage.session.tasks.snapshot.first { $0.id == task.id }
-        return Counts(
-            received: snapshot?.progress.completedBytes ?? 0, sent: Int64(stage.server?.counts.bytesOut ?? 0))
+    private static func received(_ task: some TaskHandle, _ stage: DemoStage) async -> Int64 {
+        await stage.session.tasks.snapshot.first { $0.id == task.id }?.progress.completedBytes ?? 0
     }
 }
