@@ -38,7 +38,7 @@ import Testing
         let lengths = [0, 9, 99, 100].map { percent in
             let figures = Figures(
                 completed: Int64(percent) * 2_000_000, total: 200_000_000, rate: Double(percent) * 1e6)
-            return Bar(label: "x").line(figures, columns: 80).firstIndex(of: "]")?.utf16Offset(in: "")
+            return Bar(label: "x").line(figures, columns: 80).prefix { $0 != "]" }.count
         }
         #expect(Set(lengths).count == 1)
     }
