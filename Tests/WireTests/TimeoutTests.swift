@@ -1,0 +1,236 @@
+#if os(Linux) && !TERN_URLSESSION
+import Tern
+import TernTesting
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The three limits on time: each names itself, and none runs while a task is paused.
+@Suite("Wire: timeouts", .timeLimit(.minutes(1)))
+struct TimeoutTests {
+    /// Lets real time pass on the loop, without a sleep: a request that nobody answers, until its own limit ends it.
+    private func pass(_ duration: Duration, on client: Client) async throws {
+        let silent = try LoopbackServer { try $0.waitForClientToClose() }
+        defer { silent.stop() }
+        var request = try Request(url: silent.url)
+        request.timeouts = Timeouts(connect: nil, idle: duration)
+        let error = try await failure { [request] in try await client.response(for: request) }
+        #expect(error.kind == .idleTimedOut)
+    }
+
+    private func request(
+        _ client: Client, _ timeouts: Timeouts, method: Request.Method = .get, body: Request.Body = .none
+    ) throws -> Request {
+        var request = try client.request(method, "", body: body)
+        request.timeouts = timeouts
+        return request
+    }
+
+    // MARK: Each one
+
+    @Test func connectTimeoutNamesItself() async throws {
+        let server = try LoopbackServer(acceptsConnections: false) { _ in }
+        defer { server.stop() }
+        let session = Session(configuration: .test { $0.timeouts.connect = .milliseconds(100) })
+        let client = Client(baseURL: server.url, session: session)
+        let start = ContinuousClock.now
+        let error = try await failure { try await client.get("") }
+        #expect(error.kind == .connectTimedOut)
+        #expect(error.timeoutPhase == .connect)
+        #expect(error.reason.contains("127.0.0.1:\(server.port)") && error.reason.contains("0.1"))
+        #expect(error.response == nil)
+        #expect(start.duration(to: .now) >= .milliseconds(100))
+    }
+
+    @Test func idleTimeoutBeforeTheHeadNamesItself() async throws {
+        try await withServer {
+            try $0.waitForClientToClose()
+        } test: { server, client in
+            let request = try self.request(client, Timeouts(idle: .milliseconds(100)))
+            let error = try await failure { try await client.response(for: request) }
+            #expect(error.kind == .idleTimedOut)
+            #expect(error.timeoutPhase == .idle)
+            #expect(error.response == nil)
+            // The connection is closed: its answer may still come.
+            try await server.wait { $0.openConnections == 0 }
+        }
+    }
+
+    @Test func idleTimeoutInTheBodyNamesItselfWithWhatHasCome() async throws {
+        try await withServer { exchange in
+            try exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+            try exchange.waitForClientToClose()
+        } test: { _, client in
+            let request = try self.request(client, Timeouts(idle: .milliseconds(100)))
+            let error = try await failure { try await client.response(for: request) }
+            #expect(error.kind == .idleTimedOut && error.status == 200)
+            #expect(error.reason.contains("3 of 10 bytes"))
+            #expect(error.body == Data("abc".utf8))
+        }
+    }
+
+    @Test func idleTimeoutOfAnUploadThatNobodyReadsNamesItself() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer {
+            try $0.wait(for: gate)
+        } test: { _, client in
+            let body = Request.Body.data(Data(count: 64 << 20))
+            let request = try self.request(client, Timeouts(idle: .milliseconds(200)), method: .post, body: body)
+            let error = try await failure { try await client.response(for: request) }
+            #expect(error.kind == .idleTimedOut)
+            gate.open()
+        }
+    }
+
+    @Test func totalTimeoutCoversTheBody() async throws {
+        try await withServer { exchange in
+            try exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n")
+            exchange.throttle(bytesPerSecond: 1_000_000)
+            try exchange.streamZeros(count: 100_000_000)
+        } test: { _, client in
+            let request = try self.request(client, Timeouts(idle: .seconds(30), total: .milliseconds(200)))
+            let error = try await failure { try await client.response(for: request) }
+            #expect(error.kind == .totalTimedOut)
+            #expect(error.timeoutPhase == .total)
+            #expect(error.status == 200)
+            #expect(error.reason.contains("0.2") && error.reason.contains("of 100000000 bytes"))
+        }
+    }
+
+    @Test func totalTimeoutEndsAStreamThatIsRead() async throws {
+        try await withServer { exchange in
+            try exchange.writeChunkedHead()
+            while true {
+                try exchange.writeChunk([UInt8]("tick\n"))
+                try exchange.waitUntilReceived()
+            }
+        } test: { _, client in
+            let request = try self.request(client, Timeouts(total: .milliseconds(200)))
+            var lines = 0
+            let error = try await failure {
+                for try await _ in client.session.stream(request).lines { lines += 1 }
+            }
+            #expect(error.timeoutPhase == .total)
+            #expect(lines > 0)
+        }
+    }
+
+    @Test func waitingForAPlaceCountsForTotalAndNotForConnect() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer(configuration: .test { $0.maximumConnectionsPerHost = 1 }) { exchange in
+            try exchange.wait(for: gate)
+            try exchange.respond(text: "ok")
+        } test: { server, client in
+            let blocker = client.task(.get, "")
+            try await server.wait { $0.requestsReceived == 1 }
+            let patient = client.session.task(
+                for: try request(client, Timeouts(connect: .milliseconds(100), idle: .milliseconds(100))),
+                startsImmediately: true)
+            let hasty = try request(client, Timeouts(total: .milliseconds(300)))
+            let error = try await failure { try await client.response(for: hasty) }
+            #expect(error.timeoutPhase == .total)
+            #expect(server.counts.requestsReceived == 1)
+            #expect(patient.state == .running)
+            // The patient one has 100 ms for its answer, and the server is quick now.
+            gate.open()
+            _ = try await blocker.value
+            #expect(try await patient.value.status == 200)
+        }
+    }
+
+    @Test func noLimitsAreNoLimits() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer { exchange in
+            try exchange.wait(for: gate)
+            try exchange.respond(text: "late")
+        } test: { _, client in
+            let request = try self.request(client, Timeouts(connect: nil, idle: nil, total: nil))
+            let task = client.session.task(for: request, startsImmediately: true)
+            try await pass(.milliseconds(100), on: client)
+            gate.open()
+            #expect(try await task.value.status == 200)
+        }
+    }
+
+    // MARK: Standing still
+
+    @Test func pausedTaskMovesNothingAndMeetsNoLimit() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer { exchange in
+            // A steady trickle: only the pause holds it up.
+            try exchange.writeChunkedHead()
+            exchange.throttle(bytesPerSecond: 200_000)
+            while !gate.isOpen { try exchange.writeChunk([UInt8](repeating: 0, count: 1_000)) }
+            try exchange.endChunks()
+        } test: { _, client in
+            let limits = Timeouts(connect: .milliseconds(300), idle: .milliseconds(300), total: .seconds(30))
+            let task = client.session.task(for: try request(client, limits), startsImmediately: true)
+            #expect(await task.response?.status == 200)
+            task.pause()
+            #expect(task.state == .suspended)
+            // Behind the pause in the loop's mailbox: once it has ended, the pause is in force.
+            try await pass(.milliseconds(50), on: client)
+            let before = await client.session.tasks.snapshot.map(\.progress.completedBytes)
+            try await pass(.milliseconds(700), on: client)
+            let snapshot = await client.session.tasks.snapshot
+            #expect(snapshot.map(\.progress.completedBytes) == before)
+            #expect(snapshot.map(\.state) == [.suspended] && snapshot.map(\.id) == [task.id])
+            task.resume()
+            gate.open()
+            let count = try await task.value.value.count
+            #expect(Int64(count) >= before[0])
+        }
+    }
+
+    @Test func totalClockStandsStillInAPause() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer { exchange in
+            try exchange.wait(for: gate)
+            try exchange.respond(text: "ok")
+        } test: { server, client in
+            let limits = Timeouts(idle: .milliseconds(150), total: .milliseconds(300))
+            let task = client.session.task(for: try request(client, limits), startsImmediately: true)
+            task.pause()
+            try await pass(.milliseconds(500), on: client)
+            #expect(task.state == .suspended)
+            task.resume()
+            let error = try await failure { try await task.value }
+            #expect(error.timeoutPhase == .idle, "the idle clock begins anew at the resume")
+        }
+    }
+
+    @Test func pauseBeforeTheConnectionStopsTheConnectClock() async throws {
+        let server = try LoopbackServer(acceptsConnections: false) { _ in }
+        defer { server.stop() }
+        let client = Client(baseURL: server.url, session: Session(configuration: .test()))
+        let request = try self.request(client, Timeouts(connect: .milliseconds(150), total: .seconds(20)))
+        let task = client.session.task(for: request, startsImmediately: true)
+        task.pause()
+        try await pass(.milliseconds(400), on: client)
+        #expect(task.state == .suspended)
+        task.resume()
+        #expect(try await failure { try await task.value }.timeoutPhase == .connect)
+    }
+
+    @Test func readerThatTakesItsTimeIsNotTheServersFault() async throws {
+        let size = 16 << 20
+        try await withServer { exchange in
+            try exchange.write("HTTP/1.1 200 OK\r\nContent-Length: \(size)\r\n\r\n")
+            try exchange.streamZeros(count: size)
+        } test: { _, client in
+            let request = try self.request(client, Timeouts(idle: .milliseconds(150)))
+            let stream = client.session.stream(request)
+            var count = 0
+            for try await chunk in stream.chunks {
+                if count == 0 { try await pass(.milliseconds(400), on: client) }
+                count += chunk.count
+            }
+            #expect(count == size)
+        }
+    }
+}
+#endif
