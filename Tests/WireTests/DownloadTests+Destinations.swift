@@ -1,0 +1,95 @@
+#if !TERN_URLSESSION
+import Tern
+import TernTesting
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+extension DownloadTests {
+    @Test(arguments: [(true, true), (true, false), (false, true), (false, false)])
+    func theSessionsDestinationComesBeforeTheTasks(sessionAnswers: Bool, taskAnswers: Bool) async throws {
+        try await inTestFolder { folder in
+            let asked = Log<String>()
+            let configuration = Session.Configuration.test { configuration in
+                configuration.destination = { url, head in
+                    asked.add("session \(head.status) \(FileManager.default.fileExists(atPath: url.path))")
+                    return sessionAnswers ? folder.url("session") : nil
+                }
+            }
+            try await withServer(configuration: configuration, Self.echoPath) { _, client in
+                var events = client.session.tasks.events.makeAsyncIterator()
+                let task = client.download("x") { url, head in
+                    asked.add("task \(head.status) \(FileManager.default.fileExists(atPath: url.path))")
+                    return taskAnswers ? folder.url("task") : nil
+                }
+                let file = try await task.value
+                defer { try? FileManager.default.removeItem(at: file) }
+                #expect(try String(contentsOf: file, encoding: .utf8) == "x")
+                #expect(asked.all == ["session 200 true"] + (sessionAnswers ? [] : ["task 200 true"]))
+                let name = sessionAnswers ? "session" : taskAnswers ? "task" : nil
+                #expect(try folder.names == (name.map { [$0] } ?? []))
+                if let name { #expect(file == folder.url(name)) }
+                var moved: URL?
+                while let event = await events.next() {
+                    if case .fileMoved(_, let place) = event { moved = place }
+                    guard case .completed(let completion) = event else { continue }
+                    #expect(completion.file == file)
+                    break
+                }
+                #expect(moved == name.map { folder.url($0) })
+            }
+        }
+    }
+
+    @Test func theSessionsDestinationComesBeforeAGivenFile() async throws {
+        try await inTestFolder { folder in
+            let configuration = Session.Configuration.test { $0.destination = { _, _ in folder.url("session") } }
+            try await withServer(configuration: configuration, Self.echoPath) { _, client in
+                let file = try await client.download("x", to: folder.url("given")).value
+                #expect(file == folder.url("session"))
+                #expect(try folder.names == ["session"])
+            }
+        }
+    }
+
+    @Test func aDestinationThatThrowsFailsTheTaskAndRemovesTheFile() async throws {
+        struct Refused: Error {}
+        let temporary = Log<String>()
+        try await withServer(Self.echoPath) { _, client in
+            let error = try await failure {
+                try await client.download("x") { url, _ in
+                    temporary.add(url.path)
+                    throw Refused()
+                }.value
+            }
+            #expect(error.kind == .fileSystem)
+            #expect(error.underlying is Refused)
+            #expect(!FileManager.default.fileExists(atPath: try #require(temporary.all.first)))
+        }
+    }
+
+    @Test(arguments: [
+        "attachment; filename=\"../../etc/passwd\"", "attachment; filename=\"/etc/passwd\"", "attachment; filename=..",
+        "attachment; filename=\"..\\\\..\\\\evil.exe\"", "attachment; filename*=UTF-8''..%2f..%2fevil",
+        "attachment; filename=\"a\u{202E}gpj.exe\"", "attachment; filename=\".bashrc\"", "attachment; filename=\"\"",
+        "attachment; filename=\"C:evil\"", "attachment; filename=\"\(String(repeating: "a", count: 5_000)).txt\"",
+        "attachment; filename*=UTF-8''%00%0a", "attachment",
+    ])
+    func aHostileNameStaysInItsFolder(disposition: String) async throws {
+        try await inTestFolder { folder in
+            try await withServer { exchange in
+                try exchange.respond(headers: [("Content-Disposition", disposition)], text: "x")
+            } test: { _, client in
+                let file = try await client.download("name.bin") { _, head in folder.url(head.suggestedFilename) }.value
+                #expect(FilePath.folder(of: file.path) == folder.path)
+                #expect(try folder.names == [FilePath.name(of: file.path)])
+                #expect(!FilePath.name(of: file.path).hasPrefix("."))
+            }
+        }
+    }
+}
+#endif

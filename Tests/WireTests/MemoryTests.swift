@@ -1,0 +1,162 @@
+#if os(Linux) && !TERN_URLSESSION
+import Foundation
+import Tern
+import TernTesting
+import Testing
+
+/// How much memory bodies cost. Each test that measures is a process of its own: what else the tests do is not counted.
+@Suite(.serialized, .timeLimit(.minutes(2)))
+struct MemoryTests {
+    private static let gibibyte = 1 << 30
+    private static let body = 64 << 20
+
+    /// The most that the process has held since `forgetPeak`.
+    private static func peakSize() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") }),
+            let number = line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap({ Int($0) })
+        else { throw NotHeld(description: "the kernel tells no peak") }
+        return number << 10
+    }
+
+    /// From now on the peak is measured (proc(5), clear_refs).
+    private static func forgetPeak() throws {
+        let file = try FileHandle(forWritingTo: URL(filePath: "/proc/self/clear_refs"))
+        try file.write(contentsOf: Data("5".utf8))
+        try file.close()
+    }
+
+    private static func serveZeros(_ exchange: LoopbackServer.Exchange) throws {
+        let count = Int(exchange.request.path.dropFirst()) ?? 0
+        if exchange.request.query.isEmpty {
+            try exchange.writeHead(headers: [("Content-Length", String(count))])
+        } else {
+            // Of unknown length: the end of the connection is the end of the body.
+            try exchange.writeHead(headers: [("Connection", "close")])
+        }
+        try exchange.streamZeros(count: count)
+        if !exchange.request.query.isEmpty { exchange.close() }
+    }
+
+    /// Runs a piece of work after a smaller one of its kind, and fails when its peak is too high.
+    private static func measure(
+        limit: Int, _ handler: @escaping LoopbackServer.Handler, _ work: (Client, Int) async throws -> Void
+    ) async throws {
+        try await withServer(handler) { _, client in
+            try await work(client, 1 << 20)
+            try forgetPeak()
+            let before = try ProcessFacts.residentSize()
+            try await work(client, body)
+            let peak = try peakSize() - before
+            guard peak < limit else { throw NotHeld(description: "\(peak >> 10) KiB above the start") }
+        }
+    }
+
+    @Test func aCollectedBodyIsHandedOverNotCopied() async {
+        await #expect(processExitsWith: .success) {
+            try await MemoryTests.measure(limit: 80 << 20, MemoryTests.serveZeros) { client, count in
+                let data = try await client.get("\(count)")
+                guard data.count == count, data.last == 0 else { throw NotHeld(description: "\(data.count) bytes") }
+            }
+        }
+    }
+
+    @Test func aCollectedBodyOfUnknownLengthIsNotCopiedAtItsEnd() async {
+        await #expect(processExitsWith: .success) {
+            try await MemoryTests.measure(limit: 80 << 20, MemoryTests.serveZeros) { client, count in
+                let data = try await client.get("\(count)", query: ["close": 1])
+                guard data.count == count, data.last == 0 else { throw NotHeld(description: "\(data.count) bytes") }
+            }
+        }
+    }
+
+    @Test func aDownloadHoldsLittle() async {
+        await #expect(processExitsWith: .success) {
+            try await inTestFolder { folder in
+                try await MemoryTests.measure(limit: 16 << 20, MemoryTests.serveZeros) { client, count in
+                    _ = try await client.download("\(count)", to: folder.url("zeros")).value
+                }
+            }
+        }
+    }
+
+    @Test func anUploadedStreamHoldsLittle() async {
+        await #expect(processExitsWith: .success) {
+            let drain: LoopbackServer.Handler = { exchange in
+                try exchange.respond(text: "\(try exchange.drainBody())")
+            }
+            try await MemoryTests.measure(limit: 16 << 20, drain) { client, count in
+                let rest = Counter()
+                let chunks = AsyncStream<Data> {
+                    guard rest.value < count else { return nil }
+                    rest.add(64 << 10)
+                    return Data(count: 64 << 10)
+                }
+                let text = try await client.upload("a", body: .stream(chunks), as: String.self).value
+                guard text == "\(count)" else { throw NotHeld(description: "\(text) bytes arrived") }
+            }
+        }
+    }
+
+    @Test func aSlowReaderOfAGibibyteHoldsLittle() async {
+        await #expect(processExitsWith: .success) { try await MemoryTests.readSlowly() }
+    }
+
+    private static func readSlowly() async throws {
+        try await withServer(serveZeros) { server, client in
+            try await fence(server)
+            let before = try ProcessFacts.residentSize()
+            var (received, peak, stops) = (0, 0, 0)
+            for try await chunk in client.stream("\(gibibyte)").chunks {
+                received += chunk.count
+                guard received >= stops << 25 else { continue }
+                // The first stops are long enough for all that anybody would buffer.
+                try await fence(server, roundTrips: stops < 3 ? 1_000 : 20)
+                peak = max(peak, try ProcessFacts.residentSize() - before)
+                stops += 1
+            }
+            guard received == gibibyte else { throw NotHeld(description: "\(received) bytes") }
+            guard peak < 32 << 20 else { throw NotHeld(description: "a slow reader held \(peak >> 10) KiB") }
+        }
+    }
+
+    @Test(arguments: ["done", "refused", "cancelled"])
+    func theEngineKeepsNothingOfAnEndedTransfer(how: String) async throws {
+        let isGone = LoopbackServer.Gate()
+        try await withServer { exchange in
+            _ = try exchange.readBody()
+            switch how {
+            case "done": try exchange.respond(status: 204)
+            case "refused": try exchange.respond(status: 400)
+            default: try exchange.waitForClientToClose()
+            }
+        } test: { server, client in
+            // Nobody but the transfer and its task holds these bytes.
+            func start() -> SessionTask<Data> {
+                let count = 100_000
+                let block = UnsafeMutableRawPointer.allocate(byteCount: count, alignment: 16)
+                unsafe block.initializeMemory(as: UInt8.self, repeating: 1, count: count)
+                let body = unsafe Data(
+                    bytesNoCopy: block, count: count,
+                    deallocator: .custom { block, _ in
+                        unsafe block.deallocate()
+                        isGone.open()
+                    })
+                return client.upload("a", body: .data(body))
+            }
+            var task: SessionTask<Data>? = start()
+            if how == "cancelled" {
+                try await server.wait { $0.bytesIn >= 100_000 }
+                task?.cancel()
+            }
+            do throws(NetworkError) {
+                _ = try await task?.value
+            } catch {
+                #expect(error.kind == (how == "refused" ? .status : .cancelled))
+            }
+            task = nil
+            try await isGone.wait()
+        }
+    }
+}
+#endif

@@ -1,0 +1,85 @@
+#if !TERN_URLSESSION
+import Tern
+import TernTesting
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+extension ResumeTests {
+    @Test func aRefusedResumeKeepsItsToken() async throws {
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            try await withServer {
+                try $0.respond(status: 503)
+            } test: { server, client in
+                let current = moved(token, to: server)
+                let task = client.download(resuming: current, to: folder.url("file"))
+                let error = try await failure { try await task.value }
+                #expect(error.status == 503)
+                #expect(error.resumeData == current)
+                #expect(task.resumeData == current)
+                #expect(try folder.names == [FilePath.name(of: token.partialFile)])
+            }
+        }
+    }
+
+    @Test func aResumeThatReachesNobodyKeepsItsToken() async throws {
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            let server = try LoopbackServer { try $0.respond(status: 200) }
+            let current = moved(token, to: server)
+            server.stop()
+            let client = Client(session: Session(configuration: .test()))
+            let error = try await failure {
+                try await client.download(resuming: current, to: folder.url("file")).value
+            }
+            #expect(error.resumeData == current)
+        }
+    }
+
+    @Test func aPartialFileThatIsGoneIsAnError() async throws {
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            try FileManager.default.removeItem(atPath: token.partialFile)
+            try await withServer {
+                try $0.serveFile(Self.pattern)
+            } test: { server, client in
+                let error = try await failure {
+                    try await client.download(resuming: moved(token, to: server), to: folder.url("file")).value
+                }
+                #expect(error.kind == .fileSystem)
+                #expect(error.resumeData == nil)
+                #expect(try folder.names == [])
+            }
+        }
+    }
+
+    @Test func aFullDiskKeepsWhatIsThere() async throws {
+        try await inTestFolder { folder in
+            let writes = Counter()
+            let isFull: @Sendable (String, String) -> Int32? = { call, _ in
+                guard call == "write" else { return nil }
+                writes.add()
+                return writes.value > 2 ? 28 : nil
+            }
+            let files = FileStore(FaultyFiles(fault: isFull), executor: QueueExecutor("tern.test"))
+            let answer = StubTransport.Answer.data(Data(Self.pattern.bytes()), headers: ["ETag": Self.pattern.etag])
+            let session = Session(
+                configuration: .test(), transport: StubTransport(["GET /file": answer]), files: files)
+            let client = try Client(baseURL: "http://stub.test", session: session)
+            let error = try await failure {
+                try await client.download("file", to: folder.url("file"), options: Self.resumable).value
+            }
+            #expect((error.underlying as? FileFailure)?.code == 28)
+            let token = try #require(error.resumeData)
+            let partial = try Data(contentsOf: URL(filePath: token.partialFile))
+            #expect(Int64(partial.count) == token.offset)
+            #expect(Self.pattern.matches(partial))
+        }
+    }
+}
+#endif

@@ -1,0 +1,180 @@
+#if !TERN_URLSESSION
+import Tern
+import TernTesting
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite(.timeLimit(.minutes(1)))
+struct ResumeTests {
+    static let pattern = LoopbackServer.Pattern(count: 1_000_000, seed: 1)
+    static let other = LoopbackServer.Pattern(count: 900_000, seed: 2)
+    static let half = 500_000
+    static let resumable = Download.Options(isResumable: true)
+
+    /// What the server was asked for beyond the URL.
+    struct Asked: Sendable, Equatable {
+        var range: String?
+        var condition: String?
+
+        init(_ range: String?, _ condition: String?) {
+            self.range = range
+            self.condition = condition
+        }
+
+        init(_ request: LoopbackServer.Request) { self.init(request["Range"], request["If-Range"]) }
+    }
+
+    /// The head of the whole and its first half, which are on their way to the client when this returns.
+    static func sendHalf(_ exchange: LoopbackServer.Exchange, headers: LoopbackServer.Fields) throws {
+        try exchange.writeHead(headers: headers + [("Content-Length", String(pattern.count))])
+        try exchange.streamPattern(pattern, in: 0..<half)
+        try exchange.waitUntilReceived()
+    }
+
+    /// A download that the server cuts off after its first half.
+    func token(
+        headers: LoopbackServer.Fields = [("ETag", pattern.etag)], folder: TestFolder,
+        options: Download.Options = resumable
+    ) async throws -> ResumeData? {
+        var token: ResumeData?
+        try await withServer { exchange in
+            try Self.sendHalf(exchange, headers: headers)
+            exchange.close()
+        } test: { _, client in
+            let task = client.download("file", to: folder.url("file"), options: options)
+            let error = try await failure { try await task.value }
+            #expect([.truncatedBody, .connectionLost].contains(error.kind))
+            #expect(error.resumeData == task.resumeData)
+            token = error.resumeData
+        }
+        return token
+    }
+
+    /// The same token for another server: each one has a port of its own.
+    func moved(_ token: ResumeData, to server: LoopbackServer) -> ResumeData {
+        ResumeData(
+            url: server.url("file").absoluteString, validator: token.validator, offset: token.offset,
+            partialFile: token.partialFile, totalBytes: token.totalBytes)
+    }
+
+    // MARK: The token
+
+    @Test func aFailedDownloadGivesATokenThatSurvivesCoding() async throws {
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            #expect(token.validator == Self.pattern.etag)
+            #expect(token.offset == Int64(Self.half))
+            #expect(token.totalBytes == Int64(Self.pattern.count))
+            #expect(try folder.names == [FilePath.name(of: token.partialFile)])
+            #expect(Self.pattern.matches(try Data(contentsOf: URL(filePath: token.partialFile))))
+            let coded = try JSONDecoder().decode(ResumeData.self, from: JSONEncoder().encode(token))
+            #expect(coded == token)
+        }
+    }
+
+    @Test func aCancelledDownloadIsTakenUpWhereItStopped() async throws {
+        let asked = Log<Asked>()
+        try await inTestFolder { folder in
+            try await withServer { exchange in
+                asked.add(Asked(exchange.request))
+                if exchange.request["Range"] != nil { return try exchange.serveFile(Self.pattern) }
+                try Self.sendHalf(exchange, headers: [("ETag", Self.pattern.etag)])
+                try exchange.waitForClientToClose()
+            } test: { _, client in
+                let first = client.download("file", to: folder.url("file"), options: Self.resumable)
+                await first.wait(forBytes: Int64(Self.half))
+                first.cancel()
+                let error = try await failure { try await first.value }
+                #expect(error.isCancelled)
+                let token = try #require(error.resumeData)
+                #expect(token.offset == Int64(Self.half))
+
+                let second = client.download(resuming: token, to: folder.url("file"))
+                #expect(try await second.value == folder.url("file"))
+                #expect(second.resumeData == nil)
+                #expect(asked.all == [Asked(nil, nil), Asked("bytes=\(token.offset)-", token.validator)])
+                #expect(Self.pattern.matches(try folder.bytes("file")))
+                #expect(try folder.bytes("file").count == Self.pattern.count)
+                #expect(try folder.names == ["file"])
+            }
+        }
+    }
+
+    @Test func progressBeginsAtTheOffset() async throws {
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            try await withServer {
+                try $0.serveFile(Self.pattern)
+            } test: { server, client in
+                let task = client.download(
+                    resuming: moved(token, to: server), to: folder.url("file"), startsImmediately: false)
+                let stream = task.progress
+                task.resume()
+                let seen = await stream.collected()
+                #expect(seen.first?.completedBytes == token.offset)
+                #expect(seen.last?.completedBytes == Int64(Self.pattern.count))
+                #expect(seen.last?.totalBytes == Int64(Self.pattern.count))
+                #expect(zip(seen, seen.dropFirst()).allSatisfy { $0.completedBytes <= $1.completedBytes })
+                _ = try await task.value
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            [("ETag", "W/\"weak\"")], [], [("ETag", "\"a\""), ("Content-Encoding", "gzip")],
+            [("ETag", "\"a\""), ("Accept-Ranges", "none")],
+            [("ETag", "W/\"weak\""), ("Last-Modified", "Wed, 21 Oct 2015 07:28:00 GMT")],
+        ] as [LoopbackServer.Fields])
+    func nothingToContinueByGivesNoTokenAndLeavesNothing(headers: LoopbackServer.Fields) async throws {
+        try await inTestFolder { folder in
+            let token = try await token(headers: headers, folder: folder)
+            #expect(token == nil)
+            #expect(try folder.names == [])
+        }
+    }
+
+    @Test func aDownloadThatIsNotResumableGivesNoToken() async throws {
+        try await inTestFolder { folder in
+            let token = try await token(folder: folder, options: Download.Options())
+            #expect(token == nil)
+            #expect(try folder.names == [])
+        }
+    }
+
+    @Test func aResumableDownloadAsksForNoCompression() async throws {
+        try await inTestFolder { folder in
+            let encodings = Log<String?>()
+            try await withServer { exchange in
+                encodings.add(exchange.request["Accept-Encoding"])
+                try exchange.respond(text: "x")
+            } test: { _, client in
+                _ = try await client.download("file", to: folder.url("file"), options: Self.resumable).value
+            }
+            #expect([nil, "identity"].contains(try #require(encodings.all.first)))
+        }
+    }
+
+    @Test func aDateIsAValidatorToo() async throws {
+        let date = "Wed, 21 Oct 2015 07:28:00 GMT"
+        try await inTestFolder { folder in
+            let token = try #require(try await token(headers: [("Last-Modified", date)], folder: folder))
+            #expect(token.validator == date)
+            let asked = Log<Asked>()
+            try await withServer { exchange in
+                asked.add(Asked(exchange.request))
+                try exchange.serveFile(Self.pattern, etag: "", lastModified: date)
+            } test: { server, client in
+                _ = try await client.download(resuming: moved(token, to: server), to: folder.url("file")).value
+                #expect(asked.all == [Asked("bytes=\(Self.half)-", date)])
+                #expect(Self.pattern.matches(try folder.bytes("file")))
+            }
+        }
+    }
+}
+#endif
