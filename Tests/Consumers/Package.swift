@@ -39,5 +39,13 @@ let package = Package(
             ],
             path: "Isolation/WithoutNonsending"
         ),
+        // Requests whose name look-up never ends, run in a network of its own by scripts/check-resolver.
+        .executableTarget(
+            name: "Resolver",
+            dependencies: [
+                .product(name: "Tern", package: "Tern"), .product(name: "TernTesting", package: "Tern"),
+            ],
+            path: "Resolver"
+        ),
     ]
 )
