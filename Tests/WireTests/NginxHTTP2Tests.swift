@@ -16,7 +16,7 @@ struct NginxHTTP2Tests {
         #expect(second.value.hasSuffix(" HTTP/2.0"))
         let older = try nginx.secureClient { $0.allowsHTTP2 = false }
         let first = try await older.response(for: older.request(.get, "connection"), as: String.self)
-        #expect(first.metrics.httpVersion == .http1_1 && first.head.version == .http1_1)
+        #expect(first.metrics.httpVersion == .http11 && first.head.version == .http11)
         #expect(first.value.hasSuffix(" HTTP/1.1"))
     }
 

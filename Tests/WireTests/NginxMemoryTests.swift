@@ -43,7 +43,7 @@ struct NginxMemoryTests {
             stops += 1
         }
         let version = try await stream.response.version
-        guard received == gibibyte, version == (http2 ? .http2 : .http1_1) else {
+        guard received == gibibyte, version == (http2 ? .http2 : .http11) else {
             throw NotHeld(description: "\(received) bytes over \(version)")
         }
         guard peak < 32 << 20 else { throw NotHeld(description: "a slow reader held \(peak >> 10) KiB") }

@@ -25,7 +25,7 @@ struct NginxTests {
         let response = try await client.response(for: client.request(.get, "hello"), as: String.self)
         #expect(response.value == "hello" && response.status == 200)
         #expect(response.headers["Server"]?.hasPrefix("nginx") == true)
-        #expect(response.metrics.httpVersion == .http1_1)
+        #expect(response.metrics.httpVersion == .http11)
         #expect(response.metrics.remoteAddress == "127.0.0.1")
         #expect(response.metrics.tls == nil)
         let echo = try await client.post("echo", body: .json(Point(x: 3, y: 4)), as: String.self)
