@@ -13,7 +13,7 @@ struct TransferStateTests {
     private static let interests: [TransferState.Interest] = [.head, .chunks, .outcome]
 
     private func head(_ status: Int = 200) throws -> ResponseHead {
-        try ResponseHead(status: status, version: .http1_1, target: Target(absolute: "http://localhost/"), headers: [:])
+        try ResponseHead(status: status, version: .http11, target: Target(absolute: "http://localhost/"), headers: [:])
     }
 
     @Test func nothingSatisfiesAReaderAtFirst() {

@@ -8,7 +8,8 @@ import Testing
 
 /// What the one thread costs, and what must not hold it up. Each test is a process of its own: threads, wake-ups and
 /// times of other tests are not counted.
-@Suite("Loop: cost", .serialized, .timeLimit(.minutes(2)))
+@Suite(
+    "Loop: cost", .serialized, .disabled(if: ProcessFacts.isSanitized, ProcessFacts.sanitized), .timeLimit(.minutes(2)))
 struct LoopCostTests {
     private static func server() throws -> LoopbackServer {
         try LoopbackServer(requestLogLimit: 0) { exchange in

@@ -7,8 +7,8 @@ import Testing
 /// How much memory readers hold that read slowly. Each test is a process of its own: what else the tests do is not
 /// counted.
 @Suite(
-    "nginx: memory of slow readers", .serialized, .enabled(if: Nginx.isExpected, Nginx.absence), .timeLimit(.minutes(2))
-)
+    "nginx: memory of slow readers", .serialized, .enabled(if: Nginx.isExpected, Nginx.absence),
+    .disabled(if: ProcessFacts.isSanitized, ProcessFacts.sanitized), .timeLimit(.minutes(2)))
 struct NginxMemoryTests {
     private static let gibibyte = 1 << 30
 

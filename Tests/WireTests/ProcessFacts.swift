@@ -1,10 +1,15 @@
 #if os(Linux) && !TERN_URLSESSION
 import Foundation
+import Glibc
 import Testing
 
 /// What the kernel knows of this process and its threads.
 enum ProcessFacts {
     struct Unknown: Error {}
+
+    /// Whether a sanitizer is built in: it holds memory and takes time of its own, so that neither can be judged.
+    static let isSanitized = unsafe ["__asan_init", "__tsan_init"].contains { unsafe dlsym(nil, $0) != nil }
+    static let sanitized: Comment = "a sanitizer is built in, which holds memory and takes time of its own"
 
     /// Bytes of memory that the process holds (VmRSS).
     static func residentSize() throws -> Int { try 1_024 * number("VmRSS", in: "/proc/self/status") }
