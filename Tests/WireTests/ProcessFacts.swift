@@ -8,7 +8,7 @@ enum ProcessFacts {
     struct Unknown: Error {}
 
     /// Whether a sanitizer is built in: it holds memory and takes time of its own, so that neither can be judged.
-    static let isSanitized = unsafe ["__asan_init", "__tsan_init"].contains { unsafe dlsym(nil, $0) != nil }
+    static let isSanitized = unsafe dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
     static let sanitized: Comment = "a sanitizer is built in, which holds memory and takes time of its own"
 
     /// Bytes of memory that the process holds (VmRSS).

@@ -11,7 +11,8 @@ extension Session {
         /// Whether this is the last element: the transfer has ended, well or not.
         public let isFinished: Bool
 
-        package init(
+        /// An element by hand, for tests and previews of what shows progress.
+        public init(
             completedBytes: Int64 = 0, totalBytes: Int64? = nil, bytesPerSecond: Double? = nil, isFinished: Bool = false
         ) {
             self.completedBytes = completedBytes
