@@ -30,6 +30,7 @@ struct DocumentationTests {
                 let count = try exchange.readBody().count
                 try exchange.respond(text: "\(count)")
             case "/v1/log": try exchange.respond(text: "one\ntwo\n")
+            case "/v1/nothing": try exchange.respond(status: 404, text: "none")
             default: try exchange.respond(text: "hello")
             }
         }
@@ -117,6 +118,17 @@ struct DocumentationTests {
         counted.resume()
         let response = try await counted.value
         #expect(response.value > 0)
+    }
+
+    @Test func errors() async throws {
+        do {
+            let user: User = try await client.get("nothing")
+            Issue.record("got \(user)")
+        } catch {
+            if error.isCancelled { return }
+            #expect(error.kind == .status && error.status == 404 && error.body.count == 4)
+            guard error.kind == .status else { throw error }
+        }
     }
 
     @Test func registry() async throws {
