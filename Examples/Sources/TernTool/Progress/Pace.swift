@@ -10,11 +10,10 @@ struct Pace {
 
     private static let frame = Duration.milliseconds(66)
     private static let second = Duration.seconds(1)
-    private static let step = 0.1
 
     private let style: Style
     private var lastTime: Duration?
-    private var lastFraction = 0.0
+    private var lastTenth = 0
     private var lastNote: String?
 
     init(_ style: Style) { self.style = style }
@@ -24,8 +23,14 @@ struct Pace {
         guard figures.note != lastNote || isDue(figures, now) else { return false }
         lastTime = now
         lastNote = figures.note
-        if let fraction = figures.fraction { lastFraction = fraction }
+        lastTenth = Self.tenth(figures) ?? lastTenth
         return true
+    }
+
+    /// Whole tenths of the whole; differences of fractions would miss one by rounding.
+    private static func tenth(_ figures: Figures) -> Int? {
+        guard let total = figures.total, total > 0 else { return nil }
+        return Int(figures.completed * 10 / total)
     }
 
     private func isDue(_ figures: Figures, _ now: Duration) -> Bool {
@@ -36,7 +41,7 @@ struct Pace {
         case .lines:
             // The beginning says nothing yet; it only starts the clock.
             if figures.completed == 0 { return false }
-            if let fraction = figures.fraction, fraction - lastFraction >= Self.step { return true }
+            if let tenth = Self.tenth(figures), tenth > lastTenth { return true }
             return now - (lastTime ?? .zero) >= Self.second
         }
     }
