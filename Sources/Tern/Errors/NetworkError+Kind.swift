@@ -45,8 +45,6 @@ extension NetworkError {
         public static let requestBody = Kind(rawValue: "request-body")
         /// A file could not be written or moved.
         public static let fileSystem = Kind(rawValue: "file-system")
-        /// A resumed download does not fit what the server has now.
-        public static let cannotResume = Kind(rawValue: "cannot-resume")
         /// The task was cancelled.
         public static let cancelled = Kind(rawValue: "cancelled")
         /// The session takes no more tasks.
