@@ -29,9 +29,18 @@ let package = Package(
             name: "CTernCurl",
             linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]
         ),
-        .target(name: "Tern", dependencies: ["CTernCurl"], swiftSettings: settings),
-        .target(name: "TernTesting", dependencies: ["Tern"], swiftSettings: settings),
-        .testTarget(name: "TernTests", dependencies: ["Tern", "TernTesting"], swiftSettings: settings),
-        .testTarget(name: "WireTests", dependencies: ["Tern", "TernTesting"], swiftSettings: settings),
+        .target(name: "TernConcurrency", swiftSettings: settings),
+        .target(name: "Tern", dependencies: ["CTernCurl", "TernConcurrency"], swiftSettings: settings),
+        .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
+        .testTarget(
+            name: "TernTests",
+            dependencies: ["Tern", "TernConcurrency", "TernTesting"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "WireTests",
+            dependencies: ["Tern", "TernConcurrency", "TernTesting"],
+            swiftSettings: settings
+        ),
     ]
 )

@@ -1,5 +1,6 @@
 import Synchronization
 import Tern
+import TernConcurrency
 
 extension LoopbackServer {
     /// A door between a test and a handler, opened once: it puts their steps in order without a sleep.

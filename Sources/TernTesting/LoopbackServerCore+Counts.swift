@@ -1,5 +1,6 @@
 import Synchronization
 import Tern
+import TernConcurrency
 
 /// The log and the counts, and those who wait for them.
 extension LoopbackCore {

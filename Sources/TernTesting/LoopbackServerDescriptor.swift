@@ -1,5 +1,6 @@
 import Synchronization
 import Tern
+import TernConcurrency
 
 #if canImport(Glibc)
 import Glibc

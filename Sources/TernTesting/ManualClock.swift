@@ -1,5 +1,6 @@
 import Synchronization
 import Tern
+import TernConcurrency
 
 /// A clock whose time moves only when a test says so: timeouts, delays and retries run at once and in a fixed order.
 ///

@@ -1,4 +1,5 @@
 import Tern
+import TernConcurrency
 
 /// Where a played exchange stops: for a pause, for a reader that is behind, for a body that is not there yet. Pure.
 struct StubGate {

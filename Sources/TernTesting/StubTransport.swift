@@ -1,5 +1,6 @@
 import Synchronization
 public import Tern
+import TernConcurrency
 
 /// Answers a session's requests without a server: by a closure or a table, with scripted chunks, delays and failures.
 ///

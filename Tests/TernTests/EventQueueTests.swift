@@ -2,6 +2,7 @@ import TernTesting
 import Testing
 
 @testable import Tern
+@testable import TernConcurrency
 
 @Suite("EventQueue", .timeLimit(.minutes(1)))
 struct EventQueueTests {

@@ -1,3 +1,4 @@
+import TernConcurrency
 import TernTesting
 import Testing
 

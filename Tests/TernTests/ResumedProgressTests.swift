@@ -1,3 +1,4 @@
+import TernConcurrency
 import Testing
 
 @testable import Tern

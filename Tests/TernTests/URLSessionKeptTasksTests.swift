@@ -1,4 +1,5 @@
 #if TERN_URLSESSION || !os(Linux)
+import TernConcurrency
 @testable import Tern
 import Foundation
 import Testing

@@ -1,4 +1,5 @@
 #if !TERN_URLSESSION
+import TernConcurrency
 import Tern
 import TernTesting
 import Testing

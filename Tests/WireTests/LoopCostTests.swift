@@ -1,4 +1,5 @@
 #if os(Linux) && !TERN_URLSESSION
+import TernConcurrency
 import Foundation
 import Synchronization
 import TernTesting

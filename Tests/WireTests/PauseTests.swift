@@ -1,5 +1,6 @@
 import Dispatch
 import Tern
+import TernConcurrency
 import TernTesting
 import Testing
 

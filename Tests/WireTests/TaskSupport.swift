@@ -1,4 +1,5 @@
 import Tern
+import TernConcurrency
 import TernTesting
 import Testing
 

@@ -1,4 +1,5 @@
 import Tern
+import TernConcurrency
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials

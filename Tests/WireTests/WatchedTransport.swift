@@ -1,4 +1,5 @@
 import Tern
+import TernConcurrency
 
 /// A session's own transport, watched: a test learns that attempts have reached the wire's mailbox, which keeps their
 /// order.

@@ -1,3 +1,5 @@
+package import TernConcurrency
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else

@@ -1,3 +1,5 @@
+import TernConcurrency
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else

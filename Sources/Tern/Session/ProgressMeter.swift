@@ -1,4 +1,5 @@
 import Synchronization
+import TernConcurrency
 
 /// The bytes that a task has moved in both directions, and the streams of those who watch.
 ///

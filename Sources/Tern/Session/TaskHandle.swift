@@ -1,3 +1,5 @@
+import TernConcurrency
+
 /// What every handle to a task offers, whatever its value.
 ///
 /// Streams: each access gives a stream of its own that begins with the current element, keeps the newest for a slow

@@ -1,4 +1,5 @@
 import Synchronization
+import TernConcurrency
 
 /// The live tasks of a session and the subscribers to its events. The lock behind `TaskRegistry`: tasks are created and
 /// counted in synchronous code, so their table cannot wait for an actor.

@@ -1,3 +1,5 @@
+import TernConcurrency
+
 /// Where a task's value waits for whoever asks for it.
 package protocol TaskResult: AnyObject, Sendable {
     func erasedValue() async throws(NetworkError) -> any Sendable

@@ -1,4 +1,5 @@
 package import Synchronization
+import TernConcurrency
 
 #if canImport(FoundationEssentials)
 package import FoundationEssentials

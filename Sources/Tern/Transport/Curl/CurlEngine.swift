@@ -1,4 +1,5 @@
 #if os(Linux)
+import TernConcurrency
 import CTernCurl
 import Glibc
 import Synchronization

@@ -1,3 +1,5 @@
+import TernConcurrency
+
 /// The three clocks of an attempt, in nanoseconds. Pure: it is told what happens, and says when the next limit runs out.
 struct TransferClock {
     private let connectLimit: UInt64?

@@ -1,4 +1,5 @@
 #if TERN_URLSESSION || !os(Linux)
+import TernConcurrency
 import Foundation
 
 /// The transport of a background session: what it starts, the system carries on without the process.

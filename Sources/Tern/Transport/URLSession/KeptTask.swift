@@ -1,4 +1,5 @@
 #if TERN_URLSESSION || !os(Linux)
+import TernConcurrency
 import Foundation
 
 // The life of a task that the system kept from an earlier run: it is under way → its status is validated → the session's

@@ -1,4 +1,5 @@
 #if TERN_URLSESSION || !os(Linux)
+import TernConcurrency
 import Foundation
 
 /// One attempt, between the system's task and the transfer that it fills. Its methods are called on the delegate queue

@@ -1,4 +1,5 @@
 #if TERN_URLSESSION || !os(Linux)
+import TernConcurrency
 import Foundation
 
 /// The body of one attempt that comes through a pipe. Called on the delegate queue.

@@ -1,4 +1,5 @@
 #if TERN_URLSESSION || !os(Linux)
+import TernConcurrency
 import Foundation
 #if canImport(FoundationNetworking)
 import FoundationNetworking

@@ -3,18 +3,21 @@
 ///
 /// The one place of the package in which a wait meets cancellation.
 package final class Waiter<Value: Sendable>: Sendable {
-    private enum State {
+    @usableFromInline
+    enum State {
         case idle
         case suspended(CheckedContinuation<Value, Never>)
         case resumed(Value)
     }
 
-    private let state = Lock(State.idle)
+    @usableFromInline let state = Lock(State.idle)
 
+    @inlinable
     package init() {}
 
     /// Resumes the caller, or lets its coming `wait` return at once. Later calls change nothing. Not to be called with
     /// a lock held.
+    @inlinable
     package func resume(returning value: Value) {
         let continuation = state.withLock { state -> CheckedContinuation<Value, Never>? in
             switch state {
@@ -32,6 +35,7 @@ package final class Waiter<Value: Sendable>: Sendable {
     }
 
     /// The value of the first `resume`; `cancelled` if the calling task is cancelled before. To be called once.
+    @inlinable
     package func wait(cancelled: Value) async -> Value {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -17,7 +17,7 @@ package enum MonotonicClock {
 
 extension Duration {
     /// Whole nanoseconds, at most what 64 bits hold.
-    var wholeNanoseconds: UInt64 {
+    package var wholeNanoseconds: UInt64 {
         let (seconds, attoseconds) = components
         guard seconds >= 0 else { return 0 }
         let (product, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)

@@ -4,10 +4,11 @@ import Glibc
 /// The same interface as `Synchronization.Mutex`, over a pthread mutex: thread sanitizer follows that one, and reports
 /// false races on the other. Only `make test-tsan` builds it.
 // Sendable by hand: `value` is only touched between lock and unlock of `mutex`, which never moves.
-@safe package final class Lock<Value>: @unchecked Sendable {
+@safe @usableFromInline package final class Lock<Value>: @unchecked Sendable {
     private var value: Value
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
+    @usableFromInline
     package init(_ value: sending Value) {
         self.value = value
         unsafe mutex = .allocate(capacity: 1)
@@ -20,6 +21,7 @@ import Glibc
         unsafe mutex.deallocate()
     }
 
+    @usableFromInline
     package func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
@@ -29,17 +31,18 @@ import Glibc
     }
 }
 #else
-import Synchronization
+package import Synchronization
 
 /// The lock of the whole package: a value that is only reachable while the lock is held.
 package struct Lock<Value>: ~Copyable, Sendable {
-    private let mutex: Mutex<Value>
+    @usableFromInline let mutex: Mutex<Value>
 
+    @inlinable
     package init(_ value: consuming sending Value) {
         mutex = Mutex(value)
     }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     package borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
