@@ -4,12 +4,11 @@ import Glibc
 /// The same interface as `Synchronization.Mutex`, over a pthread mutex: thread sanitizer follows that one, and reports
 /// false races on the other. Only `make test-tsan` builds it.
 // Sendable by hand: `value` is only touched between lock and unlock of `mutex`, which never moves.
-@safe @usableFromInline package final class Lock<Value>: @unchecked Sendable {
+@safe public final class Lock<Value>: @unchecked Sendable {
     private var value: Value
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
-    @usableFromInline
-    package init(_ value: sending Value) {
+    public init(_ value: sending Value) {
         self.value = value
         unsafe mutex = .allocate(capacity: 1)
         unsafe mutex.initialize(to: pthread_mutex_t())
@@ -21,8 +20,7 @@ import Glibc
         unsafe mutex.deallocate()
     }
 
-    @usableFromInline
-    package func withLock<Result: ~Copyable, Failure: Error>(
+    public func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         unsafe pthread_mutex_lock(mutex)
@@ -31,19 +29,24 @@ import Glibc
     }
 }
 #else
-package import Synchronization
+public import Synchronization
 
 /// The lock of the whole package: a value that is only reachable while the lock is held.
-package struct Lock<Value>: ~Copyable, Sendable {
+///
+/// Public in a module that is no product: what is only `package` is not specialised in other modules, and each lock then
+/// costs a call through witness tables.
+public struct Lock<Value>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<Value>
 
+    /// A lock around `value`.
     @inlinable
-    package init(_ value: consuming sending Value) {
+    public init(_ value: consuming sending Value) {
         mutex = Mutex(value)
     }
 
+    /// Runs `body` with the lock held; never awaited, and never to be entered twice by one thread.
     @inlinable @inline(__always)
-    package borrowing func withLock<Result: ~Copyable, Failure: Error>(
+    public borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         try mutex.withLock(body)

@@ -2,7 +2,7 @@
 /// when that is before it suspends or after it has gone on.
 ///
 /// The one place of the package in which a wait meets cancellation.
-package final class Waiter<Value: Sendable>: Sendable {
+public final class Waiter<Value: Sendable>: Sendable {
     @usableFromInline
     enum State {
         case idle
@@ -12,13 +12,14 @@ package final class Waiter<Value: Sendable>: Sendable {
 
     @usableFromInline let state = Lock(State.idle)
 
+    /// A waiter that nobody has resumed yet.
     @inlinable
-    package init() {}
+    public init() {}
 
     /// Resumes the caller, or lets its coming `wait` return at once. Later calls change nothing. Not to be called with
     /// a lock held.
     @inlinable
-    package func resume(returning value: Value) {
+    public func resume(returning value: Value) {
         let continuation = state.withLock { state -> CheckedContinuation<Value, Never>? in
             switch state {
             case .idle:
@@ -36,7 +37,7 @@ package final class Waiter<Value: Sendable>: Sendable {
 
     /// The value of the first `resume`; `cancelled` if the calling task is cancelled before. To be called once.
     @inlinable
-    package func wait(cancelled: Value) async -> Value {
+    public func wait(cancelled: Value) async -> Value {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let known = state.withLock { state -> Value? in
@@ -53,6 +54,10 @@ package final class Waiter<Value: Sendable>: Sendable {
 }
 
 extension Waiter where Value == Void {
-    package func resume() { resume(returning: ()) }
-    package func wait() async { await wait(cancelled: ()) }
+    /// `resume(returning:)` without a value.
+    @inlinable
+    public func resume() { resume(returning: ()) }
+    /// `wait(cancelled:)` without a value.
+    @inlinable
+    public func wait() async { await wait(cancelled: ()) }
 }
