@@ -49,6 +49,10 @@ extension NetworkError {
         public static let cancelled = Kind(rawValue: "cancelled")
         /// The session takes no more tasks.
         public static let sessionInvalidated = Kind(rawValue: "session-invalidated")
+        /// An interceptor failed; what it threw is the `underlying` error.
+        public static let interceptor = Kind(rawValue: "interceptor")
+        /// A policy failed; what it threw is the `underlying` error.
+        public static let policy = Kind(rawValue: "policy")
         /// The platform or its transport cannot do what was asked.
         public static let unsupported = Kind(rawValue: "unsupported")
     }

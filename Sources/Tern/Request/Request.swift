@@ -19,17 +19,11 @@ public struct Request: Sendable {
     public var headers: Headers
     /// The body; none by default.
     public var body: Body
-    /// The time limits of this request; nil for the session's.
-    public var timeouts: Timeouts?
     /// The place among what is still queued; `.normal` by default.
     public var priority: Priority
-    /// A name for logs, events and errors; it is never sent.
-    public var label: String?
-    /// Bytes that a body collected in memory may have, after decompression; nil for the session's limit.
-    public var maximumBodySize: Int?
-    /// The path of a Unix domain socket to connect to in place of the URL's host and port; nil for the session's.
-    public var unixSocketPath: String?
     package var target: Target
+    /// What few requests have.
+    private var extras: Extras?
 
     package init(_ method: Method, _ target: Target, headers: Headers = [:], body: Body = .none) {
         self.method = method
@@ -86,6 +80,69 @@ extension Request {
 
         /// Orders by urgency: `.veryLow` is the least.
         public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    }
+}
+
+extension Request {
+    // Behind one word: a request is copied on its way, and each field of its own would be counted up and down every time.
+    private final class Extras: Sendable {
+        struct Fields: Sendable {
+            var timeouts: Timeouts?
+            var label: String?
+            var maximumBodySize: Int?
+            var unixSocketPath: String?
+            var interceptors: [any Interceptor] = []
+            var policy: (any SessionPolicy)?
+        }
+
+        let fields: Fields
+
+        init(_ fields: Fields) { self.fields = fields }
+    }
+
+    private mutating func change(_ change: (inout Extras.Fields) -> Void) {
+        var fields = extras?.fields ?? Extras.Fields()
+        change(&fields)
+        extras = Extras(fields)
+    }
+
+    /// Whether the request has nothing but method, URL, headers, body and priority.
+    var isPlain: Bool { extras == nil }
+
+    /// The time limits of this request; nil for the session's.
+    public var timeouts: Timeouts? {
+        get { extras?.fields.timeouts }
+        set { change { $0.timeouts = newValue } }
+    }
+
+    /// A name for logs, events and errors; it is never sent.
+    public var label: String? {
+        get { extras?.fields.label }
+        set { change { $0.label = newValue } }
+    }
+
+    /// Bytes that a body collected in memory may have, after decompression; nil for the session's limit.
+    public var maximumBodySize: Int? {
+        get { extras?.fields.maximumBodySize }
+        set { change { $0.maximumBodySize = newValue } }
+    }
+
+    /// The path of a Unix domain socket to connect to in place of the URL's host and port; nil for the session's.
+    public var unixSocketPath: String? {
+        get { extras?.fields.unixSocketPath }
+        set { change { $0.unixSocketPath = newValue } }
+    }
+
+    /// What stands between this request and the wire, within the session's interceptors; outermost first.
+    public var interceptors: [any Interceptor] {
+        get { extras?.fields.interceptors ?? [] }
+        set { change { $0.interceptors = newValue } }
+    }
+
+    /// Decides where the session's policy has no opinion; nil by default.
+    public var policy: (any SessionPolicy)? {
+        get { extras?.fields.policy }
+        set { change { $0.policy = newValue } }
     }
 }
 

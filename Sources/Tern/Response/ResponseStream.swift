@@ -77,20 +77,13 @@ public struct ResponseStream: Sendable {
 
 /// The transfer behind a stream. It ends with its owner: whoever drops the stream wants no more of it.
 final class StreamSource: Sendable {
-    struct Opened: Sendable {
-        let exchange: Exchange
-        let head: ResponseHead
-    }
-
     let record: TaskRecord
     /// The head, once it was accepted.
-    let opened = TaskValue<Opened>()
-    private let plan: RequestPlan?
+    let opened = TaskValue<Arrival>()
     private let isReading = Lock(false)
     private let isAtEnd = Lock(false)
 
     init(_ plan: RequestPlan, _ context: SessionContext) {
-        self.plan = plan
         let id = context.ledger.reserveID()
         record = TaskRecord(id: id ?? context.ledger.strayID(), context: context, plan: plan, valueType: Data.self)
         guard id != nil, context.ledger.addFresh(record) else {
@@ -100,7 +93,7 @@ final class StreamSource: Sendable {
         }
         let opened = opened
         record.assign(opened) { record in
-            let outcome = await record.run { record throws(NetworkError) in try await Self.open(plan, record) }
+            let outcome = await record.run { record throws(NetworkError) in try await plan.arrival(record) }
             // A response that is there is read, and ended, by the stream's reader.
             if let error = outcome.error {
                 record.end(error) { opened.deliver(outcome.result) }
@@ -113,7 +106,6 @@ final class StreamSource: Sendable {
     }
 
     init(failed error: NetworkError, _ context: SessionContext) {
-        plan = nil
         record = TaskRecord(id: context.ledger.strayID(), context: context, plan: nil, valueType: Data.self)
         record.fail()
         opened.deliver(.failure(error))
@@ -121,16 +113,6 @@ final class StreamSource: Sendable {
 
     deinit {
         record.abandon()
-    }
-
-    private static func open(_ plan: RequestPlan, _ record: TaskRecord) async throws(NetworkError) -> Opened {
-        let exchange = try await record.open(plan)
-        guard let head = await exchange.transfer.head() else {
-            let outcome = await exchange.outcome()
-            throw plan.error(outcome.failure ?? RequestPlan.headless, outcome)
-        }
-        guard RequestPlan.accepts(head.status) else { throw await exchange.refusal(head, plan) }
-        return Opened(exchange: exchange, head: head)
     }
 
     /// The next pieces; nil at the end. Cancelling the reading Swift task ends the transfer.
@@ -156,14 +138,14 @@ final class StreamSource: Sendable {
         do {
             let opened = try await self.opened.value()
             if record.state.isTerminal, isAtEnd.withLock({ $0 }) { return .success(nil) }
-            if let chunks = await opened.exchange.chunks() { return .success(chunks) }
+            if let chunks = await opened.chunks() { return .success(chunks) }
             isAtEnd.withLock { $0 = true }
-            let outcome = await opened.exchange.outcome()
-            guard let failure = outcome.failure, let plan else {
+            let outcome = await opened.ended()
+            guard let failure = outcome.failure else {
                 record.end(nil)
                 return .success(nil)
             }
-            let error = plan.error(failure, outcome).identified(
+            let error = opened.plan.error(failure, outcome).identified(
                 task: record.id, session: record.context.id, label: record.label)
             record.end(error)
             return .failure(error)

@@ -25,11 +25,11 @@ extension DownloadPlan {
         { record throws(NetworkError) in
             // Until the partial file is touched, a failure leaves all as it was.
             record.keep(resumed)
-            let exchange = try await openAtOffset(record)
-            let head = try await accepted(exchange)
+            let arrival = try await arrival(record)
+            let head = arrival.head
             let file = try await temporaryFile(for: head, record)
             do throws(NetworkError) {
-                try await write(exchange, to: file)
+                try await write(arrival, to: file, record)
             } catch {
                 await keepOrRemove(file, head, record)
                 throw error
@@ -38,24 +38,36 @@ extension DownloadPlan {
         }
     }
 
+    private func arrival(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
+        if !request.hasInterceptors { return try await accepted(request, record) }
+        let chain = InterceptorChain(plan: request, record: record) { plan throws(NetworkError) in
+            try await accepted(plan, record)
+        }
+        return try await chain.run()
+    }
+
+    private func accepted(_ plan: RequestPlan, _ record: TaskRecord) async throws(NetworkError) -> Arrival {
+        let arrival = try await openAtOffset(plan, record)
+        if let refusal = arrival.plan.refusal(of: arrival) { throw await arrival.error(refusal) }
+        return arrival
+    }
+
     /// A continued download asks for the rest, and for the whole if the server has no such rest any more.
-    private func openAtOffset(_ record: TaskRecord) async throws(NetworkError) -> Exchange {
-        guard let resumed else { return try await record.open(request) }
-        let ranged = request.uncompressed(
+    private func openAtOffset(_ plan: RequestPlan, _ record: TaskRecord) async throws(NetworkError) -> Arrival {
+        guard let resumed else { return try await plan.travel(record) }
+        let ranged = plan.uncompressed(
             adding: ["Range": "bytes=\(resumed.offset)-", "If-Range": resumed.validator])
         record.meter.startDownload(at: resumed.offset)
-        let exchange = try await record.open(ranged)
-        guard let head = await exchange.transfer.head() else { return exchange }
-        switch head.status {
-        case 206 where isContinuation(head, resumed), 200:
-            return exchange
+        let arrival = try await ranged.travel(record)
+        switch arrival.head.status {
+        case 206 where isContinuation(arrival.head, resumed), 200:
+            return arrival
         case 206, 416:
-            record.context.transport.control(exchange.transfer, .cancel)
-            _ = await exchange.outcome()
+            await arrival.discard()
             record.meter.startDownload(at: 0)
-            return try await record.open(request)
+            return try await plan.travel(record)
         default:
-            return exchange
+            return arrival
         }
     }
 
@@ -72,17 +84,6 @@ extension DownloadPlan {
     private func isSameVersion(_ head: ResponseHead, _ resumed: ResumeData) -> Bool {
         let name = resumed.validator.hasPrefix("\"") ? "ETag" : "Last-Modified"
         return head.headers[name].map { $0 == resumed.validator } ?? true
-    }
-
-    private func accepted(_ exchange: Exchange) async throws(NetworkError) -> ResponseHead {
-        guard let head = await exchange.transfer.head() else {
-            let outcome = await exchange.outcome()
-            throw request.error(outcome.failure ?? RequestPlan.headless, outcome)
-        }
-        guard RequestPlan.accepts(head.status) else {
-            throw await exchange.refusal(head, request)
-        }
-        return head
     }
 
     private func temporaryFile(for head: ResponseHead, _ record: TaskRecord) async throws(NetworkError) -> PartialFile {
@@ -118,18 +119,17 @@ extension DownloadPlan {
         }
     }
 
-    private func write(_ exchange: Exchange, to file: PartialFile) async throws(NetworkError) {
-        let head = await exchange.transfer.head()
+    private func write(_ arrival: Arrival, to file: PartialFile, _ record: TaskRecord) async throws(NetworkError) {
         do {
-            while let chunks = await exchange.chunks() { try await file.write(chunks) }
-            let outcome = await exchange.outcome()
-            if let failure = outcome.failure { throw request.error(failure, outcome) }
+            while let chunks = await arrival.chunks() { try await file.write(chunks) }
+            let outcome = await arrival.ended()
+            if let failure = outcome.failure { throw arrival.plan.error(failure, outcome) }
             try await file.close()
         } catch let error as NetworkError {
             throw error
         } catch {
-            exchange.record.cancelTransfer()
-            throw fileError("the download cannot be written: \(error)", error, head)
+            record.cancelTransfer()
+            throw fileError("the download cannot be written: \(error)", error, arrival.head)
         }
     }
 
@@ -192,19 +192,5 @@ extension DownloadPlan {
     private func fileError(_ reason: String, _ error: any Error, _ head: ResponseHead?) -> NetworkError {
         NetworkError(
             TransferFailure(.fileSystem, reason, underlying: error), request: request.request, response: head)
-    }
-}
-
-extension Exchange {
-    /// The error of a refused status, with the start of the body; the rest is not awaited.
-    func refusal(_ head: ResponseHead, _ plan: RequestPlan) async -> NetworkError {
-        let limit = plan.context.configuration.errorBodyLimit
-        var body = Data()
-        while body.count < limit, let chunks = await chunks() {
-            for chunk in chunks { body.append(chunk.prefix(limit - body.count)) }
-        }
-        record.context.transport.control(transfer, .cancel)
-        let metrics = await outcome().metrics
-        return NetworkError(plan.refused(head), request: plan.request, response: head, body: body, metrics: metrics)
     }
 }

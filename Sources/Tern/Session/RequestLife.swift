@@ -4,21 +4,47 @@ import FoundationEssentials
 import Foundation
 #endif
 
-// The life of a request, top to bottom: the plan was checked → its body is prepared → one attempt on the wire, and one
-// more if a pooled connection turned out to be dead → the status is validated → the body is decoded.
+// The life of a request, top to bottom: the plan was checked → the interceptors → its body is prepared → one attempt on
+// the wire, and one more if a pooled connection turned out to be dead → what the answer asks for: a redirect, credentials
+// → the answer is validated → the body is decoded.
 
 extension RequestPlan {
     /// Sends, collects, validates and decodes.
     func collecting<Value: Sendable>(_ decoder: BodyDecoder<Value>) -> Operation<Response<Value>> {
         { [self] record throws(NetworkError) in
-            let exchange = try await record.open(self)
-            let outcome = await exchange.outcome()
-            if let failure = outcome.failure, !isRefusedAnyway(failure, outcome) { throw error(failure, outcome) }
-            guard let head = outcome.head else { throw error(Self.headless, outcome) }
-            guard Self.accepts(head.status) else { throw error(refused(head), outcome) }
-            let value = try decode(outcome, head, decoder)
-            return Response(value: value, head: head, trailers: outcome.trailers, metrics: outcome.metrics)
+            let arrival = try await arrival(record)
+            let outcome = await arrival.ended()
+            let value = try arrival.plan.decode(outcome, arrival.head, decoder)
+            return Response(value: value, head: arrival.head, trailers: outcome.trailers, metrics: outcome.metrics)
         }
+    }
+
+    /// The accepted response, through whatever stands between the task and the wire.
+    func arrival(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
+        if !hasInterceptors { return try await accepted(record) }
+        let chain = InterceptorChain(plan: self, record: record) { plan throws(NetworkError) in
+            try await plan.accepted(record)
+        }
+        return try await chain.run()
+    }
+
+    /// Sends the request, and validates what comes.
+    private func accepted(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
+        let arrival = try await travel(record)
+        if let refusal = arrival.plan.refusal(of: arrival) { throw await arrival.error(refusal) }
+        return arrival
+    }
+
+    /// One attempt: up to its end for a collected response, up to its head for a streamed one.
+    func sent(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
+        let exchange = try await record.open(self)
+        if delivery == .streamed, let head = await exchange.transfer.head() {
+            return Arrival(exchange, self, head: head)
+        }
+        let outcome = await exchange.outcome()
+        if let failure = outcome.failure, !isRefusedAnyway(failure, outcome) { throw error(failure, outcome) }
+        guard let head = outcome.head else { throw error(Self.headless, outcome) }
+        return Arrival(exchange, self, head: head, outcome: outcome)
     }
 
     private func decode<Value: Sendable>(
@@ -38,6 +64,11 @@ extension RequestPlan {
     private func isRefusedAnyway(_ failure: TransferFailure, _ outcome: TransferOutcome) -> Bool {
         guard failure.kind == .tooLarge, let head = outcome.head else { return false }
         return !Self.accepts(head.status)
+    }
+
+    /// Why a response is not what the task wants.
+    func refusal(of arrival: Arrival) -> TransferFailure? {
+        arrival.isWanted || Self.accepts(arrival.head.status) ? nil : refused(arrival.head)
     }
 
     static func accepts(_ status: Int) -> Bool { (200...299).contains(status) }
@@ -77,7 +108,7 @@ struct Exchange: Sendable {
         var outcome = await transfer.outcome()
         outcome.metrics.attempts = attempt
         pump?.stop()
-        record.attemptEnded(outcome.metrics, head: outcome.head)
+        record.attemptEnded(outcome.metrics, head: outcome.head.flatMap { Course.mayGoOn($0) ? nil : $0 })
         return outcome
     }
 }
@@ -103,7 +134,7 @@ extension TaskRecord {
         var order = plan.order(priority: priority, attempt: attempt)
         body.complete(&order, pipe)
         let onHead: (@Sendable (ResponseHead) -> Void)? =
-            order.announcesHead ? { @Sendable head in self.receive(head) } : nil
+            order.announcesHead ? { @Sendable head in if !Course.mayGoOn(head) { self.receive(head) } } : nil
         let transfer = Transfer(order, meter: meter, onHead: onHead)
         if let refusal = context.transport.refusal(of: transfer.order) {
             throw NetworkError(refusal, request: plan.request)

@@ -40,8 +40,8 @@ final class RequestPlan: Sendable {
         }
     }
 
-    private init(_ plan: RequestPlan, headers: Headers, decompresses: Bool) {
-        request = plan.request
+    private init(_ plan: RequestPlan, _ request: Request, headers: Headers, decompresses: Bool) {
+        self.request = request
         context = plan.context
         delivery = plan.delivery
         hasHandle = plan.hasHandle
@@ -52,8 +52,25 @@ final class RequestPlan: Sendable {
     /// The same request for some of the body's bytes, or for all of them as they are stored: offsets count bytes as they
     /// come, and a compressed body has none to continue at.
     func uncompressed(adding extra: Headers = [:]) -> RequestPlan {
-        RequestPlan(self, headers: headers.overriding(with: extra), decompresses: false)
+        RequestPlan(self, request, headers: headers.overriding(with: extra), decompresses: false)
     }
+
+    /// What an interceptor sends in place of the task's request, to be delivered like that one.
+    func replacing(_ other: Request) throws(NetworkError) -> RequestPlan {
+        let plan = try RequestPlan(other, context, delivery: delivery, isPausable: hasHandle)
+        return decompresses ? plan : plan.uncompressed()
+    }
+
+    /// What follows a redirect or a challenge: `headers` are all that is sent, and the session's are not added again.
+    func following(_ other: Request, headers: Headers) throws(NetworkError) -> RequestPlan {
+        if let problem = Self.problem(of: other, headers, isChecked: false) {
+            throw NetworkError(TransferFailure(.invalidRequest, problem), request: other)
+        }
+        return RequestPlan(self, other, headers: headers, decompresses: decompresses)
+    }
+
+    /// Whether anything stands between the task and the wire.
+    var hasInterceptors: Bool { !context.configuration.interceptors.isEmpty || !request.interceptors.isEmpty }
 
     /// What the transport is asked for, complete but for the body.
     func order(priority: Request.Priority, attempt: Int) -> TransferOrder {

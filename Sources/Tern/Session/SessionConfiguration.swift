@@ -43,6 +43,15 @@ extension Session {
         /// Where a download goes: asked first, before the task's own destination. nil, or an answer of nil, leaves it
         /// to the task.
         public var destination: Download.Destination?
+        /// What stands between every request and the wire, outermost first. None by default.
+        public var interceptors: [any Interceptor] = []
+        /// Decides on redirects, dispositions, replayed bodies and destinations before the requests' own policies do.
+        /// nil by default: the documented defaults hold.
+        public var policy: (any SessionPolicy)?
+        /// Those who watch the stages of every request, in the order in which they are told. None by default.
+        public var observers: [any SessionObserver] = []
+        /// Redirects that are followed one after the other. 20 by default (the fetch standard's limit).
+        public var maximumRedirects = 20
         /// Makes the decoder of JSON responses, once per response. A plain one by default.
         public var makeJSONDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
         /// Makes the encoder of JSON bodies, once per request. One with sorted keys by default, so that equal values

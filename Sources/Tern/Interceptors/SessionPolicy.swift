@@ -1,0 +1,85 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// Decides where a session would otherwise take its defaults: redirects, the disposition of a response, a body that is
+/// to be sent again, the place of a download.
+///
+/// Every method has a default implementation that answers nil: no opinion. The session's policy
+/// (`Session.Configuration.policy`) is asked first; where it has no opinion, the request's (`Request.policy`) is; where
+/// neither has, the documented default holds. To watch without deciding, attach a `SessionObserver`.
+///
+/// The methods run in the task's own Swift task, never on an actor or on the engine's loop. What they throw fails the
+/// task: a `NetworkError` as it is, anything else as the `underlying` of an error of kind `.policy`.
+public protocol SessionPolicy: Sendable {
+    /// Whether a redirect is followed, and with which request. Asked after the rules of RFC 9110 §15.4 have made
+    /// `proposed`, and not when those forbid the redirect.
+    ///
+    /// Default: it is followed as proposed.
+    @concurrent func redirect(
+        to proposed: Request, after response: ResponseHead, of task: AnySessionTask
+    ) async throws -> RedirectDecision?
+
+    /// Whether a response is wanted, once its head is there: before the body of a download or of a stream is read, and
+    /// after that of a response collected in memory.
+    ///
+    /// Default: it is accepted, if its status and content type are.
+    @concurrent func disposition(
+        of response: ResponseHead, for task: AnySessionTask
+    ) async throws -> ResponseDisposition?
+
+    /// A new body for a request whose own can be sent only once and has been: a stream, after a redirect that keeps it
+    /// or a challenge.
+    ///
+    /// Default: none, and the request fails.
+    @concurrent func replacementBody(
+        for request: Request, of task: AnySessionTask
+    ) async throws -> Request.Body?
+
+    /// Where a finished download goes. Asked after `Session.Configuration.destination` and before the task's own.
+    ///
+    /// Default: as the task says.
+    @concurrent func destination(
+        for temporaryURL: URL, response: ResponseHead, of task: AnySessionTask
+    ) async throws -> URL?
+}
+
+extension SessionPolicy {
+    /// No opinion.
+    @concurrent public func redirect(
+        to proposed: Request, after response: ResponseHead, of task: AnySessionTask
+    ) async throws -> RedirectDecision? { nil }
+
+    /// No opinion.
+    @concurrent public func disposition(
+        of response: ResponseHead, for task: AnySessionTask
+    ) async throws -> ResponseDisposition? { nil }
+
+    /// No opinion.
+    @concurrent public func replacementBody(
+        for request: Request, of task: AnySessionTask
+    ) async throws -> Request.Body? { nil }
+
+    /// No opinion.
+    @concurrent public func destination(
+        for temporaryURL: URL, response: ResponseHead, of task: AnySessionTask
+    ) async throws -> URL? { nil }
+}
+
+/// What becomes of a redirect.
+public enum RedirectDecision: Sendable {
+    /// This request is sent: the one proposed, or another.
+    case follow(Request)
+    /// The redirect itself is the response; a 3xx is then accepted by the default validation.
+    case stop
+}
+
+/// What becomes of a response whose head is there.
+public enum ResponseDisposition: Sendable, Hashable {
+    /// It is taken, if its status and content type are accepted.
+    case accept
+    /// The transfer ends; the task fails with an error of kind `.cancelled`.
+    case cancel
+}
