@@ -10,7 +10,7 @@ import Foundation
 #endif
 
 /// Heads and bodies as servers send them, byte by byte: what is read the same way however it comes.
-@Suite("Wire: parsing", .timeLimit(.minutes(5)))
+@Suite("Wire: parsing", .timeLimit(.minutes(1)))
 struct WireParsingTests {
     /// A response as its bytes, and what must be read from them.
     struct Answer: CustomTestStringConvertible {

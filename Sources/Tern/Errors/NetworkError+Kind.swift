@@ -49,6 +49,12 @@ extension NetworkError {
         public static let cancelled = Kind(rawValue: "cancelled")
         /// The session takes no more tasks.
         public static let sessionInvalidated = Kind(rawValue: "session-invalidated")
+        /// A redirect leads nowhere, gives up TLS, or needs a body that can be sent only once.
+        public static let redirect = Kind(rawValue: "redirect")
+        /// The redirects go round in a circle.
+        public static let redirectLoop = Kind(rawValue: "redirect-loop")
+        /// More redirects than `Session.Configuration.maximumRedirects`.
+        public static let tooManyRedirects = Kind(rawValue: "too-many-redirects")
         /// An interceptor failed; what it threw is the `underlying` error.
         public static let interceptor = Kind(rawValue: "interceptor")
         /// A policy failed; what it threw is the `underlying` error.

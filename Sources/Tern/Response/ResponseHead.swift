@@ -40,6 +40,8 @@ public struct ResponseHead: Sendable {
     public let version: HTTPVersion
     /// The URL that answered, as it was sent.
     public var urlString: String { target.string }
+    /// The redirects that led here, oldest first.
+    public package(set) var redirects: [ResponseHead] = []
     package let target: Target
     private let fields: Fields
 

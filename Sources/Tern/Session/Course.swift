@@ -1,17 +1,87 @@
-/// The way of a request past answers that ask for another one: a redirect, or credentials.
+/// The way of a request past answers that ask for another one: redirects.
 struct Course {
+    private let record: TaskRecord
+    private var rules: RedirectRules
     /// The redirects so far, oldest first.
-    private(set) var history: [ResponseHead] = []
+    private var history: [ResponseHead] = []
+
+    private init(_ plan: RequestPlan, _ record: TaskRecord) {
+        self.record = record
+        rules = RedirectRules(limit: plan.context.configuration.maximumRedirects)
+    }
 
     /// Whether an answer may be other than the last. One comparison for most.
     static func mayGoOn(_ head: ResponseHead) -> Bool {
-        head.status >= 300 && (head.status < 400 || head.status == 401 || head.status == 407)
+        head.status >= 300 && head.status < 400
     }
-}
 
-extension RequestPlan {
-    /// Sends the request, and what its answers ask for, until one stands.
-    func travel(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
-        try await sent(record)
+    /// Goes on from an answer to the one that stands.
+    static func lastArrival(from first: Arrival, _ record: TaskRecord) async throws(NetworkError) -> Arrival {
+        var arrival = first
+        var course = Course(first.plan, record)
+        while let next = try await course.next(after: &arrival) {
+            await arrival.discard()
+            arrival = try await next.sent(record)
+        }
+        arrival.head.redirects = course.history
+        record.receive(arrival.head)
+        return arrival
+    }
+
+    /// What is to be sent after an answer; nil when it stands.
+    private mutating func next(after arrival: inout Arrival) async throws(NetworkError) -> RequestPlan? {
+        let (plan, head) = (arrival.plan, arrival.head)
+        let action = rules.action(
+            for: head.status, location: head.headers["Location"], method: plan.request.method,
+            target: plan.request.target, headers: plan.headers)
+        switch action {
+        case .stand:
+            return nil
+        case .fail(let failure):
+            throw await arrival.error(failure)
+        case .follow(let step):
+            let proposed = try await request(for: step, after: arrival)
+            let decision = try await plan.policies?.ask(about: plan.request) { [record] policy in
+                try await policy.redirect(to: proposed, after: head, of: AnySessionTask(record))
+            }
+            if case .stop? = decision {
+                arrival.isWanted = true
+                return nil
+            }
+            let chosen = if case .follow(let other)? = decision { other } else { proposed }
+            history.append(head)
+            plan.context.observe { [record] in
+                $0.didRedirect(to: chosen, after: head, of: AnySessionTask(record))
+            }
+            return try plan.following(chosen)
+        }
+    }
+
+    /// The request that the rules propose: the one that was answered, with their changes.
+    private func request(
+        for step: RedirectRules.Step, after arrival: Arrival
+    ) async throws(NetworkError) -> Request {
+        let plan = arrival.plan
+        var request = plan.request
+        request.method = step.method
+        request.target = step.target
+        request.headers = step.headers
+        if !step.keepsBody {
+            request.body = .none
+        } else if !request.body.isReplayable {
+            request.body = try await replacementBody(for: request, after: arrival)
+        }
+        return request
+    }
+
+    private func replacementBody(
+        for request: Request, after arrival: Arrival
+    ) async throws(NetworkError) -> Request.Body {
+        let body = try await arrival.plan.policies?.ask(about: request) { [record] policy in
+            try await policy.replacementBody(for: request, of: AnySessionTask(record))
+        }
+        if let body { return body }
+        let reason = "the redirect to \(request.target) keeps the body, which can be sent only once"
+        throw await arrival.error(TransferFailure(.redirect, reason))
     }
 }

@@ -167,7 +167,7 @@ extension DownloadPlan {
     ) async throws(NetworkError) -> URL {
         let temporary = URL(filePath: file.path)
         do {
-            guard let chosen = try chosenPath(temporary, head) else { return temporary }
+            guard let chosen = try await chosenPath(temporary, head, record) else { return temporary }
             if record.isCancelled { throw NetworkError(TransferFailure.cancelled, request: request.request) }
             let place = URL(filePath: try await record.context.files.move(file.path, to: chosen, options))
             record.context.ledger.publish { .fileMoved(AnySessionTask(record), to: place) }
@@ -181,8 +181,12 @@ extension DownloadPlan {
         }
     }
 
-    private func chosenPath(_ temporary: URL, _ head: ResponseHead) throws -> String? {
+    private func chosenPath(_ temporary: URL, _ head: ResponseHead, _ record: TaskRecord) async throws -> String? {
         if let url = try request.context.configuration.destination?(temporary, head) { return url.path }
+        let answer = try await request.policies?.ask(about: request.request) { policy in
+            try await policy.destination(for: temporary, response: head, of: AnySessionTask(record))
+        }
+        if let answer { return answer.path }
         switch goal {
         case .file(let path): return path
         case .ask(let destination): return try destination?(temporary, head)?.path

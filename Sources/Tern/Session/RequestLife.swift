@@ -35,15 +35,36 @@ extension RequestPlan {
         return arrival
     }
 
+    /// Sends the request, and what its answers ask for, until one stands.
+    func travel(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
+        var arrival = try await sent(record)
+        if Course.mayGoOn(arrival.head) { arrival = try await Course.lastArrival(from: arrival, record) }
+        if let policies { try await arrival.plan.askDisposition(policies, arrival, record) }
+        return arrival
+    }
+
+    private func askDisposition(
+        _ policies: Policies, _ arrival: Arrival, _ record: TaskRecord
+    ) async throws(NetworkError) {
+        let disposition = try await policies.ask(about: request) { policy in
+            try await policy.disposition(of: arrival.head, for: AnySessionTask(record))
+        }
+        guard disposition == .cancel else { return }
+        throw await arrival.error(TransferFailure(.cancelled, "the policy does not want the response"))
+    }
+
     /// One attempt: up to its end for a collected response, up to its head for a streamed one.
     func sent(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
+        context.observe { $0.willSend(request, of: AnySessionTask(record)) }
         let exchange = try await record.open(self)
         if delivery == .streamed, let head = await exchange.transfer.head() {
+            context.observe { $0.didReceive(head, of: AnySessionTask(record)) }
             return Arrival(exchange, self, head: head)
         }
         let outcome = await exchange.outcome()
         if let failure = outcome.failure, !isRefusedAnyway(failure, outcome) { throw error(failure, outcome) }
         guard let head = outcome.head else { throw error(Self.headless, outcome) }
+        context.observe { $0.didReceive(head, of: AnySessionTask(record)) }
         return Arrival(exchange, self, head: head, outcome: outcome)
     }
 

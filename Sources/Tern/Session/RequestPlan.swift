@@ -61,16 +61,19 @@ final class RequestPlan: Sendable {
         return decompresses ? plan : plan.uncompressed()
     }
 
-    /// What follows a redirect or a challenge: `headers` are all that is sent, and the session's are not added again.
-    func following(_ other: Request, headers: Headers) throws(NetworkError) -> RequestPlan {
-        if let problem = Self.problem(of: other, headers, isChecked: false) {
+    /// What follows a redirect: its headers are all that is sent, and the session's are not added again.
+    func following(_ other: Request) throws(NetworkError) -> RequestPlan {
+        if let problem = Self.problem(of: other, other.headers, isChecked: false) {
             throw NetworkError(TransferFailure(.invalidRequest, problem), request: other)
         }
-        return RequestPlan(self, other, headers: headers, decompresses: decompresses)
+        return RequestPlan(self, other, headers: other.headers, decompresses: decompresses)
     }
 
     /// Whether anything stands between the task and the wire.
     var hasInterceptors: Bool { !context.configuration.interceptors.isEmpty || !request.interceptors.isEmpty }
+
+    /// Those who decide; nil for nobody.
+    var policies: Policies? { Policies(context.configuration.policy, request.policy) }
 
     /// What the transport is asked for, complete but for the body.
     func order(priority: Request.Priority, attempt: Int) -> TransferOrder {

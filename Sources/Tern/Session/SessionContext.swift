@@ -14,6 +14,7 @@ package final class SessionContext: Sendable {
     package let transport: any Transport
     let ledger: TaskLedger
     let files: FileStore
+    let observers: [any SessionObserver]
     /// Whether the configuration's headers alone can be sent: looked at once, not with every request.
     let hasValidHeaders: Bool
 
@@ -22,8 +23,9 @@ package final class SessionContext: Sendable {
         self.configuration = configuration
         self.transport = transport
         self.files = files
+        observers = configuration.observers
         hasValidHeaders = RequestPlan.problem(of: configuration.headers) == nil
-        ledger = TaskLedger(sessionID: id)
+        ledger = TaskLedger(sessionID: id, observers: configuration.observers)
     }
 
     /// A registered task, suspended until its first `resume`.
@@ -66,6 +68,13 @@ package final class SessionContext: Sendable {
         }
         record.end(outcome.error, file: outcome.file)
         return try outcome.result.get()
+    }
+
+    /// Tells a stage to those who watch.
+    @inline(__always)
+    func observe(_ tell: (any SessionObserver) -> Void) {
+        if observers.isEmpty { return }
+        for observer in observers { tell(observer) }
     }
 
     func invalidated(_ request: Request) -> NetworkError {

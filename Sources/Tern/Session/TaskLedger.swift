@@ -35,9 +35,14 @@ package final class TaskLedger: Sendable {
     struct Aftermath {
         fileprivate var waiters: [Waiter<Void>] = []
         fileprivate var queues: [EventQueue<TaskRegistry.Event>] = []
+        fileprivate var events: [TaskRegistry.Event] = []
+        fileprivate var observers: [any SessionObserver] = []
 
         func settle() {
             for waiter in waiters { waiter.resume() }
+            for event in events {
+                for observer in observers { observer.didObserve(event) }
+            }
         }
     }
 
@@ -52,10 +57,17 @@ package final class TaskLedger: Sendable {
         var phase = Phase.open
         /// The session is gone: its events end with its last task.
         var isOrphaned = false
+        let observers: [any SessionObserver]
+
+        init(observers: [any SessionObserver]) { self.observers = observers }
 
         var isIdle: Bool { running.isEmpty && delivering.isEmpty && fresh.isEmpty }
 
         mutating func publish(_ event: TaskRegistry.Event, into aftermath: inout Aftermath) {
+            if !observers.isEmpty {
+                aftermath.events.append(event)
+                aftermath.observers = observers
+            }
             var hasDead = false
             for subscriber in subscribers {
                 guard let queue = subscriber.queue else {
@@ -94,10 +106,17 @@ package final class TaskLedger: Sendable {
     static let eventLimit = 1_024
 
     let sessionID: Session.ID
-    private let shared = Lock(Shared())
-    private let subscriberCount = Atomic<Int>(0)
+    private let shared: Lock<Shared>
+    /// Streams of events that may be alive, and the observers, who never go.
+    private let subscriberCount: Atomic<Int>
+    private let observerCount: Int
 
-    init(sessionID: Session.ID) { self.sessionID = sessionID }
+    init(sessionID: Session.ID, observers: [any SessionObserver]) {
+        self.sessionID = sessionID
+        shared = Lock(Shared(observers: observers))
+        observerCount = observers.count
+        subscriberCount = Atomic(observers.count)
+    }
 
     deinit {
         let queues = shared.withLock { $0.subscribers.compactMap { $0.queue } }
@@ -261,7 +280,7 @@ package final class TaskLedger: Sendable {
         return shared.withLock { shared -> Aftermath in
             var aftermath = Aftermath()
             shared.publish(event, into: &aftermath)
-            if shared.subscribers.isEmpty { subscriberCount.store(0, ordering: .relaxed) }
+            if shared.subscribers.isEmpty { subscriberCount.store(observerCount, ordering: .relaxed) }
             return aftermath
         }
     }

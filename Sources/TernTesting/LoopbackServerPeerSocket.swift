@@ -1,0 +1,81 @@
+#if os(Linux)
+import Glibc
+
+/// The client's end of a TCP connection on this machine, asked of the kernel (sock_diag(7)): one question about one
+/// socket, where /proc/net/tcp lists every socket of the machine.
+final class PeerSocket {
+    private let netlink: OwnedDescriptor
+    private let question: [UInt8]
+
+    /// nil when the socket is no connected TCP socket, or the kernel takes no such questions.
+    init?(of socket: Int32) {
+        guard let own = unsafe Self.address(socket, getsockname), let peer = unsafe Self.address(socket, getpeername)
+        else {
+            return nil
+        }
+        let descriptor = Glibc.socket(AF_NETLINK, Int32(SOCK_DGRAM.rawValue) | Self.closeOnExec, Self.sockDiag)
+        guard descriptor >= 0 else { return nil }
+        netlink = OwnedDescriptor(descriptor)
+        question = Self.question(about: peer, connectedTo: own)
+    }
+
+    /// What the client's program has not taken out of its socket; nil when that socket is gone.
+    var unreadBytes: UInt32? {
+        let sent = unsafe send(netlink.number, question, question.count, 0)
+        guard sent == question.count else { return nil }
+        var answer = [UInt8](repeating: 0, count: 512)
+        let count = unsafe recv(netlink.number, &answer, answer.count, 0)
+        // nlmsghdr: length, type. Another type than ours is an error: the socket is gone.
+        guard count >= Self.receiveQueueOffset + 4, answer[4] == Self.byFamily else { return nil }
+        return (0..<4).reduce(0) { $0 | UInt32(answer[Self.receiveQueueOffset + $1]) << UInt32(8 * $1) }
+    }
+
+    // MARK: The kernel's format (linux/netlink.h, linux/inet_diag.h): Swift does not see these headers.
+
+    private static let sockDiag: Int32 = 4
+    private static let closeOnExec: Int32 = 0o2000000
+    private static let byFamily: UInt8 = 20
+    /// nlmsghdr, then inet_diag_msg up to its `idiag_rqueue`.
+    private static let receiveQueueOffset = 16 + 4 + 48 + 4
+
+    private struct Address {
+        let family: UInt8
+        /// In the network's order.
+        let port: [UInt8]
+        let host: [UInt8]
+    }
+
+    private static func question(about socket: Address, connectedTo peer: Address) -> [UInt8] {
+        var bytes: [UInt8] = [72, 0, 0, 0, byFamily, 0, 1, 0]
+        // Sequence number and sender: the kernel answers the socket that asked.
+        bytes += [UInt8](repeating: 0, count: 8)
+        bytes += [socket.family, UInt8(IPPROTO_TCP), 0, 0, 0xFF, 0xFF, 0xFF, 0xFF]
+        bytes += socket.port + peer.port + padded(socket.host) + padded(peer.host)
+        // Any interface, no cookie.
+        bytes += [0, 0, 0, 0] + [UInt8](repeating: 0xFF, count: 8)
+        return bytes
+    }
+
+    private static func padded(_ host: [UInt8]) -> [UInt8] {
+        host + [UInt8](repeating: 0, count: 16 - host.count)
+    }
+
+    private typealias Lookup = (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32
+
+    private static func address(_ socket: Int32, _ lookup: Lookup) -> Address? {
+        var bytes = [UInt8](repeating: 0, count: MemoryLayout<sockaddr_in6>.size)
+        var size = socklen_t(bytes.count)
+        let result = unsafe bytes.withUnsafeMutableBytes { bytes -> Int32 in
+            guard let start = bytes.baseAddress else { return -1 }
+            return unsafe lookup(socket, start.assumingMemoryBound(to: sockaddr.self), &size)
+        }
+        guard result == 0 else { return nil }
+        // sockaddr_in: family, port, address; sockaddr_in6: family, port, flow, address.
+        switch Int32(bytes[0]) {
+        case AF_INET: return Address(family: bytes[0], port: Array(bytes[2..<4]), host: Array(bytes[4..<8]))
+        case AF_INET6: return Address(family: bytes[0], port: Array(bytes[2..<4]), host: Array(bytes[8..<24]))
+        default: return nil
+        }
+    }
+}
+#endif
