@@ -37,8 +37,8 @@ struct RegistryTests {
     }
 
     @Test func aTasksEventsComeInTheOrderOfItsLife() async throws {
-        try await withDemo { _, client in
-            let task = client.task(.get, "bytes/8000000", startsImmediately: false)
+        try await withHalf(of: 1_000_000) { _, client, gate in
+            let task = client.task(.get, "half", startsImmediately: false)
             let events = try await events(of: client) {
                 task.pause()
                 task.resume()
@@ -50,6 +50,7 @@ struct RegistryTests {
                     task.resume()
                     task.resume()
                 }
+                gate.open()
                 _ = try await task.value
                 task.resume()
                 task.pause()

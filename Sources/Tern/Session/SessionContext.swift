@@ -56,8 +56,9 @@ package final class SessionContext: Sendable {
     /// A registered task whose operation runs in the caller's own Swift task; cancelling that cancels the transfer.
     @concurrent
     func runTask<Value: Sendable>(
-        _ plan: RequestPlan, _ operation: Operation<Value>
+        _ plan: RequestPlan, _ operation: @escaping Operation<Value>
     ) async throws(NetworkError) -> Value {
+        if plan.hasInterceptors { return try await runWithHandle(plan, operation) }
         guard let id = ledger.reserveID() else { throw invalidated(plan.request) }
         let record = TaskRecord(id: id, context: self, plan: plan, valueType: Value.self)
         guard record.startInCaller() else { throw invalidated(plan.request) }
@@ -68,6 +69,20 @@ package final class SessionContext: Sendable {
         }
         record.end(outcome.error, file: outcome.file)
         return try outcome.result.get()
+    }
+
+    /// An interceptor may wait for something else than the wire: a Swift task of its own is cancelled with the task, by
+    /// the registry too.
+    private func runWithHandle<Value: Sendable>(
+        _ plan: RequestPlan, _ operation: @escaping Operation<Value>
+    ) async throws(NetworkError) -> Value {
+        let task = makeTask(plan, startsImmediately: true, operation)
+        let result = await withTaskCancellationHandler {
+            await task.result.outcome()
+        } onCancel: {
+            task.cancel()
+        }
+        return try result.get()
     }
 
     /// Tells a stage to those who watch.

@@ -42,5 +42,14 @@ final class TaskValue<Value: Sendable>: TaskResult {
         return try result.get()
     }
 
+    /// The value or the error, also for a caller who was cancelled meanwhile.
+    func outcome() async -> Result<Value, NetworkError> {
+        do throws(NetworkError) {
+            return .success(try await value())
+        } catch {
+            return .failure(error)
+        }
+    }
+
     func erasedValue() async throws(NetworkError) -> any Sendable { try await value() }
 }

@@ -1,0 +1,124 @@
+import Testing
+
+@testable import Tern
+
+/// RFC 9110 §15.4 and the fetch standard's HTTP-redirect fetch, as a table.
+@Suite("Redirect rules")
+struct RedirectRulesTests {
+    private func step(
+        _ status: Int, to location: String?, method: Request.Method = .get,
+        from url: String = "https://a.example/dir/x?q",
+        headers: Headers = [:], limit: Int = 20
+    ) throws -> RedirectRules.Action {
+        var rules = RedirectRules(limit: limit)
+        return rules.action(
+            for: status, location: location, method: method, target: try Target(absolute: url), headers: headers)
+    }
+
+    private func followed(_ action: RedirectRules.Action) throws -> RedirectRules.Step {
+        guard case .follow(let step) = action else {
+            Issue.record("not followed: \(action)")
+            throw NotFollowed()
+        }
+        return step
+    }
+
+    private struct NotFollowed: Error {}
+
+    @Test(arguments: [
+        (301, "POST", "GET"), (302, "POST", "GET"), (303, "POST", "GET"), (307, "POST", "POST"), (308, "POST", "POST"),
+        (301, "PUT", "PUT"), (302, "DELETE", "DELETE"), (303, "PUT", "GET"), (303, "HEAD", "HEAD"),
+        (301, "HEAD", "HEAD"),
+        (303, "DELETE", "GET"), (308, "PATCH", "PATCH"), (302, "GET", "GET"),
+    ])
+    func methodChangesByStatus(status: Int, method: String, expected: String) throws {
+        let step = try followed(step(status, to: "/next", method: Request.Method(method)))
+        #expect(step.method.rawValue == expected)
+        #expect(step.keepsBody == (method == expected))
+    }
+
+    @Test(arguments: [
+        ("next", "https://a.example/dir/next"), ("/next", "https://a.example/next"),
+        ("?p", "https://a.example/dir/x?p"),
+        ("../up", "https://a.example/up"), ("//b.example/y", "https://b.example/y"),
+        ("https://b.example", "https://b.example/"), ("", "https://a.example/dir/x?q"),
+        ("#part", "https://a.example/dir/x?q"), ("next#part", "https://a.example/dir/next"),
+        ("./", "https://a.example/dir/"), ("ü", "https://a.example/dir/%C3%BC"),
+        ("HTTPS://A.EXAMPLE:443/z", "https://a.example/z"),
+    ])
+    func locationIsResolvedAgainstTheUrlThatAnswered(location: String, expected: String) throws {
+        #expect(try followed(step(302, to: location)).target.string == expected)
+    }
+
+    @Test(arguments: [200, 300, 304, 305, 306, 399, 404]) func otherStatusesStand(status: Int) throws {
+        guard case .stand = try step(status, to: "/next") else { throw NotFollowed() }
+    }
+
+    @Test func redirectWithoutLocationStands() throws {
+        guard case .stand = try step(302, to: nil) else { throw NotFollowed() }
+    }
+
+    @Test(arguments: [
+        "ftp://a.example/", "javascript:alert(1)", "https://", "http://[::1", "/a\r\nb", "file:///etc/passwd",
+    ])
+    func locationThatIsNoHttpUrlFails(location: String) throws {
+        guard case .fail(let failure) = try step(302, to: location) else { throw NotFollowed() }
+        #expect(failure.kind == .redirect)
+    }
+
+    @Test func tlsIsNeverGivenUp() throws {
+        guard case .fail(let failure) = try step(302, to: "http://a.example/") else { throw NotFollowed() }
+        #expect(failure.kind == .redirect && failure.reason.contains("TLS"))
+        _ = try followed(step(302, to: "https://a.example/", from: "http://a.example/"))
+    }
+
+    @Test(arguments: [
+        ("https://b.example/", false), ("https://a.example:8443/", false), ("https://sub.a.example/", false),
+        ("https://a.example/other", true),
+    ])
+    func secretsStayWithTheirOrigin(location: String, areKept: Bool) throws {
+        let headers: Headers = [
+            "Authorization": "Bearer s", "cookie": "a=b", "Proxy-Authorization": "x", "Accept": "text/html",
+            "Origin": "https://a.example", "Host": "a.example",
+        ]
+        let step = try followed(step(307, to: location, headers: headers))
+        for name in ["Authorization", "Cookie", "Proxy-Authorization", "Origin", "Host"] {
+            #expect(step.headers.contains(name) == areKept, "\(name)")
+        }
+        #expect(step.headers["Accept"] == "text/html")
+    }
+
+    @Test func fieldsOfTheBodyGoWithTheBody() throws {
+        let headers: Headers = [
+            "Content-Type": "text/plain", "Content-Length": "3", "Content-Language": "en", "Accept": "*/*",
+        ]
+        let dropped = try followed(step(303, to: "/", method: .post, headers: headers))
+        #expect(dropped.headers.map(\.name) == ["Accept"])
+        let kept = try followed(step(307, to: "/", method: .post, headers: headers))
+        #expect(kept.headers.count == 4)
+    }
+
+    @Test func limitCountsRedirectsAndNamesLoops() throws {
+        var rules = RedirectRules(limit: 3)
+        var target = try Target(absolute: "https://a.example/0")
+        for number in 1...3 {
+            let action = rules.action(for: 302, location: "/\(number)", method: .get, target: target, headers: [:])
+            target = try followed(action).target
+        }
+        guard
+            case .fail(let endless) = rules.action(for: 302, location: "/4", method: .get, target: target, headers: [:])
+        else { throw NotFollowed() }
+        #expect(endless.kind == .tooManyRedirects)
+        guard case .fail(let loop) = rules.action(for: 302, location: "/2", method: .get, target: target, headers: [:])
+        else { throw NotFollowed() }
+        #expect(loop.kind == .redirectLoop && loop.reason.contains("https://a.example/2"))
+    }
+
+    @Test func sameUrlMayBeMetAgain() throws {
+        var rules = RedirectRules(limit: 20)
+        let target = try Target(absolute: "https://a.example/")
+        for _ in 0..<5 {
+            _ = try followed(rules.action(for: 302, location: "/", method: .get, target: target, headers: [:]))
+        }
+    }
+}
