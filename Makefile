@@ -34,7 +34,7 @@ test:
 # A scratch path for each way of building, so that none of them rebuilds another's.
 test-asan:
 	@scripts/set-up test
-	$(TEST) --scratch-path .build/asan --sanitize=address
+	LSAN_OPTIONS=suppressions=$(CURDIR)/scripts/lsan.supp $(TEST) --scratch-path .build/asan --sanitize=address
 
 test-tsan:
 	@scripts/set-up test

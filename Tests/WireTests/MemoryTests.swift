@@ -5,7 +5,7 @@ import TernTesting
 import Testing
 
 /// How much memory bodies cost. Each test that measures is a process of its own: what else the tests do is not counted.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.disabled(if: ProcessFacts.isSanitized, ProcessFacts.sanitized), .serialized, .timeLimit(.minutes(2)))
 struct MemoryTests {
     private static let gibibyte = 1 << 30
     private static let body = 64 << 20
