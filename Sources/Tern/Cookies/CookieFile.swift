@@ -1,0 +1,130 @@
+import Dispatch
+import TernConcurrency
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The file of a cookie store: read once, and replaced as a whole by one writer at a time.
+final class CookieFile: Sendable {
+    private struct Snapshot: Codable {
+        var version = 1
+        var cookies: [Cookie]
+    }
+
+    private struct State {
+        /// A write is on its way that has not looked at the cookies yet: what changes until then is in it.
+        var isScheduled = false
+        /// What the file holds.
+        var written: Data?
+    }
+
+    private struct Unreadable: Error, CustomStringConvertible {
+        let path: String
+        var description: String { "\(path) was not written by a cookie store" }
+    }
+
+    /// One thread for all stores, so that no two write one temporary file.
+    private static let queue = DispatchQueue(label: "tern.cookies")
+
+    private let path: String
+    private let system = PosixFileSystem()
+    private let state = Lock(State())
+
+    init(_ path: String) { self.path = path }
+
+    func read() throws -> [Cookie] {
+        guard system.exists(path) else { return [] }
+        let data = try contents()
+        // What the decoder says could quote a value.
+        guard let snapshot = try? JSONDecoder().decode(Snapshot.self, from: data), snapshot.version == 1 else {
+            throw Unreadable(path: path)
+        }
+        return snapshot.cookies
+    }
+
+    private func contents() throws(FileFailure) -> Data {
+        let descriptor = try system.open(path, .read)
+        defer { try? system.close(descriptor) }  // Only read.
+        var data = Data()
+        while true {
+            let chunk = try system.read(descriptor, at: Int64(data.count), count: 1 << 16)
+            if chunk.isEmpty { return data }
+            data += chunk
+        }
+    }
+
+    /// Writes soon, off the caller's thread. A failure is told by the next `write`, which tries again.
+    func schedule(_ cookies: @escaping @Sendable () -> [Cookie]) {
+        let isFirst = state.withLock { state in
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        guard isFirst else { return }
+        // Nobody waits for this one.
+        Self.queue.async { _ = self.perform(cookies) }
+    }
+
+    /// Writes now, and waits for it.
+    func write(_ cookies: @escaping @Sendable () -> [Cookie]) async throws(FileFailure) {
+        let result = await withCheckedContinuation { continuation in
+            Self.queue.async { continuation.resume(returning: self.perform(cookies)) }
+        }
+        try result.get()
+    }
+
+    private func perform(_ cookies: () -> [Cookie]) -> Result<Void, FileFailure> {
+        state.withLock { $0.isScheduled = false }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys]
+        guard let data = try? encoder.encode(Snapshot(cookies: cookies())) else {
+            // Dates are finite and texts are texts: nothing of a cookie can fail to be encoded.
+            return .failure(FileFailure("encode", path, code: EINVAL))
+        }
+        if state.withLock({ $0.written == data }), system.exists(path) { return .success(()) }
+        do throws(FileFailure) {
+            try replace(with: data)
+            state.withLock { $0.written = data }
+            return .success(())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// A new file beside the old one, on the disk before it takes the old one's place.
+    private func replace(with data: Data) throws(FileFailure) {
+        let temporary = "\(path).\(getpid()).tmp"
+        try system.remove(temporary)  // What a process of the same number has left.
+        let mask = S_IRUSR | S_IWUSR
+        let descriptor = unsafe temporary.withCString {
+            unsafe open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mask)
+        }
+        guard descriptor >= 0 else { throw FileFailure("open", temporary, code: errno) }
+        do throws(FileFailure) {
+            try system.write(data, to: descriptor)
+            if fsync(descriptor) != 0 { throw FileFailure("sync", temporary, code: errno) }
+        } catch {
+            // The first failure is the one to tell.
+            try? system.close(descriptor)
+            try? system.remove(temporary)
+            throw error
+        }
+        do throws(FileFailure) {
+            try system.close(descriptor)
+            try system.rename(temporary, to: path)
+        } catch {
+            try? system.remove(temporary)  // The first failure is the one to tell.
+            throw error
+        }
+    }
+}
