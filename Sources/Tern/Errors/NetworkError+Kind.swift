@@ -55,6 +55,8 @@ extension NetworkError {
         public static let redirectLoop = Kind(rawValue: "redirect-loop")
         /// More redirects than `Session.Configuration.maximumRedirects`.
         public static let tooManyRedirects = Kind(rawValue: "too-many-redirects")
+        /// A credential could not be had or renewed.
+        public static let authentication = Kind(rawValue: "authentication")
         /// An interceptor failed; what it threw is the `underlying` error.
         public static let interceptor = Kind(rawValue: "interceptor")
         /// A policy failed; what it threw is the `underlying` error.

@@ -1,0 +1,50 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Sends a request again after a failure that may pass by itself.
+///
+/// ```swift
+/// var configuration = Session.Configuration()
+/// configuration.interceptors = [RetryInterceptor()]
+/// ```
+///
+/// The last failure is the task's error; its `metrics` are those of the last attempt. A cancelled wait ends at once. For
+/// downloads and streams it covers all up to the response's head; what is lost later is for `resumeData`.
+public struct RetryInterceptor: Interceptor {
+    private let policy: RetryPolicy
+    private let budget: RetryBudget
+    private let clock: any Clock<Duration>
+
+    /// - Parameters:
+    ///   - policy: What is worth another try, and when.
+    ///   - budget: Limits the share of retries among all requests of this interceptor, or of all that share it.
+    ///   - clock: The clock that waits.
+    public init(
+        _ policy: RetryPolicy = RetryPolicy(), budget: RetryBudget = RetryBudget(),
+        clock: any Clock<Duration> = ContinuousClock()
+    ) {
+        self.policy = policy
+        self.budget = budget
+        self.clock = clock
+    }
+
+    /// Sends the request until it succeeds, or the policy or the budget ends it.
+    public func intercept(_ request: Request, next: Next) async throws -> Reply {
+        budget.deposit()
+        var failures = 0
+        while true {
+            do {
+                return try await next(request)
+            } catch {
+                failures += 1
+                let decision = policy.decision(
+                    after: error, of: request, failures: failures, now: Date(), random: Double.random(in: 0...1))
+                guard case .retry(let delay) = decision, budget.withdraw() else { throw error }
+                try await clock.sleep(for: delay)
+            }
+        }
+    }
+}
