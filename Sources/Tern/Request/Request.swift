@@ -93,6 +93,7 @@ extension Request {
             var unixSocketPath: String?
             var interceptors: [any Interceptor] = []
             var policy: (any SessionPolicy)?
+            var cookies: CookieUse?
         }
 
         let fields: Fields
@@ -137,6 +138,18 @@ extension Request {
     public var interceptors: [any Interceptor] {
         get { extras?.fields.interceptors ?? [] }
         set { change { $0.interceptors = newValue } }
+    }
+
+    /// Which cookies this request sends and stores; nil for the session's. `.separate` is a store of this request's own,
+    /// which its redirects share.
+    public var cookies: CookieUse? {
+        get { extras?.fields.cookies }
+        set {
+            // A store of the request's own is made once, and not for each of its redirects.
+            var use = newValue
+            if case .separate? = use { use = .store(CookieStore()) }
+            change { $0.cookies = use }
+        }
     }
 
     /// Decides where the session's policy has no opinion; nil by default.

@@ -24,6 +24,11 @@ public struct ResponseHead: Sendable {
             parsed = Lock((reason, headers))
         }
 
+        /// Whether parsing may bring a Set-Cookie to light.
+        var maySetCookies: Bool {
+            bytes.isEmpty ? content.headers.contains("Set-Cookie") : SetCookieScan.mayBePresent(in: bytes)
+        }
+
         var content: (reason: String, headers: Headers) {
             if let known = parsed.withLock({ $0 }) { return known }
             // A head that does not parse never gets here: the wire engine has refused it.
@@ -59,6 +64,8 @@ public struct ResponseHead: Sendable {
         fields = Fields(reason: reason, headers: headers)
     }
 
+    /// Whether there may be a `Set-Cookie`; told from the raw bytes.
+    package var maySetCookies: Bool { fields.maySetCookies }
     /// The header fields, in order, several values per name.
     public var headers: Headers { fields.content.headers }
     /// The reason phrase of an HTTP/1 status line; empty over HTTP/2.

@@ -58,12 +58,14 @@ extension RequestPlan {
         context.observe { $0.willSend(request, of: AnySessionTask(record)) }
         let exchange = try await record.open(self)
         if delivery == .streamed, let head = await exchange.transfer.head() {
+            storeCookies(of: head)
             context.observe { $0.didReceive(head, of: AnySessionTask(record)) }
             return Arrival(exchange, self, head: head)
         }
         let outcome = await exchange.outcome()
         if let failure = outcome.failure, !isRefusedAnyway(failure, outcome) { throw error(failure, outcome) }
         guard let head = outcome.head else { throw error(Self.headless, outcome) }
+        storeCookies(of: head)
         context.observe { $0.didReceive(head, of: AnySessionTask(record)) }
         return Arrival(exchange, self, head: head, outcome: outcome)
     }

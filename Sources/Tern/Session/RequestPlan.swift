@@ -22,6 +22,8 @@ final class RequestPlan: Sendable {
     /// The session's headers and the request's.
     let headers: Headers
     let decompresses: Bool
+    /// The URLs that redirects led here from, oldest first.
+    private let redirectedFrom: [Target]
 
     init(
         _ request: Request, _ context: SessionContext, delivery: Delivery, isPausable: Bool = false
@@ -31,6 +33,7 @@ final class RequestPlan: Sendable {
         self.delivery = delivery
         hasHandle = isPausable || delivery == .streamed
         decompresses = context.configuration.decompresses
+        redirectedFrom = []
         headers =
             request.headers.isEmpty
             ? context.configuration.headers : context.configuration.headers.overriding(with: request.headers)
@@ -40,7 +43,10 @@ final class RequestPlan: Sendable {
         }
     }
 
-    private init(_ plan: RequestPlan, _ request: Request, headers: Headers, decompresses: Bool) {
+    private init(
+        _ plan: RequestPlan, _ request: Request, headers: Headers, decompresses: Bool, redirectedFrom: [Target]? = nil
+    ) {
+        self.redirectedFrom = redirectedFrom ?? plan.redirectedFrom
         self.request = request
         context = plan.context
         delivery = plan.delivery
@@ -66,7 +72,9 @@ final class RequestPlan: Sendable {
         if let problem = Self.problem(of: other, other.headers, isChecked: false) {
             throw NetworkError(TransferFailure(.invalidRequest, problem), request: other)
         }
-        return RequestPlan(self, other, headers: other.headers, decompresses: decompresses)
+        return RequestPlan(
+            self, other, headers: other.headers, decompresses: decompresses,
+            redirectedFrom: redirectedFrom + [request.target])
     }
 
     /// Whether anything stands between the task and the wire.
@@ -74,6 +82,29 @@ final class RequestPlan: Sendable {
 
     /// Those who decide; nil for nobody.
     var policies: Policies? { Policies(context.configuration.policy, request.policy) }
+
+    /// The cookies that the request sends and stores; nil for none.
+    private var cookieStore: CookieStore? {
+        guard let use = request.cookies else { return context.cookies }
+        return use.makeStore()
+    }
+
+    /// Takes in the cookies of an answer. A head without any is not even parsed.
+    func storeCookies(of head: ResponseHead) {
+        guard head.maySetCookies, let cookieStore else { return }
+        cookieStore.store(head.headers.values(for: "Set-Cookie"), from: head.target)
+    }
+
+    /// The cookies are those of the moment, and a field that the caller wrote stands before them.
+    private func addCookies(to order: inout TransferOrder) {
+        guard let cookies = cookieStore?.header(for: request.target, method: request.method, redirects: redirectedFrom)
+        else { return }
+        guard let own = headers["Cookie"] else {
+            order.headers["Cookie"] = cookies
+            return
+        }
+        order.headers["Cookie"] = "\(own); \(cookies)"
+    }
 
     /// What the transport is asked for, complete but for the body.
     func order(priority: Request.Priority, attempt: Int) -> TransferOrder {
@@ -89,6 +120,7 @@ final class RequestPlan: Sendable {
         order.isPausable = hasHandle
         order.announcesHead = hasHandle
         order.needsFreshConnection = attempt > 1
+        addCookies(to: &order)
         return order
     }
 

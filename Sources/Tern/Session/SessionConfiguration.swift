@@ -52,6 +52,9 @@ extension Session {
         public var observers: [any SessionObserver] = []
         /// Redirects that are followed one after the other. 20 by default (the fetch standard's limit).
         public var maximumRedirects = 20
+        /// Which cookies are sent and stored. `.separate` by default: those of the session's own servers, in memory, so
+        /// that two sessions of a process never share a login by accident.
+        public var cookies = CookieUse.separate
         /// Makes the decoder of JSON responses, once per response. A plain one by default.
         public var makeJSONDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
         /// Makes the encoder of JSON bodies, once per request. One with sorted keys by default, so that equal values
