@@ -15,7 +15,7 @@ final class StubExchange: Sendable {
 
     private struct State {
         var gate = StubGate()
-        var outcome = TransferOutcome()
+        var outcome = TransferOutcome.Fields()
         /// Who plays. Owned here, cancelled by `control(.cancel)`, released at the end.
         var player: Task<Void, Never>?
     }
@@ -206,18 +206,18 @@ final class StubExchange: Sendable {
 
     /// The one end: whoever comes first decides it.
     private func finish(_ failure: TransferFailure?) {
-        let end = state.withLock { state -> (outcome: TransferOutcome, waiter: Waiter<Void>?)? in
+        let end = state.withLock { state -> (outcome: TransferOutcome.Fields, waiter: Waiter<Void>?)? in
             guard !state.gate.isEnded else { return nil }
             let waiter = state.gate.end()
             state.player = nil
             state.outcome.failure = failure
-            defer { state.outcome = TransferOutcome() }
+            defer { state.outcome = TransferOutcome.Fields() }
             return (state.outcome, waiter)
         }
         guard let end else { return }
         if case .pipe(let pipe, _) = transfer.order.source { pipe.close() }
         ended()
-        unsafe transfer.complete(end.outcome)?.resume()
+        unsafe transfer.complete(TransferOutcome(end.outcome))?.resume()
         end.waiter?.resume()
     }
 }

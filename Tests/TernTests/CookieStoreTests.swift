@@ -213,19 +213,4 @@ struct CookieStoreTests {
         }
         #expect(store.cookies.count == 160)
     }
-
-    // MARK: Raw heads
-
-    @Test(arguments: [
-        ("HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n\r\n", true), ("HTTP/1.1 200 OK\r\nset-cookie:a\r\n\r\n", true),
-        ("HTTP/2 200\r\nserver: x\r\nSET-COOKIE: a=b\r\n\r\n", true), ("HTTP/1.1 200 OK\nSet-Cookie: a\n\n", true),
-        ("HTTP/1.1 200 OK\r\nServer: set-cookie:\r\n\r\n", false),
-        ("HTTP/1.1 200 OK\r\nX-Set-Cookie: a\r\n\r\n", false),
-        ("HTTP/1.1 200 OK\r\nSet-Cookie2: a=b\r\n\r\n", false), ("", false), ("Set-Cookie", false),
-        ("Set-Cookie:", true),
-        ("HTTP/1.1 200 OK\r\nS\r\nSe\r\nSet-Cookie:x", true),
-    ])
-    func rawHeadsAreLookedThrough(head: String, expected: Bool) {
-        #expect(SetCookieScan.mayBePresent(in: Array(head.utf8)) == expected)
-    }
 }

@@ -12,21 +12,19 @@ public import Foundation
 public struct ResponseHead: Sendable {
     private final class Fields: Sendable {
         private let bytes: [UInt8]
+        let maySetCookies: Bool
         private let parsed: Lock<(reason: String, headers: Headers)?>
 
-        init(_ bytes: [UInt8]) {
+        init(_ bytes: [UInt8], maySetCookies: Bool) {
             self.bytes = bytes
+            self.maySetCookies = maySetCookies
             parsed = Lock(nil)
         }
 
         init(reason: String, headers: Headers) {
             bytes = []
+            maySetCookies = headers.contains("Set-Cookie")
             parsed = Lock((reason, headers))
-        }
-
-        /// Whether parsing may bring a Set-Cookie to light.
-        var maySetCookies: Bool {
-            bytes.isEmpty ? content.headers.contains("Set-Cookie") : SetCookieScan.mayBePresent(in: bytes)
         }
 
         var content: (reason: String, headers: Headers) {
@@ -50,11 +48,14 @@ public struct ResponseHead: Sendable {
     package let target: Target
     private let fields: Fields
 
-    package init(status: Int, version: HTTPVersion, target: Target, rawHead: [UInt8]) {
+    /// `maySetCookies`: the raw bytes have a Set-Cookie field, as far as whoever read them can tell.
+    package init(
+        status: Int, version: HTTPVersion, target: Target, rawHead: [UInt8], maySetCookies: Bool = true
+    ) {
         self.status = status
         self.version = version
         self.target = target
-        fields = Fields(rawHead)
+        fields = Fields(rawHead, maySetCookies: maySetCookies)
     }
 
     package init(status: Int, version: HTTPVersion, target: Target, reason: String = "", headers: Headers) {
@@ -64,7 +65,7 @@ public struct ResponseHead: Sendable {
         fields = Fields(reason: reason, headers: headers)
     }
 
-    /// Whether there may be a `Set-Cookie`; told from the raw bytes.
+    /// Whether there may be a `Set-Cookie`, told without parsing.
     package var maySetCookies: Bool { fields.maySetCookies }
     /// The header fields, in order, several values per name.
     public var headers: Headers { fields.content.headers }

@@ -24,7 +24,7 @@ struct Arrival: Sendable {
         case given(GivenBody)
     }
 
-    init(_ exchange: Exchange, _ plan: RequestPlan, head: ResponseHead, outcome: consuming TransferOutcome? = nil) {
+    init(_ exchange: Exchange, _ plan: RequestPlan, head: ResponseHead, outcome: TransferOutcome? = nil) {
         self.plan = plan
         self.head = head
         self.outcome = outcome

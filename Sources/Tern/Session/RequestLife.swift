@@ -129,7 +129,7 @@ struct Exchange: Sendable {
     /// The end of the attempt.
     func outcome() async -> TransferOutcome {
         var outcome = await transfer.outcome()
-        outcome.metrics.attempts = attempt
+        if attempt > 1 { outcome = outcome.counted(attempt) }
         pump?.stop()
         record.attemptEnded(outcome.metrics, head: outcome.head.flatMap { Course.mayGoOn($0) ? nil : $0 })
         return outcome

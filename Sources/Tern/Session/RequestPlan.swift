@@ -78,10 +78,14 @@ final class RequestPlan: Sendable {
     }
 
     /// Whether anything stands between the task and the wire.
-    var hasInterceptors: Bool { !context.configuration.interceptors.isEmpty || !request.interceptors.isEmpty }
+    var hasInterceptors: Bool {
+        context.hasInterceptors || !(request.isPlain || request.interceptors.isEmpty)
+    }
 
     /// Those who decide; nil for nobody.
-    var policies: Policies? { Policies(context.configuration.policy, request.policy) }
+    var policies: Policies? {
+        context.hasPolicy || !request.isPlain ? Policies(context.configuration.policy, request.policy) : nil
+    }
 
     /// The cookies that the request sends and stores; nil for none.
     private var cookieStore: CookieStore? {

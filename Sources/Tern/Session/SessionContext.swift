@@ -15,6 +15,8 @@ package final class SessionContext: Sendable {
     let ledger: TaskLedger
     let files: FileStore
     let observers: [any SessionObserver]
+    let hasInterceptors: Bool
+    let hasPolicy: Bool
     /// The session's cookies; nil for none.
     let cookies: CookieStore?
     /// Whether the configuration's headers alone can be sent: looked at once, not with every request.
@@ -26,6 +28,8 @@ package final class SessionContext: Sendable {
         self.transport = transport
         self.files = files
         observers = configuration.observers
+        hasInterceptors = !configuration.interceptors.isEmpty
+        hasPolicy = configuration.policy != nil
         cookies = configuration.cookies.makeStore()
         hasValidHeaders = RequestPlan.problem(of: configuration.headers) == nil
         ledger = TaskLedger(sessionID: id, observers: configuration.observers)

@@ -4,24 +4,48 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// How an attempt ended.
-package struct TransferOutcome: Sendable {
-    package var head: ResponseHead?
-    /// The whole body of a collected response, or its start when the attempt failed.
-    package var body: Data
-    package var failure: TransferFailure?
-    package var metrics: TaskMetrics
-    package var trailers: Headers
+/// How an attempt ended. A reference: it goes from the loop to the caller through many hands, and a copy of its many
+/// fields at each of them showed in profiles.
+package final class TransferOutcome: Sendable {
+    package struct Fields: Sendable {
+        package var head: ResponseHead?
+        package var body = Data()
+        package var failure: TransferFailure?
+        package var metrics = TaskMetrics()
+        package var trailers: Headers = [:]
 
-    package init(
+        package init() {}
+    }
+
+    package let fields: Fields
+
+    package init(_ fields: Fields) { self.fields = fields }
+
+    package convenience init(
         head: ResponseHead? = nil, body: Data = Data(), failure: TransferFailure? = nil,
         metrics: TaskMetrics = TaskMetrics(), trailers: Headers = [:]
     ) {
-        self.head = head
-        self.body = body
-        self.failure = failure
-        self.metrics = metrics
-        self.trailers = trailers
+        var fields = Fields()
+        fields.head = head
+        fields.body = body
+        fields.failure = failure
+        fields.metrics = metrics
+        fields.trailers = trailers
+        self.init(fields)
+    }
+
+    package var head: ResponseHead? { fields.head }
+    /// The whole body of a collected response, or its start when the attempt failed.
+    package var body: Data { fields.body }
+    package var failure: TransferFailure? { fields.failure }
+    package var metrics: TaskMetrics { fields.metrics }
+    package var trailers: Headers { fields.trailers }
+
+    /// The same end of an attempt that was not the first.
+    func counted(_ attempts: Int) -> TransferOutcome {
+        var fields = fields
+        fields.metrics.attempts = attempts
+        return TransferOutcome(fields)
     }
 }
 
@@ -66,7 +90,7 @@ struct TransferState {
         return isFull
     }
 
-    mutating func complete(_ outcome: consuming TransferOutcome) {
+    mutating func complete(_ outcome: TransferOutcome) {
         guard !hasEnded else { return }
         hasEnded = true
         endedOnDeadConnection = outcome.failure?.isDeadPooledConnection == true

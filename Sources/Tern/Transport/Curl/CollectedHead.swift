@@ -20,6 +20,8 @@ struct CollectedHead {
     private var trailerBytes: [UInt8] = []
     /// Whether the head has a Content-Encoding.
     private(set) var isEncoded = false
+    /// Whether the head has a Set-Cookie.
+    private(set) var setsCookies = false
     /// Whether any line came, of an interim response too.
     private(set) var hasBegun = false
     private var statedLength: Int64?
@@ -42,8 +44,10 @@ struct CollectedHead {
         hasBegun = true
         guard bytes.count <= limit else { return .tooLarge }
         if unsafe line.count <= 2 && line.allSatisfy({ $0 == 13 || $0 == 10 }) { return .end }
-        // C: the names that matter here begin with it.
-        guard unsafe line[0] | 0x20 == 0x63 else { return .inside }
+        // C and S: the names that matter here begin with them.
+        let first = unsafe line[0] | 0x20
+        if first == 0x73, unsafe Self.has("set-cookie:", line) { setsCookies = true }
+        guard first == 0x63 else { return .inside }
         if unsafe Self.has("content-encoding:", line) {
             isEncoded = true
         } else if unsafe Self.has("content-length:", line), unsafe !takeLength(line) {
@@ -68,6 +72,7 @@ struct CollectedHead {
     mutating func startOver() {
         bytes.removeAll(keepingCapacity: true)
         isEncoded = false
+        setsCookies = false
         statedLength = nil
     }
 

@@ -75,7 +75,8 @@ final class CurlTransfer {
         if status < 200 && status != 101 { return headLines.startOver() }
         let version = Self.version(handle.number(CURLINFO_HTTP_VERSION))
         let head = ResponseHead(
-            status: status, version: version, target: transfer.order.target, rawHead: headLines.bytes)
+            status: status, version: version, target: transfer.order.target, rawHead: headLines.bytes,
+            maySetCookies: headLines.setsCookies)
         self.head = head
         headLines.complete()
         let length = handle.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
