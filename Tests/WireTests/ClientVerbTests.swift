@@ -140,7 +140,9 @@ struct ClientVerbTests {
         try await withServer(configuration: configuration) { exchange in
             let isJSON = exchange.request["Content-Type"] == "application/json"
             let body = try exchange.readBody()
-            try exchange.respond(status: isJSON && body == [UInt8](#"{"date":5}"#) ? 200 : 400, body: body)
+            let isRight = isJSON && body == [UInt8](#"{"date":5}"#)
+            try exchange.respond(
+                status: isRight ? 200 : 400, headers: [("Content-Type", "application/json")], body: body)
         } test: { _, client async throws in
             let dated = Dated(date: Date(timeIntervalSince1970: 5))
             #expect(try await client.post("", body: .json(dated)) == dated)

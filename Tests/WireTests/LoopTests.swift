@@ -101,7 +101,8 @@ struct LoopSeatTests {
         Told.register(seats, number)
         let server = try LoopbackServer { exchange in
             let body = try exchange.readBody()
-            try exchange.respond(body: body.isEmpty ? [UInt8]("\(number)".utf8) : body)
+            try exchange.respond(
+                headers: [("Content-Type", "application/json")], body: body.isEmpty ? [UInt8]("\(number)".utf8) : body)
         }
         defer { server.stop() }
         var configuration = Session.Configuration.test()

@@ -38,6 +38,10 @@ extension NetworkError {
         public static let tooLarge = Kind(rawValue: "too-large")
         /// The status is not accepted.
         public static let status = Kind(rawValue: "status")
+        /// The content type is not one that was asked for.
+        public static let contentType = Kind(rawValue: "content-type")
+        /// A check of `ResponseValidation` refused the response; what it threw is the `underlying` error.
+        public static let validation = Kind(rawValue: "validation")
         /// The body could not be decoded as the type asked for.
         public static let decoding = Kind(rawValue: "decoding")
         /// The body of the request could not be produced: its encoder, file or sequence failed, or its length is not

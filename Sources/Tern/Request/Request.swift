@@ -94,6 +94,7 @@ extension Request {
             var interceptors: [any Interceptor] = []
             var policy: (any SessionPolicy)?
             var cookies: CookieUse?
+            var validation: ResponseValidation?
         }
 
         let fields: Fields
@@ -150,6 +151,12 @@ extension Request {
             if case .separate? = use { use = .store(CookieStore()) }
             change { $0.cookies = use }
         }
+    }
+
+    /// What the response must be to be taken; nil for the session's rules.
+    public var validation: ResponseValidation? {
+        get { extras?.fields.validation }
+        set { change { $0.validation = newValue } }
     }
 
     /// Decides where the session's policy has no opinion; nil by default.

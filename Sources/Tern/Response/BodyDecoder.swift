@@ -7,14 +7,26 @@ public import Foundation
 /// Makes a value of a response's body. Runs off every actor, the engine's loop included.
 public struct BodyDecoder<Value: Sendable>: Sendable {
     let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ context: SessionContext) throws -> Value
+    /// The content types that it can make a value of.
+    let fitting: AcceptedTypes
 
     /// A decoder by hand. What it throws becomes the `underlying` of an error of kind `.decoding`.
-    public init(_ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Value) {
+    ///
+    /// - Parameter contentTypes: The content types that it can read, such as `text/csv` or `image/*`; a response of
+    ///   another one is refused before. nil, the default, for any.
+    public init(
+        contentTypes: [String]? = nil,
+        _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Value
+    ) {
         self.decode = { body, head, _ in try decode(body, head) }
+        fitting = contentTypes.map { .these($0) } ?? .any
     }
 
-    init(configured: @escaping @Sendable (Data, ResponseHead, SessionContext) throws -> Value) {
+    init(
+        fitting: AcceptedTypes, configured: @escaping @Sendable (Data, ResponseHead, SessionContext) throws -> Value
+    ) {
         decode = configured
+        self.fitting = fitting
     }
 }
 
@@ -41,17 +53,18 @@ extension BodyDecoder where Value == NoContent {
 extension BodyDecoder where Value: Decodable {
     /// JSON, by a decoder of the session's configuration.
     public static var json: Self {
-        Self(configured: { body, _, context in
-            try context.configuration.makeJSONDecoder().decode(Value.self, from: body)
-        })
+        Self(fitting: .json) { body, _, context in
+            if body.isEmpty { throw AutomaticBody.EmptyBody() }
+            return try context.configuration.makeJSONDecoder().decode(Value.self, from: body)
+        }
     }
 
     /// What the type asks for: `Data`, `String` and `NoContent` are taken as body types, an optional of any is nil for an
     /// empty body, and all else is JSON.
     public static var automatic: Self {
-        Self(configured: { body, head, context in
+        Self(fitting: AutomaticBody.fitting(Value.self)) { body, head, context in
             try AutomaticBody.value(Value.self, body, head, context)
-        })
+        }
     }
 }
 
@@ -62,6 +75,11 @@ public struct NoContent: Sendable, Hashable, Codable {
 }
 
 enum AutomaticBody {
+    static func fitting(_ type: any Any.Type) -> AcceptedTypes {
+        if let optional = type as? any OptionalBody.Type { return optional.fitting }
+        return type == Data.self || type == String.self || type == NoContent.self ? .any : .json
+    }
+
     static func value<Value: Decodable>(
         _ type: Value.Type, _ body: Data, _ head: ResponseHead, _ context: SessionContext
     ) throws -> Value {
@@ -87,9 +105,12 @@ enum AutomaticBody {
 /// Optionals of what can be a body.
 private protocol OptionalBody {
     static func value(_ body: Data, _ head: ResponseHead, _ context: SessionContext) throws -> Self
+    static var fitting: AcceptedTypes { get }
 }
 
 extension Optional: OptionalBody where Wrapped: Decodable {
+    fileprivate static var fitting: AcceptedTypes { AutomaticBody.fitting(Wrapped.self) }
+
     fileprivate static func value(
         _ body: Data, _ head: ResponseHead, _ context: SessionContext
     ) throws -> Self {

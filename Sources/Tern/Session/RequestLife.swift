@@ -86,19 +86,7 @@ extension RequestPlan {
     /// How long the body of a refused status is does not matter: its start is all that is shown.
     private func isRefusedAnyway(_ failure: TransferFailure, _ outcome: TransferOutcome) -> Bool {
         guard failure.kind == .tooLarge, let head = outcome.head else { return false }
-        return !Self.accepts(head.status)
-    }
-
-    /// Why a response is not what the task wants.
-    func refusal(of arrival: Arrival) -> TransferFailure? {
-        arrival.isWanted || Self.accepts(arrival.head.status) ? nil : refused(arrival.head)
-    }
-
-    static func accepts(_ status: Int) -> Bool { (200...299).contains(status) }
-
-    func refused(_ head: ResponseHead) -> TransferFailure {
-        let phrase = head.reasonPhrase.isEmpty ? "" : " \(head.reasonPhrase)"
-        return TransferFailure(.status, "status \(head.status)\(phrase) is not in 200–299")
+        return !accepts(head.status)
     }
 
     static let headless = TransferFailure(.malformedResponse, "the response ended without a head")

@@ -19,6 +19,8 @@ final class RequestPlan: Sendable {
     let delivery: Delivery
     /// The task has a handle: it may be paused, and its head is asked for before its end.
     let hasHandle: Bool
+    /// The content types that fit what the task gives.
+    let fitting: AcceptedTypes
     /// The session's headers and the request's.
     let headers: Headers
     let decompresses: Bool
@@ -26,8 +28,10 @@ final class RequestPlan: Sendable {
     private let redirectedFrom: [Target]
 
     init(
-        _ request: Request, _ context: SessionContext, delivery: Delivery, isPausable: Bool = false
+        _ request: Request, _ context: SessionContext, delivery: Delivery, isPausable: Bool = false,
+        fitting: AcceptedTypes = .any
     ) throws(NetworkError) {
+        self.fitting = fitting
         self.request = request
         self.context = context
         self.delivery = delivery
@@ -50,6 +54,7 @@ final class RequestPlan: Sendable {
         self.request = request
         context = plan.context
         delivery = plan.delivery
+        fitting = plan.fitting
         hasHandle = plan.hasHandle
         self.headers = headers
         self.decompresses = decompresses
@@ -63,7 +68,7 @@ final class RequestPlan: Sendable {
 
     /// What an interceptor sends in place of the task's request, to be delivered like that one.
     func replacing(_ other: Request) throws(NetworkError) -> RequestPlan {
-        let plan = try RequestPlan(other, context, delivery: delivery, isPausable: hasHandle)
+        let plan = try RequestPlan(other, context, delivery: delivery, isPausable: hasHandle, fitting: fitting)
         return decompresses ? plan : plan.uncompressed()
     }
 
@@ -76,6 +81,16 @@ final class RequestPlan: Sendable {
             self, other, headers: other.headers, decompresses: decompresses,
             redirectedFrom: redirectedFrom + [request.target])
     }
+
+    /// Why a response is not what the task wants; nil when it is taken.
+    func refusal(of arrival: Arrival) -> TransferFailure? {
+        if arrival.isWanted { return nil }
+        let isEmpty = arrival.outcome?.body.isEmpty ?? (arrival.head.contentLength == 0)
+        if let own = request.validation { return own.refusal(of: arrival.head, fitting: fitting, isEmpty: isEmpty) }
+        return context.configuration.validation.refusal(of: arrival.head, fitting: fitting, isEmpty: isEmpty)
+    }
+
+    func accepts(_ status: Int) -> Bool { (request.validation ?? context.configuration.validation).accepts(status) }
 
     /// Whether anything stands between the task and the wire.
     var hasInterceptors: Bool {

@@ -62,7 +62,7 @@ public actor Session {
     public nonisolated func response<Value: Sendable>(
         for request: Request, decode: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
-        let plan = try RequestPlan(request, context, delivery: .collected)
+        let plan = try RequestPlan(request, context, delivery: .collected, fitting: decode.fitting)
         return try await context.runTask(plan, plan.collecting(decode))
     }
 
@@ -78,24 +78,25 @@ public actor Session {
     public nonisolated func task<Value: Sendable>(
         for request: Request, decode: BodyDecoder<Value>, startsImmediately: Bool? = nil
     ) -> SessionTask<Response<Value>> {
-        makeTask(request, startsImmediately) { plan in plan.collecting(decode) }
+        makeTask(request, decode.fitting, startsImmediately) { plan in plan.collecting(decode) }
     }
 
     /// Like `task(for:decode:)`, with the value alone.
     package nonisolated func valueTask<Value: Sendable>(
         for request: Request, decode: BodyDecoder<Value>, startsImmediately: Bool? = nil
     ) -> SessionTask<Value> {
-        makeTask(request, startsImmediately) { plan in
+        makeTask(request, decode.fitting, startsImmediately) { plan in
             let collect = plan.collecting(decode)
             return { record throws(NetworkError) in try await collect(record).value }
         }
     }
 
     private nonisolated func makeTask<Value: Sendable>(
-        _ request: Request, _ startsImmediately: Bool?, _ operation: (RequestPlan) -> Operation<Value>
+        _ request: Request, _ fitting: AcceptedTypes, _ startsImmediately: Bool?,
+        _ operation: (RequestPlan) -> Operation<Value>
     ) -> SessionTask<Value> {
         do {
-            let plan = try RequestPlan(request, context, delivery: .collected, isPausable: true)
+            let plan = try RequestPlan(request, context, delivery: .collected, isPausable: true, fitting: fitting)
             return context.makeTask(
                 plan, startsImmediately: startsImmediately ?? context.configuration.startsImmediately,
                 operation(plan))

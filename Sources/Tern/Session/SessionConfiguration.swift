@@ -52,6 +52,9 @@ extension Session {
         public var observers: [any SessionObserver] = []
         /// Redirects that are followed one after the other. 20 by default (the fetch standard's limit).
         public var maximumRedirects = 20
+        /// What a response must be to be taken: by default a status in 200–299, and a content type that fits what is asked
+        /// for.
+        public var validation = ResponseValidation()
         /// Which cookies are sent and stored. `.separate` by default: those of the session's own servers, in memory, so
         /// that two sessions of a process never share a login by accident.
         public var cookies = CookieUse.separate

@@ -166,7 +166,9 @@ extension Check {
 @main
 enum Isolation {
     static func main() async throws {
-        let server = try LoopbackServer { exchange in try exchange.respond(body: try exchange.readBody()) }
+        let server = try LoopbackServer { exchange in
+            try exchange.respond(headers: [("Content-Type", "application/json")], body: try exchange.readBody())
+        }
         defer { server.stop() }
         let check = Check(loop: await Session.shared.loop(), seats: Seats(), server: server)
         var configuration = Session.Configuration()
