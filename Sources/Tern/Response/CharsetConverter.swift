@@ -15,8 +15,7 @@ enum CharsetConverter {
         // A slash would be a suffix of glibc's own (`//TRANSLIT`), which alters text silently.
         guard !charset.isEmpty, charset.utf8.allSatisfy({ ByteSet.token.contains($0) || $0 == UInt8(ascii: ":") })
         else { throw .unknownCharset(charset) }
-        let converter = unsafe iconv_open("UTF-8", charset)
-        guard Int(bitPattern: converter) != -1 else { throw .unknownCharset(charset) }
+        guard let converter = unsafe open(charset) else { throw .unknownCharset(charset) }
         defer { unsafe iconv_close(converter) }
         // Most charsets grow by less than half; the loop takes what grows more.
         var chunk = [CChar](repeating: 0, count: max(256, min(bytes.count + bytes.count / 2, 1 << 20)))
@@ -48,6 +47,19 @@ enum CharsetConverter {
             throw .invalidBytes(charset: charset)
         }
         return text
+    }
+
+    /// The system's tables; nil if it has none of that name.
+    private static func open(_ charset: String) -> iconv_t? {
+        #if canImport(Glibc)
+        if let alias = CharsetAliases.name(of: charset) {
+            let converter = unsafe iconv_open("UTF-8", alias)
+            if Int(bitPattern: converter) != -1 { return unsafe converter }
+            // Some distributions ship a part of the tables: the plain one may still be there.
+        }
+        #endif
+        let converter = unsafe iconv_open("UTF-8", charset)
+        return unsafe Int(bitPattern: converter) == -1 ? nil : converter
     }
     #else
     /// Converts by CoreFoundation.
