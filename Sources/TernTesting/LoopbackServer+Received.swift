@@ -13,13 +13,17 @@ extension LoopbackServer.Exchange {
     public func waitUntilReceived() throws {
         #if os(Linux)
         let socket = connection.socket
-        // For a Unix-domain socket there is no such table; its own queue is all of it.
-        let reader = PeerSocket(of: socket)
+        let sent = connection.sentBytes
+        guard let reader = PeerSocket(of: socket) else {
+            // A Unix-domain socket's own queue is what the client has not read.
+            return try waitUntil {
+                var pending: Int32 = 0
+                return unsafe ioctl(socket, UInt(TIOCOUTQ), &pending) != 0 || pending == 0
+            }
+        }
         try waitUntil {
-            var pending: Int32 = 0
-            // What is on its way to the client, or, of a Unix-domain socket, what the client has not read.
-            if unsafe ioctl(socket, UInt(TIOCOUTQ), &pending) == 0, pending > 0 { return false }
-            return reader?.unreadBytes ?? 0 == 0
+            guard let receipt = reader.receipt else { return true }
+            return receipt.receivedBytes >= sent && receipt.unreadBytes == 0
         }
         #else
         try pause(for: .milliseconds(2))

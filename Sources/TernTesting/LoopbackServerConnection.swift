@@ -22,10 +22,13 @@ final class LoopbackConnection {
     var start = 0
     var end = 0
     var requestCount = 0
+    private(set) var sentBytes: UInt64 = 0
     /// Set when no further request may follow.
     var isLast = false
     /// Set once FIN or RST has been asked for.
     private(set) var isEnded = false
+    /// The descriptor is closed: its number may be somebody else's by now.
+    private var isAborted = false
 
     var socket: Int32 { link.socket.number }
 
@@ -61,6 +64,7 @@ final class LoopbackConnection {
     func send(raw bytes: UnsafeRawBufferPointer) throws(Failure) {
         guard !isEnded else { throw .connection("the handler has ended the connection") }
         try unsafe System.sendAll(socket, bytes)
+        sentBytes += UInt64(bytes.count)
         core.counters.bytesOut.wrappingAdd(bytes.count, ordering: .sequentiallyConsistent)
         core.countsChanged()
     }
@@ -90,12 +94,14 @@ final class LoopbackConnection {
     func abort() {
         isLast = true
         isEnded = true
+        isAborted = true
         link.socket.abort()
     }
 
     /// Sends FIN and closes. A close with unread bytes would be a reset, which could destroy the answer on its way: so
     /// what still comes is drained first, for a second and for 64 MiB at most.
     private func end(mayHaveUnreadInput: Bool) {
+        if isAborted { return }
         finish()
         guard mayHaveUnreadInput else { return }
         let deadline = ContinuousClock.now + .seconds(1)

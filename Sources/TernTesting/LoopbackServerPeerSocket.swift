@@ -19,15 +19,38 @@ final class PeerSocket {
         question = Self.question(about: peer, connectedTo: own)
     }
 
-    /// What the client's program has not taken out of its socket; nil when that socket is gone.
-    var unreadBytes: UInt32? {
+    /// What the client's end of the connection has got so far.
+    struct Receipt {
+        /// What its program has not taken out of its socket.
+        var unreadBytes: UInt64
+        /// All that arrived, acknowledged or not: the acknowledgement may take 40 ms longer.
+        var receivedBytes: UInt64
+    }
+
+    /// nil when that socket is gone.
+    var receipt: Receipt? {
         let sent = unsafe send(netlink.number, question, question.count, 0)
         guard sent == question.count else { return nil }
         var answer = [UInt8](repeating: 0, count: 512)
         let count = unsafe recv(netlink.number, &answer, answer.count, 0)
         // nlmsghdr: length, type. Another type than ours is an error: the socket is gone.
-        guard count >= Self.receiveQueueOffset + 4, answer[4] == Self.byFamily else { return nil }
-        return (0..<4).reduce(0) { $0 | UInt32(answer[Self.receiveQueueOffset + $1]) << UInt32(8 * $1) }
+        guard count >= Self.attributesOffset, answer[4] == Self.byFamily else { return nil }
+        let unread = Self.number(answer, at: Self.receiveQueueOffset, size: 4)
+        var offset = Self.attributesOffset
+        while offset + 4 <= count {
+            let size = Int(Self.number(answer, at: offset, size: 2))
+            if answer[offset + 2] == Self.info, size >= Self.receivedOffset + 8, offset + size <= count {
+                let received = Self.number(answer, at: offset + Self.receivedOffset, size: 8)
+                return Receipt(unreadBytes: unread, receivedBytes: received)
+            }
+            offset += max(4, (size + 3) & ~3)
+        }
+        return nil
+    }
+
+    /// In this machine's order: netlink speaks it, and Swift on Linux runs on little-endian machines alone.
+    private static func number(_ bytes: [UInt8], at offset: Int, size: Int) -> UInt64 {
+        (0..<size).reduce(0) { $0 | UInt64(bytes[offset + $1]) << UInt64(8 * $1) }
     }
 
     // MARK: The kernel's format (linux/netlink.h, linux/inet_diag.h): Swift does not see these headers.
@@ -37,6 +60,10 @@ final class PeerSocket {
     private static let byFamily: UInt8 = 20
     /// nlmsghdr, then inet_diag_msg up to its `idiag_rqueue`.
     private static let receiveQueueOffset = 16 + 4 + 48 + 4
+    private static let attributesOffset = 16 + 72
+    /// INET_DIAG_INFO: a `tcp_info`, in which `tcpi_bytes_received` stands after the attribute's head and 128 bytes.
+    private static let info: UInt8 = 2
+    private static let receivedOffset = 4 + 128
 
     private struct Address {
         let family: UInt8
@@ -49,7 +76,7 @@ final class PeerSocket {
         var bytes: [UInt8] = [72, 0, 0, 0, byFamily, 0, 1, 0]
         // Sequence number and sender: the kernel answers the socket that asked.
         bytes += [UInt8](repeating: 0, count: 8)
-        bytes += [socket.family, UInt8(IPPROTO_TCP), 0, 0, 0xFF, 0xFF, 0xFF, 0xFF]
+        bytes += [socket.family, UInt8(IPPROTO_TCP), 1 << (info - 1), 0, 0xFF, 0xFF, 0xFF, 0xFF]
         bytes += socket.port + peer.port + padded(socket.host) + padded(peer.host)
         // Any interface, no cookie.
         bytes += [0, 0, 0, 0] + [UInt8](repeating: 0xFF, count: 8)

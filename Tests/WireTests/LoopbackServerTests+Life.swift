@@ -8,6 +8,12 @@ import FoundationEssentials
 import Foundation
 #endif
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 /// Order without sleeps, the server's life, and where it listens.
 extension LoopbackServerTests {
     @Test func gateHoldsTheAnswerBack() async throws {
@@ -152,6 +158,28 @@ extension LoopbackServerTests {
     @Test func refusingPortRefuses() throws {
         let port = try LoopbackServer.refusingPort()
         #expect(throws: PlainClient.Broken.self) { try PlainClient(port: port) }
+    }
+
+    /// A closed descriptor's number is given to whoever opens one next: a server that read on would take their bytes.
+    @Test func serverTouchesNoDescriptorAfterAReset() throws {
+        let taken = Mutex<[Int32]>([])
+        let server = try LoopbackServer { exchange in
+            exchange.reset()
+            var pair: [Int32] = [-1, -1]
+            guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else { return }
+            for end in pair { _ = unsafe send(end, "hello", 5, 0) }
+            taken.withLock { [pair] in $0 = pair }
+        }
+        defer { server.stop() }
+        #expect(throws: (any Error).self) { try PlainClient(port: server.port).get("/") }
+        while server.counts.openConnections > 0 { sched_yield() }
+        let pair = taken.withLock { $0 }
+        #expect(pair.count == 2)
+        for end in pair {
+            var bytes = [UInt8](repeating: 0, count: 16)
+            #expect(unsafe recv(end, &bytes, bytes.count, Int32(MSG_DONTWAIT)) == 5)
+            close(end)
+        }
     }
 
     #if os(Linux)
