@@ -77,14 +77,15 @@ struct InterceptorTests {
     /// Asks again as long as the answer is refused.
     private struct Stubborn: Interceptor {
         func intercept(_ request: Request, next: Next) async throws -> Reply {
-            for _ in 0..<3 {
+            var left = 3
+            while true {
                 do {
                     return try await next(request)
                 } catch {
-                    guard error.kind == .status else { throw error }
+                    guard left > 0, error.kind == .status else { throw error }
+                    left -= 1
                 }
             }
-            return try await next(request)
         }
     }
 

@@ -78,11 +78,16 @@ struct RetryTests {
 struct AuthenticationRefreshTests {
     /// Tokens are numbers; the server takes the newest. The refresh call goes through the same session.
     private final class Tokens: Authenticator {
-        private let session = Mutex<Session?>(nil)
+        /// The session owns its interceptors, and they these.
+        private struct Unowning {
+            weak var session: Session?
+        }
+
+        private let session = Mutex(Unowning())
         let refreshes = Mutex(0)
         let fails = Mutex(false)
 
-        func use(_ session: Session) { self.session.withLock { $0 = session } }
+        func use(_ session: Session) { self.session.withLock { $0.session = session } }
 
         func apply(_ credential: String, to request: inout Request) {
             request.headers["Authorization"] = "Bearer \(credential)"
@@ -90,7 +95,7 @@ struct AuthenticationRefreshTests {
 
         @concurrent func refresh(_ credential: String?) async throws -> String {
             refreshes.withLock { $0 += 1 }
-            guard let session = session.withLock({ $0 }) else { return "none" }
+            guard let session = session.withLock({ $0.session }) else { return "none" }
             let request = try Request(.post, "https://a.example/refresh")
             let response = try await session.response(for: request, decode: .string)
             return response.value
