@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import heads
+
 SYSTEM_AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -28,6 +30,8 @@ def command(case, peer, folder, server):
         if peer == "urlsession" and sys.platform == "linux":
             words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
                      'mount --bind "$1" "$2" && shift 2 && exec "$@"', "sh", server.ca, SYSTEM_AUTHORITIES, *words]
+    if peer == "c":
+        words += heads.words(server.fields.get(case.scenario, []))
     return [str(word) for word in words]
 
 

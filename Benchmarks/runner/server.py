@@ -75,6 +75,7 @@ class Server:
     def __init__(self, work, sink, size):
         self.work, self.sink_tool, self.size = pathlib.Path(work), sink, size
         self.folder, self.processes = None, []
+        self.fields = {}  # By scenario: what bench-c is to send beside libcurl's own fields.
 
     def __enter__(self):
         try:

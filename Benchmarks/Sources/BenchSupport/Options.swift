@@ -42,11 +42,13 @@ public struct Options: Sendable {
     public var warmUp: Int?
     /// Bytes that each body must have; nil: the scenario's own range.
     public var size: Int?
+    /// Whether somebody follows the progress of each request; Tern's peer alone knows of it.
+    public var watches = false
 
     /// How to call a peer.
     public static let usage = """
         usage: bench-X get|h2|body64k|download-file|download-stream|upload --url URL --connections N --requests M \
-        [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES]
+        [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] [--watch yes|no]
         """
 
     /// Reads the arguments after the program's name; nil when they make no sense.
@@ -65,6 +67,7 @@ public struct Options: Sendable {
             case "--requests": requests = Int(value) ?? 0
             case "--warm-up": warmUp = Int(value)
             case "--size": size = Int(value)
+            case "--watch": watches = value == "yes"
             default: return nil
             }
         }

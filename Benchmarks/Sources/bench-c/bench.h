@@ -20,6 +20,8 @@ struct options {
     long requests;
     long warm_up;   // requests before the clock starts; -1: the default
     int64_t size;   // bytes a body must have; -1: the scenario's own range
+    const char *fields[16];  // "Name: value", sent beside what libcurl writes by itself
+    int field_count;
 };
 
 bool options_parse(struct options *options, int argc, char **argv);

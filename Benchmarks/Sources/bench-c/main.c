@@ -138,12 +138,15 @@ int main(int argc, char **argv) {
     if (!options_parse(&options, argc, argv)) {
         fprintf(stderr, "usage: bench-c get|h2|body64k|download-file|download-stream|upload --url URL "
                 "--connections N --requests M [--cacert PEM] [--file PATH] [--warm-up-url URL] "
-                "[--warm-up N] [--size BYTES]\n");
+                "[--warm-up N] [--size BYTES] [--field 'NAME: VALUE']...\n");
         return 64;
     }
     curl_global_init(CURL_GLOBAL_DEFAULT);
     bench.options = &options;
     bench.headers = curl_slist_append(NULL, "Expect:");
+    for (int i = 0; i < options.field_count; i++) {
+        bench.headers = curl_slist_append(bench.headers, options.fields[i]);
+    }
     bench.loop = loop_open(options.connections, finished, NULL);
     struct stat info;
     if (options.scenario == UPLOAD && stat(options.file, &info) == 0) bench.file_size = info.st_size;

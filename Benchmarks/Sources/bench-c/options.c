@@ -24,6 +24,7 @@ bool options_parse(struct options *o, int argc, char **argv) {
         else if (strcmp(key, "--requests") == 0) o->requests = atol(value);
         else if (strcmp(key, "--warm-up") == 0) o->warm_up = atol(value);
         else if (strcmp(key, "--size") == 0) o->size = atoll(value);
+        else if (strcmp(key, "--field") == 0 && o->field_count < 16) o->fields[o->field_count++] = value;
         else known = false;
     }
     bool needs_file = o->scenario == DOWNLOAD_FILE || o->scenario == UPLOAD;

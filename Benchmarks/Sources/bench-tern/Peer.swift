@@ -34,6 +34,7 @@ struct Peer {
     let path: String
     let warmUpPath: String
     let file: URL
+    let watches: Bool
 
     init?(_ options: Options) {
         guard let (base, path) = split(options.url), let baseURL = URL(string: base) else { return nil }
@@ -48,10 +49,12 @@ struct Peer {
         self.path = path
         warmUpPath = options.warmUpURL.flatMap(split)?.path ?? path
         file = URL(filePath: options.file)
+        watches = options.watches
     }
 
     func perform(_ scenario: Scenario) async throws -> Int {
         let path = scenario == self.scenario ? path : warmUpPath
+        if watches { return try await performWatched(scenario, path) }
         switch scenario {
         case .get, .h2, .body64k:
             return try await client.get(path).count
@@ -65,6 +68,42 @@ struct Peer {
             let answer = try await client.upload(path, method: .put, file: file).value
             return Int(String(decoding: answer, as: UTF8.self)) ?? 0
         }
+    }
+
+    /// The same, with somebody who follows the progress from the start to the end.
+    private func performWatched(_ scenario: Scenario, _ path: String) async throws -> Int {
+        switch scenario {
+        case .get, .h2, .body64k:
+            let task = client.task(.get, path, startsImmediately: false)
+            async let seen = Self.last(of: task.progress)
+            task.resume()
+            let count = try await task.value.count
+            return await seen == Int64(count) ? count : -1
+        case .downloadFile:
+            let task = client.download(path, to: file, startsImmediately: false)
+            async let seen = Self.last(of: task.progress)
+            task.resume()
+            let count = fileSize(try await task.value.path)
+            return await seen == Int64(count) ? count : -1
+        case .downloadStream:
+            let stream = client.stream(path)
+            async let seen = Self.last(of: stream.task.progress)
+            var count = 0
+            for try await chunk in stream.chunks { count += chunk.count }
+            return await seen == Int64(count) ? count : -1
+        case .upload:
+            let task = client.upload(path, method: .put, file: file, startsImmediately: false)
+            async let seen = Self.last(of: task.uploadProgress)
+            task.resume()
+            let count = Int(String(decoding: try await task.value, as: UTF8.self)) ?? 0
+            return await seen == Int64(count) ? count : -1
+        }
+    }
+
+    private static func last(of progress: AsyncStream<Session.Progress>) async -> Int64 {
+        var bytes: Int64 = 0
+        for await value in progress { bytes = value.completedBytes }
+        return bytes
     }
 }
 
