@@ -22,6 +22,7 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "Tern", targets: ["Tern"]),
+        .library(name: "TernCache", targets: ["TernCache"]),
         .library(name: "TernTesting", targets: ["TernTesting"]),
     ],
     targets: [
@@ -31,10 +32,16 @@ let package = Package(
         ),
         .target(name: "TernConcurrency", swiftSettings: settings),
         .target(name: "Tern", dependencies: ["CTernCurl", "TernConcurrency"], swiftSettings: settings),
+        .target(name: "TernCache", dependencies: ["TernConcurrency"], swiftSettings: settings),
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
         .testTarget(
             name: "TernTests",
             dependencies: ["Tern", "TernConcurrency", "TernTesting"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "TernCacheTests",
+            dependencies: ["TernCache", "TernConcurrency", "TernTesting"],
             swiftSettings: settings
         ),
         .testTarget(

@@ -1,0 +1,95 @@
+public import Synchronization
+
+/// The sums that all shards share, and the limits on them. A reservation succeeds only while the limit holds, so that no
+/// interleaving of threads ever exceeds it.
+///
+/// The invariant of its users: what is reserved is entered, and what leaves is released, before the shard's lock is let
+/// go. So a thread that holds all shards empty also sees sums of zero.
+@usableFromInline
+struct MemoryLedger: ~Copyable, Sendable {
+    @usableFromInline let costSum = Atomic<Int>(0)
+    @usableFromInline let countSum = Atomic<Int>(0)
+    @usableFromInline let costLimit: Atomic<Int>
+    @usableFromInline let countLimit: Atomic<Int>
+    @usableFromInline let entryCost: Atomic<Int>
+    @usableFromInline let preferredCost: Atomic<Int>
+
+    @usableFromInline
+    enum Answer: Sendable {
+        case reserved
+        case costIsFull
+        case countIsFull
+    }
+
+    init(_ limits: MemoryCacheLimits) {
+        costLimit = Atomic(limits.cost)
+        countLimit = Atomic(limits.count)
+        entryCost = Atomic(min(limits.entryCost, limits.cost))
+        preferredCost = Atomic(min(limits.preferredCost, limits.cost))
+    }
+
+    /// The sum of all entries' costs.
+    @inlinable var cost: Int { costSum.load(ordering: .relaxed) }
+    /// The number of all entries.
+    @inlinable var count: Int { countSum.load(ordering: .relaxed) }
+
+    @usableFromInline var preferred: Int { preferredCost.load(ordering: .relaxed) }
+
+    var limits: MemoryCacheLimits {
+        MemoryCacheLimits(
+            cost: costLimit.load(ordering: .relaxed), count: countLimit.load(ordering: .relaxed),
+            entryCost: entryCost.load(ordering: .relaxed), preferredCost: preferredCost.load(ordering: .relaxed))
+    }
+
+    func setLimits(_ limits: MemoryCacheLimits) {
+        costLimit.store(limits.cost, ordering: .relaxed)
+        countLimit.store(limits.count, ordering: .relaxed)
+        entryCost.store(min(limits.entryCost, limits.cost), ordering: .relaxed)
+        preferredCost.store(min(limits.preferredCost, limits.cost), ordering: .relaxed)
+    }
+
+    /// Whether an entry of this cost may ever come in.
+    @inlinable
+    func admits(_ cost: Int) -> Bool {
+        cost <= entryCost.load(ordering: .relaxed) && countLimit.load(ordering: .relaxed) > 0
+    }
+
+    /// Whether an insert over the limit of the cost makes more room than it needs.
+    @inlinable var isPurging: Bool {
+        preferredCost.load(ordering: .relaxed) < costLimit.load(ordering: .relaxed)
+    }
+
+    /// Adds both, or neither. `more` is negative when a value is replaced by a cheaper one.
+    @inlinable
+    func reserve(cost more: Int, count entries: Int) -> Answer {
+        guard Self.add(more, to: costSum, limit: costLimit) else { return .costIsFull }
+        guard Self.add(entries, to: countSum, limit: countLimit) else {
+            costSum.subtract(more, ordering: .relaxed)
+            return .countIsFull
+        }
+        return .reserved
+    }
+
+    @inlinable
+    func release(cost less: Int, count entries: Int) {
+        costSum.subtract(less, ordering: .relaxed)
+        countSum.subtract(entries, ordering: .relaxed)
+    }
+
+    @inlinable
+    static func add(_ more: Int, to sum: borrowing Atomic<Int>, limit: borrowing Atomic<Int>) -> Bool {
+        guard more > 0 else {
+            sum.add(more, ordering: .relaxed)
+            return true
+        }
+        let limit = limit.load(ordering: .relaxed)
+        var current = sum.load(ordering: .relaxed)
+        while current <= limit - more {
+            let (exchanged, original) = sum.weakCompareExchange(
+                expected: current, desired: current + more, ordering: .relaxed)
+            if exchanged { return true }
+            current = original
+        }
+        return false
+    }
+}

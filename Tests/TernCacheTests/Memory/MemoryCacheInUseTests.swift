@@ -1,0 +1,107 @@
+import TernConcurrency
+import Testing
+
+@testable import TernCache
+
+@Suite(.timeLimit(.minutes(1))) struct MemoryCacheInUseTests {
+    @Test func anEvictedValueIsFoundWhileSomebodyHoldsIt() async {
+        let cache = MemoryCache<Int, Token>(.quiet(), inUse: .references) { _ in 1 }
+        var token: Token? = Token(1)
+        cache[1] = token
+        cache[2] = Token(2)
+        await cache.trim(toCost: 0)
+        #expect(cache.count == 0 && !cache.contains(1))
+        #expect(cache[1] === token)
+        #expect(cache[2] == nil)
+        // It is held again.
+        #expect(cache.count == 1 && cache.totalCost == 1 && cache.contains(1))
+        #expect(cache.statistics.recovered == 1 && cache.statistics.hits == 1 && cache.statistics.misses == 1)
+        await cache.trim(toCost: 0)
+        token = nil
+        #expect(cache[1] == nil)
+    }
+
+    @Test func withoutInUseAnEvictedValueIsGone() async {
+        let cache = MemoryCache<Int, Token>(.quiet()) { _ in 1 }
+        let token = Token(1)
+        cache[1] = token
+        await cache.trim(toCost: 0)
+        #expect(cache[1] == nil)
+    }
+
+    @Test func aValueThatWasReplacedOrRemovedNeverComesBack() async {
+        let cache = MemoryCache<Int, Token>(.quiet(), inUse: .references) { _ in 1 }
+        let old = Token(1)
+        cache[1] = old
+        await cache.trim(toCost: 0)
+        cache[1] = Token(2)
+        #expect(cache[1]?.number == 2)
+        await cache.trim(toCost: 0)
+        #expect(cache[1] == nil)
+        cache[1] = old
+        await cache.trim(toCost: 0)
+        cache.remove(1)
+        #expect(cache[1] == nil)
+        cache[1] = old
+        await cache.trim(toCost: 0)
+        cache.removeAll()
+        #expect(cache[1] == nil)
+        cache[1] = old
+        await cache.trim(toCost: 0)
+        await cache.removeAll { $0 == 1 }
+        #expect(cache[1] == nil)
+    }
+
+    @Test func anOversizedValueIsFoundWhileInUseAndItsPredecessorIsNot() {
+        let cache = MemoryCache<Int, Token>(.quiet(cost: 10), inUse: .references) { $0.number }
+        let old = Token(1)
+        cache[1] = old
+        var large: Token? = Token(11)
+        cache[1] = large
+        #expect(cache[1] === large && cache.count == 0)
+        #expect(cache[1] === large)
+        large = nil
+        #expect(cache[1] == nil)
+        _ = old
+    }
+
+    @Test func aStructOverASharedObjectIsMadeAnew() async {
+        struct Picture: Sendable {
+            let pixels: Token
+            let scale: Int
+        }
+        let inUse = InUse<Picture> { picture in
+            let scale = picture.scale
+            return { [weak pixels = picture.pixels] in pixels.map { Picture(pixels: $0, scale: scale) } }
+        }
+        let cache = MemoryCache<Int, Picture>(.quiet(), inUse: inUse) { _ in 1 }
+        let pixels = Token(1)
+        cache[1] = Picture(pixels: pixels, scale: 2)
+        await cache.trim(toCost: 0)
+        #expect(cache[1]?.pixels === pixels && cache[1]?.scale == 2)
+    }
+
+    @Test func deadEntriesAreForgottenAgain() async {
+        let cache = MemoryCache<Int, Token>(.quiet(count: 300), inUse: .references) { _ in 1 }
+        let held = Token(-1)
+        cache[-1] = held
+        for key in 0..<20_000 { cache[key] = Token(key) }
+        let remembered = (0...3).map { number in cache.store.withShard(number) { $0.faded.entries.count } }
+        #expect(remembered.allSatisfy { $0 <= 130 }, "\(remembered)")
+        #expect(cache[-1] === held)
+    }
+
+    @Test func aFinderMayUseTheCache() async {
+        // The finder runs under no lock: it may ask the cache it is called by.
+        let box = Lock<MemoryCache<Int, Token>?>(nil)
+        let kept = Token(7)
+        let inUse = InUse<Token> { _ in { box.withLock { $0 }?[2] } }
+        let cache = MemoryCache<Int, Token>(.quiet(), inUse: inUse) { _ in 1 }
+        box.withLock { $0 = cache }
+        cache[1] = Token(1)
+        await cache.trim(toCost: 0)
+        cache[2] = kept
+        #expect(cache[1] === kept)
+        box.withLock { $0 = nil }
+    }
+}
