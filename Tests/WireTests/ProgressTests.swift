@@ -22,7 +22,9 @@ struct ProgressTests {
 
     @Test func aDownloadTellsHowFarItIs() async throws {
         try await withDemo { _, client in
-            let task = client.task(.get, "bytes/\(Self.size)", startsImmediately: false)
+            // Slow enough for more than one element, whatever else the machine has to do.
+            let path = "bytes/\(Self.size)?rate=\(4 * Self.size)"
+            let task = client.task(.get, path, startsImmediately: false)
             let progress = task.progress
             let upload = task.uploadProgress
             async let all = progress.collected()
@@ -46,7 +48,8 @@ struct ProgressTests {
     @Test func anUploadTellsHowFarItIs() async throws {
         try await withDemo { _, client in
             let body = Data(count: Self.size)
-            let task = client.upload("upload", body: .data(body), startsImmediately: false)
+            let path = "upload?rate=\(4 * Self.size)"
+            let task = client.upload(path, body: .data(body), startsImmediately: false)
             let progress = task.uploadProgress
             async let all = progress.collected()
             task.resume()

@@ -16,25 +16,51 @@ package final class ProgressMeter: Sendable {
     private let isWatched = Atomic<Bool>(false)
     private let channels = Lock<Channels?>(nil)
 
-    private struct Channels {
+    /// Made for the first who watches: a meter that nobody watches is a handful of numbers.
+    private final class Channels: Sendable {
         let upload = Latest(Session.Progress())
         let download = Latest(Session.Progress())
-        var uploadMeter = ThroughputMeter()
-        var downloadMeter = ThroughputMeter()
-        var isFinished = false
+        let rates = Lock((upload: ThroughputMeter(), download: ThroughputMeter()))
+
+        func reset() {
+            rates.withLock { rates in
+                rates.upload.reset()
+                rates.download.reset()
+            }
+        }
     }
 
     package init() {}
 
     // MARK: The transport's side
 
-    /// The numbers of the running attempt; nil totals are not known.
-    package func store(sent: Int64, of sentTotal: Int64?, received: Int64, of receivedTotal: Int64?) {
+    /// The numbers of the running attempt; nil totals are not known. Returns whether somebody watches: `publish()` is
+    /// due, soon if not at once.
+    package func note(sent: Int64, of sentTotal: Int64?, received: Int64, of receivedTotal: Int64?) -> Bool {
         self.sent.store(sent, ordering: .relaxed)
         self.sentTotal.store(sentTotal ?? Self.unknown, ordering: .relaxed)
         self.received.store(received, ordering: .relaxed)
         self.receivedTotal.store(receivedTotal ?? Self.unknown, ordering: .relaxed)
-        if isWatched.load(ordering: .relaxed) { publish() }
+        return isWatched.load(ordering: .relaxed)
+    }
+
+    /// As `note`, and publishes at once.
+    package func store(sent: Int64, of sentTotal: Int64?, received: Int64, of receivedTotal: Int64?) {
+        if note(sent: sent, of: sentTotal, received: received, of: receivedTotal) { publish() }
+    }
+
+    /// Shows the numbers to those who watch.
+    package func publish() {
+        guard let channels = channels.withLock({ $0 }) else { return }
+        let now = MonotonicClock.nanoseconds()
+        let (upload, download) = (numbers(.upload), numbers(.download))
+        let (uploadRate, downloadRate) = channels.rates.withLock { rates in
+            rates.upload.record(completed: upload.completedBytes, at: now)
+            rates.download.record(completed: download.completedBytes, at: now)
+            return (rates.upload.bytesPerSecond, rates.download.bytesPerSecond)
+        }
+        channels.upload.update { Self.change($0, to: upload, rate: uploadRate) }
+        channels.download.update { Self.change($0, to: download, rate: downloadRate) }
     }
 
     // MARK: The session's side
@@ -43,17 +69,14 @@ package final class ProgressMeter: Sendable {
     package func startDownload(at offset: Int64) {
         self.offset.store(offset, ordering: .relaxed)
         // Who watched from before saw the count at 0: what was there already moved at no speed.
-        channels.withLock { channels in channels?.downloadMeter.reset() }
+        channels.withLock { $0 }?.rates.withLock { $0.download.reset() }
         publish()
     }
 
     /// The clock of the throughput stands still while the task does.
     package func taskPausedOrResumed() {
         guard isWatched.load(ordering: .relaxed) else { return }
-        channels.withLock { channels in
-            channels?.uploadMeter.reset()
-            channels?.downloadMeter.reset()
-        }
+        channels.withLock { $0 }?.reset()
     }
 
     package var uploadStream: AsyncStream<Session.Progress> { stream { $0.upload } }
@@ -64,13 +87,9 @@ package final class ProgressMeter: Sendable {
 
     /// The end of the task: every stream delivers the last numbers and ends, however the task ended.
     package func finish() {
-        // Before the channels are looked at: a stream made after that look sees it, and ends by itself.
+        // Before anything is looked at: a stream made after that look sees it, and ends by itself.
         isFinished.store(true, ordering: .sequentiallyConsistent)
-        let ended = channels.withLock { channels -> Channels? in
-            channels?.isFinished = true
-            return channels
-        }
-        guard let ended else { return }
+        guard isWatched.load(ordering: .sequentiallyConsistent), let ended = channels.withLock({ $0 }) else { return }
         let (upload, download) = (numbers(.upload), numbers(.download))
         ended.upload.finish { Self.advance($0, to: upload, rate: $0.bytesPerSecond, isFinished: true) }
         ended.download.finish { Self.advance($0, to: download, rate: $0.bytesPerSecond, isFinished: true) }
@@ -103,21 +122,6 @@ package final class ProgressMeter: Sendable {
         let stream = channel(channels).stream()
         if isFinished.load(ordering: .sequentiallyConsistent) { finish() } else { publish() }
         return stream
-    }
-
-    private func publish() {
-        let now = MonotonicClock.nanoseconds()
-        let (upload, download) = (numbers(.upload), numbers(.download))
-        let step = channels.withLock { channels -> (Channels, Double?, Double?)? in
-            guard var changed = channels, !changed.isFinished else { return nil }
-            changed.uploadMeter.record(completed: upload.completedBytes, at: now)
-            changed.downloadMeter.record(completed: download.completedBytes, at: now)
-            channels = changed
-            return (changed, changed.uploadMeter.bytesPerSecond, changed.downloadMeter.bytesPerSecond)
-        }
-        guard let (channels, uploadRate, downloadRate) = step else { return }
-        channels.upload.update { Self.change($0, to: upload, rate: uploadRate) }
-        channels.download.update { Self.change($0, to: download, rate: downloadRate) }
     }
 
     /// The next element of a stream, or nil when nothing but the rate would differ.

@@ -39,10 +39,10 @@ extension TaskHandle {
         nonmutating set { record.priority = newValue }
     }
 
-    /// How far the response's body has come.
+    /// How far the response's body has come: at most about a hundred elements a second, the last one in any case.
     public var progress: AsyncStream<Session.Progress> { record.meter.downloadStream }
 
-    /// How far the request's body is sent.
+    /// How far the request's body is sent: at most about a hundred elements a second, the last one in any case.
     public var uploadProgress: AsyncStream<Session.Progress> { record.meter.uploadStream }
 
     /// The head of the response, as soon as it is there; nil when the task ends, or the caller is cancelled, without one.

@@ -45,8 +45,8 @@ import Synchronization
         eventCount = Int(max(0, count))
     }
 
-    /// One turn: sockets → messages → timers → ended transfers → time limits → readers. Returns the milliseconds until
-    /// the next one at the latest, −1 for none.
+    /// One turn: sockets → messages → timers → ended transfers → time limits → progress → readers. Returns the
+    /// milliseconds until the next one at the latest, −1 for none.
     private func turnOnce() -> Int32 {
         turn.now = MonotonicClock.nanoseconds()
         let isIdle = serveSockets()
@@ -55,6 +55,7 @@ import Synchronization
         completeFinished()
         checkLimits()
         let hasUnflushed = flush(isIdle: isIdle && messagesDone == messages.count)
+        turn.publishProgress()
         turn.resumeReaders()
         return hasUnflushed || messagesDone < messages.count ? 0 : millisecondsToSleep()
     }
@@ -287,7 +288,7 @@ import Synchronization
 
     private func millisecondsToSleep() -> Int32 {
         if freePlaces.count == transfers.count { turn.nextDeadline = .max }
-        var next = turn.nextDeadline
+        var next = min(turn.nextDeadline, turn.nextPublication)
         for multi in multis { next = min(next, multi.deadline) }
         if next == .max { return -1 }
         let now = turn.now

@@ -6,6 +6,9 @@ import Glibc
 /// One attempt on the loop: what libcurl's callbacks do with it, and what is known of it so far. Confined to the loop's
 /// thread.
 final class CurlTransfer {
+    /// Nanoseconds: more often than a screen shows it, and seldom enough to cost nothing.
+    private static let publicationInterval: UInt64 = 10_000_000
+
     let transfer: Transfer
     let pool: CurlPool
     /// Where the attempt queues: its host, or its socket.
@@ -28,6 +31,10 @@ final class CurlTransfer {
     /// How often a connection was ready to carry the request.
     private(set) var connections = 0
     private var isMarked = false
+    /// Somebody watches the progress, and has not seen the newest numbers.
+    private var isUnpublished = false
+    /// Not earlier: who watches is woken, which costs more than the bytes of a turn.
+    private(set) var nextPublication: UInt64 = 0
 
     // Why no bytes move, and what libcurl was told of it.
     private(set) var isPaused = false
@@ -240,7 +247,17 @@ final class CurlTransfer {
 
     private func storeProgress() {
         let (sent, total) = uploadCounts()
-        transfer.meter.store(sent: sent, of: total, received: body.received, of: body.expected)
+        let isWatched = transfer.meter.note(sent: sent, of: total, received: body.received, of: body.expected)
+        guard isWatched, !isUnpublished else { return }
+        isUnpublished = true
+        turn.publishLater(self)
+    }
+
+    /// To be called when `nextPublication` has come.
+    func publishProgress() {
+        isUnpublished = false
+        nextPublication = turn.now + Self.publicationInterval
+        transfer.meter.publish()
     }
 
     private func uploadCounts() -> (sent: Int64, total: Int64?) {
@@ -302,6 +319,11 @@ final class CurlTransfer {
     /// The end of the attempt: all that was gathered goes to the session, and the engine keeps nothing of it.
     func complete(_ failure: TransferFailure?) {
         if handle != nil { storeProgress() }
+        if isUnpublished {
+            // The task may go on: with another attempt, or with what becomes of the body.
+            turn.forget(self)
+            publishProgress()
+        }
         if transfer.order.delivery == .streamed, body.waitingCount > 0 { deliverChunk() }
         if case .pipe(let pipe, _) = transfer.order.source { pipe.close() }
         let outcome = TransferOutcome(

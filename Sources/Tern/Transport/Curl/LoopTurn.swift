@@ -10,6 +10,9 @@
     var changed: [CurlTransfer] = []
     /// The earliest time limit that any transfer can reach.
     var nextDeadline = UInt64.max
+    /// Transfers whose progress is watched and has changed, and when the first of them is due.
+    private var unpublished: [CurlTransfer] = []
+    private(set) var nextPublication = UInt64.max
 
     func wake(_ reader: Transfer.Wake?) {
         if let reader = unsafe reader { unsafe wakes.append(reader) }
@@ -17,6 +20,27 @@
 
     func watch(_ clock: TransferClock) {
         nextDeadline = min(nextDeadline, clock.nextDeadline)
+    }
+
+    func publishLater(_ transfer: CurlTransfer) {
+        unpublished.append(transfer)
+        nextPublication = min(nextPublication, transfer.nextPublication)
+    }
+
+    func forget(_ transfer: CurlTransfer) { unpublished.removeAll { $0 === transfer } }
+
+    /// Shows the progress of those whose time has come.
+    func publishProgress() {
+        guard nextPublication <= now else { return }
+        nextPublication = .max
+        unpublished.removeAll { transfer in
+            if transfer.nextPublication <= now {
+                transfer.publishProgress()
+                return true
+            }
+            nextPublication = min(nextPublication, transfer.nextPublication)
+            return false
+        }
     }
 
     func resumeReaders() {
