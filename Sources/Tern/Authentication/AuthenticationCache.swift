@@ -28,6 +28,9 @@ package final class AuthenticationCache: Sendable {
 
     package init() {}
 
+    /// Whether anything was ever remembered.
+    package var hasAny: Bool { hasEntries.load(ordering: .relaxed) }
+
     /// What is known to be accepted; one branch where nothing is. Its ``Authorization/bodyDigest`` says whether the body's
     /// hash is needed.
     package func authorization(

@@ -15,6 +15,9 @@ public protocol SessionObserver: Sendable {
     /// A redirect is followed.
     func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask)
 
+    /// A server or proxy asks for credentials, and somebody who may have them is asked.
+    func didReceive(_ challenge: AuthenticationChallenge, of task: AnySessionTask)
+
     /// Something has happened to a task or to the session: what `TaskRegistry.events` tells, without a bound and without
     /// loss.
     func didObserve(_ event: TaskRegistry.Event)
@@ -27,6 +30,8 @@ extension SessionObserver {
     public func didReceive(_ response: ResponseHead, of task: AnySessionTask) {}
     /// Nothing.
     public func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask) {}
+    /// Nothing.
+    public func didReceive(_ challenge: AuthenticationChallenge, of task: AnySessionTask) {}
     /// Nothing.
     public func didObserve(_ event: TaskRegistry.Event) {}
 }

@@ -22,6 +22,14 @@ public protocol SessionPolicy: Sendable {
         to proposed: Request, after response: ResponseHead, of task: AnySessionTask
     ) async throws -> RedirectDecision?
 
+    /// How a challenge of a server or proxy (401, 407) is answered. Asked before the credentials of the URL and of
+    /// `credentials`.
+    ///
+    /// Default: by those.
+    @concurrent func answer(
+        to challenge: AuthenticationChallenge, for request: Request, of task: AnySessionTask
+    ) async throws -> ChallengeDecision?
+
     /// Whether a response is wanted, once its head is there: before the body of a download or of a stream is read, and
     /// after that of a response collected in memory.
     ///
@@ -51,6 +59,11 @@ extension SessionPolicy {
     @concurrent public func redirect(
         to proposed: Request, after response: ResponseHead, of task: AnySessionTask
     ) async throws -> RedirectDecision? { nil }
+
+    /// No opinion.
+    @concurrent public func answer(
+        to challenge: AuthenticationChallenge, for request: Request, of task: AnySessionTask
+    ) async throws -> ChallengeDecision? { nil }
 
     /// No opinion.
     @concurrent public func disposition(

@@ -95,6 +95,7 @@ extension Request {
             var policy: (any SessionPolicy)?
             var cookies: CookieUse?
             var validation: ResponseValidation?
+            var credentials: (any CredentialProvider)?
         }
 
         let fields: Fields
@@ -157,6 +158,12 @@ extension Request {
     public var validation: ResponseValidation? {
         get { extras?.fields.validation }
         set { change { $0.validation = newValue } }
+    }
+
+    /// Who has the credentials for this request; nil for the session's provider.
+    public var credentials: (any CredentialProvider)? {
+        get { extras?.fields.credentials }
+        set { change { $0.credentials = newValue } }
     }
 
     /// Decides where the session's policy has no opinion; nil by default.

@@ -1,18 +1,19 @@
-/// The way of a request past answers that ask for another one: redirects.
+/// The way of a request past answers that ask for another one: redirects and challenges.
 struct Course {
     private let record: TaskRecord
-    private var rules: RedirectRules
+    private var redirects: RedirectRules
+    private var challenges = ChallengeCourse()
     /// The redirects so far, oldest first.
     private var history: [ResponseHead] = []
 
     private init(_ plan: RequestPlan, _ record: TaskRecord) {
         self.record = record
-        rules = RedirectRules(limit: plan.context.configuration.maximumRedirects)
+        redirects = RedirectRules(limit: plan.context.configuration.maximumRedirects)
     }
 
     /// Whether an answer may be other than the last. One comparison for most.
     static func mayGoOn(_ head: ResponseHead) -> Bool {
-        head.status >= 300 && head.status < 400
+        head.status >= 300 && (head.status < 400 || head.status == 401 || head.status == 407)
     }
 
     /// Goes on from an answer to the one that stands.
@@ -30,8 +31,13 @@ struct Course {
 
     /// What is to be sent after an answer; nil when it stands.
     private mutating func next(after arrival: inout Arrival) async throws(NetworkError) -> RequestPlan? {
+        if arrival.head.status >= 400 { return try await challenges.next(after: arrival, record) }
+        return try await redirect(after: &arrival)
+    }
+
+    private mutating func redirect(after arrival: inout Arrival) async throws(NetworkError) -> RequestPlan? {
         let (plan, head) = (arrival.plan, arrival.head)
-        let action = rules.action(
+        let action = redirects.action(
             for: head.status, location: head.headers["Location"], method: plan.request.method,
             target: plan.request.target, headers: plan.headers)
         switch action {
@@ -69,19 +75,21 @@ struct Course {
         if !step.keepsBody {
             request.body = .none
         } else if !request.body.isReplayable {
-            request.body = try await replacementBody(for: request, after: arrival)
+            guard let body = try await arrival.plan.replacementBody(for: request, record) else {
+                let reason = "the redirect to \(request.target) keeps the body, which can be sent only once"
+                throw await arrival.error(TransferFailure(.redirect, reason))
+            }
+            request.body = body
         }
         return request
     }
+}
 
-    private func replacementBody(
-        for request: Request, after arrival: Arrival
-    ) async throws(NetworkError) -> Request.Body {
-        let body = try await arrival.plan.policies?.ask(about: request) { [record] policy in
+extension RequestPlan {
+    /// A body in the place of one that can be sent only once, and was.
+    func replacementBody(for request: Request, _ record: TaskRecord) async throws(NetworkError) -> Request.Body? {
+        try await policies?.ask(about: request) { policy in
             try await policy.replacementBody(for: request, of: AnySessionTask(record))
         }
-        if let body { return body }
-        let reason = "the redirect to \(request.target) keeps the body, which can be sent only once"
-        throw await arrival.error(TransferFailure(.redirect, reason))
     }
 }

@@ -98,6 +98,9 @@ struct PreparedBody: Sendable {
         if let pipe { order.source = .pipe(pipe, length: length) }
     }
 
+    /// The bytes of a body that is in memory.
+    var bytesInMemory: Data? { if case .bytes(let data) = content { data } else { nil } }
+
     /// A pipe for a body that is produced piece by piece; nil for one that is in memory.
     func makePipe() -> UploadPipe? {
         switch content {

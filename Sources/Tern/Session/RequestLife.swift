@@ -37,6 +37,7 @@ extension RequestPlan {
 
     /// Sends the request, and what its answers ask for, until one stands.
     func travel(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
+        if context.hasCredentials || !request.isPlain { try await prepareAuthorization() }
         var arrival = try await sent(record)
         if Course.mayGoOn(arrival.head) { arrival = try await Course.lastArrival(from: arrival, record) }
         if let policies { try await arrival.plan.askDisposition(policies, arrival, record) }
@@ -144,6 +145,7 @@ extension TaskRecord {
         let pipe = body.makePipe()
         var order = plan.order(priority: priority, attempt: attempt)
         body.complete(&order, pipe)
+        if context.authorizations.hasAny { plan.addAuthorization(to: &order, body) }
         let onHead: (@Sendable (ResponseHead) -> Void)? =
             order.announcesHead ? { @Sendable head in if !Course.mayGoOn(head) { self.receive(head) } } : nil
         let transfer = Transfer(order, meter: meter, onHead: onHead)

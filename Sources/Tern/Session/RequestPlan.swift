@@ -82,6 +82,13 @@ final class RequestPlan: Sendable {
             redirectedFrom: redirectedFrom + [request.target])
     }
 
+    /// The same request with another body.
+    func sending(_ body: Request.Body) -> RequestPlan {
+        var other = request
+        other.body = body
+        return RequestPlan(self, other, headers: headers, decompresses: decompresses)
+    }
+
     /// Why a response is not what the task wants; nil when it is taken.
     func refusal(of arrival: Arrival) -> TransferFailure? {
         if arrival.isWanted { return nil }

@@ -55,6 +55,9 @@ extension Session {
         /// What a response must be to be taken: by default a status in 200–299, and a content type that fits what is asked
         /// for.
         public var validation = ResponseValidation()
+        /// Who has the credentials for servers that ask for some (401, and 407 of a proxy over plain HTTP). nil by default:
+        /// the credentials of the URL are used, and without any the challenge is the response.
+        public var credentials: (any CredentialProvider)?
         /// Which cookies are sent and stored. `.separate` by default: those of the session's own servers, in memory, so
         /// that two sessions of a process never share a login by accident.
         public var cookies = CookieUse.separate

@@ -17,6 +17,9 @@ package final class SessionContext: Sendable {
     let observers: [any SessionObserver]
     let hasInterceptors: Bool
     let hasPolicy: Bool
+    let hasCredentials: Bool
+    /// What the session's requests were let in with.
+    let authorizations = AuthenticationCache()
     /// The session's cookies; nil for none.
     let cookies: CookieStore?
     /// Whether the configuration's headers alone can be sent: looked at once, not with every request.
@@ -30,6 +33,7 @@ package final class SessionContext: Sendable {
         observers = configuration.observers
         hasInterceptors = !configuration.interceptors.isEmpty
         hasPolicy = configuration.policy != nil
+        hasCredentials = configuration.credentials != nil
         cookies = configuration.cookies.makeStore()
         hasValidHeaders = RequestPlan.problem(of: configuration.headers) == nil
         ledger = TaskLedger(sessionID: id, observers: configuration.observers)

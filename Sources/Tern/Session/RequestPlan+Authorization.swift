@@ -1,0 +1,49 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+extension RequestPlan {
+    /// Whose credentials the request uses: what is remembered of one is never sent for another.
+    var credentialOwner: AuthenticationCache.Owner {
+        Credential(of: request.target).map { .url($0) } ?? .session
+    }
+
+    /// Adds what this session's requests were let in with, as far as the caller has written nothing of the kind. One
+    /// branch for a session that was never challenged.
+    func addAuthorization(to order: inout TransferOrder, _ body: PreparedBody) {
+        for source in [AuthenticationChallenge.Source.server, .proxy] {
+            guard !headers.contains(source.authorizationField),
+                let known = context.authorizations.authorization(
+                    for: request.target, owner: credentialOwner, source: source)
+            else { continue }
+            let hash = known.bodyDigest.map { DigestFunction.hash(Array(body.bytesInMemory ?? Data()), $0) } ?? []
+            let field = context.authorizations.field(
+                for: request.target, owner: credentialOwner, source: source, method: request.method, bodyHash: hash)
+            if let field { order.headers[field.name] = field.value }
+        }
+    }
+
+    /// What is sent before anybody asks, where the provider says so; remembered like what was asked for.
+    func prepareAuthorization() async throws(NetworkError) {
+        guard let provider = request.credentials ?? context.configuration.credentials,
+            !headers.contains("Authorization"),
+            context.authorizations.authorization(for: request.target, owner: credentialOwner) == nil
+        else { return }
+        do {
+            guard let credential = try await provider.preemptiveCredential(for: request) else { return }
+            let authorization = try Authorization(preemptive: credential)
+            context.authorizations.remember(authorization, for: request.target, owner: credentialOwner)
+        } catch {
+            throw authenticationError(error)
+        }
+    }
+
+    func authenticationError(_ error: any Error) -> NetworkError {
+        if let error = error as? NetworkError { return error }
+        if error is CancellationError { return NetworkError(.cancelled, request: request) }
+        let reason = "no credential could be had: \(error)"
+        return NetworkError(TransferFailure(.authentication, reason, underlying: error), request: request)
+    }
+}

@@ -1,0 +1,220 @@
+import Synchronization
+import Tern
+import TernTesting
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+#if !TERN_URLSESSION
+@Suite("Wire: HTTP authentication", .timeLimit(.minutes(1)))
+struct HTTPAuthenticationTests {
+    private static let basic = "Basic " + Data("ada:s3cret".utf8).base64EncodedString()
+
+    /// Lets in who sends the right Basic credential, and says how it was asked.
+    private static let basicServer: LoopbackServer.Handler = { exchange in
+        let body = try exchange.readBody()
+        if exchange.request["Authorization"] == basic {
+            try exchange.respond(text: "in \(body.count)")
+        } else {
+            try exchange.respond(status: 401, headers: [("WWW-Authenticate", "Basic realm=\"x\"")], text: "out")
+        }
+    }
+
+    /// Lets in who answers a Digest challenge; every nonce is good for two requests and stale then.
+    private final class DigestServer: Sendable {
+        private let nonces = Mutex<(issued: Int, uses: [String: Set<String>])>((0, [:]))
+
+        func handle(_ exchange: LoopbackServer.Exchange) throws {
+            let field = exchange.request["Authorization"] ?? ""
+            guard field.hasPrefix("Digest ") else { return try challenge(exchange, isStale: false) }
+            let parts = Self.parameters(field)
+            let ha1 = Self.hash("ada:realm:s3cret")
+            let ha2 = Self.hash("\(exchange.request.method):\(parts["uri"] ?? "")")
+            let text = [ha1, parts["nonce"], parts["nc"], parts["cnonce"], parts["qop"], ha2].compactMap { $0 }
+            guard parts["response"] == Self.hash(text.joined(separator: ":")), parts["uri"] == exchange.request.target
+            else { return try challenge(exchange, isStale: false) }
+            let isGood = nonces.withLock { nonces in
+                let uses = nonces.uses[parts["nonce"] ?? "", default: []]
+                // A count that comes twice is a replay.
+                guard let count = parts["nc"], !uses.contains(count), uses.count < 2 else { return false }
+                nonces.uses[parts["nonce"] ?? ""] = uses.union([count])
+                return true
+            }
+            if isGood { try exchange.respond(text: "in") } else { try challenge(exchange, isStale: true) }
+        }
+
+        private func challenge(_ exchange: LoopbackServer.Exchange, isStale: Bool) throws {
+            let number = nonces.withLock { nonces in
+                nonces.issued += 1
+                return nonces.issued
+            }
+            let text = "Digest realm=\"realm\", nonce=\"n\(number)\", qop=\"auth\", algorithm=SHA-256, stale=\(isStale)"
+            try exchange.respond(status: 401, headers: [("WWW-Authenticate", text)], text: "out")
+        }
+
+        private static func hash(_ text: String) -> String {
+            DigestFunction.hash(Array(text.utf8), .sha256).map { byte in
+                (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            }.joined()
+        }
+
+        private static func parameters(_ field: String) -> [String: String] {
+            var result: [String: String] = [:]
+            for part in field.dropFirst("Digest ".count).split(separator: ",") {
+                let pair = part.split(separator: "=", maxSplits: 1)
+                guard pair.count == 2 else { continue }
+                result[pair[0].filter { $0 != " " }] = pair[1].filter { $0 != "\"" }
+            }
+            return result
+        }
+    }
+
+    private func url(_ server: LoopbackServer, _ user: String) -> String {
+        server.url.absoluteString.replacing("http://", with: "http://\(user)@")
+    }
+
+    @Test func credentialOfTheUrlAnswersTheChallengeOnce() async throws {
+        try await withServer(Self.basicServer) { server, client in
+            let request = try Request(.get, url(server, "ada:s3cret"))
+            #expect(try await client.session.response(for: request, decode: .string).value == "in 0")
+            #expect(server.counts.requestsReceived == 2)
+            #expect(try await client.session.response(for: request, decode: .string).value == "in 0")
+            #expect(server.counts.requestsReceived == 3, "what was accepted is sent at once")
+            let other = try await failure { try await client.get("/") }
+            #expect(other.status == 401, "and not with a request that has no credential")
+        }
+    }
+
+    @Test func wrongCredentialIsNotSentAgain() async throws {
+        try await withServer(Self.basicServer) { server, client in
+            let request = try Request(.get, url(server, "ada:wrong"))
+            let error = try await failure { try await client.session.response(for: request) }
+            #expect(error.status == 401 && String(decoding: error.body, as: UTF8.self) == "out")
+            #expect(server.counts.requestsReceived == 2)
+            #expect(!"\(error)".contains("wrong"))
+        }
+    }
+
+    @Test func providerIsAskedUntilItHasNoMore() async throws {
+        final class Vault: CredentialProvider {
+            let failures = Mutex<[Int]>([])
+            @concurrent func credential(
+                for challenge: AuthenticationChallenge, of request: Request
+            ) async throws -> Credential? {
+                failures.withLock { $0.append(challenge.previousFailures) }
+                return challenge.previousFailures == 0
+                    ? .user("ada", password: "old") : .user("ada", password: "s3cret")
+            }
+        }
+        let vault = Vault()
+        try await withServer(configuration: .test { $0.credentials = vault }, Self.basicServer) { server, client in
+            let first = try await client.get("/", as: String.self)
+            #expect(first == "in 0")
+            #expect(vault.failures.withLock { $0 } == [0, 1] && server.counts.requestsReceived == 3)
+            #expect(try await client.task(.post, "/", body: .text("body"), as: String.self).value == "in 4")
+            #expect(server.counts.requestsReceived == 4)
+        }
+    }
+
+    @Test func preemptiveCredentialIsSentAtOnce() async throws {
+        let server = try LoopbackServer(handler: Self.basicServer)
+        defer { server.stop() }
+        let vault = try FixedCredentials(
+            [server.url.absoluteString: .user("ada", password: "s3cret")], isPreemptive: true)
+        let client = Client(baseURL: server.url, session: Session(configuration: .test { $0.credentials = vault }))
+        #expect(try await client.get("/", as: String.self) == "in 0")
+        #expect(server.counts.requestsReceived == 1)
+    }
+
+    @Test func digestIsAnsweredCountedAndRenewed() async throws {
+        let digest = DigestServer()
+        try await withServer {
+            try digest.handle($0)
+        } test: { server, client in
+            let request = try Request(.get, url(server, "ada:s3cret"))
+            for _ in 0..<5 {
+                #expect(try await client.session.response(for: request, decode: .string).value == "in")
+            }
+            // 401, in, in, stale, in, in, stale, in.
+            #expect(server.counts.requestsReceived == 8)
+        }
+    }
+
+    @Test func digestCountsConcurrentRequestsApart() async throws {
+        let digest = DigestServer()
+        try await withServer {
+            try digest.handle($0)
+        } test: { server, client in
+            let request = try Request(.get, url(server, "ada:s3cret"))
+            let answers = try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 0..<20 {
+                    group.addTask { try await client.session.response(for: request, decode: .string).value }
+                }
+                return try await group.reduce(into: Set()) { $0.insert($1) }
+            }
+            #expect(answers == ["in"])
+        }
+    }
+
+    private struct Answers: SessionPolicy {
+        let decision: ChallengeDecision
+        @concurrent func answer(
+            to challenge: AuthenticationChallenge, for request: Request, of task: AnySessionTask
+        ) async throws -> ChallengeDecision? { decision }
+    }
+
+    @Test func policyHasFiveAnswers() async throws {
+        struct NoEntry: Error {}
+        let server = try LoopbackServer(handler: Self.basicServer)
+        defer { server.stop() }
+        func client(_ decision: ChallengeDecision) -> Client {
+            Client(
+                baseURL: server.url, session: Session(configuration: .test { $0.policy = Answers(decision: decision) }))
+        }
+        let signed = try Request(.get, url: server.url, headers: ["Authorization": Self.basic])
+        #expect(try await client(.send(signed)).get("/", as: String.self) == "in 0")
+        #expect(try await client(.use(.user("ada", password: "s3cret"))).get("/", as: String.self) == "in 0")
+        let cancelled = try await failure { try await client(.cancel(NoEntry())).get("/") }
+        #expect(cancelled.kind == .authentication && cancelled.underlying is NoEntry)
+        #expect(try await failure { try await client(.reject).get("/") }.status == 401)
+        #expect(try await failure { try await client(.performDefault).get("/") }.status == 401)
+    }
+
+    @Test func credentialStaysWithItsOriginAfterARedirect() async throws {
+        let fields = Mutex<[String?]>([])
+        let other = try LoopbackServer { exchange in
+            fields.withLock { $0.append(exchange.request["Authorization"]) }
+            try exchange.respond(text: "other")
+        }
+        defer { other.stop() }
+        let target = other.url.absoluteString
+        try await withServer { exchange in
+            if exchange.request["Authorization"] == Self.basic {
+                try exchange.respond(status: 302, headers: [("Location", target)])
+            } else {
+                try exchange.respond(status: 401, headers: [("WWW-Authenticate", "Basic realm=x")])
+            }
+        } test: { server, client in
+            let request = try Request(.get, url(server, "ada:s3cret"))
+            #expect(try await client.session.response(for: request, decode: .string).value == "other")
+            #expect(fields.withLock { $0 } == [nil])
+        }
+    }
+
+    @Test func bodyThatIsGoneLeavesTheChallengeAsTheResponse() async throws {
+        try await withServer(Self.basicServer) { server, client in
+            let chunks = AsyncStream { continuation in
+                continuation.yield(Data("body".utf8))
+                continuation.finish()
+            }
+            let request = try Request(.post, url(server, "ada:s3cret"), body: .stream(chunks, length: 4))
+            let error = try await failure { try await client.session.response(for: request) }
+            #expect(error.status == 401 && server.counts.requestsReceived == 1)
+        }
+    }
+}
+#endif
