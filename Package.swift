@@ -16,6 +16,9 @@ var settings: [SwiftSetting] = [
 if Context.environment["TERN_URLSESSION"] == "1" { settings.append(.define("TERN_URLSESSION")) }
 // TERN_PTHREAD_LOCK=1: thread sanitizer does not see into Synchronization.Mutex (`make test-tsan`).
 if Context.environment["TERN_PTHREAD_LOCK"] == "1" { settings.append(.define("TERN_PTHREAD_LOCK")) }
+// TERN_SOAK=1: tests without optimisation in a release build (`make soak`), on which the 6.3 compiler crashes ("While
+// splitting coroutine"); what they test is optimised.
+let testSettings = settings + (Context.environment["TERN_SOAK"] == "1" ? [.unsafeFlags(["-Onone"])] : [])
 
 let package = Package(
     name: "Tern",
@@ -37,17 +40,17 @@ let package = Package(
         .testTarget(
             name: "TernTests",
             dependencies: ["Tern", "TernConcurrency", "TernTesting"],
-            swiftSettings: settings
+            swiftSettings: testSettings
         ),
         .testTarget(
             name: "TernCacheTests",
             dependencies: ["TernCache", "TernConcurrency", "TernTesting"],
-            swiftSettings: settings
+            swiftSettings: testSettings
         ),
         .testTarget(
             name: "WireTests",
             dependencies: ["Tern", "TernConcurrency", "TernTesting"],
-            swiftSettings: settings
+            swiftSettings: testSettings
         ),
     ]
 )
