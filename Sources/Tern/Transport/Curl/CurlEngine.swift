@@ -30,7 +30,6 @@ import Synchronization
     init(_ loop: EventLoop) {
         self.loop = loop
         sockets = SocketTable(epoll: loop.epoll)
-        curl_global_init(Int(CURL_GLOBAL_ALL))
     }
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }

@@ -27,16 +27,23 @@ final class EventLoop: SerialExecutor {
     private let wakeup: Int32
     private let mailbox = Lock(Mailbox())
     private let thread = Atomic<UInt>(0)
+    private let process = getpid()
+    private let isEnding = Atomic<Bool>(false)
+    private let hasStopped = Atomic<Bool>(false)
     /// The longest turn so far in microseconds of CPU time in user mode; measured only for the test that asserts it.
     let longestTurn = Atomic<Int64>(-1)
 
     private init() {
+        // Here and not on the loop's thread: a program that ends at once would tear OpenSSL down while it is set up.
+        curl_global_init(Int(CURL_GLOBAL_ALL))
         epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
         wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
         precondition(epoll >= 0 && wakeup >= 0, "no descriptor is left for Tern's event loop")
         // Edge-triggered: a wake-up is noticed once, and its counter is never read.
         _ = tern_epoll_control(epoll, EPOLL_CTL_ADD, wakeup, EPOLLIN.rawValue | EPOLLET.rawValue)
         startThread()
+        // After OpenSSL's own, and so called before it.
+        atexit { EventLoop.shared.stopForGood() }
     }
 
     private func startThread() {
@@ -50,6 +57,20 @@ final class EventLoop: SerialExecutor {
             }, context)
         precondition(result == 0, "no thread is left for Tern's event loop")
         pthread_detach(handle)
+    }
+
+    /// At the process's end: what libcurl and OpenSSL stand on is torn down next, and the loop must not be in them.
+    private func stopForGood() {
+        // A forked process has no loop.
+        guard getpid() == process, !isCurrent else { return }
+        isEnding.store(true, ordering: .sequentiallyConsistent)
+        wake()
+        // A loop that a system call holds for longer is left to its luck: a program can always end.
+        var turns = 0
+        while !hasStopped.load(ordering: .acquiring), turns < 2_000 {
+            usleep(50)
+            turns += 1
+        }
     }
 
     // MARK: Any thread
@@ -93,7 +114,9 @@ final class EventLoop: SerialExecutor {
         tern_block_sigpipe()
         tern_keep_heap()
         let engine = CurlEngine(self)
-        while true { engine.assumeIsolated { $0.turnAndSleep() } }
+        while !isEnding.load(ordering: .relaxed) { engine.assumeIsolated { $0.turnAndSleep() } }
+        hasStopped.store(true, ordering: .releasing)
+        while true { pause() }
     }
 
     var measuresTurns: Bool { longestTurn.load(ordering: .relaxed) >= 0 }
