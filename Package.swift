@@ -33,18 +33,26 @@ let package = Package(
             name: "CTernCurl",
             linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]
         ),
+        .target(name: "CTernSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "TernConcurrency", swiftSettings: settings),
         .target(name: "Tern", dependencies: ["CTernCurl", "TernConcurrency"], swiftSettings: settings),
-        .target(name: "TernCache", dependencies: ["TernConcurrency"], swiftSettings: settings),
+        .target(name: "TernCache", dependencies: ["CTernSQLite", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
         .testTarget(
             name: "TernTests",
             dependencies: ["Tern", "TernConcurrency", "TernTesting"],
             swiftSettings: testSettings
         ),
+        // The process that the disk cache's crash test kills.
+        .executableTarget(
+            name: "DiskCrashChild",
+            dependencies: ["TernCache"],
+            path: "Tests/DiskCrashChild",
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "TernCacheTests",
-            dependencies: ["TernCache", "TernConcurrency", "TernTesting"],
+            dependencies: ["CTernSQLite", "DiskCrashChild", "TernCache", "TernConcurrency", "TernTesting"],
             swiftSettings: testSettings
         ),
         .testTarget(

@@ -1,0 +1,42 @@
+// SQLite for the disk cache, and the checksum of its values: what Swift cannot reach, or not at the speed of the disk.
+#ifndef CTERNSQLITE_H
+#define CTERNSQLITE_H
+
+#if __has_include(<sqlite3.h>)
+#include <sqlite3.h>
+#else
+#error "Tern needs SQLite's headers: install the Debian package libsqlite3-dev (Fedora: sqlite-devel)"
+#endif
+
+#include <stddef.h>
+#include <stdint.h>
+
+// The bytes outlive the step: SQLite may read them in place. (SQLITE_STATIC is a cast that Swift does not import.)
+static inline int tern_sqlite_bind_blob(sqlite3_stmt *statement, int index, const void *bytes, size_t count) {
+    // A null pointer would bind NULL: nothing is an empty blob.
+    return count == 0 ? sqlite3_bind_zeroblob(statement, index, 0)
+                      : sqlite3_bind_blob64(statement, index, bytes, (sqlite3_uint64)count, SQLITE_STATIC);
+}
+
+static inline int tern_sqlite_bind_copy(sqlite3_stmt *statement, int index, const void *bytes, size_t count) {
+    return count == 0 ? sqlite3_bind_zeroblob(statement, index, 0)
+                      : sqlite3_bind_blob64(statement, index, bytes, (sqlite3_uint64)count, SQLITE_TRANSIENT);
+}
+
+/// XXH64 (xxHash specification, section 3), in pieces.
+typedef struct {
+    uint64_t lanes[4];
+    uint64_t seed;
+    uint64_t total;
+    uint8_t tail[32];
+    uint32_t tailCount;
+} tern_xxh64_state;
+
+void tern_xxh64_begin(tern_xxh64_state *state, uint64_t seed);
+void tern_xxh64_update(tern_xxh64_state *state, const void *bytes, size_t count);
+uint64_t tern_xxh64_finish(const tern_xxh64_state *state);
+
+/// XXH64 of one run of bytes.
+uint64_t tern_xxh64(const void *bytes, size_t count, uint64_t seed);
+
+#endif

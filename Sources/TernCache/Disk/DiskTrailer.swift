@@ -1,0 +1,129 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What stands behind the value in its file: all that the index knows of it, so that the index can be rebuilt.
+///
+/// The value itself begins at offset 0: it can be mapped, or sent from the file, as it is. Numbers are little-endian:
+/// magic "TernVal1" · value's XXH64 (8) · value's length (8) · created (8) · expires (8) · counts of key, metadata
+/// (4 each) and tags (2), 6 zero bytes · key · metadata · tags (length in 2 bytes, then UTF-8) · footer: length of the
+/// trailer (4), 4 zero bytes, XXH64 of the trailer up to here (8).
+struct DiskTrailer: Equatable {
+    var checksum: UInt64
+    var size: Int
+    var created: Int64
+    var expires: Int64
+    var key: Data
+    var metadata: Data
+    var tags: [String]
+
+    static let magic = UInt64(0x316C_6156_6E72_6554)
+    static let headCount = 56
+    static let footerCount = 16
+    /// No trailer is longer: a key, metadata and tags at their limits.
+    static let maximumCount = 256 << 10
+
+    func encoded() -> Data {
+        var bytes = Data(capacity: Self.headCount + key.count + metadata.count + Self.footerCount + 64)
+        bytes.append(word: Self.magic)
+        bytes.append(word: checksum)
+        bytes.append(word: UInt64(size))
+        bytes.append(word: UInt64(bitPattern: created))
+        bytes.append(word: UInt64(bitPattern: expires))
+        bytes.append(word: UInt32(key.count))
+        bytes.append(word: UInt32(metadata.count))
+        bytes.append(word: UInt16(tags.count))
+        bytes.append(word: UInt16(0))
+        bytes.append(word: UInt32(0))
+        bytes.append(key)
+        bytes.append(metadata)
+        for tag in tags {
+            bytes.append(word: UInt16(tag.utf8.count))
+            bytes.append(contentsOf: tag.utf8)
+        }
+        bytes.append(word: UInt32(bytes.count + Self.footerCount))
+        bytes.append(word: UInt32(0))
+        bytes.append(word: DiskChecksum.of(bytes))
+        return bytes
+    }
+
+    /// The length that the last 16 bytes of a file state; nil if they are no footer.
+    static func count(footer: Data) -> Int? {
+        guard footer.count == footerCount else { return nil }
+        var reader = ByteReader(footer)
+        guard let count = reader.word(UInt32.self), reader.word(UInt32.self) == 0 else { return nil }
+        return (headCount + footerCount...maximumCount).contains(Int(count)) ? Int(count) : nil
+    }
+
+    /// A whole trailer; nil if anything about it is not as it was written.
+    init?(_ bytes: Data) {
+        guard bytes.count >= Self.headCount + Self.footerCount,
+            Self.count(footer: bytes.suffix(Self.footerCount)) == bytes.count
+        else { return nil }
+        var footer = ByteReader(bytes.suffix(8))
+        guard footer.word(UInt64.self) == DiskChecksum.of(bytes.dropLast(8)) else { return nil }
+        var reader = ByteReader(bytes)
+        guard reader.word(UInt64.self) == Self.magic, let checksum = reader.word(UInt64.self),
+            let size = reader.word(UInt64.self), let created = reader.word(UInt64.self),
+            let expires = reader.word(UInt64.self), let keyCount = reader.word(UInt32.self),
+            let metadataCount = reader.word(UInt32.self), let tagCount = reader.word(UInt16.self),
+            reader.bytes(6) != nil, let key = reader.bytes(Int(keyCount)),
+            let metadata = reader.bytes(Int(metadataCount)), let length = Int(exactly: size)
+        else { return nil }
+        var tags: [String] = []
+        for _ in 0..<tagCount {
+            guard let count = reader.word(UInt16.self), let tag = reader.bytes(Int(count)) else { return nil }
+            tags.append(String(decoding: tag, as: UTF8.self))
+        }
+        self.init(
+            checksum: checksum, size: length, created: Int64(bitPattern: created),
+            expires: Int64(bitPattern: expires), key: key, metadata: metadata, tags: tags)
+    }
+
+    init(
+        checksum: UInt64, size: Int, created: Int64, expires: Int64, key: Data, metadata: Data, tags: [String]
+    ) {
+        self.checksum = checksum
+        self.size = size
+        self.created = created
+        self.expires = expires
+        self.key = key
+        self.metadata = metadata
+        self.tags = tags
+    }
+}
+
+/// Reads little-endian numbers and runs of bytes, one after another; nil past the end.
+private struct ByteReader {
+    private let data: Data
+    private var place: Int
+
+    init(_ data: Data) {
+        self.data = data
+        place = data.startIndex
+    }
+
+    mutating func bytes(_ count: Int) -> Data? {
+        guard count <= data.endIndex - place else { return nil }
+        defer { place += count }
+        // A copy: the caller may keep a key without keeping the whole trailer.
+        return Data(data[place..<place + count])
+    }
+
+    mutating func word<Word: FixedWidthInteger>(_: Word.Type) -> Word? {
+        let count = Word.bitWidth / 8
+        guard count <= data.endIndex - place else { return nil }
+        defer { place += count }
+        var word: Word = 0
+        for index in 0..<count { word |= Word(truncatingIfNeeded: data[place + index]) << (8 * index) }
+        return word
+    }
+}
+
+extension Data {
+    fileprivate mutating func append<Word: FixedWidthInteger>(word: Word) {
+        for index in 0..<Word.bitWidth / 8 { append(UInt8(truncatingIfNeeded: word >> (8 * index))) }
+    }
+}

@@ -1,0 +1,139 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// The system's files.
+package struct PosixDiskFiles: DiskFileSystem {
+    package init() {}
+
+    package func makeFolder(_ path: String) throws(DiskCacheError) {
+        if unsafe mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+        let code = errno
+        guard code == ENOENT, let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), slash > path.startIndex else {
+            throw .system("make folder", path, code: code)
+        }
+        try makeFolder(String(path[..<slash]))
+        guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .system("make folder", path) }
+    }
+
+    package func open(_ path: String) throws(DiskCacheError) -> Int32 {
+        let descriptor = unsafe systemOpen(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw .system("open", path) }
+        return descriptor
+    }
+
+    package func create(_ path: String) throws(DiskCacheError) -> Int32 {
+        let descriptor = unsafe systemOpen(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw .system("create", path) }
+        return descriptor
+    }
+
+    package func write(
+        _ bytes: UnsafeRawBufferPointer, to descriptor: Int32, _ path: String
+    ) throws(DiskCacheError) {
+        var rest = unsafe bytes
+        while unsafe !rest.isEmpty {
+            let count = unsafe systemWrite(descriptor, rest.baseAddress, rest.count)
+            if count > 0 {
+                unsafe rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            } else if count == 0 || errno != EINTR {
+                throw .system("write", path, code: count == 0 ? ENOSPC : errno)
+            }
+        }
+    }
+
+    package func read(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int, _ path: String
+    ) throws(DiskCacheError) -> Int {
+        var done = 0
+        while done < buffer.count {
+            let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+            let count = unsafe pread(descriptor, rest.baseAddress, rest.count, off_t(offset + done))
+            if count == 0 { break }
+            if count > 0 {
+                done += count
+            } else if errno != EINTR {
+                throw .system("read", path)
+            }
+        }
+        return done
+    }
+
+    package func status(_ descriptor: Int32, _ path: String) throws(DiskCacheError) -> DiskFileStatus {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw .system("status of", path) }
+        return DiskFileStatus(status)
+    }
+
+    package func status(of path: String) throws(DiskCacheError) -> DiskFileStatus? {
+        var status = stat()
+        if unsafe lstat(path, &status) == 0 { return DiskFileStatus(status) }
+        if errno == ENOENT || errno == ENOTDIR { return nil }
+        throw .system("status of", path)
+    }
+
+    package func close(_ descriptor: Int32) { _ = systemClose(descriptor) }
+
+    package func rename(_ path: String, to destination: String) throws(DiskCacheError) {
+        guard unsafe systemRename(path, destination) == 0 else { throw .system("rename", path) }
+    }
+
+    package func remove(_ path: String) throws(DiskCacheError) {
+        guard unsafe unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR else { throw .system("remove", path) }
+    }
+
+    package func removeFolder(_ path: String) throws(DiskCacheError) {
+        guard unsafe rmdir(path) == 0 || errno == ENOENT || errno == ENOTDIR else {
+            throw .system("remove folder", path)
+        }
+    }
+
+    package func names(in path: String) throws(DiskCacheError) -> [String] {
+        guard let folder = unsafe opendir(path) else {
+            if errno == ENOENT { return [] }
+            throw .system("list", path)
+        }
+        defer { unsafe closedir(folder) }
+        var names: [String] = []
+        while let entry = unsafe readdir(folder) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { name in
+                unsafe name.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    package func freeBytes(at path: String) throws(DiskCacheError) -> Int {
+        var facts = statvfs()
+        guard unsafe statvfs(path, &facts) == 0 else { throw .system("free space of", path) }
+        let (bytes, overflow) = Int(clamping: facts.f_bavail).multipliedReportingOverflow(by: Int(facts.f_frsize))
+        return overflow ? .max : bytes
+    }
+}
+
+extension DiskFileStatus {
+    fileprivate init(_ status: stat) {
+        // A file system that compresses, or allocates late, may report fewer blocks than will be needed.
+        self.init(
+            size: Int(status.st_size), allocated: max(Int(status.st_blocks) * 512, Int(status.st_size)),
+            identity: UInt64(truncatingIfNeeded: status.st_ino))
+    }
+}
+
+// The methods above have the names of the calls.
+private func systemOpen(_ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { unsafe open(path, flags) }
+private func systemOpen(_ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
+    unsafe open(path, flags, mode)
+}
+private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
+    unsafe write(descriptor, bytes, count)
+}
+private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
+private func systemRename(_ path: UnsafePointer<CChar>, _ destination: UnsafePointer<CChar>) -> Int32 {
+    unsafe rename(path, destination)
+}
