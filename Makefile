@@ -12,11 +12,12 @@ FILTER ?=
 TEST := swift test $(SWIFT_BUILD_FLAGS) --disable-xctest --no-parallel $(if $(FILTER),--filter '$(FILTER)')
 SWIFT_FOLDERS := $(wildcard Package.swift Sources Tests Examples Benchmarks)
 
-.PHONY: help demo test test-asan test-tsan soak test-urlsession lint format bench docs clean
+.PHONY: help demo test crash-test test-asan test-tsan soak test-urlsession lint format bench docs clean
 
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
 	@echo 'make test [FILTER=name]    the whole test suite; test-asan, test-tsan: the same under a sanitizer'
+	@echo 'make crash-test            kills a process that writes to a disk cache, at 2,000 points'
 	@echo 'make soak                  memory and descriptors after very many requests, in release'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make lint | make format    the style, the documentation of every public symbol, the house rules'
@@ -31,6 +32,10 @@ demo:
 test:
 	@scripts/set-up test
 	$(TEST)
+
+crash-test:
+	@scripts/set-up test
+	TERN_CRASH_POINTS=2000 swift test $(SWIFT_BUILD_FLAGS) --disable-xctest --no-parallel --filter DiskCrashTests
 
 # A scratch path for each way of building, so that none of them rebuilds another's.
 test-asan:
