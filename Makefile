@@ -18,7 +18,7 @@ help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
 	@echo 'make test [FILTER=name]    the whole test suite; test-asan, test-tsan: the same under a sanitizer'
 	@echo 'make crash-test            kills a process that writes to a disk cache, at 2,000 points'
-	@echo 'make soak                  memory and descriptors after very many requests, in release'
+	@echo 'make soak                  memory and descriptors after very many requests'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make lint | make format    the style, the documentation of every public symbol, the house rules'
 	@echo 'make bench                 the benchmarks, into Benchmarks/RESULTS.md'
@@ -49,7 +49,7 @@ test-tsan:
 # What is left after 100,000 requests and 60,000 cancellations: alone in its process, in release.
 soak:
 	@scripts/set-up test
-	TERN_SOAK=1 $(TEST) -c release -Xswiftc -enable-testing --scratch-path .build/soak --filter ManyTasksTests
+	TERN_SOAK=1 $(TEST) --filter ManyTasksTests
 
 test-urlsession:
 	@scripts/set-up test

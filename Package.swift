@@ -16,9 +16,6 @@ var settings: [SwiftSetting] = [
 if Context.environment["TERN_URLSESSION"] == "1" { settings.append(.define("TERN_URLSESSION")) }
 // TERN_PTHREAD_LOCK=1: thread sanitizer does not see into Synchronization.Mutex (`make test-tsan`).
 if Context.environment["TERN_PTHREAD_LOCK"] == "1" { settings.append(.define("TERN_PTHREAD_LOCK")) }
-// TERN_SOAK=1: tests without optimisation in a release build (`make soak`), on which the 6.3 compiler crashes ("While
-// splitting coroutine"); what they test is optimised.
-let testSettings = settings + (Context.environment["TERN_SOAK"] == "1" ? [.unsafeFlags(["-Onone"])] : [])
 
 let package = Package(
     name: "Tern",
@@ -41,24 +38,24 @@ let package = Package(
         .testTarget(
             name: "TernTests",
             dependencies: ["Tern", "TernConcurrency", "TernTesting"],
-            swiftSettings: testSettings
+            swiftSettings: settings
         ),
         // The process that the disk cache's crash test kills.
         .executableTarget(
             name: "DiskCrashChild",
             dependencies: ["TernCache"],
             path: "Tests/DiskCrashChild",
-            swiftSettings: testSettings
+            swiftSettings: settings
         ),
         .testTarget(
             name: "TernCacheTests",
             dependencies: ["CTernSQLite", "DiskCrashChild", "TernCache", "TernConcurrency", "TernTesting"],
-            swiftSettings: testSettings
+            swiftSettings: settings
         ),
         .testTarget(
             name: "WireTests",
             dependencies: ["Tern", "TernConcurrency", "TernTesting"],
-            swiftSettings: testSettings
+            swiftSettings: settings
         ),
     ]
 )

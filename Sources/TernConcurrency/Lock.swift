@@ -1,13 +1,14 @@
 #if TERN_PTHREAD_LOCK && canImport(Glibc)
 import Glibc
 
+// Sendable by hand: `value` is only touched between lock and unlock of `mutex`, which never moves.
 /// The same interface as `Synchronization.Mutex`, over a pthread mutex: thread sanitizer follows that one, and reports
 /// false races on the other. Only `make test-tsan` builds it.
-// Sendable by hand: `value` is only touched between lock and unlock of `mutex`, which never moves.
 @safe public final class Lock<Value>: @unchecked Sendable {
     private var value: Value
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
+    /// A lock around `value`.
     public init(_ value: sending Value) {
         self.value = value
         unsafe mutex = .allocate(capacity: 1)
@@ -20,6 +21,7 @@ import Glibc
         unsafe mutex.deallocate()
     }
 
+    /// Runs `body` with the lock held; never to be entered twice by one thread.
     public func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {

@@ -87,8 +87,8 @@ final class CookieFile: Sendable {
         state.withLock { $0.isScheduled = false }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
+        // `try?`: dates are finite and texts are texts, so nothing of a cookie can fail to be encoded.
         guard let data = try? encoder.encode(Snapshot(cookies: cookies())) else {
-            // Dates are finite and texts are texts: nothing of a cookie can fail to be encoded.
             return .failure(FileFailure("encode", path, code: EINVAL))
         }
         if state.withLock({ $0.written == data }), system.exists(path) { return .success(()) }
