@@ -16,7 +16,7 @@ public struct ResponseValidation: Sendable {
         case automatic
         /// Any, and none.
         case any
-        /// These alone, such as `text/html`, `image/*`, `*/*`.
+        /// These alone, such as `text/html`, `image/*`, `*/*+xml`, `*/*`.
         case only([String])
     }
 
@@ -99,6 +99,7 @@ enum AcceptedTypes: Sendable, CustomStringConvertible {
             return names.contains { name in
                 let name = name.lowercased()
                 if name == "*/*" || name == type.essence { return true }
+                if name.hasPrefix("*/*+") { return type.subtype.hasSuffix(name.dropFirst(3)) }
                 return name.hasSuffix("/*") && type.essence.hasPrefix(name.dropLast())
             }
         }

@@ -1,0 +1,52 @@
+/// What two requests have in common that may share one answer: method, URL and the headers that matter.
+///
+/// All headers matter but those that name the single request for a log or a trace. Credentials always do: requests with
+/// different `Authorization`, `Proxy-Authorization` or `Cookie`, or with different credentials in their URLs, never share
+/// an answer (RFC 9111 §3.5 has the same for caches).
+package struct CoalescingKey: Sendable, Hashable {
+    private let method: Request.Method
+    private let target: Target
+    private let headers: Headers
+    private let maximumBodySize: Int?
+    private let unixSocketPath: String?
+
+    /// Headers that differ from request to request and say nothing about the answer.
+    package static let ignoredHeaders = [
+        "traceparent", "tracestate", "baggage", "X-Request-ID", "X-Correlation-ID", "X-Amzn-Trace-Id",
+        "X-Cloud-Trace-Context", "X-B3-TraceId", "X-B3-SpanId", "X-B3-ParentSpanId", "X-B3-Sampled", "Priority",
+    ]
+
+    private static let credentials = ["Authorization", "Proxy-Authorization", "Cookie"]
+
+    /// nil for a request that must not share an answer: one whose method is not safe (RFC 9110 §9.2.1) or that has a
+    /// body, and one with interceptors, a policy, a validation, credentials or cookies of its own, which could make
+    /// another answer of the same one.
+    ///
+    /// - Parameters:
+    ///   - headers: All that is sent, the session's own included.
+    ///   - ignoring: Further headers that say nothing about the answer; credentials are not ignored even so.
+    package init?(_ request: Request, headers: Headers, ignoring: [String] = []) {
+        guard request.method.isSafe, request.body.isNone, Self.isShareable(request) else { return nil }
+        method = request.method
+        target = request.target
+        maximumBodySize = request.maximumBodySize
+        unixSocketPath = request.unixSocketPath
+        let ignored = Self.ignoredHeaders + ignoring
+        self.headers = Headers(
+            headers.filter { field in
+                Self.credentials.contains { Headers.namesMatch($0, field.name) }
+                    || !ignored.contains { Headers.namesMatch($0, field.name) }
+            })
+    }
+
+    private static func isShareable(_ request: Request) -> Bool {
+        request.isPlain
+            || request.interceptors.isEmpty && request.policy == nil && request.validation == nil
+                && request.credentials == nil && request.cookies == nil
+    }
+}
+
+extension CoalescingKey: CustomStringConvertible {
+    /// Method and URL, without secrets.
+    package var description: String { "\(method) \(target)" }
+}
