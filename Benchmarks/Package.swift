@@ -41,6 +41,11 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "bench-cache",
+            dependencies: [.product(name: "TernCache", package: "Tern")],
+            swiftSettings: settings
+        ),
         .executableTarget(name: "bench-urlsession", dependencies: ["BenchSupport"], swiftSettings: settings),
     ]
 )

@@ -1,0 +1,24 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// `bench-cache PART` measures one part of TernCache and prints its section of RESULTS-caches.md; `bench-cache list` names
+/// the parts.
+@main
+struct BenchCache {
+    static let parts = ["memory"]
+
+    static func main() async {
+        switch CommandLine.arguments.dropFirst().first {
+        case "list": print(parts.joined(separator: "\n"))
+        case "memory": await MemoryBenchmark.run()
+        case "memory-speed": await MemorySpeed.run()
+        case "memory-ratio": MemoryRatio.run()
+        default:
+            print("usage: bench-cache list | \(parts.joined(separator: " | "))")
+            exit(64)
+        }
+    }
+}
