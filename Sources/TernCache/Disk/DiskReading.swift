@@ -74,24 +74,26 @@ struct DiskValueFile {
     /// The value in memory of its own, verified piece by piece while a piece is in the processor's cache.
     func read(_ path: String, expires: Int64, _ files: any DiskFileSystem) -> DiskReading {
         let size = trailer.size
-        guard let memory = unsafe malloc(max(size, 1)) else {
-            return .failed(.system("memory for", path, code: ENOMEM))
-        }
-        let value = unsafe Data(bytesNoCopy: memory, count: size, deallocator: .free)
         var checksum = DiskChecksum()
-        var done = 0
-        while done < size {
-            let piece = unsafe UnsafeMutableRawBufferPointer(start: memory + done, count: min(Self.piece, size - done))
-            do throws(DiskCacheError) {
-                guard unsafe try files.read(descriptor, into: piece, at: done, path) == piece.count else {
-                    return .damaged
+        var failure: DiskReading?
+        let value = unsafe DiskSlabs.shared.data(size) { memory in
+            var done = 0
+            while done < size, failure == nil {
+                let end = min(done + Self.piece, size)
+                let piece = unsafe UnsafeMutableRawBufferPointer(rebasing: memory[done..<end])
+                do throws(DiskCacheError) {
+                    if unsafe try files.read(descriptor, into: piece, at: done, path) < piece.count {
+                        failure = .damaged
+                    }
+                } catch {
+                    failure = .failed(error)
                 }
-            } catch {
-                return .failed(error)
+                unsafe checksum.update(UnsafeRawBufferPointer(piece))
+                done = end
             }
-            unsafe checksum.update(UnsafeRawBufferPointer(piece))
-            done += piece.count
         }
+        guard let value else { return .failed(.system("memory for", path, code: ENOMEM)) }
+        if let failure { return failure }
         guard checksum.value == trailer.checksum else { return .damaged }
         return .found(entry(value, expires: expires))
     }
