@@ -8,11 +8,15 @@ import Darwin
 /// the parts.
 @main
 struct BenchCache {
-    static let parts = ["memory"]
+    static let parts = ["memory", "disk"]
 
     static func main() async {
         switch CommandLine.arguments.dropFirst().first {
         case "list": print(parts.joined(separator: "\n"))
+        #if canImport(CTernSQLite)
+        case "disk": await DiskBenchmark.run()
+        case "disk-reads": await DiskBenchmark.run("disk-reads")
+        #endif
         case "memory": await MemoryBenchmark.run()
         case "memory-speed": await MemorySpeed.run()
         case "memory-ratio": MemoryRatio.run()
