@@ -24,6 +24,7 @@ let package = Package(
         .library(name: "Tern", targets: ["Tern"]),
         .library(name: "TernCache", targets: ["TernCache"]),
         .library(name: "TernTesting", targets: ["TernTesting"]),
+        .library(name: "TernXML", targets: ["TernXML"]),
     ],
     targets: [
         .target(
@@ -35,6 +36,7 @@ let package = Package(
         .target(name: "Tern", dependencies: ["CTernCurl", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernCache", dependencies: ["CTernSQLite", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
+        .target(name: "TernXML", dependencies: ["Tern"], swiftSettings: settings),
         .testTarget(
             name: "TernTests",
             dependencies: ["Tern", "TernConcurrency", "TernTesting"],
@@ -51,6 +53,11 @@ let package = Package(
             name: "TernCacheTests",
             dependencies: ["CTernSQLite", "DiskCrashChild", "TernCache", "TernConcurrency", "TernTesting"],
             swiftSettings: settings
+        ),
+        .testTarget(
+            name: "TernXMLTests",
+            dependencies: ["Tern", "TernTesting", "TernXML"],
+            swiftSettings: testSettings
         ),
         .testTarget(
             name: "WireTests",

@@ -1,0 +1,118 @@
+import Foundation
+import Tern
+import TernTesting
+import TernXML
+import Testing
+
+@Suite("XML", .timeLimit(.minutes(1)))
+struct XMLTests {
+    private static let feed = """
+        <?xml version="1.0" encoding="utf-8"?>
+        <!-- not kept --><rss version="2.0" xmlns:m="urn:media"><channel>
+          <item id="1"><title>Ä &amp; &lt;b&gt; &#x20AC;</title><m:size m:unit="px">3</m:size></item>
+          <item id="2"><title><![CDATA[<raw> & ]]>text</title></item><?go on?>
+        </channel></rss>
+        """
+
+    private func response(
+        _ body: Data, contentType: String?, status: Int = 200
+    ) async throws -> Response<XMLTree> {
+        let stub = StubTransport(["GET /x": .data(body, status: status, contentType: contentType)])
+        let session = Session(stub: stub)
+        return try await session.response(for: try Request(.get, "https://a.example/x"), decode: .xml)
+    }
+
+    @Test(arguments: ["application/xml", "text/xml; charset=utf-8", "application/rss+xml", "image/svg+xml"])
+    func documentsBecomeTrees(contentType: String) async throws {
+        let root = try await response(Data(Self.feed.utf8), contentType: contentType).value
+        #expect(root.name == "rss" && root.attributes["version"] == "2.0")
+        let items = try #require(root["channel"]).elements(named: "item")
+        #expect(items.map { $0.attributes["id"] } == ["1", "2"])
+        #expect(items.map { $0["title"]?.text } == ["Ä & <b> €", "<raw> & text"])
+        let size = try #require(items[0]["size"])
+        #expect(size.namespace == "urn:media" && size.attributes == ["m:unit": "px"] && size.text == "3")
+        #expect(items[1].elements.map(\.name) == ["title"])
+        #expect(root["no"] == nil && root.namespace == nil)
+    }
+
+    @Test func otherContentTypesAreRefused() async throws {
+        let error = await #expect(throws: NetworkError.self) {
+            try await response(Data("<a/>".utf8), contentType: "application/json")
+        }
+        #expect(error?.kind == .contentType)
+    }
+
+    @Test(arguments: ["", "   ", "<a>", "<a></b>", "{}", "<a/><b/>", "<a>&nope;</a>", "<a b=c/>", "\0"])
+    func whatIsNotWellFormedIsAnError(text: String) async throws {
+        let error = await #expect(throws: NetworkError.self) {
+            try await response(Data(text.utf8), contentType: "text/xml")
+        }
+        #expect(error?.kind == .decoding)
+        #expect(error?.underlying is XMLTree.Problem)
+    }
+
+    @Test func problemsNameTheLine() throws {
+        let problem = #expect(throws: XMLTree.Problem.self) { try XMLTree(parsing: Data("<a>\n<b>\n</c>\n</a>".utf8)) }
+        // Linux's parser has read on when it tells.
+        let line = try #require(problem?.line)
+        #expect((3...5).contains(line))
+        #expect("\(try #require(problem))".contains("line \(line)"))
+    }
+
+    @Test func charsetOfTheResponseWinsOverTheDeclaration() async throws {
+        let latin = Data("<?xml version=\"1.0\" encoding=\"iso-8859-1\"?>\n<a>".utf8) + [0xE4] + Data("</a>".utf8)
+        #expect(try await response(latin, contentType: "text/xml").value.text == "ä")
+        #expect(try await response(latin, contentType: "text/xml; charset=iso-8859-1").value.text == "ä")
+        #expect(try await response(latin, contentType: "text/xml; charset=iso-8859-5").value.text == "ф")
+        let marked = Data([0xEF, 0xBB, 0xBF]) + Data("<a>ü</a>".utf8)
+        #expect(try await response(marked, contentType: "text/xml; charset=iso-8859-1").value.text == "ü")
+        let japanese = Data("<a>".utf8) + [0x93, 0xFA] + Data("</a>".utf8)
+        #expect(try await response(japanese, contentType: "text/xml; charset=shift_jis").value.text == "日")
+        let wide = Data("<a>é</a>".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] })
+        #expect(try await response([0xFF, 0xFE] + wide, contentType: "text/xml").value.text == "é")
+    }
+
+    @Test func dataCanBeTakenForXML() async throws {
+        let stub = StubTransport(["GET /x": .text("<a>1</a>"), "GET /y": .text("no")])
+        let session = Session(stub: stub)
+        let good = try await session.response(for: try Request(.get, "https://a.example/x"))
+        #expect(try good.xml().text == "1")
+        let bad = try await session.response(for: try Request(.get, "https://a.example/y"))
+        let error = #expect(throws: NetworkError.self) { try bad.xml() }
+        #expect(error?.kind == .decoding)
+    }
+
+    // MARK: Hostile documents
+
+    @Test func depthIsLimited() throws {
+        func nested(_ depth: Int) -> Data {
+            Data((String(repeating: "<a>", count: depth) + String(repeating: "</a>", count: depth)).utf8)
+        }
+        #expect(try XMLTree(parsing: nested(200)).name == "a")
+        for depth in [201, 100_000] {
+            let problem = #expect(throws: XMLTree.Problem.self) { try XMLTree(parsing: nested(depth)) }
+            #expect(problem?.reason.contains("200") ?? false)
+        }
+    }
+
+    @Test func entitiesDoNotExplode() {
+        var definitions = "<!ENTITY e0 \"0123456789\">"
+        for level in 1...9 {
+            let references = String(repeating: "&e\(level - 1);", count: 10)
+            definitions += "<!ENTITY e\(level) \"\(references)\">"
+        }
+        let bomb = "<?xml version=\"1.0\"?><!DOCTYPE a [\(definitions)]><a>&e9;</a>"
+        // Refused, or left out: never ten gigabytes.
+        let tree = try? XMLTree(parsing: Data(bomb.utf8))
+        #expect((tree?.text.utf8.count ?? 0) < 100_000_000)
+    }
+
+    @Test func externalEntitiesAreNotRead() throws {
+        let path = NSTemporaryDirectory() + "tern-xml-\(UUID().uuidString)"
+        try Data("s3cret".utf8).write(to: URL(filePath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let document = "<!DOCTYPE a [<!ENTITY x SYSTEM \"file://\(path)\">]><a>-&x;-</a>"
+        let tree = try? XMLTree(parsing: Data(document.utf8))
+        #expect(!(tree?.text.contains("s3cret") ?? false))
+    }
+}
