@@ -86,26 +86,39 @@ struct URLSessionWireTests {
         }
     }
 
+    private struct Stop: SessionPolicy {
+        @concurrent func redirect(
+            to proposed: Request, after response: ResponseHead, of task: AnySessionTask
+        ) async throws -> RedirectDecision? { .stop }
+    }
+
+    /// The transport hands every redirect on as it is.
     @Test(arguments: [301, 302, 303, 307, 308])
-    func aRedirectIsReturnedAsItIs(_ status: Int) async throws {
-        try await withServer { exchange in
+    func redirectsAreDecidedAboveTheTransport(_ status: Int) async throws {
+        let handler: LoopbackServer.Handler = { exchange in
+            if exchange.request.path == "/elsewhere" { return try exchange.respond(text: "here") }
             try exchange.respond(status: status, headers: [("Location", "/elsewhere")], text: "moved")
-        } test: { server, client in
-            let error = try await failure { try await client.get("x") as Data }
-            #expect(error.status == status)
-            #expect(error.response?.headers["Location"] == "/elsewhere")
-            #expect(String(decoding: error.body, as: UTF8.self) == "moved")
-            #expect(server.counts.requestsReceived == 1)
+        }
+        try await withServer(handler) { server, client in
+            let text: String = try await client.get("x")
+            #expect(text == "here" && server.counts.requestsReceived == 2)
+        }
+        try await withServer(configuration: .test { $0.policy = Stop() }, handler) { server, client in
+            let response = try await client.session.response(for: client.request(.get, "x"), decode: .string)
+            #expect(response.status == status && response.headers["Location"] == "/elsewhere")
+            #expect(response.value == "moved" && server.counts.requestsReceived == 1)
         }
     }
 
-    @Test func cookiesAreNotKept() async throws {
-        try await withServer { exchange in
-            try exchange.respond(headers: [("Set-Cookie", "a=b")], text: exchange.request["Cookie"] ?? "none")
-        } test: { _, client in
-            for _ in 0..<2 {
-                let cookie: String = try await client.get("x")
-                #expect(cookie == "none")
+    /// The system's own store takes no part.
+    @Test func cookiesAreTheSessionsOwn() async throws {
+        for (use, expected) in [(CookieUse.none, ["none", "none"]), (.separate, ["none", "a=b"])] {
+            try await withServer(configuration: .test { $0.cookies = use }) { exchange in
+                try exchange.respond(headers: [("Set-Cookie", "a=b")], text: exchange.request["Cookie"] ?? "none")
+            } test: { _, client in
+                var cookies: [String] = []
+                for _ in 0..<2 { cookies.append(try await client.get("x")) }
+                #expect(cookies == expected)
             }
         }
     }

@@ -71,7 +71,7 @@ struct KeptTask: Sendable {
     private func accepted(_ outcome: TransferOutcome) throws(NetworkError) -> ResponseHead {
         if let failure = outcome.failure { throw error(failure, outcome) }
         guard let head = outcome.head else { throw error(RequestPlan.headless, outcome) }
-        guard RequestPlan.accepts(head.status) else {
+        guard configuration.validation.accepts(head.status) else {
             throw error(TransferFailure(.status, "status \(head.status) is not in 200–299"), outcome)
         }
         return head
