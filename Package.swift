@@ -57,7 +57,7 @@ let package = Package(
         .testTarget(
             name: "TernXMLTests",
             dependencies: ["Tern", "TernTesting", "TernXML"],
-            swiftSettings: testSettings
+            swiftSettings: settings
         ),
         .testTarget(
             name: "WireTests",
