@@ -79,10 +79,10 @@ struct RedirectRulesTests {
     func secretsStayWithTheirOrigin(location: String, areKept: Bool) throws {
         let headers: Headers = [
             "Authorization": "Bearer s", "cookie": "a=b", "Proxy-Authorization": "x", "Accept": "text/html",
-            "Origin": "https://a.example", "Host": "a.example",
+            "Origin": "https://a.example", "Host": "a.example", "X-API-Key": "s",
         ]
         let step = try followed(step(307, to: location, headers: headers))
-        for name in ["Authorization", "Cookie", "Proxy-Authorization", "Origin", "Host"] {
+        for name in ["Authorization", "Cookie", "Proxy-Authorization", "Origin", "Host", "X-API-Key"] {
             #expect(step.headers.contains(name) == areKept, "\(name)")
         }
         #expect(step.headers["Accept"] == "text/html")

@@ -160,6 +160,27 @@ struct HTTPAuthenticationTests {
         }
     }
 
+    /// Several users in one session: what one was let in with is nobody else's.
+    @Test func credentialsOfOneRequestAreNeverSentForAnother() async throws {
+        let users = Mutex<[String]>([])
+        try await withServer { exchange in
+            guard let field = exchange.request["Authorization"] else {
+                return try exchange.respond(status: 401, headers: [("WWW-Authenticate", "Basic realm=x")])
+            }
+            users.withLock { $0.append(field) }
+            try exchange.respond(text: field)
+        } test: { server, client in
+            for user in ["alice", "bob", "alice"] {
+                var request = try client.request(.get, "/")
+                request.credentials = try FixedCredentials([server.url.absoluteString: .user(user, password: "p")])
+                let field = try await client.session.response(for: request, decode: .string).value
+                #expect(field == "Basic " + Data("\(user):p".utf8).base64EncodedString())
+            }
+            let nobody = try await failure { try await client.get("/") }
+            #expect(nobody.status == 401)
+        }
+    }
+
     private struct Answers: SessionPolicy {
         let decision: ChallengeDecision
         @concurrent func answer(

@@ -10,6 +10,8 @@ package final class AuthenticationCache: Sendable {
     package enum Owner: Sendable, Hashable {
         /// The session's provider or policy, for all requests without credentials of their own.
         case session
+        /// A provider or policy that was set on a request, and on its copies.
+        case request(UInt64)
         /// The URL that has it.
         case url(Credential)
     }

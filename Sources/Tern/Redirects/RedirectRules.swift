@@ -44,12 +44,14 @@ struct RedirectRules: Sendable {
         for status: Int, location: String?, method: Request.Method, target: Target, headers: Headers
     ) -> Action {
         guard [301, 302, 303, 307, 308].contains(status), let location else { return .stand }
-        let next: Target
+        var next: Target
         do {
             next = try target.resolving(location)
         } catch {
             return .fail(TransferFailure(.redirect, "the redirect from \(target) leads nowhere: \(error.reason)"))
         }
+        // The user information stays with its origin: a Location rarely repeats it.
+        if next.origin == target.origin { next = Target(string: next.string, authority: target.authority) }
         if visited.isEmpty { visited.append(Visit(method: method, url: target.string)) }
         if target.isSecure, !next.isSecure {
             let reason = "the redirect from \(target) to \(next) would give up TLS"
@@ -63,6 +65,7 @@ struct RedirectRules: Sendable {
         }
         if next.origin != target.origin {
             for name in Self.originFields { step.headers.remove(name) }
+            for field in step.headers where Headers.isSecret(field.name) { step.headers.remove(field.name) }
         }
         return checked(step)
     }

@@ -1,3 +1,5 @@
+import Synchronization
+
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
 #else
@@ -96,12 +98,21 @@ extension Request {
             var cookies: CookieUse?
             var validation: ResponseValidation?
             var credentials: (any CredentialProvider)?
+            /// Tells apart whose provider and policy they are: what was let in with one is never sent for another.
+            var owner: UInt64?
         }
 
         let fields: Fields
 
         init(_ fields: Fields) { self.fields = fields }
+
+        private static let lastOwner = Atomic<UInt64>(0)
+
+        static func nextOwner() -> UInt64 { lastOwner.wrappingAdd(1, ordering: .relaxed).newValue }
     }
+
+    /// Of whom this request's credentials are; nil for the session.
+    var credentialOwner: UInt64? { extras?.fields.owner }
 
     private mutating func change(_ change: (inout Extras.Fields) -> Void) {
         var fields = extras?.fields ?? Extras.Fields()
@@ -163,13 +174,23 @@ extension Request {
     /// Who has the credentials for this request; nil for the session's provider.
     public var credentials: (any CredentialProvider)? {
         get { extras?.fields.credentials }
-        set { change { $0.credentials = newValue } }
+        set {
+            change { fields in
+                fields.credentials = newValue
+                fields.owner = Extras.nextOwner()
+            }
+        }
     }
 
     /// Decides where the session's policy has no opinion; nil by default.
     public var policy: (any SessionPolicy)? {
         get { extras?.fields.policy }
-        set { change { $0.policy = newValue } }
+        set {
+            change { fields in
+                fields.policy = newValue
+                fields.owner = Extras.nextOwner()
+            }
+        }
     }
 }
 

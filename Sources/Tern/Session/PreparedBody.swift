@@ -98,8 +98,14 @@ struct PreparedBody: Sendable {
         if let pipe { order.source = .pipe(pipe, length: length) }
     }
 
-    /// The bytes of a body that is in memory.
-    var bytesInMemory: Data? { if case .bytes(let data) = content { data } else { nil } }
+    /// The bytes of a body that is in memory, none for no body; nil for a file or a stream.
+    var bytesInMemory: Data? {
+        switch content {
+        case .none: Data()
+        case .bytes(let data): data
+        case .file, .stream: nil
+        }
+    }
 
     /// A pipe for a body that is produced piece by piece; nil for one that is in memory.
     func makePipe() -> UploadPipe? {

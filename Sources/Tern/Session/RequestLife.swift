@@ -145,7 +145,7 @@ extension TaskRecord {
         let pipe = body.makePipe()
         var order = plan.order(priority: priority, attempt: attempt)
         body.complete(&order, pipe)
-        if context.authorizations.hasAny { plan.addAuthorization(to: &order, body) }
+        if context.authorizations.hasAny { try plan.addAuthorization(to: &order, body) }
         let onHead: (@Sendable (ResponseHead) -> Void)? =
             order.announcesHead ? { @Sendable head in if !Course.mayGoOn(head) { self.receive(head) } } : nil
         let transfer = Transfer(order, meter: meter, onHead: onHead)

@@ -7,22 +7,36 @@ import Foundation
 extension RequestPlan {
     /// Whose credentials the request uses: what is remembered of one is never sent for another.
     var credentialOwner: AuthenticationCache.Owner {
-        Credential(of: request.target).map { .url($0) } ?? .session
+        if let own = Credential(of: request.target) { return .url(own) }
+        return request.credentialOwner.map { .request($0) } ?? .session
     }
 
     /// Adds what this session's requests were let in with, as far as the caller has written nothing of the kind. One
     /// branch for a session that was never challenged.
-    func addAuthorization(to order: inout TransferOrder, _ body: PreparedBody) {
+    func addAuthorization(to order: inout TransferOrder, _ body: PreparedBody) throws(NetworkError) {
         for source in [AuthenticationChallenge.Source.server, .proxy] {
             guard !headers.contains(source.authorizationField),
                 let known = context.authorizations.authorization(
                     for: request.target, owner: credentialOwner, source: source)
             else { continue }
-            let hash = known.bodyDigest.map { DigestFunction.hash(Array(body.bytesInMemory ?? Data()), $0) } ?? []
+            let hash = try known.bodyDigest.map { algorithm throws(NetworkError) in
+                try bodyHash(body, algorithm)
+            }
             let field = context.authorizations.field(
-                for: request.target, owner: credentialOwner, source: source, method: request.method, bodyHash: hash)
+                for: request.target, owner: credentialOwner, source: source, method: request.method,
+                bodyHash: hash ?? [])
             if let field { order.headers[field.name] = field.value }
         }
+    }
+
+    private func bodyHash(
+        _ body: PreparedBody, _ algorithm: DigestFunction.Algorithm
+    ) throws(NetworkError) -> [UInt8] {
+        guard let bytes = body.bytesInMemory else {
+            let reason = "the server wants the body's hash in the head (auth-int), which is there for data alone"
+            throw NetworkError(TransferFailure(.authentication, reason), request: request)
+        }
+        return DigestFunction.hash(Array(bytes), algorithm)
     }
 
     /// What is sent before anybody asks, where the provider says so; remembered like what was asked for.

@@ -4,20 +4,6 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Header fields whose values are secrets.
-enum SecretFields {
-    private static let names: Set<String> = [
-        "authorization", "proxy-authorization", "cookie", "set-cookie", "www-authenticate", "proxy-authenticate",
-        "authentication-info", "x-api-key", "x-auth-token", "x-csrf-token", "x-amz-security-token",
-    ]
-
-    static func contains(_ name: String, besides others: Set<String> = []) -> Bool {
-        let name = name.lowercased()
-        return names.contains(name) || others.contains(name) || name.contains("token") || name.contains("secret")
-            || name.contains("password") || name.contains("apikey") || name.contains("api-key")
-    }
-}
-
 extension Request {
     /// The request as a `curl` command that can be pasted into a shell, without secrets: values of `Authorization`,
     /// `Cookie` and the like, user information and the values of the query are replaced by `<redacted>`, and bodies are
@@ -30,7 +16,7 @@ extension Request {
             words += ["--request", Self.quoted(method.rawValue)]
         }
         for field in headers {
-            let value = SecretFields.contains(field.name) ? "<redacted>" : field.value
+            let value = Headers.isSecret(field.name) ? "<redacted>" : field.value
             words += ["--header", Self.quoted("\(field.name): \(value)")]
         }
         if let contentType = body.contentType, !headers.contains("Content-Type") {
