@@ -142,6 +142,16 @@ struct LoopSeatTests {
         }
     }
 
+    /// OpenSSL is torn down by the process's end: a loop that was still in it crashed.
+    @Test(arguments: 0..<15) func aProcessMayEndAtAnyMoment(yields: Int) async {
+        await #expect(processExitsWith: .success) { [yields] in
+            let client = Client(baseURL: URL(filePath: "/"), session: Session(configuration: .test()))
+            for number in 0..<20 { _ = client.task(.get, "https://127.0.0.1:\(number + 1)/") }
+            for _ in 0..<(yields * yields) { await Task.yield() }
+            exit(0)
+        }
+    }
+
     @Test func readersOfStreamsGoOnWhereTheyAre() async throws {
         try await withServer { exchange in
             try exchange.writeChunked(chunks: (0..<20).map { Array("line \($0)\n".utf8) })
