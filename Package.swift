@@ -31,9 +31,10 @@ let package = Package(
             name: "CTernCurl",
             linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]
         ),
+        .target(name: "CTernZ", linkerSettings: [.linkedLibrary("z")]),
         .target(name: "CTernSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "TernConcurrency", swiftSettings: settings),
-        .target(name: "Tern", dependencies: ["CTernCurl", "TernConcurrency"], swiftSettings: settings),
+        .target(name: "Tern", dependencies: ["CTernCurl", "CTernZ", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernCache", dependencies: ["CTernSQLite", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernXML", dependencies: ["Tern"], swiftSettings: settings),

@@ -63,6 +63,24 @@ extension Client {
         task(method, path, headers: headers, body: body, startsImmediately: startsImmediately)
     }
 
+    /// Uploads a multipart form, its parts read piece by piece, and decodes the response.
+    public func upload<T: Decodable & Sendable>(
+        _ path: String, method: Request.Method = .post, multipart form: MultipartForm, headers: Headers = [:],
+        startsImmediately: Bool = true, as type: T.Type = T.self
+    ) -> SessionTask<T> {
+        task(
+            method, path, headers: headers, body: .multipart(form), startsImmediately: startsImmediately, as: type)
+    }
+
+    /// Uploads a multipart form, its parts read piece by piece, and gives the body of the response.
+    @discardableResult
+    public func upload(
+        _ path: String, method: Request.Method = .post, multipart form: MultipartForm, headers: Headers = [:],
+        startsImmediately: Bool = true
+    ) -> SessionTask<Data> {
+        task(method, path, headers: headers, body: .multipart(form), startsImmediately: startsImmediately)
+    }
+
     /// Downloads to a file: written under a temporary name in the same folder, put in its place in one step after the
     /// status was accepted and the whole body has come. Nothing is left behind by a failure or cancellation, unless the
     /// download is resumable.

@@ -7,19 +7,29 @@ public import Foundation
 extension Request {
     /// What a request carries.
     ///
-    /// Data, JSON and files can be sent again when a pooled connection turns out to be dead; a stream cannot.
+    /// Data, encoded values, files and multipart forms of these can be sent again (a redirect that keeps the method, a
+    /// challenge, a retry, a pooled connection that turns out to be dead); a stream cannot.
     public struct Body: Sendable {
         enum Content: Sendable {
             case none
             case data(Data)
-            case encoded(@Sendable (_ encoder: JSONEncoder) throws -> Data)
+            /// Made when the request is sent; `format` names what it is for errors.
+            case encoded(format: String, @Sendable (_ configuration: Session.Configuration) throws -> Data)
             case file(URL)
+            case multipart(MultipartForm)
             case stream(@Sendable () -> ChunkSource, length: Int64?)
         }
 
         let content: Content
         /// The Content-Type to send if the request has none.
         let contentType: String?
+        /// What is done to the bytes on their way; nil for most.
+        var shaping: Shaping?
+
+        init(content: Content, contentType: String?) {
+            self.content = content
+            self.contentType = contentType
+        }
 
         /// No body.
         public static let none = Body(content: .none, contentType: nil)
@@ -36,7 +46,9 @@ extension Request {
 
         /// A value as JSON, encoded when the request is sent, off the caller's actor, with the session's encoder.
         public static func json(_ value: some Encodable & Sendable) -> Body {
-            Body(content: .encoded { encoder in try encoder.encode(value) }, contentType: "application/json")
+            Body(
+                content: .encoded(format: "JSON") { try $0.makeJSONEncoder().encode(value) },
+                contentType: "application/json")
         }
 
         /// A file, read piece by piece while it is sent; its length is taken when the task starts, and a file that
@@ -64,21 +76,24 @@ extension Request {
 
         /// Whether the body comes from a sequence that was given.
         var isSequence: Bool {
-            if case .stream = content { true } else { false }
+            switch content {
+            case .none, .data, .encoded, .file: false
+            case .multipart(let form): !form.isReplayable
+            case .stream: true
+            }
         }
 
         /// For who keeps a request beyond its task, a handle or an error: the sequence is let go of, and sending the
         /// request again fails instead of sending an empty body.
         fileprivate var withoutSequence: Body {
-            guard case .stream(_, let length) = content else { return self }
+            guard isSequence else { return self }
+            let length: Int64? = if case .stream(_, let length) = content { length } else { nil }
             let spent: @Sendable () -> ChunkSource = { ChunkSource { throw SpentBody() } }
             return Body(content: .stream(spent, length: length), contentType: contentType)
         }
 
-        /// Whether the body can be sent a second time.
-        var isReplayable: Bool {
-            if case .stream = content { false } else { true }
-        }
+        /// Whether the body can be sent a second time: everything but a stream, and a form with one.
+        public var isReplayable: Bool { !isSequence }
     }
 }
 

@@ -25,11 +25,27 @@ extension Request {
         /// The items in the order in which they are sent. A name may occur more than once.
         public var items: [Item]
 
+        /// How a space is written; `.percentEncoded` by default.
+        public var spaces = FormEncoder.Spaces.percentEncoded
+
         /// Makes a query without items.
         public init() { items = [] }
 
         /// Takes over the items in their order.
         public init(_ items: some Sequence<Item>) { self.items = Array(items) }
+
+        /// The members of a value as items, named, ordered and written as the encoder says.
+        ///
+        /// - Throws: `NetworkError` of kind `.invalidRequest` when the value cannot be encoded.
+        public init(encoding value: some Encodable, with encoder: FormEncoder = FormEncoder()) throws(NetworkError) {
+            do {
+                items = try encoder.items(of: value)
+            } catch {
+                let reason = "the values cannot be encoded: \(EncodingProblem.text(error))"
+                throw NetworkError(.invalidRequest, reason: reason, underlying: error)
+            }
+            spaces = encoder.spaces
+        }
 
         /// Whether there are no items, so that the URL stays as it is.
         public var isEmpty: Bool { items.isEmpty }
@@ -40,7 +56,7 @@ extension Request {
         }
 
         /// The items as they stand in a URL, without the `?`.
-        package var encoded: String { QueryEncoding.encode(items) }
+        package var encoded: String { QueryEncoding.encode(items, spaces: spaces) }
     }
 }
 

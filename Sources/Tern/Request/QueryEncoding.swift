@@ -14,10 +14,12 @@ package enum QueryEncoding {
     }
 
     /// `name=value` pairs joined by `&`, in their order; a nil value gives the bare name.
-    package static func encode(_ items: [Request.Query.Item]) -> String {
+    package static func encode(
+        _ items: [Request.Query.Item], spaces: FormEncoder.Spaces = .percentEncoded
+    ) -> String {
         var result: [UInt8] = []
         for (index, item) in items.enumerated() {
-            append(item.name, item.value, isFirst: index == 0, to: &result)
+            append(item.name, item.value, isFirst: index == 0, to: &result, spaces)
         }
         return String(decoding: result, as: UTF8.self)
     }
@@ -31,17 +33,28 @@ package enum QueryEncoding {
         return String(decoding: result, as: UTF8.self)
     }
 
-    private static func append(_ name: String, _ value: String?, isFirst: Bool, to result: inout [UInt8]) {
+    private static func append(
+        _ name: String, _ value: String?, isFirst: Bool, to result: inout [UInt8],
+        _ spaces: FormEncoder.Spaces = .percentEncoded
+    ) {
         if isFirst { result.reserveCapacity(64) } else { result.append(UInt8(ascii: "&")) }
-        append(name, to: &result)
+        append(name, to: &result, spaces)
         guard let value else { return }
         result.append(UInt8(ascii: "="))
-        append(value, to: &result)
+        append(value, to: &result, spaces)
     }
 
-    private static func append(_ text: String, to result: inout [UInt8]) {
+    private static func append(
+        _ text: String, to result: inout [UInt8], _ spaces: FormEncoder.Spaces = .percentEncoded
+    ) {
         for byte in text.utf8 {
-            if ByteSet.queryItem.contains(byte) { result.append(byte) } else { result.appendPercentEncoded(byte) }
+            if ByteSet.queryItem.contains(byte) {
+                result.append(byte)
+            } else if byte == UInt8(ascii: " "), spaces == .plus {
+                result.append(UInt8(ascii: "+"))
+            } else {
+                result.appendPercentEncoded(byte)
+            }
         }
     }
 }

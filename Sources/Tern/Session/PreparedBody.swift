@@ -13,11 +13,14 @@ struct PreparedBody: Sendable {
         case stream(@Sendable () -> ChunkSource)
     }
 
-    let content: Content
+    private(set) var content: Content
     /// Exact; nil when it is not known.
-    let length: Int64?
+    private(set) var length: Int64?
     let files: FileStore
+    /// How fast it may go; nil for as fast as it can.
+    let throttle: Request.Body.Throttle?
     private let contentType: String?
+    private let contentEncoding: String?
 
     static let none = PreparedBody()
 
@@ -25,12 +28,17 @@ struct PreparedBody: Sendable {
         content = .none
         length = nil
         contentType = nil
+        contentEncoding = nil
+        throttle = nil
         files = .shared
     }
 
     init(_ plan: RequestPlan, files: FileStore) async throws(NetworkError) {
         self.files = files
+        let shaping = plan.request.body.shaping
         contentType = plan.request.body.contentType
+        throttle = shaping?.throttle
+        contentEncoding = shaping?.compression?.rawValue
         let stated = plan.statedLength
         switch plan.request.body.content {
         case .none:
@@ -39,13 +47,13 @@ struct PreparedBody: Sendable {
         case .data(let data):
             content = .bytes(data)
             length = Int64(data.count)
-        case .encoded(let encode):
+        case .encoded(let format, let encode):
             do {
-                let data = try encode(plan.context.configuration.makeJSONEncoder())
+                let data = try encode(plan.context.configuration)
                 content = .bytes(data)
                 length = Int64(data.count)
             } catch {
-                throw Self.failure("the body cannot be encoded as JSON: \(error)", error, plan)
+                throw Self.failure("the body cannot be encoded as \(format): \(EncodingProblem.text(error))", error, plan)
             }
         case .file(let url):
             let path = url.path
@@ -55,6 +63,14 @@ struct PreparedBody: Sendable {
                 throw Self.failure("the body's file cannot be read: \(error)", error, plan)
             }
             content = .file(path)
+        case .multipart(let form):
+            do {
+                let message = try await MultipartMessage(form, files)
+                content = .stream { message.makeSource(files) }
+                length = message.length
+            } catch {
+                throw Self.failure("the multipart form cannot be sent: \(error)", error, plan)
+            }
         case .stream(let makeSource, let length):
             let exact = length ?? stated
             if exact == 0 {
@@ -66,9 +82,43 @@ struct PreparedBody: Sendable {
             }
             self.length = exact
         }
-        if let stated, let length, stated != length {
+        if let compression = shaping?.compression {
+            if plan.headers.contains("Content-Encoding") || stated != nil {
+                let reason = "a body that is to be compressed cannot have a Content-Encoding or Content-Length of its own"
+                throw NetworkError(TransferFailure(.invalidRequest, reason), request: plan.request)
+            }
+            try compress(compression, plan)
+        } else if let stated, let length, stated != length {
             let reason = "Content-Length says \(stated) bytes and the body has \(length)"
             throw NetworkError(TransferFailure(.invalidRequest, reason), request: plan.request)
+        }
+    }
+
+    /// Bytes in memory are compressed at once, and have a length; what is read piece by piece is compressed on its way.
+    private mutating func compress(
+        _ compression: Request.Body.Compression, _ plan: RequestPlan
+    ) throws(NetworkError) {
+        switch content {
+        case .none:
+            break
+        case .bytes(let data):
+            do {
+                let compressed = try Deflater.compress(data, compression)
+                content = .bytes(compressed)
+                length = Int64(compressed.count)
+            } catch {
+                throw Self.failure("the body cannot be compressed: \(error)", error, plan)
+            }
+        case .file(let path):
+            let (files, expected) = (files, length)
+            content = .stream {
+                Deflater.source(compression, of: ChunkSource.exactly(expected) { try await files.reader(ofFile: path) })
+            }
+            length = nil
+        case .stream(let makeSource):
+            let expected = length
+            content = .stream { Deflater.source(compression, of: .exactly(expected) { makeSource() }) }
+            length = nil
         }
     }
 
@@ -94,6 +144,7 @@ struct PreparedBody: Sendable {
         if order.headers.contains("Content-Length") { order.headers.remove("Content-Length") }
         if case .none = content { return }
         if let contentType, !order.headers.contains("Content-Type") { order.headers["Content-Type"] = contentType }
+        if let contentEncoding { order.headers["Content-Encoding"] = contentEncoding }
         if case .bytes(let data) = content { order.source = .bytes(data) }
         if let pipe { order.source = .pipe(pipe, length: length) }
     }
@@ -109,10 +160,11 @@ struct PreparedBody: Sendable {
 
     /// A pipe for a body that is produced piece by piece; nil for one that is in memory.
     func makePipe() -> UploadPipe? {
-        switch content {
-        case .none, .bytes: nil
-        case .file, .stream: UploadPipe()
-        }
+        if case .none = content { return nil }
+        // A throttled body goes piece by piece wherever it comes from, and no further ahead than a piece.
+        if let throttle { return UploadPipe(capacity: throttle.pieceSize) }
+        if case .bytes = content { return nil }
+        return UploadPipe()
     }
 }
 
@@ -147,6 +199,7 @@ final class BodyPump: Sendable {
         _ pipe: UploadPipe, from body: PreparedBody, wakeTransport: @Sendable () -> Void
     ) async -> TransferFailure? {
         var sent: Int64 = 0
+        var pace = Pace(body.throttle)
         // The chunk that completes the stated length waits for the source's end: a server that has all its bytes answers,
         // and whether more would have come is not known in time.
         var last: Data?
@@ -162,9 +215,7 @@ final class BodyPump: Sendable {
                     last = chunk
                     continue
                 }
-                let push = await pipe.push(chunk)
-                guard push.accepted else { return nil }
-                if push.isStarved { wakeTransport() }
+                guard try await pace.push(chunk, into: pipe, wakeTransport) else { return nil }
             }
         } catch {
             return TransferFailure(.requestBody, "the body failed after \(sent) bytes: \(error)", underlying: error)
@@ -172,7 +223,8 @@ final class BodyPump: Sendable {
         if let length = body.length, sent < length {
             return TransferFailure(.requestBody, "the body ended after \(sent) of the stated \(length) bytes")
         }
-        if let last, await pipe.push(last).isStarved { wakeTransport() }
+        // A task that is cancelled while it waits for its pace has ended already.
+        if let last { _ = try? await pace.push(last, into: pipe, wakeTransport) }
         return nil
     }
 }
@@ -180,7 +232,11 @@ final class BodyPump: Sendable {
 extension PreparedBody {
     fileprivate func openSource() async throws -> ChunkSource {
         switch content {
-        case .none, .bytes: return ChunkSource { nil }
+        case .none:
+            return ChunkSource { nil }
+        case .bytes(let data):
+            var rest: Data? = data
+            return ChunkSource { rest.take() }
         case .file(let path): return try await files.reader(ofFile: path)
         case .stream(let makeSource): return makeSource()
         }

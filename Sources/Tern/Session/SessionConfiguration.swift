@@ -7,8 +7,10 @@ public import Foundation
 extension Session {
     /// How a session behaves. A value: a session keeps the one it was made with.
     public struct Configuration: Sendable {
-        /// Fields sent with every request that does not have them. `Accept: */*` and a `User-Agent` by default.
-        public var headers: Headers = ["User-Agent": "Tern/\(Tern.version)"]
+        /// Fields sent with every request that does not have them. By default `Accept: */*`, a `User-Agent` made of the
+        /// program's name and version, the system and Tern, and, where the user has set languages, an
+        /// `Accept-Language` with the first six of them.
+        public var headers = Configuration.defaultHeaders
         /// Time limits of requests that have none of their own.
         public var timeouts = Timeouts()
         /// Connections to one scheme, host and port at a time; over HTTP/2 a connection carries up to 100 requests.
@@ -73,6 +75,12 @@ extension Session {
 
         /// The defaults, as stated at each property.
         public init() {}
+
+        private static let defaultHeaders: Headers = {
+            var headers: Headers = ["User-Agent": UserAgent.current]
+            headers["Accept-Language"] = AcceptLanguage.current
+            return headers
+        }()
 
         /// Certificate authorities.
         public enum Authorities: Sendable, Hashable {

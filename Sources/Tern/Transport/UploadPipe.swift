@@ -27,7 +27,7 @@ package final class UploadPipe: Sendable {
     }
 
     /// Bytes that may wait in the pipe before the producer does.
-    private static let capacity = 2 << 20
+    private let capacity: Int
 
     @safe private struct Shared {
         var chunks: [Data] = []
@@ -38,8 +38,8 @@ package final class UploadPipe: Sendable {
         var isStarved = false
         var producer: Wake?
 
-        mutating func takeProducer() -> Wake? {
-            guard isClosed || bufferedBytes < UploadPipe.capacity else { return nil }
+        mutating func takeProducer(_ capacity: Int) -> Wake? {
+            guard isClosed || bufferedBytes < capacity else { return nil }
             defer { unsafe producer = nil }
             return unsafe producer
         }
@@ -47,7 +47,7 @@ package final class UploadPipe: Sendable {
 
     private let shared = Lock(Shared())
 
-    package init() {}
+    package init(capacity: Int = 2 << 20) { self.capacity = capacity }
 
     // MARK: The producer's side.
 
@@ -76,7 +76,7 @@ package final class UploadPipe: Sendable {
     private func waitForRoom() async {
         unsafe await withUnsafeContinuation { (producer: Wake) in
             let isReady = shared.withLock { shared in
-                if shared.isClosed || shared.bufferedBytes < Self.capacity { return true }
+                if shared.isClosed || shared.bufferedBytes < capacity { return true }
                 unsafe shared.producer = producer
                 return false
             }
@@ -107,7 +107,7 @@ package final class UploadPipe: Sendable {
             }
             shared.chunks.removeFirst(finished)
             shared.bufferedBytes -= copied
-            if copied > 0 { return unsafe (.bytes(copied), shared.takeProducer()) }
+            if copied > 0 { return unsafe (.bytes(copied), shared.takeProducer(capacity)) }
             if case .ended = shared.ending { return (.end, nil) }
             shared.isStarved = true
             return (.wait, nil)
@@ -120,7 +120,7 @@ package final class UploadPipe: Sendable {
             shared.isClosed = true
             shared.chunks = []
             shared.bufferedBytes = 0
-            return unsafe shared.takeProducer()
+            return unsafe shared.takeProducer(capacity)
         }
         unsafe producer?.resume()
     }

@@ -1,0 +1,5 @@
+#include "CTernZ.h"
+
+int tern_deflate_begin(z_stream *stream, int level, int windowBits) {
+    return deflateInit2(stream, level, Z_DEFLATED, windowBits, 8, Z_DEFAULT_STRATEGY);
+}
