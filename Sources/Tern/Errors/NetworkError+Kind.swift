@@ -14,6 +14,8 @@ extension NetworkError {
         public static let invalidRequest = Kind(rawValue: "invalid-request")
         /// The host's name could not be resolved.
         public static let dns = Kind(rawValue: "dns")
+        /// A proxy could not be found or reached by name, or refused to connect to the server.
+        public static let proxy = Kind(rawValue: "proxy")
         /// The host refused the connection.
         public static let connectionRefused = Kind(rawValue: "connection-refused")
         /// No connection could be made, for another reason than a refusal.

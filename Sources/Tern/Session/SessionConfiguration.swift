@@ -38,6 +38,11 @@ extension Session {
         /// Which proxies are used: those of the environment by default (`http_proxy`, `https_proxy`, `all_proxy`,
         /// `no_proxy`), read once per process.
         public var proxies = Proxies.environment
+        /// Addresses for hosts, used in place of what their names resolve to: the key is a host, for the ports 80 and 443, or
+        /// `host:port`. Certificates are still checked for the name. Empty by default. libcurl's transport alone.
+        public var hostAddresses: [String: [String]] = [:]
+        /// Where connections begin on this machine: as the system routes them by default. libcurl's transport alone.
+        public var localEndpoint = LocalEndpoint.any
         /// The path of a Unix domain socket to connect to in place of every host and port; nil by default.
         public var unixSocketPath: String?
         /// Whether tasks made by `Session.task(for:)` start at once. False by default: they wait for `resume()`.
@@ -90,14 +95,6 @@ extension Session {
             case file(String)
             /// Those of these bytes in PEM form, and no others.
             case pem(Data)
-        }
-
-        /// Proxies.
-        public enum Proxies: Sendable, Hashable {
-            /// As the environment says, read once per process.
-            case environment
-            /// None, whatever the environment says.
-            case none
         }
     }
 }

@@ -13,7 +13,11 @@ extension CurlTransfer {
         switch result {
         // libcurl takes an end within the head for the end of a response without a body.
         case CURLE_OK: return lostConnection(result, host, "the head is not whole")
-        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
+        case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY:
+            return proxyFailure(host, said)
+        case CURLE_RECV_ERROR where said.contains("CONNECT"), CURLE_COULDNT_CONNECT where isSOCKSFailure(said):
+            return proxyFailure(host, said)
+        case CURLE_COULDNT_RESOLVE_HOST:
             return TransferFailure(.dns, "the name '\(transfer.order.target.host)' could not be resolved")
         case CURLE_COULDNT_CONNECT:
             return connectFailure(host, said)
@@ -43,6 +47,13 @@ extension CurlTransfer {
             let text = said.isEmpty ? unsafe String(cString: curl_easy_strerror(result)) : said
             return TransferFailure(.connectionFailed, "\(host): \(text) (libcurl \(result.rawValue))")
         }
+    }
+
+    private func isSOCKSFailure(_ said: String) -> Bool { said.contains("SOCKS") }
+
+    private func proxyFailure(_ host: String, _ said: String) -> TransferFailure {
+        let proxy = pool.settings.proxies.name(isSecure: transfer.order.target.isSecure) ?? "without a name"
+        return TransferFailure(.proxy, "the proxy \(proxy) made no connection to \(host): \(said)")
     }
 
     func timeout(_ phase: Timeouts.Phase) -> TransferFailure {

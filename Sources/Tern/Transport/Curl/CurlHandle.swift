@@ -34,6 +34,7 @@ import FoundationEssentials
     var transfer: CurlTransfer?
     private let errorText: UnsafeMutablePointer<CChar>
     private var headerList: UnsafeMutablePointer<curl_slist>?
+    private var hostList: UnsafeMutablePointer<curl_slist>?
     private var left = Left()
     private let proxies: ProxyEnvironment
     private let allowsHTTP2: Bool
@@ -53,6 +54,7 @@ import FoundationEssentials
     deinit {
         unsafe curl_easy_cleanup(easy)
         unsafe curl_slist_free_all(headerList)
+        unsafe curl_slist_free_all(hostList)
         unsafe errorText.deallocate()
     }
 
@@ -77,6 +79,7 @@ import FoundationEssentials
         // An empty string: no proxy, and above all no look at the environment.
         unsafe tern_easy_set_string(easy, CURLOPT_PROXY, "")
         unsafe tern_easy_set_string(easy, CURLOPT_NOPROXY, settings.proxies.exceptions ?? "")
+        setNetwork(settings)
         switch settings.authorities {
         case .system: break
         case .file(let path):
@@ -132,6 +135,14 @@ import FoundationEssentials
             guard let table = unsafe table else { return 1 }
             return unsafe Unmanaged<SocketTable>.fromOpaque(table).takeUnretainedValue().close(descriptor)
         }
+    }
+
+    private func setNetwork(_ settings: PoolSettings) {
+        if let endpoint = settings.localEndpoint { unsafe tern_easy_set_string(easy, CURLOPT_INTERFACE, endpoint) }
+        if settings.hostOverrides.isEmpty { return }
+        for line in settings.hostOverrides { unsafe hostList = curl_slist_append(hostList, line) ?? hostList }
+        // The list is not copied: it lives as long as the handle.
+        unsafe tern_easy_set_list(easy, CURLOPT_RESOLVE, hostList)
     }
 
     private static func transfer(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {

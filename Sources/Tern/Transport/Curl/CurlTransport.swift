@@ -9,9 +9,12 @@ final class CurlTransport: Transport {
 
     private let loop = EventLoop.shared
     private let pool: UInt64
+    /// Why no request of the session can be sent.
+    private let problem: String?
 
     init(_ configuration: Session.Configuration) {
         pool = Self.nextPool.wrappingAdd(1, ordering: .relaxed).oldValue
+        problem = configuration.networkProblem
         loop.post(.openPool(pool, PoolSettings(configuration)))
     }
 
@@ -20,6 +23,10 @@ final class CurlTransport: Transport {
     }
 
     var executor: any SerialExecutor { loop }
+
+    func refusal(of order: TransferOrder) -> TransferFailure? {
+        problem.map { TransferFailure(.invalidRequest, "the session's configuration: \($0)") }
+    }
 
     func start(_ transfer: Transfer) {
         loop.post(.start(transfer, pool: pool))

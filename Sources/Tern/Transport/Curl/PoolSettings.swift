@@ -6,6 +6,9 @@ struct PoolSettings: Sendable {
     let allowsHTTP2: Bool
     let authorities: Session.Configuration.Authorities
     let proxies: ProxyEnvironment
+    /// As libcurl takes them.
+    let hostOverrides: [String]
+    let localEndpoint: String?
 
     init(_ configuration: Session.Configuration) {
         maximumConnectionsPerHost = max(1, configuration.maximumConnectionsPerHost)
@@ -13,24 +16,19 @@ struct PoolSettings: Sendable {
         idleSeconds = Int(min(configuration.idleConnectionLifetime.components.seconds, 86_400))
         allowsHTTP2 = configuration.allowsHTTP2
         authorities = configuration.authorities
-        proxies = configuration.proxies == .environment ? .process : ProxyEnvironment([:])
-    }
-}
-
-/// The proxies that the environment names, by the rules of curl and most other tools.
-struct ProxyEnvironment: Sendable, Equatable {
-    let http: String?
-    let https: String?
-    let exceptions: String?
-
-    init(_ environment: [String: String]) {
-        func value(_ names: String...) -> String? {
-            names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
-        }
-        let all = value("all_proxy", "ALL_PROXY")
-        // Upper-case HTTP_PROXY is left alone: a CGI server sets it from a request's Proxy header.
-        http = value("http_proxy") ?? all
-        https = value("https_proxy", "HTTPS_PROXY") ?? all
-        exceptions = value("no_proxy", "NO_PROXY")
+        proxies =
+            switch configuration.proxies {
+            case .environment: .process
+            case .none: ProxyEnvironment([:])
+            case .only(let proxy, let except): ProxyEnvironment(http: proxy, https: proxy, except)
+            case .schemes(let http, let https, let except): ProxyEnvironment(http: http, https: https, except)
+            }
+        hostOverrides = HostOverride.lines(configuration.hostAddresses)
+        localEndpoint =
+            switch configuration.localEndpoint {
+            case .any: nil
+            case .interface(let name): "if!\(name)"
+            case .address(let address): "host!\(address)"
+            }
     }
 }

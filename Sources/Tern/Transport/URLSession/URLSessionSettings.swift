@@ -7,7 +7,7 @@ import FoundationNetworking
 /// What a session's configuration means to URLSession, and what it cannot mean.
 struct URLSessionSettings: Sendable {
     private let maximumConnectionsPerHost: Int
-    private let usesProxies: Bool
+    private let proxies: URLSessionProxies
     /// The certificates of the authorities that alone are trusted, in DER form; nil for the system's.
     let anchors: [Data]?
     /// Why no request of this session can be sent.
@@ -15,8 +15,9 @@ struct URLSessionSettings: Sendable {
 
     init(_ configuration: Session.Configuration) {
         maximumConnectionsPerHost = max(1, configuration.maximumConnectionsPerHost)
-        usesProxies = configuration.proxies == .environment
+        proxies = URLSessionProxies(configuration.proxies)
         do throws(TransferFailure) {
+            try Self.checkNetwork(configuration)
             anchors = try Self.anchors(configuration.authorities)
             refusal = nil
         } catch {
@@ -36,7 +37,7 @@ struct URLSessionSettings: Sendable {
         configuration.timeoutIntervalForRequest = URLSessionRequest.noTimeout
         configuration.timeoutIntervalForResource = URLSessionRequest.noTimeout
         configuration.httpMaximumConnectionsPerHost = maximumConnectionsPerHost
-        if !usesProxies { configuration.connectionProxyDictionary = [:] }
+        if let dictionary = proxies.dictionary { configuration.connectionProxyDictionary = dictionary }
     }
 
     func refusal(of order: TransferOrder) -> TransferFailure? {
@@ -48,6 +49,27 @@ struct URLSessionSettings: Sendable {
             return TransferFailure(.invalidRequest, "URLSession cannot read the URL")
         }
         return nil
+    }
+
+    private static func checkNetwork(_ configuration: Session.Configuration) throws(TransferFailure) {
+        if let problem = configuration.networkProblem {
+            throw TransferFailure(.invalidRequest, "the session's configuration: \(problem)")
+        }
+        if !configuration.hostAddresses.isEmpty {
+            throw TransferFailure(.unsupported, "URLSession resolves names by itself: hostAddresses has no effect")
+        }
+        if configuration.localEndpoint != .any {
+            throw TransferFailure(.unsupported, "URLSession chooses the local endpoint by itself")
+        }
+        if configuration.givenProxies.contains(where: \.hasCredentials) {
+            throw TransferFailure(.unsupported, "URLSession takes a proxy's credentials from the system alone")
+        }
+        #if canImport(FoundationNetworking)
+        switch configuration.proxies {
+        case .environment, .none: break
+        case .only, .schemes: throw TransferFailure(.unsupported, "FoundationNetworking uses no given proxies")
+        }
+        #endif
     }
 
     private static func anchors(_ authorities: Session.Configuration.Authorities) throws(TransferFailure) -> [Data]? {

@@ -1,0 +1,49 @@
+extension Session.Configuration {
+    /// Which proxies are used.
+    public enum Proxies: Sendable, Hashable {
+        /// As the environment says, read once per process.
+        case environment
+        /// None, whatever the environment says.
+        case none
+        /// One for all requests but those to the hosts that are excepted: names such as `example.com`, which stand for
+        /// what is under them too, addresses and, where libcurl is 7.86 or later, networks such as `10.0.0.0/8`; `*` for
+        /// all.
+        case only(Proxy, except: [String] = [])
+        /// One for http and another for https; nil connects directly.
+        case schemes(http: Proxy?, https: Proxy?, except: [String] = [])
+    }
+
+    /// Where connections begin on this machine.
+    public enum LocalEndpoint: Sendable, Hashable {
+        /// As the system routes them.
+        case any
+        /// At a network interface, such as `eth0`; the process may need the right to bind to one.
+        case interface(String)
+        /// At an address of this machine, IPv4 or IPv6.
+        case address(String)
+    }
+
+    var givenProxies: [Proxy] {
+        switch proxies {
+        case .environment, .none: []
+        case .only(let proxy, _): [proxy]
+        case .schemes(let http, let https, _): [http, https].compactMap { $0 }
+        }
+    }
+
+    /// What cannot be meant: found before the first request of the session is sent, and the error of each.
+    var networkProblem: String? {
+        if let problem = givenProxies.lazy.compactMap(\.problem).first { return problem }
+        for (host, addresses) in hostAddresses {
+            if let problem = HostOverride.problem(host, addresses) { return problem }
+        }
+        switch localEndpoint {
+        case .any: return nil
+        case .interface(let name):
+            let isName = !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "!") }
+            return isName ? nil : "\"\(name.printable(limit: 80))\" is no name of a network interface"
+        case .address(let address):
+            return IPAddress.isValid(address) ? nil : "\"\(address.printable(limit: 80))\" is no address to connect from"
+        }
+    }
+}

@@ -1,0 +1,177 @@
+#if os(Linux) && !TERN_URLSESSION
+import Foundation
+import Tern
+import TernTesting
+import Testing
+
+/// Through proxies, to given addresses, from given ones.
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct ProxyTests {
+    private static func proxied(_ proxies: Session.Configuration.Proxies) -> Session.Configuration {
+        .test { $0.proxies = proxies }
+    }
+
+    private static func hello(_ exchange: LoopbackServer.Exchange) throws {
+        let facts = [("X-Target", exchange.request.target), ("X-Host", exchange.request["Host"] ?? "")]
+        try exchange.respond(headers: facts.map { ($0.0, $0.1) }, text: "hello")
+    }
+
+    @Test func aPlainRequestIsGivenToTheProxyWhole() async throws {
+        // The server is the proxy: what it sees is the absolute URL.
+        try await withServer { exchange in
+            try exchange.respond(headers: [
+                ("X-Target", exchange.request.target), ("X-Login", exchange.request["Proxy-Authorization"] ?? ""),
+            ], text: "hello")
+        } test: { server, _ in
+            let proxy = Proxy(.http, host: "127.0.0.1", port: server.proxyPort, user: "u@x", password: "p:/ä")
+            let session = Session(configuration: Self.proxied(.only(proxy)))
+            let response = try await session.response(for: Request(.get, "http://example.test/a?b"))
+            #expect(response.head.headers["X-Target"] == "http://example.test/a?b")
+            let login = Data("u@x:p:/ä".utf8).base64EncodedString()
+            #expect(response.head.headers["X-Login"] == "Basic \(login)")
+        }
+    }
+
+    @Test func exceptedHostsAreReachedDirectly() async throws {
+        try await withServer(Self.hello) { server, _ in
+            let proxy = Proxy(.http, host: "127.0.0.1", port: 1)
+            let session = Session(configuration: Self.proxied(.only(proxy, except: ["127.0.0.1"])))
+            let response = try await session.response(for: Request(.get, url: server.url))
+            #expect(response.head.headers["X-Target"] == "/")
+        }
+    }
+
+    @Test func oneSchemeMayHaveAProxyAndTheOtherNone() async throws {
+        try await withServer(Self.hello) { server, _ in
+            let proxy = Proxy(.http, host: "127.0.0.1", port: 1)
+            let session = Session(configuration: Self.proxied(.schemes(http: nil, https: proxy)))
+            let response = try await session.response(for: Request(.get, url: server.url))
+            #expect(response.head.status == 200)
+            let error = try await failure {
+                try await session.response(for: Request(.get, "https://127.0.0.1:\(server.proxyPort)/"))
+            }
+            #expect(error.kind == .connectionRefused || error.kind == .proxy)
+        }
+    }
+
+    @Test(arguments: [Proxy.Kind.socks5, .socks5WithLocalNames], [nil, "u"])
+    func socksLooksNamesUpThereOrHere(kind: Proxy.Kind, user: String?) async throws {
+        let tunnel = try Tunnel(user: user, password: "p%:w")
+        defer { tunnel.stop() }
+        try await withServer(Self.hello) { server, _ in
+            let proxy = Proxy(kind, host: "127.0.0.1", port: tunnel.port, user: user, password: user.map { _ in "p%:w" })
+            let session = Session(configuration: Self.proxied(.only(proxy)))
+            let text = try await session.response(
+                for: Request(.get, "http://localhost:\(server.proxyPort)/"), decode: BodyDecoder.string)
+            #expect(text.value == "hello")
+            let name = kind == .socks5 ? "localhost" : "127.0.0.1"
+            #expect(tunnel.requests == ["SOCKS \(name):\(server.proxyPort)"])
+        }
+    }
+
+    @Test func aWrongPasswordIsTheProxysRefusalAndNotInTheError() async throws {
+        let tunnel = try Tunnel(user: "u", password: "right")
+        defer { tunnel.stop() }
+        for kind in [Proxy.Kind.socks5, .http] {
+            let proxy = Proxy(kind, host: "127.0.0.1", port: tunnel.port, user: "u", password: "hunter2")
+            let session = Session(configuration: Self.proxied(.only(proxy)))
+            let error = try await failure { try await session.response(for: Request(.get, "https://example.test/")) }
+            #expect(error.kind == .proxy)
+            #expect(error.reason.contains("127.0.0.1:\(tunnel.port)"))
+            #expect(!"\(error)".contains("hunter2") && !"\(proxy)".contains("hunter2"))
+            var dumped = ""
+            dump(proxy, to: &dumped)
+            #expect(!dumped.contains("hunter2"))
+        }
+    }
+
+    @Test func aProxyWithoutAnAddressIsNamed() async throws {
+        let proxy = Proxy(.http, host: "no-such-proxy.invalid", port: 3128, user: "u", password: "hunter2")
+        let session = Session(configuration: Self.proxied(.only(proxy)))
+        let error = try await failure { try await session.response(for: Request(.get, "http://example.test/")) }
+        #expect(error.kind == .proxy)
+        #expect(error.reason.contains("no-such-proxy.invalid:3128") && !error.reason.contains("hunter2"))
+    }
+
+    @Test(
+        "an https request goes through a tunnel, and is encrypted from end to end",
+        .enabled(if: Nginx.isExpected, Nginx.absence))
+    func tunnel() async throws {
+        let nginx = try await Nginx()
+        defer { nginx.stop() }
+        let tunnel = try Tunnel(user: "u", password: "p")
+        defer { tunnel.stop() }
+        let proxy = Proxy(.http, host: "127.0.0.1", port: tunnel.port, user: "u", password: "p")
+        let client = try nginx.secureClient { $0.proxies = .only(proxy) }
+        #expect(try await client.get("hello", as: String.self) == "hello")
+        #expect(tunnel.requests == ["CONNECT 127.0.0.1:\(nginx.securePort)"])
+    }
+
+    // MARK: Addresses
+
+    @Test func aHostIsReachedAtTheAddressThatIsGivenForIt() async throws {
+        try await withServer(Self.hello) { server, _ in
+            let session = Session(
+                configuration: .test { $0.hostAddresses = ["api.test:\(server.proxyPort)": ["127.0.0.1"]] })
+            let response = try await session.response(for: Request(.get, "http://api.test:\(server.proxyPort)/"))
+            #expect(response.head.status == 200)
+            #expect(response.head.headers["X-Host"] == "api.test:\(server.proxyPort)")
+            // Of this session alone.
+            let other = Session(configuration: .test())
+            let error = try await failure {
+                try await other.response(for: Request(.get, "http://api.test:\(server.proxyPort)/"))
+            }
+            #expect(error.kind == .dns)
+        }
+    }
+
+    @Test func connectionsBeginAtTheGivenAddress() async throws {
+        let tunnel = try Tunnel()
+        defer { tunnel.stop() }
+        let proxy = Proxy(.socks5, host: "127.0.0.1", port: tunnel.port)
+        try await withServer(Self.hello) { server, _ in
+            for endpoint in [Session.Configuration.LocalEndpoint.address("127.0.0.9"), .interface("lo")] {
+                let session = Session(
+                    configuration: .test {
+                        $0.proxies = .only(proxy)
+                        $0.localEndpoint = endpoint
+                    })
+                let response = try await session.response(for: Request(.get, url: server.url))
+                #expect(response.head.status == 200)
+            }
+            #expect(tunnel.peers == ["127.0.0.9", "127.0.0.1"])
+            let nowhere = Session(configuration: .test { $0.localEndpoint = .interface("tern0") })
+            let error = try await failure { try await nowhere.response(for: Request(.get, url: server.url)) }
+            #expect(error.kind == .connectionFailed)
+        }
+    }
+
+    @Test(arguments: [
+        ["host": []], ["host": ["name"]], ["host:x": ["1.2.3.4"]], ["": ["1.2.3.4"]], ["a:1:2": ["::1"]],
+        ["host": ["1.2.3.4,5.6.7.8"]],
+    ] as [[String: [String]]])
+    func whatIsNoAddressIsRefusedBeforeAnythingIsSent(hosts: [String: [String]]) async throws {
+        let session = Session(configuration: .test { $0.hostAddresses = hosts })
+        let error = try await failure { try await session.response(for: Request(.get, "http://127.0.0.1:1/")) }
+        #expect(error.kind == .invalidRequest)
+    }
+
+    @Test func configurationsThatCannotBeMeantAreRefused() async throws {
+        let wrong: [(inout Session.Configuration) -> Void] = [
+            { $0.localEndpoint = .address("here") }, { $0.localEndpoint = .interface("") },
+            { $0.proxies = .only(Proxy(.http, host: "", port: 1)) },
+            { $0.proxies = .only(Proxy(.http, host: "a/b@c", port: 1)) },
+            { $0.proxies = .schemes(http: nil, https: Proxy(.socks5, host: "a", port: 0)) },
+        ]
+        for change in wrong {
+            let session = Session(configuration: .test(change))
+            let error = try await failure { try await session.response(for: Request(.get, "http://127.0.0.1:1/")) }
+            #expect(error.kind == .invalidRequest && error.reason.contains("configuration"))
+        }
+    }
+}
+
+extension LoopbackServer {
+    fileprivate var proxyPort: UInt16 { UInt16(url.port ?? 0) }
+}
+#endif
