@@ -12,7 +12,7 @@ struct RedirectRulesTests {
     ) throws -> RedirectRules.Action {
         var rules = RedirectRules(limit: limit)
         return rules.action(
-            for: status, location: location, method: method, target: try Target(absolute: url), headers: headers)
+            for: status, locations: location.map { [$0] } ?? [], method: method, target: try Target(absolute: url), headers: headers)
     }
 
     private func followed(_ action: RedirectRules.Action) throws -> RedirectRules.Step {
@@ -102,14 +102,14 @@ struct RedirectRulesTests {
         var rules = RedirectRules(limit: 3)
         var target = try Target(absolute: "https://a.example/0")
         for number in 1...3 {
-            let action = rules.action(for: 302, location: "/\(number)", method: .get, target: target, headers: [:])
+            let action = rules.action(for: 302, locations: ["/\(number)"], method: .get, target: target, headers: [:])
             target = try followed(action).target
         }
         guard
-            case .fail(let endless) = rules.action(for: 302, location: "/4", method: .get, target: target, headers: [:])
+            case .fail(let endless) = rules.action(for: 302, locations: ["/4"], method: .get, target: target, headers: [:])
         else { throw NotFollowed() }
         #expect(endless.kind == .tooManyRedirects)
-        guard case .fail(let loop) = rules.action(for: 302, location: "/2", method: .get, target: target, headers: [:])
+        guard case .fail(let loop) = rules.action(for: 302, locations: ["/2"], method: .get, target: target, headers: [:])
         else { throw NotFollowed() }
         #expect(loop.kind == .redirectLoop && loop.reason.contains("https://a.example/2"))
     }
@@ -118,7 +118,43 @@ struct RedirectRulesTests {
         var rules = RedirectRules(limit: 20)
         let target = try Target(absolute: "https://a.example/")
         for _ in 0..<5 {
-            _ = try followed(rules.action(for: 302, location: "/", method: .get, target: target, headers: [:]))
+            _ = try followed(rules.action(for: 302, locations: ["/"], method: .get, target: target, headers: [:]))
+        }
+    }
+}
+
+@Suite("Redirect rules: what a Location holds")
+struct RedirectLocationTests {
+    private func followed(_ url: String, _ locations: [String]) throws -> RedirectRules.Action {
+        var rules = RedirectRules(limit: 20)
+        return rules.action(
+            for: 302, locations: locations, method: .get, target: try Target(absolute: url), headers: [:])
+    }
+
+    @Test(arguments: [
+        ("http://a/x#old", "/y", "http://a/y", "old"), ("http://a/x#old", "/y#new", "http://a/y", "new"),
+        ("http://a/x#old", "http://b/y", "http://b/y", "old"), ("http://a/x", "http://b/y#new", "http://b/y", "new"),
+        ("http://a/x#old", "#", "http://a/x", ""), ("http://a/x", "/y", "http://a/y", nil),
+        ("http://a/x#a b", "//b", "http://b/", "a%20b"),
+    ])
+    func theFragmentIsTakenOver(url: String, location: String, expected: String, fragment: String?) throws {
+        guard case .follow(let step) = try followed(url, [location]) else {
+            Issue.record("not followed")
+            return
+        }
+        #expect(step.target.string == expected)
+        #expect(step.target.fragment == fragment)
+    }
+
+    @Test func locationsThatDifferAreAFailureAndEqualOnesAreOne() throws {
+        guard case .fail(let failure) = try followed("http://a/x", ["/y", "/z"]) else {
+            Issue.record("not refused")
+            return
+        }
+        #expect(failure.kind == .redirect && failure.reason.contains("several"))
+        guard case .follow = try followed("http://a/x", ["/y", "/y"]) else {
+            Issue.record("not followed")
+            return
         }
     }
 }

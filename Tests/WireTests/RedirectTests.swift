@@ -191,5 +191,38 @@ struct RedirectTests {
             #expect(size == 7)
         }
     }
+
+    @Test func theTotalTimeLimitHoldsOverAllRedirects() async throws {
+        // Each answer comes in time by itself; all together do not.
+        try await withServer { exchange in
+            try exchange.pause(for: .milliseconds(150))
+            let number = Int(exchange.request.path.dropFirst()) ?? 0
+            try exchange.respond(status: 302, headers: [("Location", "/\(number + 1)")], text: "")
+        } test: { server, client in
+            var request = try client.request(.get, "0")
+            request.timeouts = Timeouts(total: .milliseconds(400))
+            let start = ContinuousClock.now
+            let error = try await failure { [request] in try await client.response(for: request) }
+            #expect(error.kind == .totalTimedOut)
+            #expect(error.reason.contains("0.4 seconds"))
+            #expect(ContinuousClock.now - start < .seconds(2))
+            #expect(server.counts.requestsReceived < 5)
+        }
+    }
+
+    @Test func theFragmentIsOnTheResponseAndNeverSent() async throws {
+        try await withServer { exchange in
+            if exchange.request.path == "/a" {
+                try exchange.respond(status: 302, headers: [("Location", "/b")], text: "")
+            } else {
+                try exchange.respond(text: exchange.request.target)
+            }
+        } test: { server, client in
+            let response = try await client.response(
+                for: Request(.get, server.url("/a").absoluteString + "#part"), as: String.self)
+            #expect(response.head.fragment == "part")
+            #expect(response.value == "/b")
+        }
+    }
 }
 #endif

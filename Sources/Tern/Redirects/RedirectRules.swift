@@ -1,7 +1,8 @@
 /// What a redirect asks for, by RFC 9110 §15.4 and the fetch standard's "HTTP-redirect fetch". Pure.
 ///
 /// - 301 and 302 turn POST into GET, and 303 turns everything but GET and HEAD into GET; 307 and 308 change nothing.
-/// - A Location is resolved against the URL that answered; its fragment, or else that of the URL before, is not sent.
+/// - A Location is resolved against the URL that answered, and takes over its fragment if it has none of its own
+///   (RFC 9110 §10.2.2). Several that differ are a failure: which one a server meant cannot be known.
 /// - A URL may be met again: servers set a cookie and redirect to the same place. Beyond the limit that is a loop.
 /// - From https to http is refused; credentials and cookies never go to another origin.
 struct RedirectRules: Sendable {
@@ -41,9 +42,12 @@ struct RedirectRules: Sendable {
     private static let originFields = ["Authorization", "Proxy-Authorization", "Cookie", "Host", "Origin", "Referer"]
 
     mutating func action(
-        for status: Int, location: String?, method: Request.Method, target: Target, headers: Headers
+        for status: Int, locations: [String], method: Request.Method, target: Target, headers: Headers
     ) -> Action {
-        guard [301, 302, 303, 307, 308].contains(status), let location else { return .stand }
+        guard [301, 302, 303, 307, 308].contains(status), let location = locations.first else { return .stand }
+        if locations.contains(where: { $0 != location }) {
+            return .fail(TransferFailure(.redirect, "the redirect from \(target) names several places"))
+        }
         var next: Target
         do {
             next = try target.resolving(location)
@@ -51,7 +55,9 @@ struct RedirectRules: Sendable {
             return .fail(TransferFailure(.redirect, "the redirect from \(target) leads nowhere: \(error.reason)"))
         }
         // The user information stays with its origin: a Location rarely repeats it.
+        let fragment = next.fragment ?? target.fragment
         if next.origin == target.origin { next = Target(string: next.string, authority: target.authority) }
+        if next.fragment != fragment { next = next.with(fragment: fragment) }
         if visited.isEmpty { visited.append(Visit(method: method, url: target.string)) }
         if target.isSecure, !next.isSecure {
             let reason = "the redirect from \(target) to \(next) would give up TLS"
@@ -97,7 +103,11 @@ extension Target {
     /// The URL that a reference means, seen from this one (RFC 3986 §5.2): `next`, `/path`, `?query`, `//host`, a URL.
     /// Bytes that a URL cannot hold are percent-encoded; those of a Location are often raw UTF-8.
     package func resolving(_ reference: String) throws(Problem) -> Target {
-        let bytes = Array(reference.utf8)
+        var bytes = Array(reference.utf8)
+        if let fragment = Reference.fragment(of: bytes[...]) {
+            bytes.removeSubrange((bytes.firstIndex(of: Reference.hash) ?? bytes.endIndex)...)
+            return try resolving(String(decoding: bytes, as: UTF8.self)).with(fragment: fragment)
+        }
         let isWhole = Reference.schemeEnd(bytes) != nil
         if isWhole { return try Target(absolute: reference) }
         if bytes.starts(with: "//".utf8) { return try Target(absolute: scheme + ":" + reference) }

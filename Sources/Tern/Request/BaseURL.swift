@@ -20,7 +20,7 @@ package struct BaseURL: Sendable, Hashable {
         let target = try Target(absolute: absolute)
         var string = String(target.string.prefix { $0 != "?" })
         if string.utf8.last != Reference.slash { string += "/" }
-        root = Target(string: string, authority: target.authority)
+        root = Target(string: string, authority: target.with(fragment: nil).authority)
     }
 
     /// Resolves a reference: a path relative to the base, an absolute path, `?query`, `//host/path`, or a whole URL.

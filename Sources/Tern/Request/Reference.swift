@@ -60,6 +60,18 @@ enum Reference {
         return hasDotSegments(result[...]) ? removingDotSegments(result)[...] : result[...]
     }
 
+    /// What stands behind the first `#`, as a URL may hold it; nil without one, and for one with a control character, which
+    /// the rest of the way refuses.
+    static func fragment(of bytes: ArraySlice<UInt8>) -> String? {
+        guard let hash = bytes.firstIndex(of: hash), !bytes[hash...].contains(where: \.isASCIIControl) else { return nil }
+        var result: [UInt8] = []
+        for byte in bytes[(hash + 1)...] {
+            let stays = ByteSet.urlTail.contains(byte) || byte == percent
+            if stays { result.append(byte) } else { result.appendPercentEncoded(byte) }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
     /// Whether the path holds a segment `.` or `..`.
     private static func hasDotSegments(_ bytes: ArraySlice<UInt8>) -> Bool {
         var segmentIsDots = false

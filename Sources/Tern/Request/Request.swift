@@ -62,6 +62,9 @@ public struct Request: Sendable {
     /// The absolute URL, without user information and fragment.
     public var url: URL? { target.url }
 
+    /// What stood behind the `#` of the URL; never sent, and kept for who shows the response.
+    public var fragment: String? { target.fragment }
+
     /// The absolute URL as it is sent, without user information and fragment.
     public var urlString: String { target.string }
 }

@@ -10,10 +10,24 @@ extension Target {
         let origin: String
         /// What stands before the path: `https://host`, with the port only if it is not the default.
         let root: String
+        /// What stood behind the `#`: of one URL and not of a base, but so seldom there that it is no field of every target.
+        let fragment: String?
+
+        init(_ other: Authority, fragment: String?) {
+            isSecure = other.isSecure
+            host = other.host
+            port = other.port
+            user = other.user
+            password = other.password
+            origin = other.origin
+            root = other.root
+            self.fragment = fragment
+        }
 
         /// Parses `user:password@host:port`.
         init(_ bytes: ArraySlice<UInt8>, isSecure: Bool) throws(Problem) {
             self.isSecure = isSecure
+            fragment = nil
             var hostAndPort = bytes
             if let at = bytes.lastIndex(of: UInt8(ascii: "@")) {
                 (user, password) = try Self.userInfo(bytes[..<at])

@@ -53,6 +53,10 @@ package struct Target: Sendable {
         var end = start
         while end < bytes.count, !Reference.endsAuthority(bytes[end]) { end += 1 }
         let authority = try Authority(bytes[start..<end], isSecure: isSecure)
+        if let fragment = Reference.fragment(of: bytes[end...]) {
+            let whole = try parse(String(decoding: bytes.prefix { $0 != Reference.hash }, as: UTF8.self))
+            return whole.with(fragment: fragment)
+        }
         guard end < bytes.endIndex, bytes[end] == Reference.slash else {
             let tail = try Reference.normalized([Reference.slash] + bytes[end...])
             return Target(string: authority.root + String(decoding: tail, as: UTF8.self), authority: authority)
@@ -80,6 +84,14 @@ extension Target {
     package var user: String? { authority.user }
     /// The password before the host, percent-decoded.
     package var password: String? { authority.password }
+
+    /// What stood behind the `#`, percent-encoded; never sent. nil without one.
+    package var fragment: String? { authority.fragment }
+
+    /// The same URL with another fragment.
+    func with(fragment: String?) -> Target {
+        Target(string: string, authority: Authority(authority, fragment: fragment))
+    }
 
     /// What stands in the request line: the path, and the query with its `?`.
     package var pathAndQuery: String { String(tail) }

@@ -6,8 +6,11 @@ public struct Timeouts: Sendable, Hashable {
     /// Without any byte moved in either direction, once connected. Time in which the *reader* of a streamed response,
     /// or the producer of a streamed body, holds the transfer up does not count. 60 seconds by default; nil for none.
     public var idle: Duration?
-    /// From the task's start to the last byte of the body, waiting for a connection included. nil, none, by default.
+    /// From the task's start to the last byte of the body, waiting for a connection, redirects and challenges included;
+    /// a retry begins anew. nil, none, by default.
     public var total: Duration?
+    /// What redirects and challenges before this attempt took of `total`.
+    var spent = Duration.zero
 
     /// Limits as given; the defaults are 15 seconds, 60 seconds and none.
     public init(connect: Duration? = .seconds(15), idle: Duration? = .seconds(60), total: Duration? = nil) {

@@ -74,6 +74,10 @@ public struct ResponseHead: Sendable {
     /// The URL that answered.
     public var url: URL? { target.url }
 
+    /// The fragment that applies to the response: of the URL that was asked for, or of a redirect that named another
+    /// (RFC 9110 §10.2.2). Never sent; nil without one.
+    public var fragment: String? { target.fragment }
+
     /// A name for a file with the body: from Content-Disposition (RFC 6266), else the last part of the URL's path, else
     /// `download`. Sanitised: one path component, no separators, no `..`.
     public var suggestedFilename: String {

@@ -6,6 +6,8 @@ public struct TaskMetrics: Sendable, Hashable {
     package var tlsEnd: Int64 = -1
     package var firstByteTime: Int64 = -1
     package var totalTime: Int64 = -1
+    /// Nanoseconds that count for the total time limit: no pauses, but the wait for a connection.
+    package var activeTime: UInt64 = 0
 
     /// Bytes of the response on the wire: head and body as they came, before decompression.
     public package(set) var receivedBytes: Int64 = 0

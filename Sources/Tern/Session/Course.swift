@@ -20,9 +20,11 @@ struct Course {
     static func lastArrival(from first: Arrival, _ record: TaskRecord) async throws(NetworkError) -> Arrival {
         var arrival = first
         var course = Course(first.plan, record)
+        var spent: UInt64 = 0
         while let next = try await course.next(after: &arrival) {
-            await arrival.discard()
-            arrival = try await next.sent(record)
+            let outcome = await arrival.discard() ?? arrival.outcome
+            spent += outcome?.metrics.activeTime ?? 0
+            arrival = try await next.having(spent: .nanoseconds(spent)).sent(record)
         }
         arrival.head.redirects = course.history
         record.receive(arrival.head)
@@ -38,7 +40,7 @@ struct Course {
     private mutating func redirect(after arrival: inout Arrival) async throws(NetworkError) -> RequestPlan? {
         let (plan, head) = (arrival.plan, arrival.head)
         let action = redirects.action(
-            for: head.status, location: head.headers["Location"], method: plan.request.method,
+            for: head.status, locations: head.headers.values(for: "Location"), method: plan.request.method,
             target: plan.request.target, headers: plan.headers)
         switch action {
         case .stand:

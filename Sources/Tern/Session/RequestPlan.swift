@@ -82,6 +82,16 @@ final class RequestPlan: Sendable {
             redirectedFrom: redirectedFrom + [request.target])
     }
 
+    /// The same request with less time: attempts before it have had some of the total.
+    func having(spent: Duration) -> RequestPlan {
+        var timeouts = request.timeouts ?? context.configuration.timeouts
+        guard timeouts.total != nil else { return self }
+        timeouts.spent = spent
+        var other = request
+        other.timeouts = timeouts
+        return RequestPlan(self, other, headers: headers, decompresses: decompresses)
+    }
+
     /// The same request with another body.
     func sending(_ body: Request.Body) -> RequestPlan {
         var other = request

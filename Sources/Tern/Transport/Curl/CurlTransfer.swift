@@ -341,6 +341,7 @@ final class CurlTransfer {
             metrics.tlsEnd = handle.offset(CURLINFO_APPCONNECT_TIME_T)
         }
         if head != nil { metrics.firstByteTime = handle.offset(CURLINFO_STARTTRANSFER_TIME_T) }
+        metrics.activeTime = clock.elapsed(turn.now)
         metrics.totalTime = handle.offset(CURLINFO_TOTAL_TIME_T)
         metrics.receivedBytes = Int64(handle.number(CURLINFO_HEADER_SIZE)) + handle.offset(CURLINFO_SIZE_DOWNLOAD_T)
         metrics.sentBytes = Int64(handle.number(CURLINFO_REQUEST_SIZE))

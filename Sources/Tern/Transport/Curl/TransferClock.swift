@@ -16,9 +16,12 @@ struct TransferClock {
     init(_ timeouts: Timeouts, now: UInt64) {
         connectLimit = timeouts.connect?.wholeNanoseconds
         idleLimit = timeouts.idle?.wholeNanoseconds
-        totalLimit = timeouts.total?.wholeNanoseconds
+        totalLimit = timeouts.total.map { max($0 - timeouts.spent, .zero).wholeNanoseconds }
         startedAt = now
     }
+
+    /// Nanoseconds since the attempt was handed over, without pauses.
+    func elapsed(_ now: UInt64) -> UInt64 { (pausedAt ?? now) - min(startedAt, pausedAt ?? now) }
 
     /// The attempt begins on the wire: it waits for a connection no longer.
     mutating func connecting(_ now: UInt64) { connectStartedAt = now }
