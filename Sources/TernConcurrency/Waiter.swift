@@ -16,23 +16,25 @@ public final class Waiter<Value: Sendable>: Sendable {
     @inlinable
     public init() {}
 
-    /// Resumes the caller, or lets its coming `wait` return at once. Later calls change nothing. Not to be called with
-    /// a lock held.
+    /// Resumes the caller, or lets its coming `wait` return at once. Later calls change nothing, and return false: the
+    /// caller has another value already. Not to be called with a lock held.
     @inlinable
-    public func resume(returning value: Value) {
-        let continuation = state.withLock { state -> CheckedContinuation<Value, Never>? in
+    @discardableResult
+    public func resume(returning value: Value) -> Bool {
+        let (isFirst, continuation) = state.withLock { state -> (Bool, CheckedContinuation<Value, Never>?) in
             switch state {
             case .idle:
                 state = .resumed(value)
-                return nil
+                return (true, nil)
             case .suspended(let continuation):
                 state = .resumed(value)
-                return continuation
+                return (true, continuation)
             case .resumed:
-                return nil
+                return (false, nil)
             }
         }
         continuation?.resume(returning: value)
+        return isFirst
     }
 
     /// The value of the first `resume`; `cancelled` if the calling task is cancelled before. To be called once.

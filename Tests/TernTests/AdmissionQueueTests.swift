@@ -206,3 +206,16 @@ struct SmallRandom: RandomNumberGenerator {
         return state
     }
 }
+
+@Suite("AdmissionQueue: order")
+struct AdmissionQueueOrderTests {
+    @Test func theNewestGoesFirstWhereAskedButUrgencyBeforeAge() {
+        var queue = AdmissionQueue(limitPerOrigin: 1, limit: 10, order: .lastInFirstOut)
+        for id in 1...4 as ClosedRange<UInt64> { _ = queue.submit(id, "a", priority: 2) }
+        _ = queue.submit(5, "a", priority: 3)
+        _ = queue.submit(6, "a", priority: 1)
+        var order: [UInt64] = []
+        while let next = queue.release("a").first { order.append(next) }
+        #expect(order == [5, 4, 3, 2, 6])
+    }
+}

@@ -28,8 +28,8 @@ public protocol Interceptor: Sendable {
 public struct Next: Sendable {
     /// The task that is being carried out: identity, label, priority, cancellation.
     public let task: AnySessionTask
-    /// The session that the task belongs to.
-    let context: SessionContext
+    /// What the task was made with: its session, and how its response is delivered.
+    let plan: RequestPlan
     let run: @Sendable (Request) async throws(NetworkError) -> Reply
 
     /// Sends a request and returns its reply, once its head has come and was accepted; of a response that is collected in

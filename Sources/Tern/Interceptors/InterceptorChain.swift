@@ -27,7 +27,7 @@ struct InterceptorChain: Sendable {
     ) async throws(NetworkError) -> Reply {
         guard let first = interceptors.first else { return try await send(request, sent) }
         let rest = interceptors.dropFirst()
-        let next = Next(task: AnySessionTask(record), context: plan.context) { request throws(NetworkError) in
+        let next = Next(task: AnySessionTask(record), plan: plan) { request throws(NetworkError) in
             try await call(rest, request, sent)
         }
         do {

@@ -18,6 +18,12 @@ public struct Reply: Sendable {
         head = arrival.head
     }
 
+    /// What another task's response was, for one that shares it.
+    init(sharing other: Reply) {
+        head = other.head
+        given = other.body ?? Data()
+    }
+
     /// A reply without a server: from a cache, or made up for a test.
     public init(to request: Request, status: Int = 200, headers: Headers = [:], body: Data = Data()) {
         head = ResponseHead(status: status, version: .http11, target: request.target, headers: headers)

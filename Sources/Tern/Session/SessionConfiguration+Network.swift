@@ -13,6 +13,14 @@ extension Session.Configuration {
         case schemes(http: Proxy?, https: Proxy?, except: [String] = [])
     }
 
+    /// Who goes first among those of the same priority that wait for a connection.
+    public enum QueueOrder: Sendable, Hashable {
+        /// The oldest.
+        case firstInFirstOut
+        /// The newest: for lists that scroll, where what was asked for last is what is seen.
+        case lastInFirstOut
+    }
+
     /// Where connections begin on this machine.
     public enum LocalEndpoint: Sendable, Hashable {
         /// As the system routes them.

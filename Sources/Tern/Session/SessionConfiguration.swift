@@ -18,6 +18,9 @@ extension Session {
         public var maximumConnectionsPerHost = 32
         /// Connections of the session in all, idle ones included. 256 by default, at least 1.
         public var maximumConnections = 256
+        /// Who goes first among requests of the same priority that wait for a connection to one host; hosts take turns.
+        /// `.firstInFirstOut` by default. libcurl's transport alone: URLSession has its own queue.
+        public var queueOrder = QueueOrder.firstInFirstOut
         /// How long a connection may be idle and still be used again. 60 seconds by default.
         public var idleConnectionLifetime: Duration = .seconds(60)
         /// Whether HTTP/2 is offered to servers that speak TLS (ALPN). True by default.

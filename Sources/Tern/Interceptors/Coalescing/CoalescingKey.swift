@@ -9,6 +9,10 @@ package struct CoalescingKey: Sendable, Hashable {
     private let headers: Headers
     private let maximumBodySize: Int?
     private let unixSocketPath: String?
+    /// One session's connections, cookies and credentials are not another's.
+    private let session: Session.ID?
+    /// A response may be refused for the sake of what its task makes of it.
+    private let fitting: AcceptedTypes
 
     /// Headers that differ from request to request and say nothing about the answer.
     package static let ignoredHeaders = [
@@ -25,8 +29,13 @@ package struct CoalescingKey: Sendable, Hashable {
     /// - Parameters:
     ///   - headers: All that is sent, the session's own included.
     ///   - ignoring: Further headers that say nothing about the answer; credentials are not ignored even so.
-    package init?(_ request: Request, headers: Headers, ignoring: [String] = []) {
+    init?(
+        _ request: Request, headers: Headers, ignoring: [String] = [], fitting: AcceptedTypes = .any,
+        session: Session.ID? = nil
+    ) {
         guard request.method.isSafe, request.body.isNone, Self.isShareable(request) else { return nil }
+        self.fitting = fitting
+        self.session = session
         method = request.method
         target = request.target
         maximumBodySize = request.maximumBodySize

@@ -40,7 +40,7 @@ public struct LoggingInterceptor: Interceptor {
 
     /// Sends the request and writes what became of it.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
-        let name = "\(next.context.id) \(next.task.id)" + (next.task.label.map { " [\($0)]" } ?? "")
+        let name = "\(next.plan.context.id) \(next.task.id)" + (next.task.label.map { " [\($0)]" } ?? "")
         let start = MonotonicClock.nanoseconds()
         if level >= .lines { write("→ \(name) \(request)" + fields(request.headers)) }
         do {

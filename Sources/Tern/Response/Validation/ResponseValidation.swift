@@ -84,7 +84,7 @@ public struct ResponseValidation: Sendable {
 }
 
 /// The content types that something can be made of.
-enum AcceptedTypes: Sendable, CustomStringConvertible {
+enum AcceptedTypes: Sendable, Hashable, CustomStringConvertible {
     case any
     case json
     case these([String])

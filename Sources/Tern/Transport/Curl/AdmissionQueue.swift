@@ -1,5 +1,5 @@
 /// Who may be on the wire: at most so many transfers per origin and in all; the rest waits, by priority and then by age.
-/// Pure.
+/// Origins take turns, so that one with many waiting does not hold up another with few. Pure.
 struct AdmissionQueue {
     typealias ID = UInt64
 
@@ -24,6 +24,7 @@ struct AdmissionQueue {
 
     private let limitPerOrigin: Int
     private let limit: Int
+    private let order: Session.Configuration.QueueOrder
     private var origins: [Origin] = []
     private var indexes: [String: Int] = [:]
     /// Places in `origins` that were given up.
@@ -37,7 +38,10 @@ struct AdmissionQueue {
 
     private(set) var waitingCount = 0
 
-    init(limitPerOrigin: Int, limit: Int) {
+    init(
+        limitPerOrigin: Int, limit: Int, order: Session.Configuration.QueueOrder = .firstInFirstOut
+    ) {
+        self.order = order
         self.limitPerOrigin = max(1, limitPerOrigin)
         self.limit = max(1, limit)
     }
@@ -79,7 +83,7 @@ struct AdmissionQueue {
             return true
         }
         if isFirst { waitingOrigins.append(index) }
-        Self.insert(Waiting(id: id, priority: priority, age: nextAge), into: &origins[index].waiting)
+        insert(Waiting(id: id, priority: priority, age: nextAge), into: &origins[index].waiting)
         nextAge += 1
         waitingCount += 1
         return false
@@ -127,7 +131,7 @@ struct AdmissionQueue {
         }
         var moved = origins[index].waiting.remove(at: place)
         moved.priority = priority
-        Self.insert(moved, into: &origins[index].waiting)
+        insert(moved, into: &origins[index].waiting)
     }
 
     private mutating func admit() -> [ID] {
@@ -149,13 +153,14 @@ struct AdmissionQueue {
         return admitted
     }
 
-    /// Sorted: the most urgent first, the oldest among equals first.
-    private static func insert(_ new: Waiting, into waiting: inout [Waiting]) {
+    /// Sorted: the most urgent first, and among equals the oldest or the newest.
+    private func insert(_ new: Waiting, into waiting: inout [Waiting]) {
         var (low, high) = (0, waiting.count)
         while low < high {
             let middle = (low + high) / 2
             let other = waiting[middle]
-            if other.priority > new.priority || other.priority == new.priority && other.age < new.age {
+            let isBefore = order == .firstInFirstOut ? other.age < new.age : other.age > new.age
+            if other.priority > new.priority || other.priority == new.priority && isBefore {
                 low = middle + 1
             } else {
                 high = middle

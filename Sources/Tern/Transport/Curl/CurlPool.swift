@@ -34,7 +34,9 @@ final class CurlPool {
         self.settings = settings
         self.sockets = sockets
         self.turn = turn
-        queue = AdmissionQueue(limitPerOrigin: settings.maximumConnectionsPerHost, limit: settings.maximumConnections)
+        queue = AdmissionQueue(
+            limitPerOrigin: settings.maximumConnectionsPerHost, limit: settings.maximumConnections,
+            order: settings.queueOrder)
     }
 
     func learnedHTTP2(_ transfer: CurlTransfer) {

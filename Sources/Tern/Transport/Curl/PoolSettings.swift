@@ -2,6 +2,7 @@
 struct PoolSettings: Sendable {
     let maximumConnectionsPerHost: Int
     let maximumConnections: Int
+    let queueOrder: Session.Configuration.QueueOrder
     let idleSeconds: Int
     let allowsHTTP2: Bool
     let authorities: Session.Configuration.Authorities
@@ -13,6 +14,7 @@ struct PoolSettings: Sendable {
     init(_ configuration: Session.Configuration) {
         maximumConnectionsPerHost = max(1, configuration.maximumConnectionsPerHost)
         maximumConnections = max(1, configuration.maximumConnections)
+        queueOrder = configuration.queueOrder
         idleSeconds = Int(min(configuration.idleConnectionLifetime.components.seconds, 86_400))
         allowsHTTP2 = configuration.allowsHTTP2
         authorities = configuration.authorities
