@@ -71,6 +71,8 @@ extension Session {
         /// Which cookies are sent and stored. `.separate` by default: those of the session's own servers, in memory, so
         /// that two sessions of a process never share a login by accident.
         public var cookies = CookieUse.separate
+        /// Who knows whether there is a network, for `OfflineWaitInterceptor`. `Reachability.shared` by default.
+        public var reachability = Reachability.shared
         /// Makes the decoder of JSON responses, once per response. A plain one by default.
         public var makeJSONDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
         /// Makes the encoder of JSON bodies, once per request. One with sorted keys by default, so that equal values

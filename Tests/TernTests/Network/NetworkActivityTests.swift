@@ -1,0 +1,157 @@
+import TernTesting
+import Testing
+
+@testable import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The machine of AFNetworking's indicator, line by line.
+@Suite("Network activity state")
+struct NetworkActivityStateTests {
+    private typealias State = NetworkActivityState
+
+    private static let session = Session().id
+    private var state = State(activationDelay: .seconds(1), completionDelay: .milliseconds(170))
+
+    private func task(_ number: UInt64) -> State.Running { .init(session: Self.session, task: TaskID(number)) }
+
+    private mutating func enabled() { _ = state.setEnabled(true) }
+
+    @Test mutating func itIsOffAtFirstAndThenDoesNothing() {
+        let nothing = state.started(task(1))
+        #expect(nothing.isEmpty && !state.isEnabled && state.phase == .notActive)
+    }
+
+    @Test mutating func whatRunsLongEnoughIsShown() {
+        enabled()
+        let began = state.started(task(1))
+        #expect(began == [.startTimer(.seconds(1), 1)] && state.phase == .delayingStart)
+        let shown = state.timerFired(1)
+        #expect(shown == [.show] && state.phase == .active)
+    }
+
+    @Test mutating func whatIsOverBeforeIsNeverShown() {
+        enabled()
+        _ = state.started(task(1))
+        let ended = state.stopped(task(1))
+        // It stays where it is until the timer says so.
+        #expect(ended.isEmpty && state.phase == .delayingStart)
+        let again = state.started(task(2))
+        #expect(again.isEmpty && state.phase == .delayingStart)
+        _ = state.stopped(task(2))
+        let fired = state.timerFired(1)
+        #expect(fired.isEmpty && state.phase == .notActive)
+    }
+
+    @Test mutating func itHidesAfterTheCompletionDelay() {
+        enabled()
+        _ = state.started(task(1))
+        _ = state.timerFired(1)
+        let ended = state.stopped(task(1))
+        #expect(ended == [.startTimer(.milliseconds(170), 2)] && state.phase == .delayingEnd)
+        let hidden = state.timerFired(2)
+        #expect(hidden == [.hide] && state.phase == .notActive)
+    }
+
+    @Test mutating func aRequestWithinTheDelayKeepsItWithoutFlicker() {
+        enabled()
+        _ = state.started(task(1))
+        _ = state.timerFired(1)
+        _ = state.stopped(task(1))
+        let again = state.started(task(2))
+        #expect(again == [.stopTimer] && state.phase == .active)
+        let stale = state.timerFired(2)
+        #expect(stale.isEmpty && state.phase == .active)
+    }
+
+    @Test mutating func overlappingRequestsShowAndHideOnce() {
+        enabled()
+        var actions: [State.Action] = []
+        actions += state.started(task(1))
+        actions += state.started(task(2))
+        actions += state.timerFired(1)
+        actions += state.stopped(task(1))
+        actions += state.started(task(3))
+        actions += state.stopped(task(2))
+        actions += state.stopped(task(3))
+        actions += state.timerFired(2)
+        #expect(actions.filter { $0 == .show }.count == 1 && actions.filter { $0 == .hide }.count == 1)
+    }
+
+    /// AFNetworking counts a pause and an end twice for one start.
+    @Test mutating func aTaskThatIsPausedAndThenEndsCountsOnce() {
+        enabled()
+        _ = state.started(task(1))
+        _ = state.started(task(2))
+        _ = state.timerFired(1)
+        _ = state.stopped(task(1))
+        let ended = state.stopped(task(1))
+        #expect(ended.isEmpty && state.phase == .active)
+    }
+
+    @Test mutating func disablingHidesAtOnceAndEnablingLooksAtWhatRuns() {
+        enabled()
+        _ = state.started(task(1))
+        _ = state.timerFired(1)
+        let off = state.setEnabled(false)
+        #expect(off == [.stopTimer, .hide] && state.phase == .notActive)
+        let on = state.setEnabled(true)
+        #expect(on == [.startTimer(.seconds(1), 3)] && state.phase == .delayingStart)
+        let same = state.setEnabled(true)
+        #expect(same.isEmpty)
+    }
+}
+
+@Suite("Network activity", .timeLimit(.minutes(1)))
+struct NetworkActivityTests {
+    @Test func itFollowsTheTasksOfSessions() async throws {
+        let clock = ManualClock()
+        let gate = LoopbackServer.Gate()
+        let stub = StubTransport { _ in
+            try await gate.wait()
+            return .text("done")
+        }
+        let client = try Client(baseURL: "http://h", session: Session(stub: stub))
+        // One runs before anybody follows.
+        let early = client.task(.get, "early")
+        try await stub.waitForCalls(1)
+        let activity = NetworkActivity(clock: clock)
+        await activity.follow(client.session.tasks)
+        await activity.setEnabled(true)
+        var visibility = activity.visibility.makeAsyncIterator()
+        #expect(await visibility.next() == false)
+        try await clock.waitForSleepers(1)
+        let late = client.task(.get, "late")
+        clock.advance(by: .seconds(1))
+        #expect(await visibility.next() == true)
+        gate.open()
+        _ = try await (early.value, late.value)
+        try await clock.waitForSleepers(1)
+        #expect(activity.isVisible)
+        clock.advance(by: .milliseconds(170))
+        #expect(await visibility.next() == false)
+    }
+
+    @Test func aPausedTaskIsNoActivity() async throws {
+        let clock = ManualClock()
+        let stub = StubTransport { _ in .chunks([Data(count: 1), Data(count: 1)], interval: .seconds(600)) }
+        let client = try Client(baseURL: "http://h", session: Session(stub: stub))
+        let activity = NetworkActivity(clock: clock)
+        await activity.setEnabled(true)
+        await activity.follow(client.session.tasks)
+        let task = client.task(.get, "a")
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(1))
+        var visibility = activity.visibility.makeAsyncIterator()
+        while await visibility.next() == false {}
+        task.pause()
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .milliseconds(170))
+        #expect(await visibility.next() == false)
+        task.cancel()
+    }
+}
