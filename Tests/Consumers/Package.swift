@@ -39,6 +39,12 @@ let package = Package(
             ],
             path: "Isolation/WithoutNonsending"
         ),
+        // A network that comes and goes, in a namespace of its own, by scripts/check-reachability.
+        .executableTarget(
+            name: "Reachability",
+            dependencies: [.product(name: "Tern", package: "Tern")],
+            path: "Reachability"
+        ),
         // Requests whose name look-up never ends, run in a network of its own by scripts/check-resolver.
         .executableTarget(
             name: "Resolver",

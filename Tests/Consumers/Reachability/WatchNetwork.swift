@@ -1,0 +1,61 @@
+// What the kernel says of a network that comes and goes. Runs in a network of its own (scripts/check-reachability); prints
+// "reachability: N changes seen" as its last line.
+import Foundation
+import Glibc
+import Tern
+
+struct NotSeen: Error, CustomStringConvertible {
+    let description: String
+}
+
+// Not Foundation's Process: its run loop needs a loopback interface, which a new network has not.
+func ip(_ arguments: String) throws {
+    guard let pipe = popen("ip \(arguments)", "r"), pclose(pipe) == 0 else {
+        throw NotSeen(description: "ip \(arguments) failed")
+    }
+}
+
+struct Watcher {
+    private var statuses = Reachability.shared.statuses.makeAsyncIterator()
+    var seen = 0
+
+    mutating func expect(_ expected: Reachability.Status, after step: String) async throws {
+        guard let status = await statuses.next(), status == expected else {
+            throw NotSeen(description: "after \(step): not \(expected), but \(Reachability.shared.status)")
+        }
+        seen += 1
+    }
+}
+
+@main
+struct WatchNetwork {
+    static func main() async throws {
+        let watchdog = Thread {
+            Thread.sleep(forTimeInterval: 60)
+            print("reachability: no answer within 60 seconds")
+            exit(1)
+        }
+        watchdog.start()
+
+        var watcher = Watcher()
+        try await watcher.expect(.unreachable, after: "the start")
+        try ip("link add eth9 type veth peer name v1")
+        try ip("link set v1 up")
+        try ip("link set eth9 up")
+        try ip("addr add 10.9.9.1/24 dev eth9")
+        // Many messages, none of which changes the answer: nothing is told.
+        try ip("route add 10.8.0.0/16 dev eth9")
+        try ip("route add default dev eth9")
+        try await watcher.expect(.reachable(.wired), after: "a default route")
+        try ip("link set v1 down")
+        try await watcher.expect(.unreachable, after: "the carrier's loss")
+        try ip("link set v1 up")
+        try await watcher.expect(.reachable(.wired), after: "the carrier's return")
+        try ip("route del default")
+        try await watcher.expect(.unreachable, after: "the route's end")
+        try ip("-6 addr add fd00::1/64 dev eth9")
+        try ip("-6 route add default dev eth9")
+        try await watcher.expect(.reachable(.wired), after: "a default route of IPv6")
+        print("reachability: \(watcher.seen) changes seen")
+    }
+}
