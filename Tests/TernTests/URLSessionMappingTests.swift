@@ -155,8 +155,8 @@ struct URLSessionMappingTests {
             AQID
             -----END CERTIFICATE-----
             """
-        #expect(PEMCertificates.decode(Data(pem.utf8)) == [Data("hello".utf8), Data([1, 2, 3])])
-        #expect(PEMCertificates.decode(Data("none".utf8)).isEmpty)
+        #expect(PEMBlocks.decode(Data(pem.utf8), label: "CERTIFICATE") == [Data("hello".utf8), Data([1, 2, 3])])
+        #expect(PEMBlocks.decode(Data("none".utf8), label: "CERTIFICATE").isEmpty)
     }
 }
 

@@ -57,8 +57,25 @@ static inline CURLcode tern_easy_set_blob(CURL *easy, CURLoption option, void *b
     return (curl_easy_setopt)(easy, option, &blob);
 }
 
+static inline CURLcode tern_easy_clear_blob(CURL *easy, CURLoption option) {
+    return (curl_easy_setopt)(easy, option, (struct curl_blob *)0);
+}
+
 /// The CURL_VERSION_… bits of the libcurl that runs.
 static inline int tern_curl_features(void) { return curl_version_info(CURLVERSION_NOW)->features; }
+
+/// The TLS library of the libcurl that runs, by name and version; null for none.
+static inline const char *tern_curl_tls_version(void) { return curl_version_info(CURLVERSION_NOW)->ssl_version; }
+/// The file with the system's authorities, as libcurl was built; null when it does not say.
+static inline const char *tern_curl_ca_file(void) {
+    curl_version_info_data *data = curl_version_info(CURLVERSION_NOW);
+    return data->age >= CURLVERSION_SEVENTH ? data->cainfo : 0;
+}
+
+typedef CURLcode (*tern_tls_context_callback)(CURL *easy, void *ssl_context, void *context);
+static inline CURLcode tern_easy_set_tls_context(CURL *easy, tern_tls_context_callback value) {
+    return (curl_easy_setopt)(easy, CURLOPT_SSL_CTX_FUNCTION, value);
+}
 
 static inline long tern_easy_long(CURL *easy, CURLINFO info) {
     long value = 0;

@@ -22,6 +22,8 @@ extension NetworkError {
         public static let connectionFailed = Kind(rawValue: "connection-failed")
         /// The server's certificate is not trusted.
         public static let untrustedServer = Kind(rawValue: "untrusted-server")
+        /// No pin of the trust policy fits the server's certificates.
+        public static let pinMismatch = Kind(rawValue: "pin-mismatch")
         /// TLS could not be agreed upon.
         public static let tls = Kind(rawValue: "tls")
         /// `Timeouts.connect` ran out.

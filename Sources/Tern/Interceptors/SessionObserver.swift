@@ -18,6 +18,10 @@ public protocol SessionObserver: Sendable {
     /// A server or proxy asks for credentials, and somebody who may have them is asked.
     func didReceive(_ challenge: AuthenticationChallenge, of task: AnySessionTask)
 
+    /// No pin of a trust policy that is `isReportOnly` fits the certificates of a new connection: which were found, and
+    /// which expected.
+    func didFindUnpinned(_ report: String, of task: AnySessionTask)
+
     /// Something has happened to a task or to the session: what `TaskRegistry.events` tells, without a bound and without
     /// loss.
     func didObserve(_ event: TaskRegistry.Event)
@@ -32,6 +36,8 @@ extension SessionObserver {
     public func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask) {}
     /// Nothing.
     public func didReceive(_ challenge: AuthenticationChallenge, of task: AnySessionTask) {}
+    /// Nothing.
+    public func didFindUnpinned(_ report: String, of task: AnySessionTask) {}
     /// Nothing.
     public func didObserve(_ event: TaskRegistry.Event) {}
 }

@@ -100,6 +100,7 @@ extension Request {
             var policy: (any SessionPolicy)?
             var cookies: CookieUse?
             var validation: ResponseValidation?
+            var trust: TrustPolicy?
             var credentials: (any CredentialProvider)?
             /// Tells apart whose provider and policy they are: what was let in with one is never sent for another.
             var owner: UInt64?
@@ -172,6 +173,13 @@ extension Request {
     public var validation: ResponseValidation? {
         get { extras?.fields.validation }
         set { change { $0.validation = newValue } }
+    }
+
+    /// Whom this request's connection may be made with, in place of the session's policy for the host; nil for that one. The
+    /// connection is not shared with requests of another policy, and a redirect to another origin leaves it behind.
+    public var trust: TrustPolicy? {
+        get { extras?.fields.trust }
+        set { change { $0.trust = newValue } }
     }
 
     /// Who has the credentials for this request; nil for the session's provider.

@@ -23,6 +23,8 @@ public struct TaskMetrics: Sendable, Hashable {
     public package(set) var remoteAddress: String?
     /// The port of the peer; nil when there was no connection, and for a Unix domain socket.
     public package(set) var remotePort: Int?
+    /// What a trust policy would have refused, were it not `isReportOnly`: told of the request that made the connection.
+    public package(set) var pinReport: String?
     /// How often the request was put on the wire: 2 after a dead pooled connection.
     public package(set) var attempts = 1
 

@@ -72,6 +72,7 @@ struct Course {
         let plan = arrival.plan
         var request = plan.request
         request.method = step.method
+        if step.target.origin != request.target.origin, request.trust != nil { request.trust = nil }
         request.target = step.target
         request.headers = step.headers
         if !step.keepsBody {

@@ -120,6 +120,9 @@ struct Exchange: Sendable {
         var outcome = await transfer.outcome()
         if attempt > 1 { outcome = outcome.counted(attempt) }
         pump?.stop()
+        if let report = outcome.metrics.pinReport {
+            record.context.observe { $0.didFindUnpinned(report, of: AnySessionTask(record)) }
+        }
         record.attemptEnded(outcome.metrics, head: outcome.head.flatMap { Course.mayGoOn($0) ? nil : $0 })
         return outcome
     }

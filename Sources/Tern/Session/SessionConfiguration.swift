@@ -38,6 +38,9 @@ extension Session {
         public var errorBodyLimit = 64 << 10
         /// Which certificate authorities are trusted. The system's by default.
         public var authorities = Authorities.system
+        /// Whom TLS connections are made with, and as whom, by host: certificates that lead to `authorities` and are for the
+        /// host's name by default.
+        public var trust = TrustPolicies()
         /// Which proxies are used: those of the environment by default (`http_proxy`, `https_proxy`, `all_proxy`,
         /// `no_proxy`), read once per process.
         public var proxies = Proxies.environment

@@ -40,6 +40,8 @@ package struct TransferOrder: Sendable {
     /// The second attempt after a dead pooled connection must not meet another dead one.
     package var needsFreshConnection = false
     package var unixSocketPath: String?
+    /// In place of the session's policy for this host.
+    package var trust: TrustPolicy?
     /// The head is wanted as soon as it is there, not only with the outcome.
     package var announcesHead = false
 

@@ -9,6 +9,9 @@ extension CurlTransfer {
         if let failure { return failure }
         if result == CURLE_OK, head != nil { return nil }
         let said = handle?.failureText ?? ""
+        if let refusal = pool.trust?.takeRefusal(transfer.order.target.host), !isConnected {
+            return TransferFailure(.pinMismatch, refusal)
+        }
         let host = "\(transfer.order.target.host):\(transfer.order.target.port)"
         switch result {
         // libcurl takes an end within the head for the end of a response without a body.
@@ -25,6 +28,8 @@ extension CurlTransfer {
             return timeout(.connect)
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
             return TransferFailure(.untrustedServer, "the certificate of \(host) is not trusted: \(said)")
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+            return TransferFailure(.pinMismatch, "no pin for \(host) fits the key that it showed")
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
             CURLE_SSL_CACERT_BADFILE, CURLE_USE_SSL_FAILED, CURLE_SSL_INVALIDCERTSTATUS:
             return TransferFailure(.tls, "TLS with \(host) failed: \(said)")

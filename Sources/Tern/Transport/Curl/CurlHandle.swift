@@ -24,6 +24,7 @@ import FoundationEssentials
         var headers: Headers?
         var hasBody = false
         var listsEncodings = false
+        var trust: TrustPolicy?
         /// The method is one of those that say how long their body is, also when there is none.
         var isPost = false
     }
@@ -37,13 +38,15 @@ import FoundationEssentials
     private var hostList: UnsafeMutablePointer<curl_slist>?
     private var left = Left()
     private let proxies: ProxyEnvironment
+    private let trust: CurlTrust?
     private let allowsHTTP2: Bool
 
-    init?(_ size: Size, _ settings: PoolSettings, _ sockets: SocketTable) {
+    init?(_ size: Size, _ settings: PoolSettings, _ trust: CurlTrust?, _ sockets: SocketTable) {
         guard let easy = unsafe curl_easy_init() else { return nil }
         unsafe self.easy = easy
         self.size = size
         proxies = settings.proxies
+        self.trust = trust
         allowsHTTP2 = settings.allowsHTTP2
         unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -60,7 +63,7 @@ import FoundationEssentials
 
     // MARK: Once
 
-    private func set(_ option: CURLoption, _ value: Int) { unsafe tern_easy_set_long(easy, option, value) }
+    func set(_ option: CURLoption, _ value: Int) { unsafe tern_easy_set_long(easy, option, value) }
 
     private func setConstants(_ settings: PoolSettings) {
         unsafe tern_easy_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
@@ -119,6 +122,14 @@ import FoundationEssentials
             guard let transfer = unsafe CurlHandle.transfer(context) else { return CURL_PREREQFUNC_ABORT }
             return transfer.connected() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
         }
+        if trust != nil {
+            unsafe tern_easy_set_pointer(easy, CURLOPT_SSL_CTX_DATA, context)
+            unsafe tern_easy_set_tls_context(easy) { _, tls, context in
+                guard let tls = unsafe tls, let context = unsafe context else { return CURLE_SSL_CONNECT_ERROR }
+                let handle = unsafe Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue()
+                return unsafe handle.prepareTLS(tls) ? CURLE_OK : CURLE_SSL_CONNECT_ERROR
+            }
+        }
         // The table outlives every connection: the loop is never freed.
         let table = unsafe Unmanaged.passUnretained(sockets).toOpaque()
         unsafe tern_easy_set_pointer(easy, CURLOPT_OPENSOCKETDATA, table)
@@ -150,6 +161,11 @@ import FoundationEssentials
         return unsafe Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue().transfer
     }
 
+    private func prepareTLS(_ context: UnsafeMutableRawPointer) -> Bool {
+        guard let trust, let host = transfer?.transfer.order.target.host else { return false }
+        return unsafe trust.prepare(context, host: host)
+    }
+
     // MARK: For each attempt
 
     // The attempt is handed on whole: its order has many fields, and each copy of them costs as much as an option.
@@ -176,10 +192,17 @@ import FoundationEssentials
         if Self.changes(&left.waitsForALPN, allowsHTTP2 && transfer.order.target.isSecure) {
             set(CURLOPT_PIPEWAIT, left.waitsForALPN ? 1 : 0)
         }
+        if trust != nil, transfer.order.target.isSecure { setTrust(transfer.order.target.host) }
         // libcurl is told as well: it divides the time among a host's addresses.
         let limit = Int(min((transfer.order.timeouts.connect?.wholeNanoseconds ?? 0) / 1_000_000, 86_400_000))
         if Self.changes(&left.connectMilliseconds, limit) { set(CURLOPT_CONNECTTIMEOUT_MS, limit) }
         setHeaders(transfer)
+    }
+
+    private func setTrust(_ host: String) {
+        // Without a policy no connection is made: the transport has refused before.
+        guard let policy = trust?.policies.policy(for: host) else { return }
+        if Self.changes(&left.trust, policy) { apply(policy) }
     }
 
     /// Remembers a value; whether it is another than before.

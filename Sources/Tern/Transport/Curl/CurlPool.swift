@@ -12,6 +12,8 @@ final class CurlPool {
     private static let keptHandles = 256
 
     let settings: PoolSettings
+    /// nil where every host has the default policy.
+    let trust: CurlTrust?
     private let sockets: SocketTable
     private let turn: LoopTurn
     private(set) var shared: CurlMulti?
@@ -32,6 +34,7 @@ final class CurlPool {
 
     init(_ settings: PoolSettings, _ sockets: SocketTable, _ turn: LoopTurn) {
         self.settings = settings
+        trust = settings.trust.map { CurlTrust($0, settings.authorities) }
         self.sockets = sockets
         self.turn = turn
         queue = AdmissionQueue(
@@ -111,8 +114,8 @@ final class CurlPool {
 
     private func takeHandle(_ size: CurlHandle.Size) -> CurlHandle? {
         switch size {
-        case .small: idleSmall.popLast() ?? CurlHandle(size, settings, sockets)
-        case .bulk: idleBulk.popLast() ?? CurlHandle(size, settings, sockets)
+        case .small: idleSmall.popLast() ?? CurlHandle(size, settings, trust, sockets)
+        case .bulk: idleBulk.popLast() ?? CurlHandle(size, settings, trust, sockets)
         }
     }
 

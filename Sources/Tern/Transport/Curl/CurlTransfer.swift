@@ -25,6 +25,7 @@ final class CurlTransfer {
     private var headLines: CollectedHead
     private(set) var head: ResponseHead?
     private var body = CollectedBody()
+    private var pinReport: String?
     private var sourceOffset = 0
     /// Bytes taken out of the body's pipe.
     private var produced: Int64 = 0
@@ -162,6 +163,7 @@ final class CurlTransfer {
     /// on a pooled connection that died.
     func connected() -> Bool {
         connections += 1
+        if let trust = pool.trust { pinReport = trust.takeReport(transfer.order.target.host) }
         clock.connected(turn.now)
         turn.watch(clock)
         return connections == 1
@@ -341,6 +343,7 @@ final class CurlTransfer {
             metrics.tlsEnd = handle.offset(CURLINFO_APPCONNECT_TIME_T)
         }
         if head != nil { metrics.firstByteTime = handle.offset(CURLINFO_STARTTRANSFER_TIME_T) }
+        metrics.pinReport = pinReport
         metrics.activeTime = clock.elapsed(turn.now)
         metrics.totalTime = handle.offset(CURLINFO_TOTAL_TIME_T)
         metrics.receivedBytes = Int64(handle.number(CURLINFO_HEADER_SIZE)) + handle.offset(CURLINFO_SIZE_DOWNLOAD_T)

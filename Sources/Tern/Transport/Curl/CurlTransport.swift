@@ -1,6 +1,7 @@
 #if os(Linux)
 import CTernCurl
 import Synchronization
+import TernConcurrency
 
 /// A session's way to the loop: its connections are made with the first request, and closed when the session is gone and
 /// its last transfer has ended.
@@ -9,31 +10,84 @@ final class CurlTransport: Transport {
 
     private let loop = EventLoop.shared
     private let pool: UInt64
+    private let settings: PoolSettings
     /// Why no request of the session can be sent.
-    private let problem: String?
+    private let problem: TransferFailure?
+    private let trusted = Lock(TrustedPools())
 
     init(_ configuration: Session.Configuration) {
         pool = Self.nextPool.wrappingAdd(1, ordering: .relaxed).oldValue
-        problem = configuration.networkProblem
-        loop.post(.openPool(pool, PoolSettings(configuration)))
+        settings = PoolSettings(configuration)
+        problem = configuration.problem
+        loop.post(.openPool(pool, settings))
     }
 
     deinit {
         loop.post(.closePool(pool))
+        for pool in trusted.withLock({ $0.all }) { loop.post(.closePool(pool)) }
     }
 
     var executor: any SerialExecutor { loop }
 
     func refusal(of order: TransferOrder) -> TransferFailure? {
-        problem.map { TransferFailure(.invalidRequest, "the session's configuration: \($0)") }
+        if let problem { return problem }
+        if order.trust == nil, settings.trust == nil { return nil }
+        return refusalOfTrust(order)
+    }
+
+    private func refusalOfTrust(_ order: TransferOrder) -> TransferFailure? {
+        let host = order.target.host
+        guard let policy = order.trust ?? (settings.trust ?? TrustPolicies()).policy(for: host) else {
+            return TransferFailure(.untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
+        }
+        if let problem = Session.Configuration.problem(of: policy) { return problem }
+        if policy.pins != nil, !order.target.isSecure {
+            return TransferFailure(.invalidRequest, "the trust policy for \(host) has pins, and http has no certificates")
+        }
+        return nil
     }
 
     func start(_ transfer: Transfer) {
-        loop.post(.start(transfer, pool: pool))
+        guard let policy = transfer.order.trust else { return loop.post(.start(transfer, pool: pool)) }
+        // Posted under the lock, which posting never waits in: a pool is opened before, and closed after, all its transfers.
+        trusted.withLock { pools in
+            let (pool, isNew, old) = pools.pool(for: policy) {
+                Self.nextPool.wrappingAdd(1, ordering: .relaxed).oldValue
+            }
+            if isNew {
+                var settings = settings
+                settings.trust = TrustPolicies(for: policy)
+                loop.post(.openPool(pool, settings))
+            }
+            loop.post(.start(transfer, pool: pool))
+            if let old { loop.post(.closePool(old)) }
+        }
     }
 
     func control(_ transfer: Transfer, _ command: TransferCommand) {
         loop.post(.control(transfer, command))
+    }
+}
+
+/// The pools of requests with a trust policy of their own: a connection made under one is never used under another. Pure.
+struct TrustedPools {
+    /// Beyond so many policies the oldest pool ends with its last transfer.
+    private static let limit = 32
+
+    private var pools: [(policy: TrustPolicy, pool: UInt64)] = []
+
+    var all: [UInt64] { pools.map(\.pool) }
+
+    /// The pool of a policy, whether it is to be opened, and which one is to be closed for it.
+    mutating func pool(for policy: TrustPolicy, make: () -> UInt64) -> (pool: UInt64, isNew: Bool, old: UInt64?) {
+        if let place = pools.firstIndex(where: { $0.policy == policy }) {
+            let known = pools.remove(at: place)
+            pools.append(known)
+            return (known.pool, false, nil)
+        }
+        let pool = make()
+        pools.append((policy, pool))
+        return (pool, true, pools.count > Self.limit ? pools.removeFirst().pool : nil)
     }
 }
 #endif

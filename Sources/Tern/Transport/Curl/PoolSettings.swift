@@ -6,6 +6,8 @@ struct PoolSettings: Sendable {
     let idleSeconds: Int
     let allowsHTTP2: Bool
     let authorities: Session.Configuration.Authorities
+    /// nil where every host has the default policy.
+    var trust: TrustPolicies?
     let proxies: ProxyEnvironment
     /// As libcurl takes them.
     let hostOverrides: [String]
@@ -14,6 +16,7 @@ struct PoolSettings: Sendable {
     init(_ configuration: Session.Configuration) {
         maximumConnectionsPerHost = max(1, configuration.maximumConnectionsPerHost)
         maximumConnections = max(1, configuration.maximumConnections)
+        trust = configuration.trust.isDefault ? nil : configuration.trust
         queueOrder = configuration.queueOrder
         idleSeconds = Int(min(configuration.idleConnectionLifetime.components.seconds, 86_400))
         allowsHTTP2 = configuration.allowsHTTP2

@@ -81,7 +81,8 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
         case NSURLAuthenticationMethodServerTrust:
             answer(space.serverTrust, task, completionHandler)
         case NSURLAuthenticationMethodClientCertificate:
-            completionHandler(.performDefaultHandling, nil)
+            let credential = settings.trust.policy(for: space.host)?.identity?.credential
+            completionHandler(credential == nil ? .performDefaultHandling : .useCredential, credential)
         default:
             // The response with its 401 is what the caller gets; a proxy's credentials are the system's own business.
             completionHandler(space.isProxy() ? .performDefaultHandling : .rejectProtectionSpace, nil)
@@ -94,15 +95,15 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
         _ trust: SecTrust?, _ task: URLSessionTask,
         _ completionHandler: @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        guard let anchors = settings.anchors, let trust else { return completionHandler(.performDefaultHandling, nil) }
-        guard let refusal = URLSessionTrust(anchors).refusal(of: trust) else {
+        guard let trust, let attempt = attempt(task) else { return completionHandler(.performDefaultHandling, nil) }
+        let host = attempt.transfer.order.target.host
+        guard let policy = settings.trust.policy(for: host), policy != TrustPolicy() || settings.anchors != nil else {
+            return completionHandler(.performDefaultHandling, nil)
+        }
+        guard let refusal = URLSessionTrust(policy, authorities: settings.anchors).refusal(of: trust, host: host) else {
             return completionHandler(.useCredential, URLCredential(trust: trust))
         }
-        if let attempt = attempt(task) {
-            let host = "\(attempt.transfer.order.target.host):\(attempt.transfer.order.target.port)"
-            let reason = "the certificate of \(host) is not trusted: \(refusal.localizedDescription)"
-            attempt.fail(TransferFailure(.untrustedServer, reason, underlying: refusal))
-        }
+        attempt.fail(refusal)
         completionHandler(.cancelAuthenticationChallenge, nil)
     }
 

@@ -10,11 +10,13 @@ struct URLSessionSettings: Sendable {
     private let proxies: URLSessionProxies
     /// The certificates of the authorities that alone are trusted, in DER form; nil for the system's.
     let anchors: [Data]?
+    let trust: TrustPolicies
     /// Why no request of this session can be sent.
     let refusal: TransferFailure?
 
     init(_ configuration: Session.Configuration) {
         maximumConnectionsPerHost = max(1, configuration.maximumConnectionsPerHost)
+        trust = configuration.trust
         proxies = URLSessionProxies(configuration.proxies)
         do throws(TransferFailure) {
             try Self.checkNetwork(configuration)
@@ -42,6 +44,17 @@ struct URLSessionSettings: Sendable {
 
     func refusal(of order: TransferOrder) -> TransferFailure? {
         if let refusal { return refusal }
+        if order.trust != nil {
+            return TransferFailure(
+                .unsupported, "URLSession shares its connections: a request cannot have a trust policy of its own")
+        }
+        let host = order.target.host
+        guard let policy = trust.policy(for: host) else {
+            return TransferFailure(.untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
+        }
+        if policy.pins != nil, !order.target.isSecure {
+            return TransferFailure(.invalidRequest, "the trust policy for \(host) has pins, and http has no certificates")
+        }
         if order.unixSocketPath != nil {
             return TransferFailure(.unsupported, "URLSession cannot connect to a Unix socket")
         }
@@ -52,9 +65,7 @@ struct URLSessionSettings: Sendable {
     }
 
     private static func checkNetwork(_ configuration: Session.Configuration) throws(TransferFailure) {
-        if let problem = configuration.networkProblem {
-            throw TransferFailure(.invalidRequest, "the session's configuration: \(problem)")
-        }
+        if let problem = configuration.problem { throw problem }
         if !configuration.hostAddresses.isEmpty {
             throw TransferFailure(.unsupported, "URLSession resolves names by itself: hostAddresses has no effect")
         }
@@ -69,6 +80,25 @@ struct URLSessionSettings: Sendable {
         case .environment, .none: break
         case .only, .schemes: throw TransferFailure(.unsupported, "FoundationNetworking uses no given proxies")
         }
+        #endif
+    }
+
+    /// Why nothing can be sent under a trust policy; nil when it can.
+    static func problem(of policy: TrustPolicy) -> TransferFailure? {
+        if policy == TrustPolicy() { return nil }
+        #if canImport(FoundationNetworking)
+        return TransferFailure(.unsupported, "FoundationNetworking checks certificates by the system's rules alone")
+        #else
+        if policy.revocation != .unchecked {
+            return TransferFailure(.unsupported, "URLSession asks about revoked certificates by the system's rules alone")
+        }
+        if case .pem? = policy.identity?.content {
+            return TransferFailure(.unsupported, "the system takes a client's identity as PKCS#12 alone")
+        }
+        if policy.minimumVersion != .tls12 {
+            return TransferFailure(.unsupported, "URLSession has one minimum version of TLS for a whole session")
+        }
+        return nil
         #endif
     }
 
@@ -89,32 +119,12 @@ struct URLSessionSettings: Sendable {
         #if canImport(FoundationNetworking)
         throw TransferFailure(.unsupported, "FoundationNetworking trusts the system's authorities alone")
         #else
-        let certificates = PEMCertificates.decode(pem)
+        let certificates = PEMBlocks.decode(pem, label: "CERTIFICATE")
         if certificates.isEmpty {
             throw TransferFailure(.tls, "there is no certificate in PEM form among the authorities")
         }
         return certificates
         #endif
-    }
-}
-
-/// Certificates in PEM form (RFC 7468).
-enum PEMCertificates {
-    private static let start = "-----BEGIN CERTIFICATE-----"
-    private static let end = "-----END CERTIFICATE-----"
-
-    /// The certificates in DER form; what is no certificate is passed over.
-    static func decode(_ pem: Data) -> [Data] {
-        var rest = Substring(String(decoding: pem, as: UTF8.self))
-        var certificates: [Data] = []
-        while let opening = rest.range(of: start), let closing = rest[opening.upperBound...].range(of: end) {
-            let text = rest[opening.upperBound..<closing.lowerBound]
-            if let bytes = Data(base64Encoded: String(text), options: .ignoreUnknownCharacters), !bytes.isEmpty {
-                certificates.append(bytes)
-            }
-            rest = rest[closing.upperBound...]
-        }
-        return certificates
     }
 }
 #endif

@@ -2,23 +2,74 @@
 import Foundation
 import Security
 
-/// Trust in a server by authorities that were given, and no others.
+/// Trust in a server by a policy, and by authorities that were given in place of the system's.
 struct URLSessionTrust {
-    private let anchors: [SecCertificate]
+    private let policy: TrustPolicy
+    /// The session's authorities, in DER form; nil for the system's.
+    private let authorities: [Data]?
 
-    init(_ certificates: [Data]) {
-        anchors = certificates.compactMap { SecCertificateCreateWithData(nil, $0 as CFData) }
+    init(_ policy: TrustPolicy, authorities: [Data]?) {
+        self.policy = policy
+        self.authorities = authorities
     }
 
     /// Why the server is not trusted; nil when it is. May go to the network for a missing certificate: not to be called
     /// with a lock held.
-    func refusal(of trust: SecTrust) -> (any Error)? {
-        SecTrustSetAnchorCertificates(trust, anchors as CFArray)
-        SecTrustSetAnchorCertificatesOnly(trust, true)
+    func refusal(of trust: SecTrust, host: String) -> TransferFailure? {
+        SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, policy.checksHostName ? host as CFString : nil))
+        setAnchors(trust)
         var error: CFError?
-        if unsafe SecTrustEvaluateWithError(trust, &error) { return nil }
-        if let error { return error }
-        return URLError(.serverCertificateUntrusted)
+        if policy.anchors != .none, !(unsafe SecTrustEvaluateWithError(trust, &error)) {
+            let reason = error.map { CFErrorCopyDescription($0) as String } ?? "no reason is known"
+            return TransferFailure(
+                .untrustedServer, "the certificate of \(host) is not trusted: \(reason)", underlying: error)
+        }
+        // After the evaluation: the chain that was verified, and not all that was sent.
+        let chain = (SecTrustCopyCertificateChain(trust) as? [SecCertificate] ?? []).compactMap { certificate in
+            // What the system took for a certificate is one for us too; if not, no pin fits it.
+            try? Certificate(der: SecCertificateCopyData(certificate) as Data)
+        }
+        guard case .refused(let reason) = policy.verdict(on: chain, of: host, now: Date()) else { return nil }
+        return TransferFailure(.pinMismatch, reason)
+    }
+
+    private func setAnchors(_ trust: SecTrust) {
+        let given: [Certificate]
+        var isOnly = true
+        switch policy.anchors {
+        case .none:
+            return
+        case .standard:
+            guard authorities != nil else { return }
+            given = []
+        case .standardAnd(let certificates):
+            given = certificates
+            isOnly = authorities != nil
+        case .only(let certificates):
+            given = certificates
+        }
+        var anchors = given.map(\.der)
+        if case .only = policy.anchors {} else { anchors += authorities ?? [] }
+        let certificates = anchors.compactMap { SecCertificateCreateWithData(nil, $0 as CFData) }
+        SecTrustSetAnchorCertificates(trust, certificates as CFArray)
+        SecTrustSetAnchorCertificatesOnly(trust, isOnly)
+    }
+}
+
+extension ClientIdentity {
+    /// The identity as the system takes it; nil when the file or its password is not right.
+    var credential: URLCredential? {
+        guard case .pkcs12(let bytes) = content else { return nil }
+        var items: CFArray?
+        let options = [kSecImportExportPassphrase as String: password ?? ""]
+        guard unsafe SecPKCS12Import(bytes as CFData, options as CFDictionary, &items) == errSecSuccess,
+            let first = (items as? [[String: Any]])?.first, let found = first[kSecImportItemIdentity as String]
+        else { return nil }
+        let identity = found as CFTypeRef
+        guard CFGetTypeID(identity) == SecIdentityGetTypeID() else { return nil }
+        // The type was looked at: a conditional cast to a type of Core Foundation always succeeds.
+        return URLCredential(
+            identity: unsafe unsafeDowncast(identity, to: SecIdentity.self), certificates: nil, persistence: .none)
     }
 }
 #endif

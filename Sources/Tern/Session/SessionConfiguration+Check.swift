@@ -1,0 +1,44 @@
+extension Session.Configuration {
+    /// Looks for what would make every request of a session fail: addresses that are none, trust policies that this platform,
+    /// or the TLS library of the libcurl that runs, cannot carry out. A session made with such a configuration fails each
+    /// request with the same error, before anything is sent.
+    ///
+    /// - Throws: `NetworkError` of kind `.invalidRequest` or `.unsupported`; the latter names the library.
+    public func check() throws(NetworkError) {
+        if let problem { throw NetworkError(problem.kind, reason: problem.reason) }
+    }
+
+    var problem: TransferFailure? {
+        if let networkProblem {
+            return TransferFailure(.invalidRequest, "the session's configuration: \(networkProblem)")
+        }
+        if let problem = trust.problem {
+            return TransferFailure(.invalidRequest, "the session's trust policies: \(problem)")
+        }
+        if let problem = trust.all.lazy.compactMap(Self.problem(of:)).first { return problem }
+        if !trust.isDefault, givenProxies.contains(where: { $0.kind == .https }) {
+            // libcurl would have the proxy's certificate judged by the policy of the host behind it.
+            return TransferFailure(.unsupported, "trust policies and a proxy that is itself reached by TLS exclude each other")
+        }
+        return nil
+    }
+
+    /// Why nothing can be sent under a policy; nil when it can.
+    static func problem(of policy: TrustPolicy) -> TransferFailure? {
+        switch policy.anchors {
+        case .only(let certificates) where certificates.isEmpty:
+            return TransferFailure(.invalidRequest, "a trust policy without anchors trusts nobody")
+        default: break
+        }
+        #if os(Linux) && !TERN_URLSESSION
+        let backend = TLSBackend.current
+        if CurlTrust.needsOpenSSL(policy), !backend.isOpenSSL {
+            let reason = "the trust policy needs a libcurl with OpenSSL 1.1 or 3; this one has \(backend.name), which knows "
+            return TransferFailure(.unsupported, reason + "pins of the server's own key alone")
+        }
+        return nil
+        #else
+        return URLSessionSettings.problem(of: policy)
+        #endif
+    }
+}

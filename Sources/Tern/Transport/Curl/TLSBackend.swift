@@ -1,0 +1,44 @@
+#if os(Linux)
+import CTernCurl
+import CTernTLS
+import FoundationEssentials
+
+/// The TLS library of the libcurl that runs.
+struct TLSBackend {
+    /// As libcurl names it: `OpenSSL/3.0.19`, `GnuTLS/3.7.9`.
+    let name: String
+    /// Whether it is OpenSSL, and the functions of the very same one could be found in this process.
+    let isOpenSSL: Bool
+
+    static let current: TLSBackend = {
+        let name = unsafe tern_curl_tls_version().map { unsafe String(cString: $0) } ?? "none"
+        // Several may stand there; those in parentheses are not in use.
+        let used = name.split(separator: " ").first { !$0.hasPrefix("(") }.map { String($0) } ?? name
+        return TLSBackend(name: used, isOpenSSL: major(of: used).map { tern_tls_load($0) == 0 } ?? false)
+    }()
+
+    /// 1 or 3; nil for what is not OpenSSL, or one whose functions are not known.
+    static func major(of version: String) -> Int32? {
+        guard version.hasPrefix("OpenSSL/") else { return nil }
+        return switch version.dropFirst(8) {
+        case let number where number.hasPrefix("3."): 3
+        case let number where number.hasPrefix("1.1."): 1
+        default: nil
+        }
+    }
+}
+
+extension TrustPolicy {
+    /// The pins in libcurl's own form, where that can express them: public keys, of the server's own certificate alone, that
+    /// always count. nil where it cannot.
+    var libcurlPins: String? {
+        guard let pins, !pins.isEmpty, pinScope == .leaf, !isReportOnly, pinsExpire == nil else { return nil }
+        var texts: [String] = []
+        for pin in pins {
+            guard case .key(let hash) = pin.content else { return nil }
+            texts.append("sha256//\(hash.base64EncodedString())")
+        }
+        return texts.joined(separator: ";")
+    }
+}
+#endif
