@@ -35,7 +35,8 @@ let package = Package(
         .target(name: "CTernZ", linkerSettings: [.linkedLibrary("z")]),
         .target(name: "CTernSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "TernConcurrency", swiftSettings: settings),
-        .target(name: "Tern", dependencies: ["CTernCurl", "CTernTLS", "CTernZ", "TernConcurrency"], swiftSettings: settings),
+        .target(
+            name: "Tern", dependencies: ["CTernCurl", "CTernTLS", "CTernZ", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernCache", dependencies: ["CTernSQLite", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernXML", dependencies: ["Tern"], swiftSettings: settings),

@@ -12,7 +12,8 @@ struct RedirectRulesTests {
     ) throws -> RedirectRules.Action {
         var rules = RedirectRules(limit: limit)
         return rules.action(
-            for: status, locations: location.map { [$0] } ?? [], method: method, target: try Target(absolute: url), headers: headers)
+            for: status, locations: location.map { [$0] } ?? [], method: method, target: try Target(absolute: url),
+            headers: headers)
     }
 
     private func followed(_ action: RedirectRules.Action) throws -> RedirectRules.Step {
@@ -106,10 +107,12 @@ struct RedirectRulesTests {
             target = try followed(action).target
         }
         guard
-            case .fail(let endless) = rules.action(for: 302, locations: ["/4"], method: .get, target: target, headers: [:])
+            case .fail(let endless) = rules.action(
+                for: 302, locations: ["/4"], method: .get, target: target, headers: [:])
         else { throw NotFollowed() }
         #expect(endless.kind == .tooManyRedirects)
-        guard case .fail(let loop) = rules.action(for: 302, locations: ["/2"], method: .get, target: target, headers: [:])
+        guard
+            case .fail(let loop) = rules.action(for: 302, locations: ["/2"], method: .get, target: target, headers: [:])
         else { throw NotFollowed() }
         #expect(loop.kind == .redirectLoop && loop.reason.contains("https://a.example/2"))
     }

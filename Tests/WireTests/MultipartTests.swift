@@ -42,8 +42,10 @@ struct MultipartTests {
             let task = client.upload("a", multipart: try Self.form(), as: Received.self)
             let last = await task.uploadProgress.collected().last
             let received = try await task.value
-            #expect(received == Received(
-                type: "multipart/form-data; boundary=b", length: Self.bytes.utf8.count, body: Self.bytes))
+            #expect(
+                received
+                    == Received(
+                        type: "multipart/form-data; boundary=b", length: Self.bytes.utf8.count, body: Self.bytes))
             #expect(last?.totalBytes == Int64(Self.bytes.utf8.count) && last?.isFinished == true)
         }
     }
@@ -55,7 +57,9 @@ struct MultipartTests {
         }
     }
 
-    @Test(arguments: [Request.Method.get, .head]) func aMethodWithoutBodyRefusesAForm(method: Request.Method) async throws {
+    @Test(arguments: [Request.Method.get, .head]) func aMethodWithoutBodyRefusesAForm(
+        method: Request.Method
+    ) async throws {
         try await withServer(Self.receive) { server, client in
             let form = try Self.form()
             let error = try await failure { _ = try await client.send(method, "a", body: .multipart(form)) }

@@ -19,9 +19,10 @@ struct ProxyTests {
     @Test func aPlainRequestIsGivenToTheProxyWhole() async throws {
         // The server is the proxy: what it sees is the absolute URL.
         try await withServer { exchange in
-            try exchange.respond(headers: [
-                ("X-Target", exchange.request.target), ("X-Login", exchange.request["Proxy-Authorization"] ?? ""),
-            ], text: "hello")
+            try exchange.respond(
+                headers: [
+                    ("X-Target", exchange.request.target), ("X-Login", exchange.request["Proxy-Authorization"] ?? ""),
+                ], text: "hello")
         } test: { server, _ in
             let proxy = Proxy(.http, host: "127.0.0.1", port: server.proxyPort, user: "u@x", password: "p:/ä")
             let session = Session(configuration: Self.proxied(.only(proxy)))
@@ -59,7 +60,8 @@ struct ProxyTests {
         let tunnel = try Tunnel(user: user, password: "p%:w")
         defer { tunnel.stop() }
         try await withServer(Self.hello) { server, _ in
-            let proxy = Proxy(kind, host: "127.0.0.1", port: tunnel.port, user: user, password: user.map { _ in "p%:w" })
+            let proxy = Proxy(
+                kind, host: "127.0.0.1", port: tunnel.port, user: user, password: user.map { _ in "p%:w" })
             let session = Session(configuration: Self.proxied(.only(proxy)))
             let text = try await session.response(
                 for: Request(.get, "http://localhost:\(server.proxyPort)/"), decode: BodyDecoder.string)
@@ -146,10 +148,11 @@ struct ProxyTests {
         }
     }
 
-    @Test(arguments: [
-        ["host": []], ["host": ["name"]], ["host:x": ["1.2.3.4"]], ["": ["1.2.3.4"]], ["a:1:2": ["::1"]],
-        ["host": ["1.2.3.4,5.6.7.8"]],
-    ] as [[String: [String]]])
+    @Test(
+        arguments: [
+            ["host": []], ["host": ["name"]], ["host:x": ["1.2.3.4"]], ["": ["1.2.3.4"]], ["a:1:2": ["::1"]],
+            ["host": ["1.2.3.4,5.6.7.8"]],
+        ] as [[String: [String]]])
     func whatIsNoAddressIsRefusedBeforeAnythingIsSent(hosts: [String: [String]]) async throws {
         let session = Session(configuration: .test { $0.hostAddresses = hosts })
         let error = try await failure { try await session.response(for: Request(.get, "http://127.0.0.1:1/")) }

@@ -71,7 +71,8 @@ struct RecordingTests {
         let exchange = Recording.Exchange(
             request: Recording.Sent(method: "GET", url: "http://h/a", headers: [], body: nil),
             response: Recording.Received(status: 200, headers: ["Content-Type: text/plain"], body: .text("hi")))
-        let once = try Client(baseURL: "http://h", session: Session(stub: StubTransport(replaying: Recording([exchange]))))
+        let once = try Client(
+            baseURL: "http://h", session: Session(stub: StubTransport(replaying: Recording([exchange]))))
         let text = try await once.get("a", as: String.self)
         #expect(text == "hi")
         let error = try await failure { try await once.get("a") }

@@ -95,7 +95,8 @@ struct TrustTests {
         try await inChain { chain in
             let server = try await TLSServer(chain, "direct")
             #expect(try await isTaken(server.url(), TrustPolicy(anchors: .standardAnd([chain.certificate("root")]))))
-            #expect(try await !isTaken(server.url(), TrustPolicy(anchors: .standardAnd([chain.certificate("stranger")]))))
+            #expect(
+                try await !isTaken(server.url(), TrustPolicy(anchors: .standardAnd([chain.certificate("stranger")]))))
             #expect(try await !isTaken(server.url(), TrustPolicy()))
             // The session's own authorities count as the standard ones.
             let pem = try chain.bytes("root.pem")

@@ -57,7 +57,8 @@ public struct Proxy: Sendable, Hashable {
 
     /// Why no connection can be made through it; nil when one can be tried.
     var problem: String? {
-        let isName = !host.isEmpty && host.utf8.allSatisfy { ByteSet.unreserved.contains($0) || $0 == UInt8(ascii: ":") }
+        let isName =
+            !host.isEmpty && host.utf8.allSatisfy { ByteSet.unreserved.contains($0) || $0 == UInt8(ascii: ":") }
         return isName && port > 0 ? nil : "the proxy's host \"\(host.printable(limit: 80))\" and port make no address"
     }
 }

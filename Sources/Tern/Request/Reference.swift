@@ -63,7 +63,9 @@ enum Reference {
     /// What stands behind the first `#`, as a URL may hold it; nil without one, and for one with a control character, which
     /// the rest of the way refuses.
     static func fragment(of bytes: ArraySlice<UInt8>) -> String? {
-        guard let hash = bytes.firstIndex(of: hash), !bytes[hash...].contains(where: \.isASCIIControl) else { return nil }
+        guard let hash = bytes.firstIndex(of: hash), !bytes[hash...].contains(where: \.isASCIIControl) else {
+            return nil
+        }
         var result: [UInt8] = []
         for byte in bytes[(hash + 1)...] {
             let stays = ByteSet.urlTail.contains(byte) || byte == percent

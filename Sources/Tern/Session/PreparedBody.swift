@@ -53,7 +53,8 @@ struct PreparedBody: Sendable {
                 content = .bytes(data)
                 length = Int64(data.count)
             } catch {
-                throw Self.failure("the body cannot be encoded as \(format): \(EncodingProblem.text(error))", error, plan)
+                throw Self.failure(
+                    "the body cannot be encoded as \(format): \(EncodingProblem.text(error))", error, plan)
             }
         case .file(let url):
             let path = url.path
@@ -84,7 +85,8 @@ struct PreparedBody: Sendable {
         }
         if let compression = shaping?.compression {
             if plan.headers.contains("Content-Encoding") || stated != nil {
-                let reason = "a body that is to be compressed cannot have a Content-Encoding or Content-Length of its own"
+                let reason =
+                    "a body that is to be compressed cannot have a Content-Encoding or Content-Length of its own"
                 throw NetworkError(TransferFailure(.invalidRequest, reason), request: plan.request)
             }
             try compress(compression, plan)

@@ -18,7 +18,8 @@ extension Session.Configuration {
         if let problem = trust.all.lazy.compactMap(Self.problem(of:)).first { return problem }
         if !trust.isDefault, givenProxies.contains(where: { $0.kind == .https }) {
             // libcurl would have the proxy's certificate judged by the policy of the host behind it.
-            return TransferFailure(.unsupported, "trust policies and a proxy that is itself reached by TLS exclude each other")
+            return TransferFailure(
+                .unsupported, "trust policies and a proxy that is itself reached by TLS exclude each other")
         }
         return nil
     }
@@ -33,7 +34,8 @@ extension Session.Configuration {
         #if os(Linux) && !TERN_URLSESSION
         let backend = TLSBackend.current
         if CurlTrust.needsOpenSSL(policy), !backend.isOpenSSL {
-            let reason = "the trust policy needs a libcurl with OpenSSL 1.1 or 3; this one has \(backend.name), which knows "
+            let reason =
+                "the trust policy needs a libcurl with OpenSSL 1.1 or 3; this one has \(backend.name), which knows "
             return TransferFailure(.unsupported, reason + "pins of the server's own key alone")
         }
         return nil

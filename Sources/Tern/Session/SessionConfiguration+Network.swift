@@ -51,7 +51,8 @@ extension Session.Configuration {
             let isName = !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "!") }
             return isName ? nil : "\"\(name.printable(limit: 80))\" is no name of a network interface"
         case .address(let address):
-            return IPAddress.isValid(address) ? nil : "\"\(address.printable(limit: 80))\" is no address to connect from"
+            return IPAddress.isValid(address)
+                ? nil : "\"\(address.printable(limit: 80))\" is no address to connect from"
         }
     }
 }

@@ -67,7 +67,7 @@ enum PEMBlocks {
 
 /// The little of DER (X.690) that finds a certificate's public key.
 struct DERReader {
-    private var rest: ArraySlice<UInt8>
+    fileprivate var rest: ArraySlice<UInt8>
 
     private static let sequence: UInt8 = 0x30
 
@@ -91,8 +91,6 @@ struct DERReader {
         guard let key = fields.next(), key.tag == sequence else { return nil }
         return key.whole
     }
-
-    private init(rest: ArraySlice<UInt8>) { self.rest = rest }
 
     private struct Element {
         let tag: UInt8

@@ -1,12 +1,12 @@
 import Testing
 
+@testable import Tern
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
 import Foundation
 #endif
-
-@testable import Tern
 
 @Suite("Default headers")
 struct DefaultHeadersTests {
@@ -28,14 +28,15 @@ struct DefaultHeadersTests {
         #expect(AcceptLanguage.languages { variables[$0] } == expected)
     }
 
-    @Test(arguments: [
-        ("demo", nil, "Linux", "demo (Linux) Tern/0.1.0"),
-        ("Größe", "1.2", "Linux", "Groesse/1.2 (Linux) Tern/0.1.0"),
-        ("日本 app", "1", nil, "%E6%97%A5%E6%9C%AC-app/1 Tern/0.1.0"),
-        ("e\u{301}t\u{E9}", nil, nil, "ete Tern/0.1.0"),
-        ("a(b)/c\r\n", nil, "X (y)", "a%28b%29%2Fc%0D%0A (X y) Tern/0.1.0"),
-        (nil, "1", nil, "Tern/0.1.0"),
-    ] as [(String?, String?, String?, String)])
+    @Test(
+        arguments: [
+            ("demo", nil, "Linux", "demo (Linux) Tern/0.1.0"),
+            ("Größe", "1.2", "Linux", "Groesse/1.2 (Linux) Tern/0.1.0"),
+            ("日本 app", "1", nil, "%E6%97%A5%E6%9C%AC-app/1 Tern/0.1.0"),
+            ("e\u{301}t\u{E9}", nil, nil, "ete Tern/0.1.0"),
+            ("a(b)/c\r\n", nil, "X (y)", "a%28b%29%2Fc%0D%0A (X y) Tern/0.1.0"),
+            (nil, "1", nil, "Tern/0.1.0"),
+        ] as [(String?, String?, String?, String)])
     func theUserAgentIsTokensAndAComment(
         program: String?, version: String?, system: String?, expected: String
     ) {

@@ -160,7 +160,8 @@ struct MultipartFormTests {
 
     @Test(arguments: [
         ("a.JPG", "image/jpeg"), ("a.tar.gz", "application/gzip"), (".png", "application/octet-stream"),
-        ("a", "application/octet-stream"), ("a.unheard", "application/octet-stream"), ("a.", "application/octet-stream"),
+        ("a", "application/octet-stream"), ("a.unheard", "application/octet-stream"),
+        ("a.", "application/octet-stream"),
     ])
     func typesAreGuessedByExtension(name: String, type: String) {
         #expect(MediaType.guess(filename: name) == type)

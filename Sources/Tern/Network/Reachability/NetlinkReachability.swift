@@ -115,7 +115,9 @@ enum NetlinkSocket {
     static func receive(_ descriptor: Int32, flags: Int32 = 0) -> ArraySlice<UInt8>? {
         var buffer = [UInt8](repeating: 0, count: bufferSize)
         while true {
-            let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, flags) }
+            let count = unsafe buffer.withUnsafeMutableBytes {
+                unsafe recv(descriptor, $0.baseAddress, $0.count, flags)
+            }
             if count >= 0 { return buffer[..<count] }
             guard errno == EINTR else { return nil }
         }

@@ -38,11 +38,13 @@ final class CurlTransport: Transport {
     private func refusalOfTrust(_ order: TransferOrder) -> TransferFailure? {
         let host = order.target.host
         guard let policy = order.trust ?? (settings.trust ?? TrustPolicies()).policy(for: host) else {
-            return TransferFailure(.untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
+            return TransferFailure(
+                .untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
         }
         if let problem = Session.Configuration.problem(of: policy) { return problem }
         if policy.pins != nil, !order.target.isSecure {
-            return TransferFailure(.invalidRequest, "the trust policy for \(host) has pins, and http has no certificates")
+            return TransferFailure(
+                .invalidRequest, "the trust policy for \(host) has pins, and http has no certificates")
         }
         return nil
     }

@@ -143,8 +143,10 @@ private final class TrustJudge {
         case .file(let path): file = path
         case .pem(let pem):
             isSystem = false
-            // Found unreadable, as libcurl would find them: no connection is made.
-            guard !isAdded || (try? more = Certificate.load(pem: pem)) != nil else { return nil }
+            guard isAdded else { break }
+            // Unreadable: no connection is made, as libcurl would make none.
+            guard let certificates = try? Certificate.load(pem: pem) else { return nil }
+            more = certificates
         }
         guard let store = unsafe tern_tls_anchors_create(isSystem ? 1 : 0, isAdded ? file : nil) else { return nil }
         unsafe self.store = store

@@ -50,10 +50,12 @@ struct URLSessionSettings: Sendable {
         }
         let host = order.target.host
         guard let policy = trust.policy(for: host) else {
-            return TransferFailure(.untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
+            return TransferFailure(
+                .untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
         }
         if policy.pins != nil, !order.target.isSecure {
-            return TransferFailure(.invalidRequest, "the trust policy for \(host) has pins, and http has no certificates")
+            return TransferFailure(
+                .invalidRequest, "the trust policy for \(host) has pins, and http has no certificates")
         }
         if order.unixSocketPath != nil {
             return TransferFailure(.unsupported, "URLSession cannot connect to a Unix socket")
@@ -90,7 +92,8 @@ struct URLSessionSettings: Sendable {
         return TransferFailure(.unsupported, "FoundationNetworking checks certificates by the system's rules alone")
         #else
         if policy.revocation != .unchecked {
-            return TransferFailure(.unsupported, "URLSession asks about revoked certificates by the system's rules alone")
+            return TransferFailure(
+                .unsupported, "URLSession asks about revoked certificates by the system's rules alone")
         }
         if case .pem? = policy.identity?.content {
             return TransferFailure(.unsupported, "the system takes a client's identity as PKCS#12 alone")
