@@ -12,6 +12,11 @@ FILTER ?=
 TEST := swift test $(SWIFT_BUILD_FLAGS) --disable-xctest --no-parallel $(if $(FILTER),--filter '$(FILTER)')
 SWIFT_FOLDERS := $(wildcard Package.swift Sources Tests Examples Benchmarks)
 
+# What the tests judge Tern by: a server that many clients are tested with, and two parsers of multipart forms.
+PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 multipart==1.2.1
+# Without a network the tests that need it are skipped, with a message; in CI they must run.
+VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
+
 .PHONY: help demo test crash-test test-asan test-tsan soak test-urlsession lint format bench docs clean
 
 help:
@@ -31,19 +36,23 @@ demo:
 
 test:
 	@scripts/set-up test
+	@$(VENV)
 	$(TEST)
 
 crash-test:
 	@scripts/set-up test
+	@$(VENV)
 	TERN_CRASH_POINTS=2000 swift test $(SWIFT_BUILD_FLAGS) --disable-xctest --no-parallel --filter DiskCrashTests
 
 # A scratch path for each way of building, so that none of them rebuilds another's.
 test-asan:
 	@scripts/set-up test
+	@$(VENV)
 	LSAN_OPTIONS=suppressions=$(CURDIR)/scripts/lsan.supp $(TEST) --scratch-path .build/asan --sanitize=address
 
 test-tsan:
 	@scripts/set-up test
+	@$(VENV)
 	TERN_PTHREAD_LOCK=1 $(TEST) --scratch-path .build/tsan --sanitize=thread
 
 # What is left after 100,000 requests and 60,000 cancellations: alone in its process, in release.

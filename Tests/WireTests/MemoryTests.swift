@@ -11,7 +11,7 @@ struct MemoryTests {
     private static let body = 64 << 20
 
     /// The most that the process has held since `forgetPeak`.
-    private static func peakSize() throws -> Int {
+    static func peakSize() throws -> Int {
         let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
         guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") }),
             let number = line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap({ Int($0) })
@@ -20,7 +20,7 @@ struct MemoryTests {
     }
 
     /// From now on the peak is measured (proc(5), clear_refs).
-    private static func forgetPeak() throws {
+    static func forgetPeak() throws {
         let file = try FileHandle(forWritingTo: URL(filePath: "/proc/self/clear_refs"))
         try file.write(contentsOf: Data("5".utf8))
         try file.close()

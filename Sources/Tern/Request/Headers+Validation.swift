@@ -38,7 +38,8 @@ extension Headers {
 }
 
 extension Headers.Field {
-    fileprivate var problem: String? {
+    /// What makes the field unfit to be sent, or nil.
+    var problem: String? {
         if name.isEmpty { return "a header name is empty (RFC 9110 §5.1)" }
         if !name.consists(of: .token) {
             return "the header name \"\(name.printable(limit: 80))\" contains a character that RFC 9110 §5.1 forbids"

@@ -165,6 +165,9 @@ final class RequestPlan: Sendable {
     private static func problem(of request: Request, _ headers: Headers, isChecked: Bool) -> String? {
         guard request.method.isValidToken else { return "the method is not a token (RFC 9110 §9.1)" }
         if !isChecked, let problem = Self.problem(of: headers) { return problem }
+        if let type = request.body.contentType, let problem = Headers.Field(name: "Content-Type", value: type).problem {
+            return problem
+        }
         if !request.body.isNone, request.method == .get || request.method == .head || request.method == .trace {
             return "a \(request.method) request cannot have a body (RFC 9110 §9.3)"
         }

@@ -96,7 +96,9 @@ extension MultipartForm {
         if let filename { disposition += "; filename=\"\(escaped(filename, isName: false))\"" }
         var headers: Headers = ["Content-Disposition": disposition]
         // A type is one line, whatever it was made from.
-        if let contentType { headers["Content-Type"] = contentType.filter { !$0.isNewline } }
+        if let contentType {
+            headers["Content-Type"] = String(decoding: contentType.utf8.filter { !$0.isASCIIControl }, as: UTF8.self)
+        }
         return headers
     }
 

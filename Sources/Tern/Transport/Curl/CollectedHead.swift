@@ -25,6 +25,8 @@ struct CollectedHead {
     /// Whether any line came, of an interim response too.
     private(set) var hasBegun = false
     private var statedLength: Int64?
+    /// Of the interim responses before: a server that never comes to the final one has no more room than one long head.
+    private var interimSize = 0
     /// Lines that come now are trailers.
     private var isComplete = false
 
@@ -42,7 +44,7 @@ struct CollectedHead {
         }
         unsafe bytes.append(contentsOf: line)
         hasBegun = true
-        guard bytes.count <= limit else { return .tooLarge }
+        guard interimSize + bytes.count <= limit else { return .tooLarge }
         if unsafe line.count <= 2 && line.allSatisfy({ $0 == 13 || $0 == 10 }) { return .end }
         // C and S: the names that matter here begin with them.
         let first = unsafe line[0] | 0x20
@@ -70,6 +72,7 @@ struct CollectedHead {
 
     /// The head was an interim one: the final one follows (RFC 9110 §15.2).
     mutating func startOver() {
+        interimSize += bytes.count
         bytes.removeAll(keepingCapacity: true)
         isEncoded = false
         setsCookies = false

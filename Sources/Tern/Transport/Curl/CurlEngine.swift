@@ -148,6 +148,7 @@ import Synchronization
             transfer.priority = priority
             transfer.pool.queue.prioritize(transfer.transfer.id, transfer.origin, priority: priority.rawValue)
         }
+        if let failure = transfer.takeFailureOfPause() { end(transfer, failure) }
     }
 
     /// A transfer that has sent nothing yet leaves the wire, or the queue: libcurl would send its request all the same.

@@ -100,6 +100,10 @@ extension CurlTransfer {
         if said.contains("chunk") {
             return TransferFailure(.malformedResponse, "the chunked body from \(host) is malformed: \(said)")
         }
+        // libcurl's own limit for all heads of a transfer.
+        if said.contains("Too large response headers") {
+            return TransferFailure(.tooLarge, "the head of the response from \(host) is too large: \(said)")
+        }
         guard head != nil else {
             let isReused = handle?.number(CURLINFO_NUM_CONNECTS) == 0 && isConnected
             if isReused, !hasResponse, result != CURLE_HTTP2 {

@@ -25,6 +25,7 @@ import FoundationEssentials
         var hasBody = false
         var listsEncodings = false
         var trust: TrustPolicy?
+        var bufferSize = 0
         /// The method is one of those that say how long their body is, also when there is none.
         var isPost = false
     }
@@ -76,7 +77,6 @@ import FoundationEssentials
         set(CURLOPT_PATH_AS_IS, 1)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         set(CURLOPT_MAXAGE_CONN, max(1, settings.idleSeconds))
-        set(CURLOPT_BUFFERSIZE, size == .bulk ? 512 << 10 : 64 << 10)
         if size == .bulk { set(CURLOPT_UPLOAD_BUFFERSIZE, 256 << 10) }
         unsafe tern_easy_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
         // An empty string: no proxy, and above all no look at the environment.
@@ -166,11 +166,21 @@ import FoundationEssentials
         return unsafe trust.prepare(context, host: host)
     }
 
+    /// libcurl decompresses all of what it has read at a time, a thousandfold at worst, and keeps it while the transfer
+    /// stands still. Over TLS it reads a record at a time whatever the buffer; a plain connection gives all it has.
+    private func bufferSize(_ order: TransferOrder) -> Int {
+        if size == .small { return 64 << 10 }
+        return order.decompresses && !order.target.isSecure ? 32 << 10 : 512 << 10
+    }
+
     // MARK: For each attempt
 
     // The attempt is handed on whole: its order has many fields, and each copy of them costs as much as an option.
     func configure(_ transfer: Transfer) {
         unsafe errorText.pointee = 0
+        // Before libcurl makes the buffer of the attempt: later it takes no other size.
+        let bufferSize = bufferSize(transfer.order)
+        if Self.changes(&left.bufferSize, bufferSize) { set(CURLOPT_BUFFERSIZE, bufferSize) }
         unsafe tern_easy_set_string(easy, CURLOPT_URL, transfer.order.target.string)
         let custom = setMethod(transfer)
         if Self.changes(&left.customMethod, custom) {
@@ -324,7 +334,8 @@ import FoundationEssentials
     /// What libcurl says of its failure; empty when it says nothing.
     var failureText: String { unsafe String(cString: errorText) }
 
-    func pause(_ bits: Int32) { unsafe curl_easy_pause(easy, bits) }
+    /// Not CURLE_OK when what was held back has ended the attempt, which libcurl then does not tell otherwise.
+    func pause(_ bits: Int32) -> CURLcode { unsafe curl_easy_pause(easy, bits) }
 }
 
 extension SocketTable {

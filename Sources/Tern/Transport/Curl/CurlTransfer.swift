@@ -42,6 +42,7 @@ final class CurlTransfer {
     private var isHeldUp = false
     private var isStarved = false
     private var stopped: Int32 = 0
+    private var failureOfPause: CURLcode?
 
     /// The connection carries the request, or has begun to.
     var isConnected: Bool { connections > 0 }
@@ -306,7 +307,15 @@ final class CurlTransfer {
         if isStarved { wanted |= stopped & CURLPAUSE_SEND }
         guard wanted != stopped else { return }
         stopped = wanted
-        handle.pause(wanted)
+        let result = handle.pause(wanted)
+        if result != CURLE_OK { failureOfPause = result }
+    }
+
+    /// libcurl hands on what it held back while it is told to go on, and forgets to end an attempt that refuses it.
+    func takeFailureOfPause() -> TransferFailure? {
+        guard let result = failureOfPause else { return nil }
+        failureOfPause = nil
+        return failure(for: result)
     }
 
     /// Taken off the wire before anything was sent; it may go there again.

@@ -1,0 +1,48 @@
+#if os(Linux) && !TERN_URLSESSION
+import Foundation
+import Testing
+
+/// What Tern is judged by that others have written in Python: made by `make test`, in .build/venv.
+enum Venv {
+    private static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().appending(path: ".build/venv")
+
+    /// Suites that need it are skipped where it is not there, but fail in CI, which makes it.
+    static let isExpected =
+        ProcessInfo.processInfo.environment["CI"] == "true"
+        || FileManager.default.fileExists(atPath: folder.appending(path: ".installed").path)
+    static let absence: Comment = "there is no .build/venv; `make test` makes it"
+
+    static func program(_ name: String) -> String { folder.appending(path: "bin/\(name)").path }
+}
+
+/// httpbin on a free port of the loopback interface. It ends with its last reference, and with us.
+final class HTTPBin: Sendable {
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private let child: Child
+    let url: String
+
+    init(in folder: TestFolder) async throws {
+        let output = "\(folder.path)/httpbin.out"
+        child = try Child(
+            [
+                Venv.program("python"), "-m", "gunicorn", "--bind", "127.0.0.1:0", "--worker-class", "gthread",
+                "--threads", "8", "--keep-alive", "5", "httpbin:app",
+            ], output: output)
+        let deadline = ContinuousClock.now + .seconds(30)
+        while true {
+            // Not there yet, at first.
+            let said = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
+            if let match = said.firstMatch(of: /Listening at: (http:\/\/127\.0\.0\.1:\d+)/), said.contains("Booting") {
+                url = String(match.output.1)
+                return
+            }
+            guard ContinuousClock.now < deadline else { throw Failure(description: "no httpbin: \(said)") }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+}
+#endif
