@@ -67,7 +67,9 @@ struct FormEncoderTests {
             var b: [Int?] = [1, nil]
             var c: Int? = 3
         }
-        #expect(try text(Value()) == "b[]=1&c=3")
+        #expect(try text(Value()) == "b[]=1&b[]&c=3")
+        #expect(try text(["a": Int?.none, "b": 1]) == "a&b=1")
+        #expect(try text(Value()) { $0.nils = .dropName } == "b[]=1&c=3")
         #expect(try text(Value()) { $0.nils = .bareName } == "a&b[]=1&b[]&c=3")
         #expect(try text(Value()) { $0.nils = .emptyValue } == "a=&b[]=1&b[]=&c=3")
         #expect(try text(Value()) { $0.nils = .null } == "a=null&b[]=1&b[]=null&c=3")

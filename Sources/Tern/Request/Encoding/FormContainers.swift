@@ -27,7 +27,7 @@ struct FormKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     mutating func encodeIfPresent(_ value: UInt64?, forKey key: Key) throws { try put(value, key) }
 
     private mutating func put(_ value: (some Encodable)?, _ key: Key) throws {
-        if let value { try encode(value, forKey: key) } else { try encodeNil(forKey: key) }
+        if let value { try encode(value, forKey: key) } else { encoder.nested(key).node.content = .absent }
     }
 
     mutating func nestedContainer<Nested: CodingKey>(

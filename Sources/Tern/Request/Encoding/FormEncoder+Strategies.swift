@@ -86,6 +86,9 @@ extension FormEncoder {
 
     /// What becomes of nil.
     public enum Nils: Sendable {
+        /// A property that is nil is left out; what is nil in a dictionary or an array, and so stands there on purpose, is the
+        /// bare name.
+        case automatic
         /// The name is left out.
         case dropName
         /// `a`: the bare name, as AFNetworking sends it.

@@ -26,8 +26,8 @@ public struct FormEncoder: Sendable {
     public var keys = Keys.asIs
     /// How the name of a nested value is joined to the one that holds it. `.brackets` by default.
     public var nesting = Nesting.brackets
-    /// What becomes of nil. `.dropName` by default.
-    public var nils = Nils.dropName
+    /// What becomes of nil. `.automatic` by default.
+    public var nils = Nils.automatic
     /// How a space is written. `.percentEncoded` by default, which every server takes for a space.
     public var spaces = Spaces.percentEncoded
     /// Whether names are sorted at each depth; otherwise they stand as the value encodes them, which for a dictionary
@@ -46,7 +46,7 @@ public struct FormEncoder: Sendable {
         try FormValueEncoder(root, self).encode(value)
         var items: [Request.Query.Item] = []
         switch root.content {
-        case .empty, .null: break
+        case .empty, .absent, .null: break
         case .keyed: FormItems(encoder: self).append(root, named: "", to: &items)
         case .text, .list:
             let problem = "a form needs names at its top: a structure or a dictionary, not a \(type(of: value))"

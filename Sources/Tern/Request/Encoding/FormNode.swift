@@ -3,6 +3,9 @@ final class FormNode {
     enum Content {
         /// Nothing was encoded.
         case empty
+        /// A property that is nil.
+        case absent
+        /// nil on purpose.
         case null
         case text(String)
         case list([FormNode], isSet: Bool)
@@ -40,8 +43,10 @@ struct FormItems {
         switch node.content {
         case .empty:
             break
+        case .absent:
+            appendNil(name, isAbsent: true, to: &items)
         case .null:
-            appendNil(name, to: &items)
+            appendNil(name, isAbsent: false, to: &items)
         case .text(let text):
             items.append(.init(name: name, value: text))
         case .list(let nodes, isSet: false):
@@ -61,9 +66,10 @@ struct FormItems {
         }
     }
 
-    private func appendNil(_ name: String, to items: inout [Request.Query.Item]) {
+    private func appendNil(_ name: String, isAbsent: Bool, to items: inout [Request.Query.Item]) {
         switch encoder.nils {
-        case .dropName: break
+        case .automatic where isAbsent, .dropName: break
+        case .automatic: items.append(.init(name: name, value: nil))
         case .bareName: items.append(.init(name: name, value: nil))
         case .emptyValue: items.append(.init(name: name, value: ""))
         case .null: items.append(.init(name: name, value: "null"))

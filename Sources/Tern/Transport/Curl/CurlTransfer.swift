@@ -308,7 +308,8 @@ final class CurlTransfer {
         guard wanted != stopped else { return }
         stopped = wanted
         let result = handle.pause(wanted)
-        if result != CURLE_OK { failureOfPause = result }
+        // A bad argument: the attempt has no connection, or none any more, and nothing was held back.
+        if result != CURLE_OK, result != CURLE_BAD_FUNCTION_ARGUMENT { failureOfPause = result }
     }
 
     /// libcurl hands on what it held back while it is told to go on, and forgets to end an attempt that refuses it.
