@@ -68,6 +68,7 @@ lint:
 	@scripts/set-up build
 	swift format lint --strict --recursive --parallel $(SWIFT_FOLDERS)
 	scripts/check-forbidden
+	scripts/check-coverage
 	scripts/check-docs
 
 format:

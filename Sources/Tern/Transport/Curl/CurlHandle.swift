@@ -166,11 +166,14 @@ import FoundationEssentials
         return unsafe trust.prepare(context, host: host)
     }
 
+    static let littleBuffer = 48 << 10
+    static let largeBuffer = 512 << 10
+
     /// libcurl decompresses all of what it has read at a time, a thousandfold at worst, and keeps it while the transfer
     /// stands still. Over TLS it reads a record at a time whatever the buffer; a plain connection gives all it has.
     private func bufferSize(_ order: TransferOrder) -> Int {
         if size == .small { return 64 << 10 }
-        return order.decompresses && !order.target.isSecure ? 32 << 10 : 512 << 10
+        return order.decompresses && !order.target.isSecure ? Self.littleBuffer : Self.largeBuffer
     }
 
     // MARK: For each attempt
