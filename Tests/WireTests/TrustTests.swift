@@ -191,6 +191,9 @@ struct TrustTests {
             policy.revocation = .list(file: chain.path("revoked.crl"))
             let error = try await failure { try await get(server.url(), policy) }
             #expect(error.kind == .untrustedServer && error.reason.contains("revoked"))
+            policy.revocation = .list(file: chain.path("none.crl"))
+            let missing = try await failure { try await get(server.url(), policy) }
+            #expect(missing.kind == .invalidRequest && missing.reason.contains("revoked"))
             // By libcurl's own set of anchors as well.
             var standard = TrustPolicy()
             standard.revocation = .list(file: chain.path("revoked.crl"))

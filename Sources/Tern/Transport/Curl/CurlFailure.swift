@@ -9,8 +9,8 @@ extension CurlTransfer {
         if let failure { return failure }
         if result == CURLE_OK, head != nil { return nil }
         let said = handle?.failureText ?? ""
-        if let refusal = pool.trust?.takeRefusal(transfer.order.target.host), !isConnected {
-            return TransferFailure(.pinMismatch, refusal)
+        if Self.isHandshakeFailure(result), let refusal = pool.trust?.refusal(of: transfer.order.target.host) {
+            return refusal
         }
         let host = "\(transfer.order.target.host):\(transfer.order.target.port)"
         switch result {
@@ -52,6 +52,10 @@ extension CurlTransfer {
             let text = said.isEmpty ? unsafe String(cString: curl_easy_strerror(result)) : said
             return TransferFailure(.connectionFailed, "\(host): \(text) (libcurl \(result.rawValue))")
         }
+    }
+
+    private static func isHandshakeFailure(_ result: CURLcode) -> Bool {
+        result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CONNECT_ERROR
     }
 
     private func isSOCKSFailure(_ said: String) -> Bool { said.contains("SOCKS") }

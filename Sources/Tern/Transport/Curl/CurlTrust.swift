@@ -10,7 +10,7 @@ final class CurlTrust {
     private let authorities: Session.Configuration.Authorities
     private var anchors: [TrustAnchors.Key: TrustAnchors] = [:]
     /// By host: why the newest handshake was refused, and what is to be told of the newest one that was not.
-    private var refusals: [String: String] = [:]
+    private var refusals: [String: TransferFailure] = [:]
     private var reports: [String: String] = [:]
 
     init(_ policies: TrustPolicies, _ authorities: Session.Configuration.Authorities) {
@@ -25,7 +25,8 @@ final class CurlTrust {
         return TLSBackend.current.isOpenSSL || policy.libcurlPins == nil
     }
 
-    func takeRefusal(_ host: String) -> String? { refusals.removeValue(forKey: host) }
+    /// Why the newest handshake with a host was refused; several transfers may end on it.
+    func refusal(of host: String) -> TransferFailure? { refusals[host] }
     func takeReport(_ host: String) -> String? { reports.removeValue(forKey: host) }
 
     /// Before a handshake; false when it must not begin.
@@ -37,7 +38,8 @@ final class CurlTrust {
             break
         case .standardAnd, .only:
             guard let anchors = anchors(of: policy) else {
-                refusals[host] = "the anchors for \(host) cannot be read by OpenSSL"
+                let reason = "OpenSSL cannot read the anchors for \(host), or the list of revoked certificates"
+                refusals[host] = TransferFailure(.invalidRequest, reason)
                 return false
             }
             unsafe tern_tls_use_anchors(context, anchors.store)
@@ -63,10 +65,11 @@ final class CurlTrust {
     }
 
     fileprivate func note(_ verdict: TrustVerdict, _ host: String) {
+        if case .refused = verdict {} else { refusals[host] = nil }
         switch verdict {
         case .accepted: break
         case .reported(let report): reports[host] = report
-        case .refused(let reason): refusals[host] = reason
+        case .refused(let reason): refusals[host] = TransferFailure(.pinMismatch, reason)
         }
     }
 }
