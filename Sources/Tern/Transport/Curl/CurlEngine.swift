@@ -67,20 +67,9 @@ import Synchronization
             let descriptor = unsafe event.data.fd
             if loop.isWakeup(descriptor) { continue }
             isIdle = false
-            if let (multi, mask) = sockets.fired(descriptor, unsafe event.events) { serve(multi, descriptor, mask) }
+            if let (multi, mask) = sockets.fired(descriptor, unsafe event.events) { multi.serve(descriptor, mask) }
         }
         return isIdle
-    }
-
-    /// A socket whose buffer came back full has more: it is read again at once, up to what a large buffer would have held.
-    /// One that was closed meanwhile is nothing to libcurl.
-    private func serve(_ multi: CurlMulti, _ descriptor: Int32, _ mask: Int32) {
-        var rounds = 0
-        repeat {
-            turn.received = 0
-            multi.serve(descriptor, mask)
-            rounds += 1
-        } while turn.received >= CurlHandle.littleBuffer && rounds < CurlHandle.largeBuffer / CurlHandle.littleBuffer
     }
 
     // MARK: Messages

@@ -117,8 +117,6 @@ final class CurlTransfer {
             return Int(CURL_WRITEFUNC_PAUSE)
         }
         clock.moved(turn.now)
-        // Not of a compressed body: its socket is read again only when libcurl has not been stopped.
-        if !isDecompressed { turn.received += count }
         body.count(count)
         if let refusal = refusalOfBody() {
             failure = refusal

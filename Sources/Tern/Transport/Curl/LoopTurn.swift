@@ -4,8 +4,6 @@
 @safe final class LoopTurn {
     /// Nanoseconds, read once per turn.
     var now: UInt64 = 0
-    /// Bytes of uncompressed bodies since a socket was last served.
-    var received = 0
     /// Readers and producers to be resumed at the end of the turn.
     var wakes: [Transfer.Wake] = unsafe []
     /// Transfers with bytes or numbers that their session has not seen.
