@@ -59,18 +59,21 @@ package final class Latest<Value: Sendable>: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    package func stream() -> AsyncStream<Value> {
-        let reader = Reader(self)
+    /// - Parameter owner: What is to live as long as the stream.
+    package func stream(keeping owner: (any AnyObject & Sendable)? = nil) -> AsyncStream<Value> {
+        let reader = Reader(self, keeping: owner)
         return AsyncStream { await reader.next() }
     }
 
     /// One stream's place. Only its stream calls it, one call at a time.
     private final class Reader: Sendable {
         private let source: Latest
+        private let owner: (any AnyObject & Sendable)?
         private let seen = Atomic<UInt64>(0)
 
-        init(_ source: Latest) {
+        init(_ source: Latest, keeping owner: (any AnyObject & Sendable)?) {
             self.source = source
+            self.owner = owner
             source.readerCount.add(1, ordering: .relaxed)
         }
 
