@@ -78,6 +78,10 @@ public struct NetworkError: Error, Sendable {
         with { $0.sessionID = session }
     }
 
+    package func adding(_ reason: String) -> NetworkError {
+        with { $0.reason += "; \(reason)" }
+    }
+
     package func carrying(_ resumeData: ResumeData?) -> NetworkError {
         with { $0.resumeData = resumeData }
     }
