@@ -27,6 +27,23 @@ struct Watcher {
     }
 }
 
+/// The sockets to the kernel's tables that this process has open.
+func netlinkSockets() -> Int {
+    (0..<Int32(256)).count { descriptor in
+        var domain: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_NETLINK
+    }
+}
+
+func expectSockets(_ expected: Int, _ when: String) async throws {
+    // They are closed on a queue of their own. The watchdog ends a wait without end.
+    for _ in 0..<500 where netlinkSockets() != expected { try await Task.sleep(for: .milliseconds(10)) }
+    guard netlinkSockets() == expected else {
+        throw NotSeen(description: "\(when): not \(expected) sockets, but \(netlinkSockets())")
+    }
+}
+
 @main
 struct WatchNetwork {
     static func main() async throws {
@@ -37,7 +54,18 @@ struct WatchNetwork {
         }
         watchdog.start()
 
+        try await expectSockets(0, "before anybody listens")
+        let seen = try await watch()
+        try await expectSockets(0, "once nobody listens")
+        // Asking needs no watch.
+        guard Reachability.shared.status == .reachable(.wired) else { throw NotSeen(description: "asked: no way out") }
+        try await expectSockets(0, "after asking")
+        print("reachability: \(seen) changes seen")
+    }
+
+    private static func watch() async throws -> Int {
         var watcher = Watcher()
+        try await expectSockets(1, "while somebody listens")
         try await watcher.expect(.unreachable, after: "the start")
         try ip("link add eth9 type veth peer name v1")
         try ip("link set v1 up")
@@ -56,6 +84,6 @@ struct WatchNetwork {
         try ip("-6 addr add fd00::1/64 dev eth9")
         try ip("-6 route add default dev eth9")
         try await watcher.expect(.reachable(.wired), after: "a default route of IPv6")
-        print("reachability: \(watcher.seen) changes seen")
+        return watcher.seen
     }
 }

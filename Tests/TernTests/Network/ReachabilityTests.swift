@@ -9,35 +9,64 @@ struct ReachabilityTests {
     /// Tells what a test says.
     final class Told: ReachabilitySource {
         private struct State {
-            var tell: (@Sendable (Reachability.Status) -> Void)?
-            var starts = 0
-            var isStopped = false
+            var status: Reachability.Status?
+            var watches: [Watch] = []
+            var refusals = 0
         }
-        private let initial: Reachability.Status?
-        private let state = Lock(State())
 
-        init(_ initial: Reachability.Status? = nil) { self.initial = initial }
+        final class Watch: ReachabilityWatch {
+            let tell: @Sendable (Reachability.Status) -> Void
+            private let closed = Lock(false)
+            var isClosed: Bool { closed.withLock { $0 } }
+            init(_ tell: @escaping @Sendable (Reachability.Status) -> Void) { self.tell = tell }
+            func close() { closed.withLock { $0 = true } }
+        }
 
-        var starts: Int { state.withLock { $0.starts } }
-        var isStopped: Bool { state.withLock { $0.isStopped } }
+        private let state: Lock<State>
+        /// Whether it can be asked without a watch, as the kernel can.
+        private let canBeAsked: Bool
 
-        func start(_ tell: @escaping @Sendable (Reachability.Status) -> Void) {
-            state.withLock { state in
-                state.tell = tell
-                state.starts += 1
+        init(_ initial: Reachability.Status? = nil, canBeAsked: Bool = true, refusals: Int = 0) {
+            state = Lock(State(status: initial, refusals: refusals))
+            self.canBeAsked = canBeAsked
+        }
+
+        var watches: [Watch] { state.withLock { $0.watches } }
+
+        private var current: Reachability.Status? { state.withLock { $0.status } }
+
+        var ask: (@Sendable () -> Reachability.Status)? {
+            guard canBeAsked else { return nil }
+            return { self.current ?? .unknown }
+        }
+
+        func watch(_ tell: @escaping @Sendable (Reachability.Status) -> Void) -> (any ReachabilityWatch)? {
+            let watch = state.withLock { state -> Watch? in
+                if state.refusals > 0 {
+                    state.refusals -= 1
+                    return nil
+                }
+                let watch = Watch(tell)
+                state.watches.append(watch)
+                return watch
             }
-            if let initial { tell(initial) }
+            if watch != nil, let current { tell(current) }
+            return watch
         }
 
-        func stop() { state.withLock { $0.isStopped = true } }
-
-        func tell(_ status: Reachability.Status) { state.withLock { $0.tell }?(status) }
+        func tell(_ status: Reachability.Status) {
+            let watches = state.withLock { state in
+                state.status = status
+                return state.watches
+            }
+            for watch in watches where !watch.isClosed { watch.tell(status) }
+        }
     }
 
     @Test func theCurrentStatusComesFirstAndEqualOnesOnce() async {
         let source = Told(.unreachable)
         let reachability = Reachability(source)
-        #expect(source.starts == 0)
+        #expect(source.watches.isEmpty)
         var statuses = reachability.statuses.makeAsyncIterator()
         #expect(await statuses.next() == .unreachable)
         source.tell(.unreachable)
@@ -47,7 +76,7 @@ struct ReachabilityTests {
         source.tell(.reachable(.cellular))
         #expect(await statuses.next() == .reachable(.cellular))
         #expect(reachability.status == .reachable(.cellular))
-        #expect(source.starts == 1)
+        #expect(source.watches.count == 1)
     }
 
     @Test func itBeginsUnknown() async {
@@ -62,10 +91,88 @@ struct ReachabilityTests {
         var reachability: Reachability? = Reachability(source)
         let statuses = reachability?.statuses
         reachability = nil
-        #expect(source.isStopped)
+        #expect(source.watches.map(\.isClosed) == [true])
         var seen: [Reachability.Status] = []
         if let statuses { for await status in statuses { seen.append(status) } }
         #expect(seen == [.unreachable])
+    }
+
+    @Test func itIsWatchedOnlyWhileSomebodyListens() async {
+        let source = Told(.unreachable)
+        let reachability = Reachability(source)
+        #expect(reachability.status == .unreachable)
+        #expect(source.watches.isEmpty)
+        var first: AsyncStream<Reachability.Status>? = reachability.statuses
+        var second: AsyncStream<Reachability.Status>? = reachability.statuses
+        #expect(source.watches.count == 1)
+        first = nil
+        #expect(source.watches.map(\.isClosed) == [false])
+        second = nil
+        #expect(source.watches.map(\.isClosed) == [true])
+        #expect(first == nil && second == nil)
+
+        // Who listens later begins with what is true then, not with what was.
+        source.tell(.reachable(.wifi))
+        var statuses = reachability.statuses.makeAsyncIterator()
+        #expect(await statuses.next() == .reachable(.wifi))
+        #expect(source.watches.map(\.isClosed) == [true, false])
+        // What the closed watch still says is not heard.
+        source.watches[0].tell(.unreachable)
+        #expect(reachability.status == .reachable(.wifi))
+    }
+
+    @Test func aCancelledListenerListensNoMore() async {
+        let source = Told(.unreachable)
+        let reachability = Reachability(source)
+        let seen = LoopbackServer.Gate()
+        let listener = Task {
+            for await _ in reachability.statuses { seen.open() }
+        }
+        // Nobody cancels this wait.
+        try? await seen.wait()
+        listener.cancel()
+        await listener.value
+        #expect(source.watches.map(\.isClosed) == [true])
+    }
+
+    @Test func whatCouldNotBeWatchedIsTriedAgain() async {
+        let source = Told(.reachable(.wired), refusals: 1)
+        let reachability = Reachability(source)
+        var first = reachability.statuses.makeAsyncIterator()
+        #expect(await first.next() == .unknown)
+        var second = reachability.statuses.makeAsyncIterator()
+        #expect(await second.next() == .reachable(.wired))
+        #expect(await first.next() == .reachable(.wired))
+    }
+
+    @Test func whatCannotBeAskedIsWatchedFromTheFirstLookOn() {
+        let source = Told(canBeAsked: false)
+        let reachability = Reachability(source)
+        #expect(reachability.status == .unknown)
+        source.tell(.reachable(.cellular))
+        #expect(reachability.status == .reachable(.cellular))
+        _ = reachability.statuses
+        #expect(source.watches.map(\.isClosed) == [false])
+    }
+
+    @Test func whoeverComesAndGoesAtOnceLeavesNothingBehind() async {
+        let source = Told(.reachable(.wifi))
+        let reachability = Reachability(source)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    for _ in 0..<200 {
+                        var statuses = reachability.statuses.makeAsyncIterator()
+                        let status = await statuses.next()
+                        // One that comes while another opens the watch may be too early to know.
+                        #expect(status == .reachable(.wifi) || status == .unknown)
+                    }
+                }
+            }
+        }
+        #expect(!source.watches.isEmpty && source.watches.allSatisfy(\.isClosed))
+        var statuses = reachability.statuses.makeAsyncIterator()
+        #expect(await statuses.next() == .reachable(.wifi))
     }
 
     @Test func statusesAreWords() {
@@ -124,7 +231,9 @@ struct OfflineWaitTests {
             Issue.record("nothing failed")
         } catch {
             #expect(error.kind == .dns)
+            #expect(error.reason.hasSuffix("; there was no network, and none came within 5.0 seconds"))
         }
+        #expect(source.watches.map(\.isClosed) == [true])
         #expect(stub.calls.count == 1)
     }
 
@@ -139,6 +248,20 @@ struct OfflineWaitTests {
         } catch {
             #expect(error.isCancelled)
         }
+    }
+
+    /// Apple's systems tell only those who watch, and not at once: the watch has begun by the time a request has failed.
+    @Test func theFirstRequestWaitsWhereOnlyAWatchTells() async throws {
+        let source = ReachabilityTests.Told(canBeAsked: false)
+        let stub = StubTransport { call in
+            if call.index > 0 { return .text("back") }
+            source.tell(.unreachable)
+            throw StubTransport.Failure(.dns)
+        }
+        let task = try client(stub, source: source).task(.get, "a", as: String.self)
+        try await clock.waitForSleepers(1)
+        source.tell(.reachable(.wifi))
+        #expect(try await task.value == "back")
     }
 
     @Test(arguments: [Reachability.Status.unknown, .reachable(.wired)])

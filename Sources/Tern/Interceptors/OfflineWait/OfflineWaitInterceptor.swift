@@ -9,7 +9,7 @@
 /// Only when no connection could be made (no address for the name, no route, no connection in time), and the session's
 /// `Reachability` says that there is no way out, does it wait for one, and send again. Nothing has reached a server by
 /// then, so every method is sent again, unless its body can be read only once. When the time is over the task fails with
-/// the error that it had. Where the status is unknown nothing waits.
+/// the error that it had, which says so. Where the status is unknown nothing waits.
 public struct OfflineWaitInterceptor: Interceptor {
     private let limit: Duration
     private let clock: any Clock<Duration>
@@ -28,13 +28,16 @@ public struct OfflineWaitInterceptor: Interceptor {
     /// Sends the request, and again when the network is back.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         let reachability = next.plan.context.configuration.reachability
+        reachability.prepare()
         while true {
             do {
                 return try await next(request)
             } catch {
-                guard Self.kinds.contains(error.kind), request.body.isReplayable,
-                    reachability.status == .unreachable, await isBack(reachability)
-                else { throw Task.isCancelled ? NetworkError(.cancelled, request: request) : error }
+                guard Self.kinds.contains(error.kind), request.body.isReplayable, reachability.status == .unreachable
+                else { throw error }
+                if await isBack(reachability) { continue }
+                if Task.isCancelled { throw NetworkError(.cancelled, request: request) }
+                throw error.adding("there was no network, and none came within \(limit)")
             }
         }
     }

@@ -5,51 +5,26 @@ import TernConcurrency
 
 /// Asks the kernel for interfaces and default routes, and again whenever it says that one has changed. What has changed is
 /// not looked at: a message may be lost when many come, a whole new look never is.
-final class NetlinkReachability: ReachabilitySource {
-    private struct State {
-        var source: (any DispatchSourceRead)?
-        var isStopped = false
-    }
-
-    private let state = Lock(State())
-
+struct NetlinkReachability: ReachabilitySource {
     /// Links, and the addresses and routes of IPv4 and IPv6: RTMGRP_LINK, _IPV4_IFADDR, _IPV4_ROUTE, _IPV6_IFADDR,
     /// _IPV6_ROUTE.
     private static let groups: UInt32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400
 
-    func start(_ tell: @escaping @Sendable (Reachability.Status) -> Void) {
-        // The watch begins before the first look, so that no change falls between the two.
-        guard let descriptor = NetlinkSocket.open(groups: Self.groups) else { return }
-        if let status = Self.look() { tell(status) }
-        let isWatched = state.withLock { state in
-            if state.isStopped { return false }
-            state.source = Self.watch(descriptor, tell)
-            return true
-        }
-        if !isWatched { close(descriptor) }
-    }
+    var ask: (@Sendable () -> Reachability.Status)? { { Self.look() ?? .unknown } }
 
-    private static func watch(
-        _ descriptor: Int32, _ tell: @escaping @Sendable (Reachability.Status) -> Void
-    ) -> any DispatchSourceRead {
+    func watch(_ tell: @escaping @Sendable (Reachability.Status) -> Void) -> (any ReachabilityWatch)? {
+        // The watch begins before the first look, so that no change falls between the two.
+        guard let descriptor = NetlinkSocket.open(groups: Self.groups) else { return nil }
+        tell(Self.look() ?? .unknown)
         let queue = DispatchQueue(label: "tern.reachability")
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
         source.setEventHandler {
             NetlinkSocket.drain(descriptor)
-            if let status = look() { tell(status) }
+            tell(Self.look() ?? .unknown)
         }
-        source.setCancelHandler { close(descriptor) }
+        source.setCancelHandler { Glibc.close(descriptor) }
         source.activate()
-        return source
-    }
-
-    func stop() {
-        // Cancelling only queues: the descriptor is closed on the source's own queue.
-        state.withLock { state in
-            state.isStopped = true
-            state.source?.cancel()
-            state.source = nil
-        }
+        return NetlinkWatch(source)
     }
 
     /// nil where the kernel does not answer.
@@ -84,6 +59,16 @@ final class NetlinkReachability: ReachabilitySource {
         if ["ww", "rmnet", "ppp", "usb"].contains(where: interface.hasPrefix) { return .cellular }
         return ["en", "eth", "bond", "br", "end"].contains(where: interface.hasPrefix) ? .wired : .other
     }
+}
+
+/// The kernel's messages, until closed.
+private final class NetlinkWatch: ReachabilityWatch {
+    private let source: Lock<any DispatchSourceRead>
+
+    init(_ source: sending any DispatchSourceRead) { self.source = Lock(source) }
+
+    /// Cancelling only queues: the descriptor is closed on the source's own queue.
+    func close() { source.withLock { $0.cancel() } }
 }
 
 /// Sockets to the kernel's routing tables.

@@ -1,5 +1,3 @@
-import TernConcurrency
-
 /// Whether the network can be reached, and through what: the status of this machine, not of any server.
 ///
 /// ```swift
@@ -13,8 +11,8 @@ import TernConcurrency
 /// stays `.unknown`.
 ///
 /// A request should be sent, not predicted: what this is for is to tell a user why nothing comes, and to know when to try
-/// again (``OfflineWaitInterceptor``). Watching begins with the first look at ``status`` or ``statuses`` and costs one
-/// descriptor; nothing wakes up while nothing changes.
+/// again (``OfflineWaitInterceptor``). The network is watched while somebody listens to ``statuses``, which costs one
+/// descriptor for all who do; nothing wakes up while nothing changes, and nothing is held once nobody listens.
 public actor Reachability {
     /// What is known of the network.
     public enum Status: Sendable, Hashable {
@@ -41,43 +39,26 @@ public actor Reachability {
     /// The process's own: used by every session that has no other (`Session.Configuration.reachability`).
     public static let shared = Reachability()
 
-    private let source: any ReachabilitySource
-    private let latest = Latest(Status.unknown)
-    private let isStarted = Lock(false)
+    private let watch: StatusWatch
 
     /// The status of this machine.
     public init() { self.init(SystemReachability.source()) }
 
-    package init(_ source: any ReachabilitySource) { self.source = source }
+    package init(_ source: any ReachabilitySource) { watch = StatusWatch(source) }
 
-    deinit {
-        source.stop()
-        latest.finish { $0 }
-    }
+    deinit { watch.end() }
 
-    /// The status at this moment. On Apple's systems `.unknown` at the very first look.
-    public nonisolated var status: Status {
-        start()
-        return latest.current
-    }
+    /// The status at this moment. On Linux the kernel is asked, unless somebody listens to ``statuses`` already. On
+    /// Apple's systems it is `.unknown` at the very first look, which begins a watch that lasts as long as the
+    /// `Reachability`.
+    public nonisolated var status: Status { watch.status }
 
     /// The status at this moment, then each change of it; equal ones are told once, and a slow reader gets the newest.
-    /// Ends when the `Reachability` is released.
-    public nonisolated var statuses: AsyncStream<Status> {
-        start()
-        return latest.stream()
-    }
+    /// Ends when the `Reachability` is released. Who is cancelled, or lets go of the stream, listens no more.
+    public nonisolated var statuses: AsyncStream<Status> { watch.stream() }
 
-    private nonisolated func start() {
-        let isFirst = isStarted.withLock { isStarted in
-            defer { isStarted = true }
-            return !isStarted
-        }
-        if !isFirst { return }
-        source.start { [latest] status in
-            latest.update { $0 == status ? nil : status }
-        }
-    }
+    /// Begins to watch where only a watch tells the status, so that it is known when it is asked for.
+    package nonisolated func prepare() { watch.keepWhereNeeded() }
 }
 
 extension Reachability.Status {
@@ -96,12 +77,4 @@ extension Reachability.Status: CustomStringConvertible {
         case .reachable(let medium): "reachable via \(medium.rawValue)"
         }
     }
-}
-
-/// Who knows the status.
-package protocol ReachabilitySource: Sendable {
-    /// Tells the status, at once where it can, and every change of it from then on. Called once.
-    func start(_ tell: @escaping @Sendable (Reachability.Status) -> Void)
-    /// Tells no more.
-    func stop()
 }

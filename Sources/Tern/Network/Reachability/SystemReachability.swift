@@ -1,5 +1,3 @@
-import TernConcurrency
-
 #if canImport(Network) && !os(watchOS)
 import Dispatch
 import Network
@@ -18,23 +16,17 @@ enum SystemReachability {
     }
 }
 
-/// Nobody knows.
-struct UnknownReachability: ReachabilitySource {
-    func start(_ tell: @escaping @Sendable (Reachability.Status) -> Void) {}
-    func stop() {}
-}
-
 #if canImport(Network) && !os(watchOS)
-/// Apple's systems.
-final class PathReachability: ReachabilitySource {
-    private let monitor = NWPathMonitor()
+/// Apple's systems. A monitor that was cancelled cannot be started again: each watch has its own.
+struct PathReachability: ReachabilitySource {
+    var ask: (@Sendable () -> Reachability.Status)? { nil }
 
-    func start(_ tell: @escaping @Sendable (Reachability.Status) -> Void) {
+    func watch(_ tell: @escaping @Sendable (Reachability.Status) -> Void) -> (any ReachabilityWatch)? {
+        let monitor = NWPathMonitor()
         monitor.pathUpdateHandler = { path in tell(Self.status(path)) }
         monitor.start(queue: DispatchQueue(label: "tern.reachability"))
+        return PathWatch(monitor: monitor)
     }
-
-    func stop() { monitor.cancel() }
 
     private static func status(_ path: NWPath) -> Reachability.Status {
         // `requiresConnection`: a connection would bring the way up.
@@ -44,5 +36,10 @@ final class PathReachability: ReachabilitySource {
         if path.usesInterfaceType(.cellular) { return .reachable(.cellular) }
         return .reachable(.other)
     }
+}
+
+private struct PathWatch: ReachabilityWatch {
+    let monitor: NWPathMonitor
+    func close() { monitor.cancel() }
 }
 #endif
