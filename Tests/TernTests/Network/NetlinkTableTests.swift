@@ -2,6 +2,12 @@ import Testing
 
 @testable import Tern
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// Messages as a kernel sends them (little-endian), put together by hand from linux/rtnetlink.h.
 @Suite("Netlink table", .enabled(if: 1.littleEndian == 1))
 struct NetlinkTableTests {
@@ -42,6 +48,27 @@ struct NetlinkTableTests {
         var table = NetlinkTable()
         for datagram in datagrams { table.take(datagram[...]) }
         return table.status { $0.hasPrefix("wl") ? .wifi : .wired }
+    }
+
+    @Test(arguments: [
+        (NetlinkRecordings.empty, Reachability.Status.unreachable), (NetlinkRecordings.way, .reachable(.wired)),
+        (NetlinkRecordings.withoutCarrier, .unreachable),
+    ])
+    func whatAKernelSaidIsUnderstood(recorded: [String], expected: Reachability.Status) throws {
+        var table = NetlinkTable()
+        var names: Set<String> = []
+        for text in recorded {
+            table.beginDump()
+            let datagram = try #require(Data(base64Encoded: text))
+            table.take(Bytes(datagram)[...])
+        }
+        #expect(table.isDone && !table.hasFailed)
+        let status = table.status { name in
+            names.insert(name)
+            return .wired
+        }
+        #expect(status == expected)
+        #expect(names == (expected.isReachable ? ["eth9"] : []))
     }
 
     @Test func aDefaultRouteOverARunningInterfaceIsAWayOut() {
