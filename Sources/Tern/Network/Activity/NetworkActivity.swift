@@ -18,6 +18,7 @@ public actor NetworkActivity {
     private let latest = Latest(false)
     /// The wait of the moment; owned here, cancelled when the machine asks for another or for none.
     private var timer: Task<Void, Never>?
+    private var followed: Set<Session.ID> = []
     /// One for each session that is followed; owned here, cancelled with the activity.
     private var followers: [Session.ID: Task<Void, Never>] = [:]
 
@@ -55,8 +56,11 @@ public actor NetworkActivity {
     /// Follows a session's tasks, those that run already too, until the session has ended. A second call changes nothing.
     public func follow(_ registry: TaskRegistry) async {
         let session = registry.ledger.sessionID
-        guard followers[session] == nil else { return }
+        guard followed.insert(session).inserted else { return }
+        // What happens from here on waits in the stream until what runs is counted: a count that is taken in after a newer
+        // event would bring back what has ended, and lose what has begun.
         let events = registry.events
+        await count(registry, session)
         followers[session] = Task { [weak self, weak registry] in
             for await event in events {
                 guard let self else { return }
@@ -64,7 +68,6 @@ public actor NetworkActivity {
             }
             await self?.forget(session)
         }
-        await count(registry, session)
     }
 
     private func take(_ event: TaskRegistry.Event, of session: Session.ID, _ registry: TaskRegistry?) async {
@@ -86,6 +89,7 @@ public actor NetworkActivity {
 
     private func forget(_ session: Session.ID) {
         followers[session] = nil
+        followed.remove(session)
         perform(state.running([], of: session))
     }
 
