@@ -18,10 +18,16 @@ static struct {
     int (*X509_verify_cert)(void *);
     int (*X509_STORE_CTX_get_error)(const void *);
     void (*X509_STORE_CTX_set_error)(void *, int);
-    const char *(*X509_verify_cert_error_string)(long);
     void *(*X509_STORE_CTX_get0_chain)(const void *);
     void *(*X509_STORE_CTX_get0_untrusted)(const void *);
     void *(*X509_STORE_CTX_get0_cert)(const void *);
+    void *(*X509_STORE_CTX_new)(void);
+    void (*X509_STORE_CTX_free)(void *);
+    int (*X509_STORE_CTX_init)(void *, void *, void *, void *);
+    void *(*X509_STORE_CTX_get0_param)(const void *);
+    int (*X509_VERIFY_PARAM_set1)(void *, const void *);
+    void *(*X509_STORE_CTX_get1_chain)(const void *);
+    void (*X509_STORE_CTX_set0_verified_chain)(void *, void *);
     int (*OPENSSL_sk_num)(const void *);
     void *(*OPENSSL_sk_value)(const void *, int);
     int (*i2d_X509)(const void *, unsigned char **);
@@ -73,10 +79,16 @@ int tern_tls_load(int major) {
     FIND(crypto, X509_verify_cert);
     FIND(crypto, X509_STORE_CTX_get_error);
     FIND(crypto, X509_STORE_CTX_set_error);
-    FIND(crypto, X509_verify_cert_error_string);
     FIND(crypto, X509_STORE_CTX_get0_chain);
     FIND(crypto, X509_STORE_CTX_get0_untrusted);
     FIND(crypto, X509_STORE_CTX_get0_cert);
+    FIND(crypto, X509_STORE_CTX_new);
+    FIND(crypto, X509_STORE_CTX_free);
+    FIND(crypto, X509_STORE_CTX_init);
+    FIND(crypto, X509_STORE_CTX_get0_param);
+    FIND(crypto, X509_VERIFY_PARAM_set1);
+    FIND(crypto, X509_STORE_CTX_get1_chain);
+    FIND(crypto, X509_STORE_CTX_set0_verified_chain);
     FIND(crypto, OPENSSL_sk_num);
     FIND(crypto, OPENSSL_sk_value);
     FIND(crypto, i2d_X509);
@@ -120,11 +132,31 @@ int tern_tls_attach(void *ssl_context, void *context, tern_tls_judge judge, tern
     return 0;
 }
 
-int tern_tls_verify(void *store, const char **reason) {
-    int result = tls.X509_verify_cert(store);
-    int error = tls.X509_STORE_CTX_get_error(store);
-    *reason = tls.X509_verify_cert_error_string(error);
-    return result == 1 && error == 0;
+int tern_tls_verify(void *store) {
+    return tls.X509_verify_cert(store) == 1 && tls.X509_STORE_CTX_get_error(store) == 0;
+}
+
+// The set of the handshake itself is libcurl's: up to 8.2 it is filled, or replaced, after the SSL_CTX callback has run, so
+// that anchors put there would be joined by the system's.
+int tern_tls_verify_with(void *store, void *anchors) {
+    int error = 1;  // X509_V_ERR_UNSPECIFIED
+    void *own = tls.X509_STORE_CTX_new();
+    void *leaf = tls.X509_STORE_CTX_get0_cert(store);
+    // The purpose, the depth and the security level are the handshake's.
+    if (own && leaf
+        && tls.X509_STORE_CTX_init(own, anchors, leaf, tls.X509_STORE_CTX_get0_untrusted(store)) == 1
+        && tls.X509_VERIFY_PARAM_set1(
+               tls.X509_STORE_CTX_get0_param(own), tls.X509_STORE_CTX_get0_param(store)) == 1) {
+        int result = tls.X509_verify_cert(own);
+        error = tls.X509_STORE_CTX_get_error(own);
+        if (result != 1 && error == 0) error = 1;
+        void *chain = error == 0 ? tls.X509_STORE_CTX_get1_chain(own) : NULL;
+        if (chain) tls.X509_STORE_CTX_set0_verified_chain(store, chain);
+        else if (error == 0) error = 1;
+    }
+    if (own) tls.X509_STORE_CTX_free(own);
+    tls.X509_STORE_CTX_set_error(store, error);
+    return error == 0;
 }
 
 void tern_tls_accept(void *store) { tls.X509_STORE_CTX_set_error(store, 0); }

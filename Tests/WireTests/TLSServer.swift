@@ -54,6 +54,7 @@ struct TestChain {
             \(issue("expired", by: "root", "server", days: -1))
             \(issue("client", by: "root", "server"))
             cat middle.pem stranger.pem > sent.pem
+            openssl pkcs8 -topk8 -in client.key -passout pass:key -out locked.key
             openssl pkcs12 -export -in client.pem -inkey client.key -passout pass:p12 -out client.p12
             : > index.txt
             openssl ca -config openssl.conf -gencrl -keyfile root.key -cert root.pem -out empty.crl

@@ -63,6 +63,30 @@ struct TrustTests {
         }
     }
 
+    @Test(arguments: [false, true]) func eachOfManyAtATimeIsToldOfItsOwnHandshake(allowsHTTP2: Bool) async throws {
+        let nginx = try await Nginx()
+        defer { nginx.stop() }
+        let authority = try Certificate.load(pem: Data(contentsOf: URL(filePath: nginx.authorityFile)))
+        let client = try nginx.secureClient {
+            $0.allowsHTTP2 = allowsHTTP2
+            $0.trust.standard = TrustPolicy(anchors: .only(authority), pins: [])
+        }
+        let kinds = await withTaskGroup(of: NetworkError.Kind?.self) { group in
+            for _ in 0..<12 {
+                group.addTask {
+                    do throws(NetworkError) {
+                        _ = try await client.get("connection") as Data
+                        return nil
+                    } catch {
+                        return error.kind
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(kinds.count == 12 && kinds.allSatisfy { $0 == .pinMismatch })
+    }
+
     /// What a server sends besides its chain proves nothing: it need not have the key.
     @Test func aCertificateThatIsOnlySentAlongFitsNoPin() async throws {
         try await inChain { chain in
@@ -70,6 +94,18 @@ struct TrustTests {
             let policy = TrustPolicy(
                 anchors: .only([try chain.certificate("root")]), pins: [.key(of: try chain.certificate("stranger"))])
             #expect(try await failure { try await get(server.url(), policy) }.kind == .pinMismatch)
+        }
+    }
+
+    /// Where no chain is verified, the server's own certificate is the only one whose key it must have.
+    @Test func aCertificateThatIsOnlySentAlongFitsNoPinWhereNothingIsVerified() async throws {
+        try await inChain { chain in
+            let server = try await TLSServer(chain, "leaf", ["-cert_chain", chain.path("sent.pem")])
+            for name in ["leaf", "middle", "stranger"] {
+                var policy = TrustPolicy.unchecked
+                policy.pins = [.key(of: try chain.certificate(name))]
+                #expect(try await isTaken(server.url(), policy) == (name == "leaf"))
+            }
         }
     }
 
@@ -104,6 +140,24 @@ struct TrustTests {
             for authorities in [Session.Configuration.Authorities.pem(pem), .file(chain.path("root.pem"))] {
                 let response = try await get(server.url(), policy) { $0.authorities = authorities }
                 #expect(response.head.status == 200)
+            }
+        }
+    }
+
+    /// libcurl loads the session's authorities for each connection: they must not come beside, or in place of, the policy's.
+    @Test func theSessionsAuthoritiesDoNotCountBesidesGivenAnchorsAlone() async throws {
+        try await inChain { chain in
+            let server = try await TLSServer(chain, "direct")
+            let pem = try chain.bytes("root.pem")
+            let policy = TrustPolicy(anchors: .only([try chain.certificate("stranger")]))
+            for authorities in [Session.Configuration.Authorities.pem(pem), .file(chain.path("root.pem"))] {
+                // The second connection finds whatever the first one left of the authorities.
+                for _ in 0..<2 {
+                    let error = try await failure {
+                        try await get(server.url(), policy) { $0.authorities = authorities }
+                    }
+                    #expect(error.kind == .untrustedServer && error.metrics?.sentBytes == 0)
+                }
             }
         }
     }
@@ -164,6 +218,12 @@ struct TrustTests {
                 policy.identity = identity
                 #expect(try await get(server.url(), policy).head.status == 200)
             }
+            // Without its password a key is an error, and no question to whoever sits at the terminal.
+            policy.identity = .pem(certificates: try chain.bytes("client.pem"), key: try chain.bytes("locked.key"))
+            #expect(try await failure { try await get(server.url(), policy) }.kind == .tls)
+            policy.identity = .pem(
+                certificates: try chain.bytes("client.pem"), key: try chain.bytes("locked.key"), password: "key")
+            #expect(try await get(server.url(), policy).head.status == 200)
             policy.identity = nil
             _ = try await failure { try await get(server.url(), policy) }
             policy.identity = .pkcs12(try chain.bytes("client.p12"), password: "hunter2")
@@ -260,6 +320,15 @@ struct TrustTests {
         let session = Session(configuration: configuration)
         let error = try await failure { try await session.response(for: Request(.get, "http://127.0.0.1:1/")) }
         #expect(error.kind == .invalidRequest)
+    }
+
+    @Test func aRequestsPolicyAndAProxyReachedByTLSExcludeEachOther() async throws {
+        let configuration = Session.Configuration.test { $0.proxies = .only(Proxy(.https, host: "127.0.0.1", port: 1)) }
+        var request = try Request(.get, "https://127.0.0.1:1/")
+        request.trust = .unchecked
+        let session = Session(configuration: configuration)
+        let error = try await failure { [request] in try await session.response(for: request) }
+        #expect(error.kind == .unsupported)
     }
 
     @Test func configurationsThatCannotBeCarriedOutSaySo() throws {

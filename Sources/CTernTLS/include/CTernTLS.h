@@ -19,8 +19,10 @@ typedef void (*tern_tls_release)(void *context);
 /// failure, when the context was released already.
 int tern_tls_attach(void *ssl_context, void *context, tern_tls_judge judge, tern_tls_release release);
 
-/// What OpenSSL itself says of the chain: 1 when it leads to an anchor and is in date. The text lives for ever.
-int tern_tls_verify(void *store, const char **reason);
+/// What OpenSSL itself says of the chain: 1 when it leads to one of libcurl's anchors and is in date.
+int tern_tls_verify(void *store);
+/// The same by these anchors, which stay the caller's, and no others.
+int tern_tls_verify_with(void *store, void *anchors);
 /// Takes the chain as it is, whatever OpenSSL would say.
 void tern_tls_accept(void *store);
 /// The chain from the leaf on: the verified one, or as the server sent it. Its length, and each certificate in DER form;
@@ -36,7 +38,7 @@ int tern_tls_anchors_add(void *anchors, const uint8_t *bytes, size_t count);
 /// Adds lists of revoked certificates from a file in PEM form, and asks for one of each authority; 0 on failure.
 int tern_tls_anchors_add_revoked(void *anchors, const char *file);
 void tern_tls_anchors_free(void *anchors);
-/// Trusts these anchors, which stay the caller's, and no others.
+/// Judges what is stapled by these anchors, which stay the caller's. libcurl may add to them: they must serve for nothing else.
 void tern_tls_use_anchors(void *ssl_context, void *anchors);
 
 #endif

@@ -18,8 +18,7 @@ extension Session.Configuration {
         if let problem = trust.all.lazy.compactMap(Self.problem(of:)).first { return problem }
         if !trust.isDefault, givenProxies.contains(where: { $0.kind == .https }) {
             // libcurl would have the proxy's certificate judged by the policy of the host behind it.
-            return TransferFailure(
-                .unsupported, "trust policies and a proxy that is itself reached by TLS exclude each other")
+            return TransferFailure(.unsupported, TrustPolicies.proxyReason)
         }
         return nil
     }
@@ -29,6 +28,9 @@ extension Session.Configuration {
         switch policy.anchors {
         case .only(let certificates) where certificates.isEmpty:
             return TransferFailure(.invalidRequest, "a trust policy without anchors trusts nobody")
+        case .none where policy.revocation != .unchecked:
+            return TransferFailure(
+                .invalidRequest, "a trust policy that takes every certificate cannot ask whether one was revoked")
         default: break
         }
         #if os(Linux) && !TERN_URLSESSION

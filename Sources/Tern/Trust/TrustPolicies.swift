@@ -1,7 +1,8 @@
 /// The trust policies of a session, by host.
 ///
 /// The key is a host's name or address, or `*.example.com` for every name under `example.com`, at any depth but not itself.
-/// An exact name goes before a wildcard, and a longer wildcard before a shorter one.
+/// An exact name goes before a wildcard, and a longer wildcard before a shorter one. Upper case and a dot at the end make no
+/// difference. International names stand as they are sent, `xn--…`.
 public struct TrustPolicies: Sendable, Hashable {
     /// For hosts that are not listed; nil refuses them.
     public var standard: TrustPolicy? = TrustPolicy()
@@ -14,10 +15,12 @@ public struct TrustPolicies: Sendable, Hashable {
     /// One policy for every host.
     init(for policy: TrustPolicy) { standard = policy }
 
-    /// The policy for a host; nil when it is refused.
+    /// The policy for a host; nil when it is refused. Where hosts are listed, one whose name is not in ASCII always is: which
+    /// of them it stands for is decided later, by the transport.
     public func policy(for host: String) -> TrustPolicy? {
         if hosts.isEmpty { return standard }
-        let host = host.lowercased()
+        guard host.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+        let host = Self.normal(host)
         if let policy = policy(named: host) { return policy }
         var rest = host[...]
         while let dot = rest.firstIndex(of: ".") {
@@ -29,8 +32,22 @@ public struct TrustPolicies: Sendable, Hashable {
 
     private func policy(named name: String) -> TrustPolicy? {
         if let policy = hosts[name] { return policy }
-        return hosts.first { $0.key.lowercased() == name }?.value
+        return hosts.first { Self.normal($0.key) == name }?.value
     }
+
+    private static func normal(_ host: String) -> String {
+        let host = host.lowercased()
+        return host.hasSuffix(".") ? String(host.dropLast()) : host
+    }
+
+    static func refusal(of host: String) -> TransferFailure {
+        let isPlain = host.utf8.allSatisfy { $0 < 0x80 }
+        let hint = isPlain ? "" : "; where hosts are listed, a name stands as it is sent (xn--…)"
+        return TransferFailure(
+            .untrustedServer, "no trust policy is for \(host), and hosts without one are refused\(hint)")
+    }
+
+    static let proxyReason = "trust policies and a proxy that is itself reached by TLS exclude each other"
 
     /// Nothing is asked for that TLS libraries do not do by themselves.
     var isDefault: Bool { hosts.isEmpty && standard == TrustPolicy() }
@@ -39,12 +56,15 @@ public struct TrustPolicies: Sendable, Hashable {
 
     /// Why hosts are not named as they must be; nil when they are.
     var problem: String? {
+        var names: Set<String> = []
         for host in hosts.keys {
-            let name = host.hasPrefix("*.") ? host.dropFirst(2) : host[...]
-            let isName = name.utf8.allSatisfy { byte in
-                ByteSet.unreserved.contains(byte) || byte == UInt8(ascii: ":") || byte >= 0x80
-            }
-            if name.isEmpty || !isName { return "\"\(host.printable(limit: 80))\" is no host to trust" }
+            let written = host.printable(limit: 80)
+            if host.utf8.contains(where: { $0 >= 0x80 }) { return "\"\(written)\" must stand as it is sent, xn--…" }
+            let normal = Self.normal(host)
+            let name = normal.hasPrefix("*.") ? normal.dropFirst(2) : normal[...]
+            let isName = name.utf8.allSatisfy { ByteSet.unreserved.contains($0) || $0 == UInt8(ascii: ":") }
+            if name.isEmpty || !isName { return "\"\(written)\" is no host to trust" }
+            if !names.insert(normal).inserted { return "\"\(written)\" has two policies" }
         }
         return nil
     }

@@ -22,8 +22,8 @@ public struct TrustPolicy: Sendable, Hashable {
         case standardAnd([Certificate])
         /// These alone: authorities, or the server's very certificate.
         case only([Certificate])
-        /// Nobody: every certificate is taken, expired and self-signed ones too. Pins are then compared with what the server
-        /// sends. For one's own machines in development.
+        /// Nobody: every certificate is taken, expired and self-signed ones too. Pins are then compared with the
+        /// server's own alone. For one's own machines in development.
         case none
     }
 

@@ -142,6 +142,9 @@ struct TrustPolicyTests {
         #expect(policies.policy(for: "eu.example.com") == policy(2))
         #expect(policies.policy(for: "::1") == policy(4))
         #expect(policies.policy(for: "upper.test") == policy(5))
+        #expect(policies.policy(for: "api.example.com.") == policy(1))
+        policies.hosts["dot.test."] = policy(6)
+        #expect(policies.policy(for: "dot.test") == policy(6))
         for host in ["example.com", "evilexample.com", "example.com.evil.test", "com"] {
             #expect(policies.policy(for: host) == TrustPolicy())
         }
@@ -149,7 +152,30 @@ struct TrustPolicyTests {
         #expect(policies.policy(for: "example.com") == nil)
     }
 
-    @Test(arguments: ["", "*.", "*", "a*.example.com", "https://example.com", "a b"])
+    /// `ａpi.example.com`, in full-width letters, is `api.example.com` to a resolver: it must not find the standard policy.
+    @Test func namesThatAreNotASCIIFindNoPolicyWhereHostsAreListed() {
+        var policies = TrustPolicies()
+        #expect(policies.policy(for: "b\u{FC}cher.example") == TrustPolicy())
+        policies.hosts["api.example.com"] = TrustPolicy(pins: [])
+        for host in ["\u{FF41}pi.example.com", "b\u{FC}cher.example"] { #expect(policies.policy(for: host) == nil) }
+    }
+
+    @Test func oneHostHasOnePolicy() {
+        for other in ["API.example.com", "api.example.com."] {
+            var policies = TrustPolicies()
+            policies.hosts = ["api.example.com": TrustPolicy(), other: TrustPolicy(pins: [])]
+            #expect(policies.problem != nil)
+        }
+    }
+
+    @Test func aRequestWithAPolicyOfItsOwnSharesNoAnswer() throws {
+        var request = try Request(.get, "https://api.example.com/")
+        #expect(CoalescingKey(request, headers: Headers()) != nil)
+        request.trust = TrustPolicy(pins: [])
+        #expect(CoalescingKey(request, headers: Headers()) == nil)
+    }
+
+    @Test(arguments: ["", ".", "*.", "*", "a*.example.com", "https://example.com", "a b", "b\u{FC}cher.example"])
     func whatIsNoHostIsAProblem(host: String) {
         var policies = TrustPolicies()
         policies.hosts = [host: TrustPolicy()]

@@ -23,8 +23,8 @@ package struct CoalescingKey: Sendable, Hashable {
     private static let credentials = ["Authorization", "Proxy-Authorization", "Cookie"]
 
     /// nil for a request that must not share an answer: one whose method is not safe (RFC 9110 §9.2.1) or that has a
-    /// body, and one with interceptors, a policy, a validation, credentials or cookies of its own, which could make
-    /// another answer of the same one.
+    /// body, and one with interceptors, a policy, a validation, credentials, cookies or a trust policy of its own,
+    /// which could make another answer of the same one.
     ///
     /// - Parameters:
     ///   - headers: All that is sent, the session's own included.
@@ -51,7 +51,7 @@ package struct CoalescingKey: Sendable, Hashable {
     private static func isShareable(_ request: Request) -> Bool {
         request.isPlain
             || request.interceptors.isEmpty && request.policy == nil && request.validation == nil
-                && request.credentials == nil && request.cookies == nil
+                && request.credentials == nil && request.cookies == nil && request.trust == nil
     }
 }
 

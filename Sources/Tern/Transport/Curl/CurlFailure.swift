@@ -9,9 +9,7 @@ extension CurlTransfer {
         if let failure { return failure }
         if result == CURLE_OK, head != nil { return nil }
         let said = handle?.failureText ?? ""
-        if Self.isHandshakeFailure(result), let refusal = pool.trust?.refusal(of: transfer.order.target.host) {
-            return refusal
-        }
+        if let trustFailure, !isConnected { return trustFailure }
         let host = "\(transfer.order.target.host):\(transfer.order.target.port)"
         switch result {
         // libcurl takes an end within the head for the end of a response without a body.
@@ -52,10 +50,6 @@ extension CurlTransfer {
             let text = said.isEmpty ? unsafe String(cString: curl_easy_strerror(result)) : said
             return TransferFailure(.connectionFailed, "\(host): \(text) (libcurl \(result.rawValue))")
         }
-    }
-
-    private static func isHandshakeFailure(_ result: CURLcode) -> Bool {
-        result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CONNECT_ERROR
     }
 
     private func isSOCKSFailure(_ said: String) -> Bool { said.contains("SOCKS") }

@@ -18,7 +18,8 @@ extension CurlHandle {
     }
 
     private func apply(_ identity: ClientIdentity?) {
-        unsafe tern_easy_set_string(easy, CURLOPT_KEYPASSWD, identity?.password)
+        // Never none: for an encrypted key libcurl, or OpenSSL at the terminal, would look for it where there is nothing.
+        unsafe tern_easy_set_string(easy, CURLOPT_KEYPASSWD, identity.map { $0.password ?? "" })
         switch identity?.content {
         case nil:
             unsafe tern_easy_clear_blob(easy, CURLOPT_SSLCERT_BLOB)

@@ -74,6 +74,8 @@ import FoundationEssentials
         // Without it, cancelling during a name look-up blocks the loop until the resolver answers.
         set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_HTTP_VERSION, settings.allowsHTTP2 ? Int(CURL_HTTP_VERSION_2TLS) : Int(CURL_HTTP_VERSION_1_1))
+        // The default policy's; libcurl's own default is the TLS library's.
+        set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         set(CURLOPT_PATH_AS_IS, 1)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         set(CURLOPT_MAXAGE_CONN, max(1, settings.idleSeconds))
@@ -162,8 +164,8 @@ import FoundationEssentials
     }
 
     private func prepareTLS(_ context: UnsafeMutableRawPointer) -> Bool {
-        guard let trust, let host = transfer?.transfer.order.target.host else { return false }
-        return unsafe trust.prepare(context, host: host)
+        guard let trust, let transfer else { return false }
+        return unsafe trust.prepare(context, for: transfer)
     }
 
     static let littleBuffer = 48 << 10

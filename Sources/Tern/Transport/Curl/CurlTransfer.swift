@@ -25,7 +25,9 @@ final class CurlTransfer {
     private var headLines: CollectedHead
     private(set) var head: ResponseHead?
     private var body = CollectedBody()
-    private var pinReport: String?
+    /// Why the handshake of the attempt's own connection was refused; what is to be told of one that was not.
+    var trustFailure: TransferFailure?
+    var pinReport: String?
     private var sourceOffset = 0
     /// Bytes taken out of the body's pipe.
     private var produced: Int64 = 0
@@ -164,7 +166,6 @@ final class CurlTransfer {
     /// on a pooled connection that died.
     func connected() -> Bool {
         connections += 1
-        if let trust = pool.trust { pinReport = trust.takeReport(transfer.order.target.host) }
         clock.connected(turn.now)
         turn.watch(clock)
         return connections == 1

@@ -38,8 +38,12 @@ final class CurlTransport: Transport {
     private func refusalOfTrust(_ order: TransferOrder) -> TransferFailure? {
         let host = order.target.host
         guard let policy = order.trust ?? (settings.trust ?? TrustPolicies()).policy(for: host) else {
-            return TransferFailure(
-                .untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
+            return TrustPolicies.refusal(of: host)
+        }
+        // The environment's as well, which the configuration does not know.
+        let proxy = order.target.isSecure ? settings.proxies.https : settings.proxies.http
+        if proxy?.lowercased().hasPrefix("https:") == true {
+            return TransferFailure(.unsupported, TrustPolicies.proxyReason)
         }
         if let problem = Session.Configuration.problem(of: policy) { return problem }
         if policy.pins != nil, !order.target.isSecure {

@@ -9,9 +9,6 @@ final class CurlTrust {
     let policies: TrustPolicies
     private let authorities: Session.Configuration.Authorities
     private var anchors: [TrustAnchors.Key: TrustAnchors] = [:]
-    /// By host: why the newest handshake was refused, and what is to be told of the newest one that was not.
-    private var refusals: [String: TransferFailure] = [:]
-    private var reports: [String: String] = [:]
 
     init(_ policies: TrustPolicies, _ authorities: Session.Configuration.Authorities) {
         self.policies = policies
@@ -25,26 +22,25 @@ final class CurlTrust {
         return TLSBackend.current.isOpenSSL || policy.libcurlPins == nil
     }
 
-    /// Why the newest handshake with a host was refused; several transfers may end on it.
-    func refusal(of host: String) -> TransferFailure? { refusals[host] }
-    func takeReport(_ host: String) -> String? { reports.removeValue(forKey: host) }
-
-    /// Before a handshake; false when it must not begin.
-    func prepare(_ context: UnsafeMutableRawPointer, host: String) -> Bool {
+    /// Before the handshake of the connection that an attempt makes; false when it must not begin.
+    func prepare(_ context: UnsafeMutableRawPointer, for transfer: CurlTransfer) -> Bool {
+        let host = transfer.transfer.order.target.host
         guard let policy = policies.policy(for: host) else { return false }
         guard Self.needsOpenSSL(policy) else { return true }
+        var own: TrustAnchors?
         switch policy.anchors {
         case .standard, .none:
             break
         case .standardAnd, .only:
-            guard let anchors = anchors(of: policy) else {
+            own = anchors(of: policy)
+            if policy.revocation == .requireStaple, unsafe !usesForStaples(policy, context) { own = nil }
+            guard own != nil else {
                 let reason = "OpenSSL cannot read the anchors for \(host), or the list of revoked certificates"
-                refusals[host] = TransferFailure(.invalidRequest, reason)
+                transfer.trustFailure = TransferFailure(.invalidRequest, reason)
                 return false
             }
-            unsafe tern_tls_use_anchors(context, anchors.store)
         }
-        let judge = unsafe Unmanaged.passRetained(TrustJudge(self, policy, host: host)).toOpaque()
+        let judge = unsafe Unmanaged.passRetained(TrustJudge(transfer, policy, own, host: host)).toOpaque()
         return unsafe tern_tls_attach(
             context, judge,
             { judge, store in
@@ -57,52 +53,59 @@ final class CurlTrust {
     }
 
     private func anchors(of policy: TrustPolicy) -> TrustAnchors? {
-        let key = TrustAnchors.Key(anchors: policy.anchors, revocation: policy.revocation)
+        let key = TrustAnchors.Key(policy)
         if let known = anchors[key] { return known }
         let made = TrustAnchors(key, authorities)
         anchors[key] = made
         return made
     }
 
-    fileprivate func note(_ verdict: TrustVerdict, _ host: String) {
-        if case .refused = verdict {} else { refusals[host] = nil }
-        switch verdict {
-        case .accepted: break
-        case .reported(let report): reports[host] = report
-        case .refused(let reason): refusals[host] = TransferFailure(.pinMismatch, reason)
-        }
+    /// libcurl judges the staple, by the set of the SSL_CTX: it gets one for each connection, to which it may add.
+    private func usesForStaples(_ policy: TrustPolicy, _ context: UnsafeMutableRawPointer) -> Bool {
+        guard let copy = TrustAnchors(TrustAnchors.Key(policy), authorities) else { return false }
+        unsafe tern_tls_use_anchors(context, copy.store)
+        return true
     }
 }
 
 /// Judges the one handshake of one connection; OpenSSL owns it with the connection.
 private final class TrustJudge {
-    // The pool outlives its connections, but not by much: nothing is asked of it once it has gone.
-    private weak var trust: CurlTrust?
+    // Whose connection it is, and who is told. The connection outlives it; nobody else may be told by mistake.
+    private weak var transfer: CurlTransfer?
     private let policy: TrustPolicy
+    /// nil for libcurl's own.
+    private let anchors: TrustAnchors?
     private let host: String
 
-    init(_ trust: CurlTrust, _ policy: TrustPolicy, host: String) {
-        self.trust = trust
+    init(_ transfer: CurlTransfer, _ policy: TrustPolicy, _ anchors: TrustAnchors?, host: String) {
+        self.transfer = transfer
         self.policy = policy
+        self.anchors = anchors
         self.host = host
     }
 
     func judge(_ store: UnsafeMutableRawPointer) -> Bool {
-        guard let trust else { return false }
         let isVerified = policy.anchors != .none
-        if isVerified {
-            var reason: UnsafePointer<CChar>?
-            // OpenSSL's own refusal is libcurl's to tell.
-            guard unsafe tern_tls_verify(store, &reason) == 1 else { return false }
+        // OpenSSL's own refusal is libcurl's to tell.
+        if let anchors {
+            guard unsafe tern_tls_verify_with(store, anchors.store) == 1 else { return false }
+        } else if isVerified {
+            guard unsafe tern_tls_verify(store) == 1 else { return false }
         } else {
             unsafe tern_tls_accept(store)
         }
         if policy.pins == nil { return true }
         let chain = unsafe Self.chain(store, isVerified: isVerified)
-        let verdict = policy.verdict(on: chain, of: host, now: Date())
-        trust.note(verdict, host)
-        if case .refused = verdict { return false }
-        return true
+        switch policy.verdict(on: chain, of: host, now: Date()) {
+        case .accepted:
+            return true
+        case .reported(let report):
+            transfer?.pinReport = report
+            return true
+        case .refused(let reason):
+            transfer?.trustFailure = TransferFailure(.pinMismatch, reason)
+            return false
+        }
     }
 
     private static func chain(_ store: UnsafeMutableRawPointer, isVerified: Bool) -> [Certificate] {
@@ -127,6 +130,11 @@ private final class TrustJudge {
     struct Key: Hashable {
         let anchors: TrustPolicy.Anchors
         let revocation: TrustPolicy.Revocation
+
+        init(_ policy: TrustPolicy) {
+            anchors = policy.anchors
+            revocation = policy.revocation
+        }
     }
 
     let store: UnsafeMutableRawPointer

@@ -50,8 +50,7 @@ struct URLSessionSettings: Sendable {
         }
         let host = order.target.host
         guard let policy = trust.policy(for: host) else {
-            return TransferFailure(
-                .untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
+            return TrustPolicies.refusal(of: host)
         }
         if policy.pins != nil, !order.target.isSecure {
             return TransferFailure(
