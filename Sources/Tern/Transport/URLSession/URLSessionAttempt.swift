@@ -51,6 +51,7 @@ final class URLSessionAttempt: Sendable {
     }
 
     func fail(_ failure: TransferFailure) { act { $0.fail(failure, $1) } }
+    func reportPins(_ text: String) { state.withLock { $0.pinReport = text } }
     func checkLimits() { act { $0.checkLimits($1) } }
 
     // MARK: What the system's task tells

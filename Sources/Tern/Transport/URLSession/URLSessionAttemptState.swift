@@ -31,6 +31,8 @@ struct URLSessionAttemptState {
     private var stopwatch: URLSessionStopwatch
     private var response: URLSessionResponse?
     private var measured: TaskMetrics?
+    /// What is to be told of the certificates of the attempt's connection.
+    var pinReport: String?
 
     private var waiting: [Data] = []
     private var waitingBytes = 0
@@ -270,6 +272,7 @@ struct URLSessionAttemptState {
         var metrics = measured ?? stopwatch.metrics(now: now, sent: sent, received: received)
         let head = response?.head.over(metrics.httpVersion)
         metrics.httpVersion = metrics.httpVersion ?? head?.version
+        metrics.pinReport = pinReport
         if metrics.decodedBodyBytes == 0 { metrics.decodedBodyBytes = received }
         return TransferOutcome(head: head, body: body, failure: failure, metrics: metrics)
     }

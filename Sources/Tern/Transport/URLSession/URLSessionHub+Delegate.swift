@@ -79,7 +79,7 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
         let space = challenge.protectionSpace
         switch space.authenticationMethod {
         case NSURLAuthenticationMethodServerTrust:
-            answer(space.serverTrust, task, completionHandler)
+            answer(space.serverTrust, host: space.host, task, completionHandler)
         case NSURLAuthenticationMethodClientCertificate:
             let credential = settings.trust.policy(for: space.host)?.identity?.credential
             completionHandler(credential == nil ? .performDefaultHandling : .useCredential, credential)
@@ -92,18 +92,21 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
 
     #if !canImport(FoundationNetworking)
     private func answer(
-        _ trust: SecTrust?, _ task: URLSessionTask,
+        _ trust: SecTrust?, host: String, _ task: URLSessionTask,
         _ completionHandler: @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        guard let trust, let attempt = attempt(task) else { return completionHandler(.performDefaultHandling, nil) }
-        let host = attempt.transfer.order.target.host
-        guard let policy = settings.trust.policy(for: host), policy != TrustPolicy() || settings.anchors != nil else {
-            return completionHandler(.performDefaultHandling, nil)
+        // None for a background task that the system kept, until it is taken over: the policy holds for it as well.
+        let attempt = attempt(task)
+        let host = attempt?.transfer.order.target.host ?? host
+        guard let trust, let policy = settings.trust.policy(for: host) else {
+            return completionHandler(.cancelAuthenticationChallenge, nil)
         }
-        guard let refusal = URLSessionTrust(policy, authorities: settings.anchors).refusal(of: trust, host: host) else {
+        if policy == TrustPolicy(), settings.anchors == nil { return completionHandler(.performDefaultHandling, nil) }
+        let judge = URLSessionTrust(policy, authorities: settings.anchors)
+        guard let refusal = judge.refusal(of: trust, host: host, report: { attempt?.reportPins($0) }) else {
             return completionHandler(.useCredential, URLCredential(trust: trust))
         }
-        attempt.fail(refusal)
+        attempt?.fail(refusal)
         completionHandler(.cancelAuthenticationChallenge, nil)
     }
 

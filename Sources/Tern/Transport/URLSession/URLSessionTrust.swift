@@ -14,8 +14,8 @@ struct URLSessionTrust {
     }
 
     /// Why the server is not trusted; nil when it is. May go to the network for a missing certificate: not to be called
-    /// with a lock held.
-    func refusal(of trust: SecTrust, host: String) -> TransferFailure? {
+    /// with a lock held. `report` is called with what is to be told of a server that is trusted all the same.
+    func refusal(of trust: SecTrust, host: String, report: (String) -> Void) -> TransferFailure? {
         SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, policy.checksHostName ? host as CFString : nil))
         setAnchors(trust)
         var error: CFError?
@@ -29,8 +29,15 @@ struct URLSessionTrust {
             // What the system took for a certificate is one for us too; if not, no pin fits it.
             try? Certificate(der: SecCertificateCopyData(certificate) as Data)
         }
-        guard case .refused(let reason) = policy.verdict(on: chain, of: host, now: Date()) else { return nil }
-        return TransferFailure(.pinMismatch, reason)
+        switch policy.verdict(on: chain, of: host, now: Date()) {
+        case .accepted:
+            return nil
+        case .reported(let text):
+            report(text)
+            return nil
+        case .refused(let reason):
+            return TransferFailure(.pinMismatch, reason)
+        }
     }
 
     private func setAnchors(_ trust: SecTrust) {
