@@ -43,7 +43,8 @@ extension Nginx {
     }
 
     /// One process in the foreground. What it serves: `/hello`, `/connection` (connection number and protocol), `/echo`
-    /// (a small body comes back), `/files/` and `/packed/` (gzip), `/put/` (PUT stores a file), `/via/` (the upstream).
+    /// (a small body comes back), `/files/`, `/packed/` (gzip) and `/private/` (for who is in the file `users`), `/put/`
+    /// (PUT stores a file), `/via/` (the upstream).
     static func configuration(plain: Int, secure: Int, upstream: Int?, _ folder: String) -> String {
         """
         daemon off;
@@ -78,6 +79,11 @@ extension Nginx {
                 location = /said { return 200 "$request_method $http_content_type $http_x_body"; }
                 location /files/ { }
                 location /packed/ { gzip on; gzip_min_length 1; gzip_types text/plain; alias \(folder)/files/; }
+                location /private/ {
+                    auth_basic "behind a door";
+                    auth_basic_user_file \(folder)/users;
+                    alias \(folder)/files/;
+                }
                 location /put/ { dav_methods PUT; create_full_put_path on; }
                 location /via/ {
                     proxy_http_version 1.1;
