@@ -20,6 +20,10 @@ struct CollectedHead {
     private var trailerBytes: [UInt8] = []
     /// Whether the head has a Content-Encoding.
     private(set) var isEncoded = false
+    /// How many codings its Content-Encoding names.
+    private(set) var codings = 0
+    /// Whether the head has a transfer coding besides `chunked`.
+    private(set) var hasForeignTransferCoding = false
     /// Whether the head has a Set-Cookie.
     private(set) var setsCookies = false
     /// Whether any line came, of an interim response too.
@@ -46,12 +50,16 @@ struct CollectedHead {
         hasBegun = true
         guard interimSize + bytes.count <= limit else { return .tooLarge }
         if unsafe line.count <= 2 && line.allSatisfy({ $0 == 13 || $0 == 10 }) { return .end }
-        // C and S: the names that matter here begin with them.
+        // C, S and T: the names that matter here begin with them.
         let first = unsafe line[0] | 0x20
         if first == 0x73, unsafe Self.has("set-cookie:", line) { setsCookies = true }
+        if first == 0x74, unsafe Self.has("transfer-encoding:", line), unsafe !Self.isPlain(line) {
+            hasForeignTransferCoding = true
+        }
         guard first == 0x63 else { return .inside }
         if unsafe Self.has("content-encoding:", line) {
             isEncoded = true
+            codings += unsafe Self.codings(line)
         } else if unsafe Self.has("content-length:", line), unsafe !takeLength(line) {
             return .senselessLength
         }
@@ -75,11 +83,33 @@ struct CollectedHead {
         interimSize += bytes.count
         bytes.removeAll(keepingCapacity: true)
         isEncoded = false
+        codings = 0
+        hasForeignTransferCoding = false
         setsCookies = false
         statedLength = nil
     }
 
     mutating func complete() { isComplete = true }
+
+    /// The members of a Content-Encoding's list.
+    private static func codings(_ line: UnsafeRawBufferPointer) -> Int {
+        let counted = unsafe line.dropFirst("content-encoding:".utf8.count).reduce((count: 0, isInside: false)) {
+            let isOfName = $1 > 0x20 && $1 != UInt8(ascii: ",")
+            return ($0.count + (isOfName && !$0.isInside ? 1 : 0), isOfName)
+        }
+        return counted.count
+    }
+
+    /// Whether a transfer coding leaves the body as it is.
+    private static func isPlain(_ line: UnsafeRawBufferPointer) -> Bool {
+        let value = unsafe line.dropFirst("transfer-encoding:".utf8.count).drop { $0.isHTTPWhitespace }
+        let name = unsafe UnsafeRawBufferPointer(rebasing: value)
+        return unsafe isAlone("chunked", name) || isAlone("identity", name)
+    }
+
+    private static func isAlone(_ name: StaticString, _ value: UnsafeRawBufferPointer) -> Bool {
+        unsafe has(name, value) && value.dropFirst(name.utf8CodeUnitCount).allSatisfy { $0 <= 0x20 }
+    }
 
     private static func has(_ name: StaticString, _ line: UnsafeRawBufferPointer) -> Bool {
         guard line.count > name.utf8CodeUnitCount else { return false }

@@ -66,6 +66,10 @@ final class CurlTransfer {
         case .inside:
             break
         case .end:
+            if let refusal = refusalOfCodings() {
+                failure = refusal
+                return 0
+            }
             headEnded()
         case .tooLarge:
             let limit = transfer.order.headLimit
@@ -101,6 +105,18 @@ final class CurlTransfer {
 
     /// Whether any line of a response came, of an interim one too.
     var hasResponse: Bool { headLines.hasBegun }
+
+    /// Compression within compression makes ten gibibytes of half a megabyte, which libcurl would keep while a reader
+    /// stands still; and it undoes transfer codings that nobody asked for (RFC 9112 §7.4), past every limit of ours.
+    private func refusalOfCodings() -> TransferFailure? {
+        guard transfer.order.method != .head else { return nil }
+        if headLines.hasForeignTransferCoding {
+            let reason = "the response has a transfer coding that was not asked for (RFC 9112 §7.4)"
+            return TransferFailure(.malformedResponse, reason)
+        }
+        guard headLines.codings > 1, isDecompressed else { return nil }
+        return TransferFailure(.malformedResponse, "the response is encoded \(headLines.codings) times over")
+    }
 
     private var isDecompressed: Bool { headLines.isEncoded && transfer.order.decompresses }
 
