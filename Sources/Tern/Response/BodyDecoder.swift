@@ -115,8 +115,10 @@ extension Optional: OptionalBody where Wrapped: Decodable {
         _ body: Data, _ head: ResponseHead, _ context: SessionContext
     ) throws -> Self {
         if body.isEmpty { return nil }
-        // A body that is JSON null is an empty one of a Decodable type; Data and String take it as text.
-        if Wrapped.self != Data.self, Wrapped.self != String.self, body.elementsEqual("null".utf8) { return nil }
+        // A body that is JSON null, or the one space that some servers send for nothing, is an empty one of a Decodable
+        // type; Data and String take it as text.
+        let isText = Wrapped.self == Data.self || Wrapped.self == String.self
+        if !isText, body.elementsEqual("null".utf8) || body.elementsEqual(" ".utf8) { return nil }
         return try AutomaticBody.value(Wrapped.self, body, head, context)
     }
 }
