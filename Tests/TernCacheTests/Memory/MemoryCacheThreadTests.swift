@@ -63,3 +63,47 @@ import Testing
         #expect(cache.count == 1 && cache.totalCost == 10)
     }
 }
+
+extension MemoryCacheThreadTests {
+    /// Look-ups go on in their stripes while values leave: a value that is found is whole, and each look-up is counted.
+    @Test func readersBesideWritersFindWholeValuesAndAreAllCounted() async {
+        let cache = MemoryCache<Int, Token>(.quiet(cost: 300)) { _ in 1 }
+        for key in 0..<300 { cache.insert(Token(key * 100), for: key) }
+        let lookUps = 20_000
+        await withTaskGroup(of: Bool.self) { group in
+            for seed in 0..<3 {
+                group.addTask {
+                    var random = SeededRandom(seed: UInt64(seed))
+                    return (0..<lookUps).allSatisfy { _ in
+                        let key = Int.random(in: 0..<400, using: &random)
+                        return cache[key].map { $0.number / 100 == key } ?? true
+                    }
+                }
+            }
+            group.addTask {
+                var random = SeededRandom(seed: 9)
+                for step in 0..<10_000 {
+                    let key = Int.random(in: 0..<400, using: &random)
+                    if step % 5 == 0 { cache.remove(key) } else { cache.insert(Token(key * 100 + 1), for: key) }
+                }
+                return true
+            }
+            for await isRight in group { #expect(isRight) }
+        }
+        let statistics = cache.statistics
+        #expect(statistics.hits + statistics.misses == 3 * lookUps)
+        #expect(cache.count <= 300)
+    }
+
+    @Test func aHitThatNeedsNoNoteIsServedFromAStripe() {
+        let cache = MemoryCache<Int, Int>(.quiet(cost: 300)) { _ in 1 }
+        cache[1] = 10
+        for _ in 0..<5 { #expect(cache[1] == 10) }
+        #expect(cache[2] == nil)
+        let counts = (0...cache.store.shardMask).map { cache.store.shards.readerCounts($0) }
+        // The first three uses are noted, alone; the others change nothing.
+        #expect(counts.reduce(0) { $0 + $1.hits } == 2)
+        #expect(counts.reduce(0) { $0 + $1.misses } == 1)
+        #expect(cache.statistics.hits == 5 && cache.statistics.misses == 1)
+    }
+}
