@@ -25,6 +25,16 @@ func decimal(_ value: Double, _ digits: Int = 1) -> String {
     return (value < 0 && scaled > 0 ? "−" : "") + "\(scaled / Int(scale))" + fraction
 }
 
+/// A figure beside its target, and whether it is met, as in RESULTS.md.
+func judged(_ value: Double, _ digits: Int = 1, atMost limit: Double, unit: String = "") -> String {
+    decimal(value, digits) + unit + " (≤ " + decimal(limit, 0) + ") " + (value <= limit ? "✓" : "✗ **miss**")
+}
+
+/// The same for a figure that is to be large.
+func judged(_ value: Double, _ digits: Int = 1, atLeast limit: Double, unit: String = "") -> String {
+    decimal(value, digits) + unit + " (≥ " + decimal(limit, 1) + ") " + (value >= limit ? "✓" : "✗ **miss**")
+}
+
 extension [Double] {
     /// The middle one; 0 of none.
     var median: Double { isEmpty ? 0 : sorted()[count / 2] }

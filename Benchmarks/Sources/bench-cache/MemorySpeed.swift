@@ -56,14 +56,15 @@ enum MemorySpeed {
             two.append(await together(cache, cache, held, size: size))
             apart.append(await together(cache, other, held, size: size))
         }
-        func ratio(_ times: [Time], _ part: (Time) -> Double) -> String {
-            decimal(zip(one, times).map { 2 * part($0) / part($1) }.median, 2) + "×"
+        func ratio(_ times: [Time], _ part: (Time) -> Double) -> Double {
+            zip(one, times).map { 2 * part($0) / part($1) }.median
         }
         let miss = (0..<rounds).map { _ in hits(cache, absent, seed: 3, isHit: false, size: size).cpu }.median
         let insert = (0..<rounds).map { _ in inserts(cache, keys, value()) }.median
         let cells = [
-            name, decimal(one.map(\.cpu).median), decimal(two.map(\.cpu).median), ratio(two, \.cpu),
-            ratio(two, \.wall), ratio(apart, \.wall), decimal(miss), decimal(insert),
+            name, judged(one.map(\.cpu).median, atMost: 40), decimal(two.map(\.cpu).median),
+            decimal(ratio(two, \.cpu), 2) + "×", judged(ratio(two, \.wall), 2, atLeast: 1.3, unit: "×"),
+            decimal(ratio(apart, \.wall), 2) + "×", decimal(miss), decimal(insert),
         ]
         print("| " + cells.joined(separator: " | ") + " |")
     }
