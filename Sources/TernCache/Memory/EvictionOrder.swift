@@ -23,10 +23,6 @@ struct EvictionOrder: Sendable {
         if isLRU { lru.touch(slot) } else { s3FIFO.touch(slot) }
     }
 
-    /// Whether another use of `slot` would change nothing.
-    @inlinable
-    func isSettled(_ slot: Slot) -> Bool { !isLRU && s3FIFO.marks[Int(slot)].uses == 3 }
-
     @inlinable
     mutating func setCost(_ cost: Int, of slot: Slot) {
         if isLRU { lru.setCost(cost, of: slot) } else { s3FIFO.setCost(cost, of: slot) }

@@ -59,23 +59,6 @@ struct MemoryShard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return entries[Int(slot)].value
     }
 
-    /// What a look-up finds that may only read.
-    @usableFromInline
-    enum Glance: Sendable {
-        case hit(Value)
-        case miss
-        /// There is a value, and its use is to be noted.
-        case needsUse
-    }
-
-    /// The value of a key that has one, if its use need not be noted: it counts as used as often as it can be.
-    @inlinable @inline(__always)
-    func glance(_ key: Key, _ fingerprint: UInt32, now: UInt64) -> (Glance, ReaderStripe.Count) {
-        guard let slot = find(key, fingerprint), entries[Int(slot)].deadline > now else { return (.miss, .miss) }
-        guard order.isSettled(slot), let value = entries[Int(slot)].value else { return (.needsUse, .nothing) }
-        return (.hit(value), .hit)
-    }
-
     @inlinable
     func contains(_ key: Key, _ fingerprint: UInt32, now: UInt64) -> Bool {
         guard let slot = find(key, fingerprint) else { return false }

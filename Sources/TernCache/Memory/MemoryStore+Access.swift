@@ -3,36 +3,17 @@ extension MemoryStore {
     func value(for key: Key) -> Value? {
         let place = place(of: key)
         let now = currentTime()
-        let value = look(key, place.shard, place.fingerprint, now: now)
+        let value = withShard(place.shard) { $0.look(key, place.fingerprint, now: now) }
         if value == nil, mayFindMore {
             return lookFurther(key, place.shard, place.fingerprint, now: now)
         }
         return value
     }
 
-    /// Beside other readers as long as that needs no write; else alone.
-    @inlinable @inline(__always)
-    func look(_ key: Key, _ shard: Int, _ fingerprint: UInt32, now: UInt64) -> Value? {
-        if readsTogether {
-            let glance = shards.read(shard) { $0.glance(key, fingerprint, now: now) }
-            switch glance {
-            case .hit(let value): return value
-            case .miss: return nil
-            case .needsUse, nil: break
-            }
-        }
-        return withShard(shard) { $0.look(key, fingerprint, now: now) }
-    }
-
     @inlinable
     func contains(_ key: Key) -> Bool {
         let place = place(of: key)
         let now = currentTime()
-        if let isThere = shards.read(
-            place.shard, { ($0.contains(key, place.fingerprint, now: now), .nothing) })
-        {
-            return isThere
-        }
         return withShard(place.shard) { $0.contains(key, place.fingerprint, now: now) }
     }
 

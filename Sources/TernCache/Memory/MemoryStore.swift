@@ -1,8 +1,7 @@
 public import Synchronization
 import TernConcurrency
 
-/// What a `MemoryCache` holds: four shards behind locks of their own, or one, with readers beside them, and the sums
-/// they share.
+/// What a `MemoryCache` holds: four shards behind locks of their own, or one, and the sums they share.
 ///
 /// What user code could run under a lock is only `==` and the hash of a key. Values, finders and readers of evictions are
 /// let go of and told after it.
@@ -13,8 +12,6 @@ final class MemoryStore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// One less than the number of shards.
     @usableFromInline let shardMask: Int
-    /// Whether a hit writes nothing as a rule, so that look-ups may run beside each other. LRU moves its entry.
-    @usableFromInline let readsTogether: Bool
     /// Whether a look-up that found nothing has more to try: values in use, or entries whose time was over.
     @usableFromInline let looksFurther: Atomic<Bool>
     @usableFromInline let hasDeadlines = Atomic<Bool>(false)
@@ -33,7 +30,6 @@ final class MemoryStore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ) {
         // Strict LRU needs one order; and shares of few entries would be too uneven.
         shardMask = configuration.policy == .lru || configuration.limits.count < 256 ? 0 : 3
-        readsTogether = configuration.policy != .lru
         looksFurther = Atomic(inUse != nil)
         clock = CacheClock(configuration.clock)
         timeToLive = configuration.timeToLive
@@ -62,7 +58,7 @@ final class MemoryStore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// Runs `body` under the lock of one shard.
     @inlinable @inline(__always)
-    func withShard<Result: Sendable>(_ number: Int, _ body: (inout Shard) -> Result) -> Result {
+    func withShard<Result>(_ number: Int, _ body: (inout sending Shard) -> sending Result) -> sending Result {
         shards.withLock(number, body)
     }
 
@@ -89,9 +85,6 @@ final class MemoryStore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         var statistics = MemoryCacheStatistics()
         for number in 0...shardMask {
             statistics.add(withShard(number) { $0.counters })
-            let readers = shards.readerCounts(number)
-            statistics.hits += readers.hits
-            statistics.misses += readers.misses
         }
         statistics.count = ledger.count
         statistics.cost = ledger.cost
