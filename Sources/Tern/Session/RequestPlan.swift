@@ -153,7 +153,7 @@ final class RequestPlan: Sendable {
             decompressionLimit: context.configuration.maximumDecompressedSize, decompresses: decompresses)
         order.priority = priority
         order.unixSocketPath = request.unixSocketPath ?? context.configuration.unixSocketPath
-        if !request.isPlain { order.trust = request.trust }
+        if !request.isPlain { order.trust = OwnTrust(request.trust) }
         order.isPausable = hasHandle
         order.announcesHead = hasHandle
         order.needsFreshConnection = attempt > 1

@@ -41,7 +41,7 @@ package struct TransferOrder: Sendable {
     package var needsFreshConnection = false
     package var unixSocketPath: String?
     /// In place of the session's policy for this host.
-    package var trust: TrustPolicy?
+    package var trust: OwnTrust?
     /// The head is wanted as soon as it is there, not only with the outcome.
     package var announcesHead = false
 
@@ -57,5 +57,15 @@ package struct TransferOrder: Sendable {
         self.headLimit = headLimit
         self.decompressionLimit = decompressionLimit
         self.decompresses = decompresses
+    }
+}
+
+/// The trust policy of one request. A reference: few requests have one, and every order is moved about.
+package final class OwnTrust: Sendable {
+    package let policy: TrustPolicy
+
+    package init?(_ policy: TrustPolicy?) {
+        guard let policy else { return nil }
+        self.policy = policy
     }
 }

@@ -37,7 +37,7 @@ final class CurlTransport: Transport {
 
     private func refusalOfTrust(_ order: TransferOrder) -> TransferFailure? {
         let host = order.target.host
-        guard let policy = order.trust ?? (settings.trust ?? TrustPolicies()).policy(for: host) else {
+        guard let policy = order.trust?.policy ?? (settings.trust ?? TrustPolicies()).policy(for: host) else {
             return TrustPolicies.refusal(of: host)
         }
         // The environment's as well, which the configuration does not know.
@@ -54,7 +54,7 @@ final class CurlTransport: Transport {
     }
 
     func start(_ transfer: Transfer) {
-        guard let policy = transfer.order.trust else { return loop.post(.start(transfer, pool: pool)) }
+        guard let policy = transfer.order.trust?.policy else { return loop.post(.start(transfer, pool: pool)) }
         // Posted under the lock, which posting never waits in: a pool is opened before, and closed after, all its transfers.
         trusted.withLock { pools in
             let (pool, isNew, old) = pools.pool(for: policy) {
