@@ -50,6 +50,7 @@ import Synchronization
         turn.now = MonotonicClock.nanoseconds()
         let isIdle = serveSockets()
         takeMessages()
+        settlePauses()
         serveTimers()
         completeFinished()
         checkLimits()
@@ -148,7 +149,6 @@ import Synchronization
             transfer.priority = priority
             transfer.pool.queue.prioritize(transfer.transfer.id, transfer.origin, priority: priority.rawValue)
         }
-        if let failure = transfer.takeFailureOfPause() { end(transfer, failure) }
     }
 
     /// A transfer that has sent nothing yet leaves the wire, or the queue: libcurl would send its request all the same.
@@ -165,6 +165,15 @@ import Synchronization
         transfer.setPaused(false)
         if transfer.isConnected { return }
         submit(transfer)
+    }
+
+    private func settlePauses() {
+        guard !turn.pausing.isEmpty else { return }
+        for transfer in turn.pausing {
+            transfer.settlePause()
+            if let failure = transfer.takeFailureOfPause() { end(transfer, failure) }
+        }
+        turn.pausing.removeAll(keepingCapacity: true)
     }
 
     private func submit(_ transfer: CurlTransfer) {

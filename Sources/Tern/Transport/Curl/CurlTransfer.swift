@@ -44,6 +44,7 @@ final class CurlTransfer {
     private var isHeldUp = false
     private var isStarved = false
     private var stopped: Int32 = 0
+    private var isPauseNew = false
     private var failureOfPause: CURLcode?
 
     /// The connection carries the request, or has begun to.
@@ -315,8 +316,17 @@ final class CurlTransfer {
         applyPause()
     }
 
-    /// Tells libcurl what must stand still. It may call back, and be stopped again, before it returns.
+    /// What must stand still has changed: libcurl is told once a turn, of the outcome. Let go on and stopped again at once,
+    /// it would read all the same, and drop what it had read if that was the end of the response.
     private func applyPause() {
+        if isPauseNew { return }
+        isPauseNew = true
+        turn.pausing.append(self)
+    }
+
+    /// Tells libcurl what must stand still. It may call back, and be stopped again, before it returns.
+    func settlePause() {
+        isPauseNew = false
         guard let handle, isConnected else { return }
         var wanted: Int32 = 0
         if isPaused { wanted = CURLPAUSE_ALL }

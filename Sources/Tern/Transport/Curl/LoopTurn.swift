@@ -6,6 +6,8 @@
     var now: UInt64 = 0
     /// Readers and producers to be resumed at the end of the turn.
     var wakes: [Transfer.Wake] = unsafe []
+    /// Transfers that are to stand still, or to go on, otherwise than libcurl knows.
+    var pausing: [CurlTransfer] = []
     /// Transfers with bytes or numbers that their session has not seen.
     var changed: [CurlTransfer] = []
     /// The earliest time limit that any transfer can reach.
