@@ -4,9 +4,9 @@ public import TernConcurrency
 ///
 /// An array cannot hold locks, an array of objects costs each access two atomic operations on a line that all threads
 /// share, and a switch over fields is mispredicted three times of four.
-// Sendable by hand: the memory is written by `init`, freed by `deinit`, and holds nothing but locks, which are Sendable.
 @usableFromInline
 @safe
+// Sendable by hand: the memory is written by `init`, freed by `deinit`, and holds nothing but locks, which are Sendable.
 struct ShardArray<Value: Sendable>: ~Copyable, @unchecked Sendable {
     @usableFromInline let base: UnsafeMutableRawPointer
     @usableFromInline let count: Int

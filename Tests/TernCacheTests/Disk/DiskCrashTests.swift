@@ -2,6 +2,7 @@
 import Glibc
 import Testing
 
+@testable import DiskCrashChild
 @testable import TernCache
 
 #if canImport(FoundationEssentials)

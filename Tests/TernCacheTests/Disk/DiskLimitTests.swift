@@ -2,6 +2,7 @@ import Synchronization
 import TernConcurrency
 import Testing
 
+@testable import DiskCrashChild
 @testable import TernCache
 
 #if canImport(FoundationEssentials)

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import DiskCrashChild
 @testable import TernCache
 
 #if canImport(FoundationEssentials)

@@ -1,6 +1,7 @@
 import Synchronization
 import TernConcurrency
 
+@testable import DiskCrashChild
 @testable import TernCache
 
 #if canImport(FoundationEssentials)
