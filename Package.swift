@@ -23,6 +23,7 @@ let package = Package(
     products: [
         .library(name: "Tern", targets: ["Tern"]),
         .library(name: "TernCache", targets: ["TernCache"]),
+        .library(name: "TernImages", targets: ["TernImages"]),
         .library(name: "TernTesting", targets: ["TernTesting"]),
         .library(name: "TernXML", targets: ["TernXML"]),
     ],
@@ -34,10 +35,21 @@ let package = Package(
         .target(name: "CTernTLS"),
         .target(name: "CTernZ", linkerSettings: [.linkedLibrary("z")]),
         .target(name: "CTernSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
+        .target(
+            name: "CTernCodecs",
+            linkerSettings: ["jpeg", "png", "webp", "webpdemux", "gif", "m"].map {
+                .linkedLibrary($0, .when(platforms: [.linux]))
+            }
+        ),
         .target(name: "TernConcurrency", swiftSettings: settings),
         .target(
             name: "Tern", dependencies: ["CTernCurl", "CTernTLS", "CTernZ", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernCache", dependencies: ["CTernSQLite", "TernConcurrency"], swiftSettings: settings),
+        .target(
+            name: "TernImages",
+            dependencies: ["CTernCodecs", "Tern", "TernCache", "TernConcurrency"],
+            swiftSettings: settings
+        ),
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernXML", dependencies: ["Tern"], swiftSettings: settings),
         .testTarget(
@@ -57,6 +69,7 @@ let package = Package(
             dependencies: ["CTernSQLite", "DiskCrashChild", "TernCache", "TernConcurrency", "TernTesting"],
             swiftSettings: settings
         ),
+        .testTarget(name: "TernImagesTests", dependencies: ["TernImages"], swiftSettings: settings),
         .testTarget(
             name: "TernXMLTests",
             dependencies: ["Tern", "TernTesting", "TernXML"],

@@ -1,0 +1,194 @@
+#include "CTernCodecs.h"
+
+#if defined(__linux__)
+#if !__has_include(<gif_lib.h>)
+#error "TernImages needs giflib's headers: install the Debian package libgif-dev (Fedora: giflib-devel)"
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <gif_lib.h>
+
+struct tern_gif {
+    const uint8_t *bytes;
+    size_t count, offset;
+    uint32_t width, height;
+    GifFileType *file;
+    uint8_t *canvas, *saved, *line;
+    // What the frame shown last asks for before the next is drawn, and where it lies.
+    int disposal;
+    uint32_t left, top, right, bottom;
+};
+
+static int readBytes(GifFileType *file, GifByteType *target, int wanted) {
+    tern_gif *gif = file->UserData;
+    size_t left = gif->count - gif->offset, given = (size_t)wanted < left ? (size_t)wanted : left;
+    memcpy(target, gif->bytes + gif->offset, given);
+    gif->offset += given;
+    return (int)given;
+}
+
+/// Walks over the sub-blocks at `at`; the index after them, or the count if the bytes end within.
+static size_t blocksEnd(const uint8_t *bytes, size_t count, size_t at) {
+    while (at < count && bytes[at] != 0) at += (size_t)bytes[at] + 1;
+    return at < count ? at + 1 : count;
+}
+
+tern_gif *tern_gif_open(
+    const uint8_t *bytes, size_t count, uint32_t frameLimit, tern_codec_info *info, int *result, char *error) {
+    *result = TERN_CODEC_TRUNCATED;
+    snprintf(error, 160, "the bytes end within the header");
+    if (count < 13) return NULL;
+    *info = (tern_codec_info){.width = bytes[6] | (uint32_t)bytes[7] << 8, .height = bytes[8] | (uint32_t)bytes[9] << 8,
+                              .orientation = 1, .hasAlpha = true, .loopCount = 1};
+    size_t at = 13 + (bytes[10] & 0x80 ? (size_t)3 << ((bytes[10] & 7) + 1) : 0);
+    while (at < count && bytes[at] != 0x3B && info->frameCount <= frameLimit) {
+        if (bytes[at] == 0x21 && count - at > 2) {
+            // NETSCAPE2.0: so many times more, 0 for ever.
+            if (bytes[at + 1] == 0xFF && count - at > 18 && !memcmp(bytes + at + 3, "NETSCAPE2.0", 11)
+                && bytes[at + 14] == 3 && bytes[at + 15] == 1) {
+                uint32_t again = bytes[at + 16] | (uint32_t)bytes[at + 17] << 8;
+                info->loopCount = again == 0 ? 0 : again + 1;
+            }
+            at = blocksEnd(bytes, count, at + 2);
+        } else if (bytes[at] == 0x2C && count - at > 10) {
+            info->frameCount++;
+            uint8_t packed = bytes[at + 9];
+            at = blocksEnd(bytes, count, at + 10 + (packed & 0x80 ? (size_t)3 << ((packed & 7) + 1) : 0) + 1);
+        } else {
+            break;
+        }
+    }
+    if (info->frameCount == 0) {
+        snprintf(error, 160, "no frame");
+        *result = at >= count ? TERN_CODEC_TRUNCATED : TERN_CODEC_CORRUPT;
+        return NULL;
+    }
+    tern_gif *gif = calloc(1, sizeof *gif);
+    *result = TERN_CODEC_MEMORY;
+    if (!gif) return NULL;
+    gif->bytes = bytes;
+    gif->count = count;
+    gif->width = info->width;
+    gif->height = info->height;
+    *result = TERN_CODEC_OK;
+    return gif;
+}
+
+tern_codec_result tern_gif_rewind(tern_gif *gif, char *error) {
+    if (gif->file) DGifCloseFile(gif->file, NULL);
+    gif->offset = 0;
+    gif->disposal = 0;
+    int code = 0;
+    gif->file = DGifOpen(gif, readBytes, &code);
+    if (!gif->file) {
+        snprintf(error, 160, "%.150s", GifErrorString(code) ? GifErrorString(code) : "no GIF");
+        return TERN_CODEC_CORRUPT;
+    }
+    size_t size = (size_t)gif->width * gif->height * 4;
+    if (!gif->canvas) {
+        gif->canvas = malloc(size);
+        gif->line = malloc(65536);
+    }
+    if (!gif->canvas || !gif->line) return TERN_CODEC_MEMORY;
+    memset(gif->canvas, 0, size);
+    return TERN_CODEC_OK;
+}
+
+static void dispose(tern_gif *gif) {
+    for (uint32_t y = gif->top; y < gif->bottom; y++) {
+        size_t at = ((size_t)y * gif->width + gif->left) * 4, length = (size_t)(gif->right - gif->left) * 4;
+        if (gif->disposal == DISPOSE_BACKGROUND) memset(gif->canvas + at, 0, length);
+        if (gif->disposal == DISPOSE_PREVIOUS && gif->saved) memcpy(gif->canvas + at, gif->saved + at, length);
+    }
+}
+
+static tern_codec_result ended(const tern_gif *gif, char *error) {
+    const char *text = GifErrorString(gif->file->Error);
+    snprintf(error, 160, "%.150s", text ? text : "damaged data");
+    return gif->offset >= gif->count ? TERN_CODEC_TRUNCATED : TERN_CODEC_CORRUPT;
+}
+
+static tern_codec_result draw(tern_gif *gif, int transparent, char *error) {
+    const GifImageDesc *image = &gif->file->Image;
+    const ColorMapObject *map = image->ColorMap ? image->ColorMap : gif->file->SColorMap;
+    uint32_t width = (uint32_t)image->Width, height = (uint32_t)image->Height;
+    // A frame far larger than its screen costs time and shows nothing more.
+    if (!map || width == 0 || height == 0
+        || (uint64_t)width * height > 4 * (uint64_t)gif->width * gif->height + 65536) {
+        snprintf(error, 160, map ? "a frame of %u by %u pixels" : "no colours for a frame of %u by %u", width, height);
+        return TERN_CODEC_CORRUPT;
+    }
+    static const uint32_t offsets[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2};
+    uint32_t pass = 0, y = 0;
+    for (uint32_t row = 0; row < height; row++) {
+        if (DGifGetLine(gif->file, gif->line, (int)width) == GIF_ERROR) return ended(gif, error);
+        while (image->Interlace && y >= height && pass < 3) y = offsets[++pass];
+        for (uint32_t x = gif->left; x < gif->right && (uint32_t)image->Top + y < gif->height; x++) {
+            int index = gif->line[x - gif->left];
+            if (index == transparent || index >= map->ColorCount) continue;
+            uint8_t *pixel = gif->canvas + (((size_t)image->Top + y) * gif->width + x) * 4;
+            pixel[0] = map->Colors[index].Red;
+            pixel[1] = map->Colors[index].Green;
+            pixel[2] = map->Colors[index].Blue;
+            pixel[3] = 255;
+        }
+        y += image->Interlace ? steps[pass] : 1;
+    }
+    return TERN_CODEC_OK;
+}
+
+tern_codec_result tern_gif_next(
+    tern_gif *gif, uint8_t *pixels, size_t stride, uint32_t *milliseconds, char *error) {
+    if (!gif->file) {
+        tern_codec_result opened = tern_gif_rewind(gif, error);
+        if (opened != TERN_CODEC_OK) return opened;
+    }
+    GraphicsControlBlock control = {.TransparentColor = NO_TRANSPARENT_COLOR};
+    GifRecordType record = UNDEFINED_RECORD_TYPE;
+    while (record != IMAGE_DESC_RECORD_TYPE) {
+        if (DGifGetRecordType(gif->file, &record) == GIF_ERROR) return ended(gif, error);
+        if (record == TERMINATE_RECORD_TYPE) {
+            snprintf(error, 160, "fewer frames than blocks");
+            return TERN_CODEC_CORRUPT;
+        }
+        if (record != EXTENSION_RECORD_TYPE) continue;
+        int code = 0;
+        GifByteType *block = NULL;
+        if (DGifGetExtension(gif->file, &code, &block) == GIF_ERROR) return ended(gif, error);
+        if (code == GRAPHICS_EXT_FUNC_CODE && block) DGifExtensionToGCB(block[0], block + 1, &control);
+        while (block)
+            if (DGifGetExtensionNext(gif->file, &block) == GIF_ERROR) return ended(gif, error);
+    }
+    if (DGifGetImageDesc(gif->file) == GIF_ERROR) return ended(gif, error);
+    dispose(gif);
+    const GifImageDesc *image = &gif->file->Image;
+    uint32_t right = (uint32_t)image->Left + (uint32_t)image->Width, bottom = (uint32_t)image->Top + (uint32_t)image->Height;
+    gif->right = right < gif->width ? right : gif->width;
+    gif->bottom = bottom < gif->height ? bottom : gif->height;
+    gif->left = (uint32_t)image->Left < gif->right ? (uint32_t)image->Left : gif->right;
+    gif->top = (uint32_t)image->Top < gif->bottom ? (uint32_t)image->Top : gif->bottom;
+    gif->disposal = control.DisposalMode;
+    size_t size = (size_t)gif->width * gif->height * 4;
+    if (gif->disposal == DISPOSE_PREVIOUS) {
+        if (!gif->saved) gif->saved = malloc(size);
+        if (!gif->saved) return TERN_CODEC_MEMORY;
+        memcpy(gif->saved, gif->canvas, size);
+    }
+    *milliseconds = (uint32_t)control.DelayTime * 10;
+    tern_codec_result drawn = draw(gif, control.TransparentColor, error);
+    // A frame that breaks off is given as far as it came.
+    for (uint32_t y = 0; y < gif->height; y++)
+        memcpy(pixels + stride * y, gif->canvas + (size_t)y * gif->width * 4, (size_t)gif->width * 4);
+    return drawn;
+}
+
+void tern_gif_close(tern_gif *gif) {
+    if (!gif) return;
+    if (gif->file) DGifCloseFile(gif->file, NULL);
+    free(gif->canvas);
+    free(gif->saved);
+    free(gif->line);
+    free(gif);
+}
+#endif

@@ -1,0 +1,111 @@
+// Image codecs and the resize kernel behind a C API of plain functions: every jump of libjpeg and libpng starts and
+// ends inside one call, and no call runs a callback of the caller. One handle serves one thread at a time.
+#ifndef CTERNCODECS_H
+#define CTERNCODECS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// What a call came to.
+typedef enum {
+    TERN_CODEC_OK = 0,
+    /// More of the same call is needed: look for cancellation, call again.
+    TERN_CODEC_MORE = 1,
+    TERN_CODEC_TRUNCATED = -1,
+    TERN_CODEC_CORRUPT = -2,
+    TERN_CODEC_UNSUPPORTED = -3,
+    TERN_CODEC_MEMORY = -4,
+    TERN_CODEC_SCANS = -5,
+} tern_codec_result;
+
+/// What the header says. Sizes are in pixels as stored, before orientation.
+typedef struct {
+    uint32_t width, height;
+    /// EXIF orientation, 1 to 8.
+    int orientation;
+    bool hasAlpha, hasProfile;
+    /// Frames of an animation, 1 for a still image; how often it plays, 0 for ever.
+    uint32_t frameCount, loopCount;
+} tern_codec_info;
+
+// Each decoder borrows its bytes: they outlive the handle. `error` points to 160 characters or more.
+typedef struct tern_jpeg tern_jpeg;
+tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
+/// Picks the smallest DCT scale that still gives at least the size, and says what it gives.
+tern_codec_result tern_jpeg_start(
+    tern_jpeg *jpeg, uint32_t leastWidth, uint32_t leastHeight, int scanLimit, uint32_t *width, uint32_t *height,
+    char *error);
+/// Takes in some rows of the coefficients of a progressive image; MORE until all are there.
+tern_codec_result tern_jpeg_prepare(tern_jpeg *jpeg, char *error);
+/// Writes up to `rows` rows of RGBA at the next row of `pixels`, the whole picture's buffer; MORE until the last.
+tern_codec_result tern_jpeg_rows(tern_jpeg *jpeg, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+/// TRUNCATED or CORRUPT if libjpeg had to invent pixels; OK otherwise.
+tern_codec_result tern_jpeg_verdict(const tern_jpeg *jpeg, char *error);
+void tern_jpeg_close(tern_jpeg *jpeg);
+
+typedef struct tern_png tern_png;
+tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
+/// As `tern_jpeg_rows`, straight alpha; an interlaced picture takes seven passes.
+tern_codec_result tern_png_rows(tern_png *png, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+void tern_png_close(tern_png *png);
+
+typedef struct tern_webp tern_webp;
+tern_webp *tern_webp_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
+/// Writes straight RGBA of the given size, never larger than the picture's own.
+tern_codec_result tern_webp_start(
+    tern_webp *webp, uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, char *error);
+/// Decodes another stretch of the bytes; MORE until the last.
+tern_codec_result tern_webp_step(tern_webp *webp, char *error);
+void tern_webp_close(tern_webp *webp);
+
+/// Animated WebP: composed frames in order, straight alpha.
+typedef struct tern_webp_frames tern_webp_frames;
+tern_webp_frames *tern_webp_frames_open(const uint8_t *bytes, size_t count, int *result, char *error);
+/// Writes the next frame; its duration in milliseconds.
+tern_codec_result tern_webp_frames_next(
+    tern_webp_frames *frames, uint8_t *pixels, size_t stride, uint32_t *milliseconds, char *error);
+void tern_webp_frames_rewind(tern_webp_frames *frames);
+void tern_webp_frames_close(tern_webp_frames *frames);
+
+/// GIF: the blocks are walked at opening, the frames composed in order.
+typedef struct tern_gif tern_gif;
+tern_gif *tern_gif_open(
+    const uint8_t *bytes, size_t count, uint32_t frameLimit, tern_codec_info *info, int *result, char *error);
+/// Writes the next frame as it shows, straight alpha; its delay in milliseconds as stored.
+tern_codec_result tern_gif_next(
+    tern_gif *gif, uint8_t *pixels, size_t stride, uint32_t *milliseconds, char *error);
+tern_codec_result tern_gif_rewind(tern_gif *gif, char *error);
+void tern_gif_close(tern_gif *gif);
+
+/// The orientation in EXIF's TIFF structure, 1 if it says none (CIPA DC-008, tag 0x0112).
+int tern_exif_orientation(const uint8_t *bytes, size_t count);
+/// Writes the picture as it is to be shown; orientations 5 to 8 swap width and height.
+void tern_orient(
+    const uint8_t *source, size_t sourceStride, uint32_t width, uint32_t height, int orientation, uint8_t *target,
+    size_t targetStride);
+/// Each colour becomes round(c·a/255), in place.
+void tern_premultiply(uint8_t *pixels, size_t stride, uint32_t width, uint32_t height);
+/// The inverse, rounded; a pixel without alpha becomes 0.
+void tern_unpremultiply(const uint8_t *source, uint8_t *target, size_t pixels);
+
+/// Lanczos3 over premultiplied RGBA8, in slices of target rows; false when memory is short.
+typedef struct tern_resize tern_resize;
+tern_resize *tern_resize_open(uint32_t width, uint32_t height, uint32_t targetWidth, uint32_t targetHeight);
+void tern_resize_rows(
+    const tern_resize *resize, const uint8_t *source, size_t sourceStride, uint8_t *target, size_t targetStride,
+    uint32_t firstRow, uint32_t rows);
+void tern_resize_close(tern_resize *resize);
+
+/// Encoders take straight RGBA and return bytes to be freed with `tern_codec_free`, or NULL.
+uint8_t *tern_jpeg_encode(
+    const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int quality, bool progressive,
+    size_t *count, char *error);
+uint8_t *tern_png_encode(
+    const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int level, size_t *count, char *error);
+uint8_t *tern_webp_encode(
+    const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, float quality, bool lossless,
+    size_t *count, char *error);
+void tern_codec_free(void *bytes);
+
+#endif

@@ -1,0 +1,232 @@
+#include "CTernCodecs.h"
+
+#if defined(__linux__)
+#if !__has_include(<jpeglib.h>)
+#error "TernImages needs libjpeg-turbo's headers: install the Debian package libjpeg-dev (Fedora: libjpeg-turbo-devel)"
+#endif
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <jpeglib.h>
+#include <jerror.h>
+
+typedef struct {
+    struct jpeg_error_mgr base;
+    jmp_buf jump;
+    char *error;
+    int warning;
+    char warningText[JMSG_LENGTH_MAX];
+} tern_jpeg_errors;
+
+struct tern_jpeg {
+    struct jpeg_decompress_struct info;
+    tern_jpeg_errors errors;
+    int scanLimit;
+    bool cmyk, inverted, outputStarted;
+    uint8_t *line;
+};
+
+static void failed(j_common_ptr info) {
+    tern_jpeg_errors *errors = (tern_jpeg_errors *)info->err;
+    char text[JMSG_LENGTH_MAX];
+    errors->base.format_message(info, text);
+    if (errors->error) snprintf(errors->error, 160, "%.150s", text);
+    longjmp(errors->jump, 1);
+}
+
+// Negative levels are warnings: libjpeg goes on with invented data. Those that cost no pixel are let pass.
+static void warned(j_common_ptr info, int level) {
+    tern_jpeg_errors *errors = (tern_jpeg_errors *)info->err;
+    if (level >= 0) return;
+    int code = errors->base.msg_code;
+    if (code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR
+        || code == JWRN_TOO_MUCH_DATA || code == JWRN_NOT_SEQUENTIAL)
+        return;
+    // The end of the bytes is the cause; what it leads to is not news.
+    if (errors->warning == JWRN_JPEG_EOF || (errors->warning != 0 && code != JWRN_JPEG_EOF)) return;
+    errors->warning = code;
+    errors->base.format_message(info, errors->warningText);
+}
+
+static void quiet(j_common_ptr info) { (void)info; }
+
+static void prepareErrors(tern_jpeg_errors *errors, char *error) {
+    jpeg_std_error(&errors->base);
+    errors->base.error_exit = failed;
+    errors->base.emit_message = warned;
+    errors->base.output_message = quiet;
+    errors->error = error;
+}
+
+static tern_codec_result kind(const tern_jpeg *jpeg) {
+    if (jpeg->errors.warning == JWRN_JPEG_EOF) return TERN_CODEC_TRUNCATED;
+    switch (jpeg->errors.base.msg_code) {
+    case JERR_OUT_OF_MEMORY: return TERN_CODEC_MEMORY;
+    case JERR_ARITH_NOTIMPL: case JERR_SOF_UNSUPPORTED: case JERR_BAD_PRECISION: case JERR_CONVERSION_NOTIMPL:
+        return TERN_CODEC_UNSUPPORTED;
+    case JERR_INPUT_EMPTY: case JERR_INPUT_EOF: return TERN_CODEC_TRUNCATED;
+    default: return TERN_CODEC_CORRUPT;
+    }
+}
+
+tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error) {
+    tern_jpeg *jpeg = calloc(1, sizeof *jpeg);
+    if (!jpeg) { *result = TERN_CODEC_MEMORY; return NULL; }
+    prepareErrors(&jpeg->errors, error);
+    jpeg->info.err = &jpeg->errors.base;
+    if (setjmp(jpeg->errors.jump)) {
+        *result = kind(jpeg);
+        tern_jpeg_close(jpeg);
+        return NULL;
+    }
+    jpeg_create_decompress(&jpeg->info);
+    jpeg_mem_src(&jpeg->info, bytes, count);
+    jpeg_save_markers(&jpeg->info, JPEG_APP0 + 1, 0xFFFF);
+    jpeg_save_markers(&jpeg->info, JPEG_APP0 + 2, 0xFFFF);
+    jpeg_read_header(&jpeg->info, TRUE);
+    *info = (tern_codec_info){.width = jpeg->info.image_width, .height = jpeg->info.image_height, .orientation = 1,
+                              .frameCount = 1};
+    for (jpeg_saved_marker_ptr marker = jpeg->info.marker_list; marker; marker = marker->next) {
+        if (marker->marker == JPEG_APP0 + 1 && marker->data_length > 6 && !memcmp(marker->data, "Exif\0", 6))
+            info->orientation = tern_exif_orientation(marker->data + 6, marker->data_length - 6);
+        if (marker->marker == JPEG_APP0 + 2 && marker->data_length > 14 && !memcmp(marker->data, "ICC_PROFILE", 12))
+            info->hasProfile = true;
+    }
+    *result = TERN_CODEC_OK;
+    return jpeg;
+}
+
+tern_codec_result tern_jpeg_start(
+    tern_jpeg *jpeg, uint32_t leastWidth, uint32_t leastHeight, int scanLimit, uint32_t *width, uint32_t *height,
+    char *error) {
+    jpeg->errors.error = error;
+    if (setjmp(jpeg->errors.jump)) return kind(jpeg);
+    struct jpeg_decompress_struct *info = &jpeg->info;
+    jpeg->cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
+    jpeg->inverted = info->saw_Adobe_marker;
+    info->out_color_space = jpeg->cmyk ? JCS_CMYK : JCS_EXT_RGBA;
+    info->scale_denom = 8;
+    for (unsigned scale = 1; scale <= 8; scale++) {
+        info->scale_num = scale;
+        jpeg_calc_output_dimensions(info);
+        if (info->output_width >= leastWidth && info->output_height >= leastHeight) break;
+    }
+    jpeg->scanLimit = scanLimit;
+    // Buffered-image mode takes in the scans call by call, so that they can be counted and cancelled.
+    info->buffered_image = jpeg_has_multiple_scans(info);
+    jpeg_start_decompress(info);
+    *width = info->output_width;
+    *height = info->output_height;
+    if (jpeg->cmyk) {
+        jpeg->line = malloc((size_t)info->output_width * 4);
+        if (!jpeg->line) return TERN_CODEC_MEMORY;
+    }
+    return TERN_CODEC_OK;
+}
+
+tern_codec_result tern_jpeg_prepare(tern_jpeg *jpeg, char *error) {
+    jpeg->errors.error = error;
+    if (setjmp(jpeg->errors.jump)) return kind(jpeg);
+    struct jpeg_decompress_struct *info = &jpeg->info;
+    if (!info->buffered_image || jpeg->outputStarted) return TERN_CODEC_OK;
+    for (int turn = 0; turn < 16; turn++) {
+        int status = jpeg_consume_input(info);
+        if (info->input_scan_number > jpeg->scanLimit) {
+            snprintf(error, 160, "more than %d scans", jpeg->scanLimit);
+            return TERN_CODEC_SCANS;
+        }
+        if (status == JPEG_REACHED_EOI) {
+            jpeg_start_output(info, info->input_scan_number);
+            jpeg->outputStarted = true;
+            return TERN_CODEC_OK;
+        }
+    }
+    return TERN_CODEC_MORE;
+}
+
+static inline uint8_t scaled(unsigned value, unsigned by) {
+    unsigned product = value * by + 128;
+    return (uint8_t)((product + (product >> 8)) >> 8);
+}
+
+tern_codec_result tern_jpeg_rows(tern_jpeg *jpeg, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+    jpeg->errors.error = error;
+    if (setjmp(jpeg->errors.jump)) return kind(jpeg);
+    struct jpeg_decompress_struct *info = &jpeg->info;
+    for (uint32_t done = 0; done < rows && info->output_scanline < info->output_height; done++) {
+        uint8_t *row = pixels + stride * info->output_scanline;
+        JSAMPROW target = jpeg->cmyk ? jpeg->line : row;
+        if (jpeg_read_scanlines(info, &target, 1) != 1) {
+            snprintf(error, 160, "libjpeg gave no row");
+            return TERN_CODEC_CORRUPT;
+        }
+        if (!jpeg->cmyk) continue;
+        // Adobe writes ink inverted: 255 is none. Without its marker 0 is none.
+        uint8_t flip = jpeg->inverted ? 0 : 255;
+        for (uint32_t x = 0; x < info->output_width; x++) {
+            const uint8_t *ink = jpeg->line + (size_t)x * 4;
+            uint8_t key = ink[3] ^ flip;
+            row[x * 4] = scaled(ink[0] ^ flip, key);
+            row[x * 4 + 1] = scaled(ink[1] ^ flip, key);
+            row[x * 4 + 2] = scaled(ink[2] ^ flip, key);
+            row[x * 4 + 3] = 255;
+        }
+    }
+    return info->output_scanline < info->output_height ? TERN_CODEC_MORE : TERN_CODEC_OK;
+}
+
+tern_codec_result tern_jpeg_verdict(const tern_jpeg *jpeg, char *error) {
+    if (jpeg->errors.warning == 0) return TERN_CODEC_OK;
+    snprintf(error, 160, "%.150s", jpeg->errors.warningText);
+    return jpeg->errors.warning == JWRN_JPEG_EOF ? TERN_CODEC_TRUNCATED : TERN_CODEC_CORRUPT;
+}
+
+void tern_jpeg_close(tern_jpeg *jpeg) {
+    if (!jpeg) return;
+    if (!setjmp(jpeg->errors.jump)) jpeg_destroy_decompress(&jpeg->info);
+    free(jpeg->line);
+    free(jpeg);
+}
+
+uint8_t *tern_jpeg_encode(
+    const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, int quality, bool progressive,
+    size_t *count, char *error) {
+    struct jpeg_compress_struct info;
+    tern_jpeg_errors errors;
+    // What is changed after setjmp and read after the jump lies behind a pointer that does not change.
+    struct { unsigned char *bytes; unsigned long size; } *output = calloc(1, sizeof *output);
+    if (!output) return NULL;
+    memset(&info, 0, sizeof info);
+    memset(&errors, 0, sizeof errors);
+    prepareErrors(&errors, error);
+    info.err = &errors.base;
+    if (setjmp(errors.jump)) {
+        jpeg_destroy_compress(&info);
+        free(output->bytes);
+        free(output);
+        return NULL;
+    }
+    jpeg_create_compress(&info);
+    jpeg_mem_dest(&info, &output->bytes, &output->size);
+    info.image_width = width;
+    info.image_height = height;
+    info.input_components = 4;
+    info.in_color_space = JCS_EXT_RGBX;
+    jpeg_set_defaults(&info);
+    jpeg_set_quality(&info, quality, TRUE);
+    info.optimize_coding = TRUE;
+    if (progressive) jpeg_simple_progression(&info);
+    jpeg_start_compress(&info, TRUE);
+    while (info.next_scanline < height) {
+        JSAMPROW row = (JSAMPROW)(pixels + stride * info.next_scanline);
+        jpeg_write_scanlines(&info, &row, 1);
+    }
+    jpeg_finish_compress(&info);
+    jpeg_destroy_compress(&info);
+    uint8_t *bytes = output->bytes;
+    *count = output->size;
+    free(output);
+    return bytes;
+}
+#endif

@@ -1,0 +1,223 @@
+// Lanczos3 in two passes: whole rows first (contiguous, no gather), then along the one row that came of it. Weights are
+// 16-bit fixed point, scaled as far as the largest weight allows; the sum of each window is exact.
+#include "CTernCodecs.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+typedef struct {
+    uint32_t *starts;
+    int16_t *weights;
+    uint32_t taps;
+    int shift;
+} filter;
+
+struct tern_resize {
+    uint32_t width, height, targetWidth, targetHeight;
+    filter across, down;
+    bool wide;
+};
+
+static double lanczos(double x) {
+    if (x == 0) return 1;
+    if (x <= -3 || x >= 3) return 0;
+    double angle = M_PI * x;
+    return 3 * sin(angle) * sin(angle / 3) / (angle * angle);
+}
+
+/// Windows of `step` taps or a multiple of it, all within the source unless the source itself is shorter.
+static bool makeFilter(filter *made, uint32_t size, uint32_t target, uint32_t step) {
+    double scale = (double)size / target, stretch = scale < 1 ? 1 : scale, support = 3 * stretch;
+    uint32_t taps = (uint32_t)ceil(support) * 2 + 1;
+    if (taps > size) taps = size;
+    taps = (taps + step - 1) / step * step;
+    made->taps = taps;
+    made->starts = calloc(target, sizeof *made->starts);
+    made->weights = calloc((size_t)target * taps, sizeof *made->weights);
+    double *exact = calloc((size_t)target * taps, sizeof *exact);
+    if (!made->starts || !made->weights || !exact) { free(exact); return false; }
+    double largest = 0;
+    for (uint32_t i = 0; i < target; i++) {
+        double centre = (i + 0.5) * scale, sum = 0;
+        double low = floor(centre - support + 0.5), high = floor(centre + support + 0.5);
+        uint32_t first = low < 0 ? 0 : (uint32_t)low, end = high > size ? size : (uint32_t)high;
+        uint32_t start = taps > size ? 0 : first > size - taps ? size - taps : first;
+        made->starts[i] = start;
+        double *row = exact + (size_t)i * taps;
+        for (uint32_t at = first; at < end && at - start < taps; at++)
+            sum += row[at - start] = lanczos((at + 0.5 - centre) / stretch);
+        for (uint32_t t = 0; t < taps; t++) {
+            row[t] /= sum;
+            if (fabs(row[t]) > largest) largest = fabs(row[t]);
+        }
+    }
+    made->shift = 0;
+    while (made->shift < 21 && largest * (1 << (made->shift + 1)) < 32000) made->shift++;
+    for (uint32_t i = 0; i < target; i++) {
+        int32_t left = 1 << made->shift;
+        uint32_t most = 0;
+        int16_t *row = made->weights + (size_t)i * taps;
+        for (uint32_t t = 0; t < taps; t++) {
+            row[t] = (int16_t)lrint(exact[(size_t)i * taps + t] * (1 << made->shift));
+            left -= row[t];
+            if (row[t] > row[most]) most = t;
+        }
+        row[most] = (int16_t)(row[most] + left);
+    }
+    free(exact);
+    return true;
+}
+
+tern_resize *tern_resize_open(uint32_t width, uint32_t height, uint32_t targetWidth, uint32_t targetHeight) {
+    tern_resize *resize = calloc(1, sizeof *resize);
+    if (!resize) return NULL;
+    resize->width = width;
+    resize->height = height;
+    resize->targetWidth = targetWidth;
+    resize->targetHeight = targetHeight;
+    if (!makeFilter(&resize->across, width, targetWidth, 4) || !makeFilter(&resize->down, height, targetHeight, 2)) {
+        tern_resize_close(resize);
+        return NULL;
+    }
+#if defined(__x86_64__)
+    resize->wide = __builtin_cpu_supports("avx2");
+#endif
+    return resize;
+}
+
+void tern_resize_close(tern_resize *resize) {
+    if (!resize) return;
+    free(resize->across.starts);
+    free(resize->across.weights);
+    free(resize->down.starts);
+    free(resize->down.weights);
+    free(resize);
+}
+
+static inline uint8_t level(int32_t sum, int shift) {
+    int32_t value = sum >> shift;
+    return value < 0 ? 0 : value > 255 ? 255 : (uint8_t)value;
+}
+
+typedef int32_t lanes __attribute__((vector_size(32)));
+typedef uint8_t bytes8 __attribute__((vector_size(8)));
+
+/// Eight bytes at a time; the compiler makes SSE2 or NEON of it.
+static void downPlain(
+    const uint8_t *source, size_t stride, uint32_t rows, const int16_t *weights, uint32_t taps, int shift, size_t from,
+    size_t count, uint8_t *line) {
+    for (size_t x = from; x < count; x += 8) {
+        size_t width = count - x < 8 ? count - x : 8;
+        lanes sum = {0};
+        for (uint32_t t = 0; t < taps && t < rows; t++) {
+            bytes8 part = {0};
+            memcpy(&part, source + stride * t + x, width);
+            sum += __builtin_convertvector(part, lanes) * (int32_t)weights[t];
+        }
+        for (size_t i = 0; i < width; i++) line[x + i] = level(sum[i] + (1 << (shift - 1)), shift);
+    }
+}
+
+static void acrossPlain(const tern_resize *resize, const uint8_t *line, uint8_t *target) {
+    const filter *across = &resize->across;
+    for (uint32_t i = 0; i < resize->targetWidth; i++) {
+        const int16_t *weights = across->weights + (size_t)i * across->taps;
+        const uint8_t *pixel = line + (size_t)across->starts[i] * 4;
+        int32_t sums[4] = {0};
+        for (uint32_t t = 0; t < across->taps && t < resize->width; t++, pixel += 4)
+            for (int c = 0; c < 4; c++) sums[c] += pixel[c] * weights[t];
+        for (int c = 0; c < 4; c++) target[i * 4 + c] = level(sums[c] + (1 << (across->shift - 1)), across->shift);
+    }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static size_t downWide(
+    const uint8_t *source, size_t stride, uint32_t rows, const int16_t *weights, uint32_t taps, int shift, size_t count,
+    uint8_t *line) {
+    const __m256i zero = _mm256_setzero_si256();
+    const __m128i by = _mm_cvtsi32_si128(shift);
+    size_t x = 0;
+    for (; x + 32 <= count; x += 32) {
+        __m256i a = _mm256_set1_epi32(1 << (shift - 1)), b = a, c = a, d = a;
+        for (uint32_t t = 0; t < taps && t < rows; t += 2) {
+            // A window longer than the source has no weight past its end: the row before stands in.
+            const uint8_t *next = source + stride * (t + 1 < rows ? t + 1 : t) + x;
+            __m256i one = _mm256_loadu_si256((const __m256i *)(source + stride * t + x));
+            __m256i two = _mm256_loadu_si256((const __m256i *)next);
+            int32_t pairBits;
+            memcpy(&pairBits, weights + t, 4);
+            __m256i pair = _mm256_set1_epi32(pairBits);
+            __m256i low = _mm256_unpacklo_epi8(one, two), high = _mm256_unpackhi_epi8(one, two);
+            a = _mm256_add_epi32(a, _mm256_madd_epi16(_mm256_unpacklo_epi8(low, zero), pair));
+            b = _mm256_add_epi32(b, _mm256_madd_epi16(_mm256_unpackhi_epi8(low, zero), pair));
+            c = _mm256_add_epi32(c, _mm256_madd_epi16(_mm256_unpacklo_epi8(high, zero), pair));
+            d = _mm256_add_epi32(d, _mm256_madd_epi16(_mm256_unpackhi_epi8(high, zero), pair));
+        }
+        __m256i left = _mm256_packs_epi32(_mm256_sra_epi32(a, by), _mm256_sra_epi32(b, by));
+        __m256i right = _mm256_packs_epi32(_mm256_sra_epi32(c, by), _mm256_sra_epi32(d, by));
+        _mm256_storeu_si256((__m256i *)(line + x), _mm256_packus_epi16(left, right));
+    }
+    return x;
+}
+
+__attribute__((target("avx2"))) static void acrossWide(
+    const tern_resize *resize, const uint8_t *line, uint8_t *target) {
+    const filter *across = &resize->across;
+    const __m128i pairs = _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+    const __m256i spread = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
+    const __m128i by = _mm_cvtsi32_si128(across->shift), half = _mm_set1_epi32(1 << (across->shift - 1));
+    for (uint32_t i = 0; i < resize->targetWidth; i++) {
+        const int16_t *weights = across->weights + (size_t)i * across->taps;
+        const uint8_t *pixel = line + (size_t)across->starts[i] * 4;
+        __m256i sum = _mm256_setzero_si256();
+        for (uint32_t t = 0; t < across->taps; t += 4, pixel += 16) {
+            __m128i four = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)pixel), pairs);
+            __m256i weight = _mm256_castsi128_si256(_mm_loadl_epi64((const __m128i *)(weights + t)));
+            weight = _mm256_permutevar8x32_epi32(weight, spread);
+            sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_cvtepu8_epi16(four), weight));
+        }
+        __m128i all = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+        all = _mm_sra_epi32(_mm_add_epi32(all, half), by);
+        all = _mm_packs_epi32(all, all);
+        all = _mm_packus_epi16(all, all);
+        int32_t bits = _mm_cvtsi128_si32(all);
+        memcpy(target + (size_t)i * 4, &bits, 4);
+    }
+}
+#endif
+
+void tern_resize_rows(
+    const tern_resize *resize, const uint8_t *source, size_t sourceStride, uint8_t *target, size_t targetStride,
+    uint32_t firstRow, uint32_t rows) {
+    const filter *down = &resize->down;
+    size_t count = (size_t)resize->width * 4;
+    uint8_t *line = malloc(count);
+    if (!line) return;
+    for (uint32_t y = firstRow; y < firstRow + rows && y < resize->targetHeight; y++) {
+        const uint8_t *top = source + sourceStride * down->starts[y];
+        const int16_t *weights = down->weights + (size_t)y * down->taps;
+        uint32_t available = resize->height - down->starts[y];
+        uint8_t *row = target + targetStride * y;
+        size_t done = 0;
+#if defined(__x86_64__)
+        if (resize->wide)
+            done = downWide(top, sourceStride, available, weights, down->taps, down->shift, count, line);
+#endif
+        downPlain(top, sourceStride, available, weights, down->taps, down->shift, done, count, line);
+#if defined(__x86_64__)
+        if (resize->wide && resize->across.taps <= resize->width)
+            acrossWide(resize, line, row);
+        else
+#endif
+            acrossPlain(resize, line, row);
+        // The filter overshoots at edges: a premultiplied colour is never above its alpha.
+        for (uint32_t x = 0; x < resize->targetWidth; x++)
+            for (int c = 0; c < 3; c++)
+                if (row[x * 4 + c] > row[x * 4 + 3]) row[x * 4 + c] = row[x * 4 + 3];
+    }
+    free(line);
+}

@@ -1,0 +1,80 @@
+#if os(Linux)
+import CTernCodecs
+
+/// Runs calls of the C codecs for one file and turns their results into errors.
+struct CodecCall {
+    let format: ImageFormat
+    let options: ImageDecodingOptions
+
+    /// A call that opens a decoder: its handle, or the error that it says.
+    func open(
+        _ body: (UnsafeMutablePointer<Int32>, UnsafeMutablePointer<CChar>) -> OpaquePointer?
+    ) throws(ImageError) -> OpaquePointer {
+        var result: Int32 = 0
+        var message = [CChar](repeating: 0, count: 200)
+        let handle = unsafe message.withUnsafeMutableBufferPointer { buffer in
+            unsafe buffer.baseAddress.flatMap { text in unsafe body(&result, text) }
+        }
+        guard let handle = unsafe handle else {
+            throw error(tern_codec_result(result), Self.text(message))
+        }
+        return unsafe handle
+    }
+
+    /// One call: whether it wants to be called again, or the error that it says.
+    func step(_ body: (UnsafeMutablePointer<CChar>) -> tern_codec_result) throws(ImageError) -> Bool {
+        var message = [CChar](repeating: 0, count: 200)
+        let result = unsafe message.withUnsafeMutableBufferPointer { buffer in
+            unsafe buffer.baseAddress.map { text in unsafe body(text) } ?? TERN_CODEC_MEMORY
+        }
+        if result == TERN_CODEC_OK { return false }
+        if result == TERN_CODEC_MORE { return true }
+        throw error(result, Self.text(message))
+    }
+
+    /// Calls until it is done, looking for cancellation in between.
+    func run(_ body: (UnsafeMutablePointer<CChar>) -> tern_codec_result) throws(ImageError) {
+        repeat { try checkCancellation() } while try unsafe step(body)
+    }
+
+    func checkCancellation() throws(ImageError) {
+        if Task.isCancelled { throw ImageError(.cancelled, format: format, "the task was cancelled") }
+    }
+
+    /// The limits that the header decides.
+    func check(_ info: tern_codec_info) throws(ImageError) {
+        let size = PixelSize(width: Int(info.width), height: Int(info.height))
+        guard size.width > 0, size.height > 0 else {
+            throw ImageError(.corrupt, format: format, "the header says \(size) pixels")
+        }
+        guard size.pixelCount <= min(options.limits.pixels, Int(Int32.max)) else {
+            throw ImageError(
+                .limitExceeded, format: format, "\(size) pixels, the limit is \(options.limits.pixels) in all")
+        }
+        guard Int(info.frameCount) <= options.limits.frames else {
+            throw ImageError(.limitExceeded, format: format, "more than \(options.limits.frames) frames")
+        }
+    }
+
+    /// Whether the error of a picture half decoded leaves something to give.
+    func tolerates(_ error: ImageError) -> Bool {
+        options.allowsPartial && (error.kind == .truncated || error.kind == .corrupt)
+    }
+
+    private func error(_ result: tern_codec_result, _ message: String) -> ImageError {
+        let kind: ImageError.Kind =
+            switch result {
+            case TERN_CODEC_TRUNCATED: .truncated
+            case TERN_CODEC_UNSUPPORTED: .unsupported
+            case TERN_CODEC_MEMORY: .outOfMemory
+            case TERN_CODEC_SCANS: .limitExceeded
+            default: .corrupt
+            }
+        return ImageError(kind, format: format, message.isEmpty ? "the decoder gave up" : message)
+    }
+
+    private static func text(_ message: [CChar]) -> String {
+        String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
+#endif

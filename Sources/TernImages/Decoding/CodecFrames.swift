@@ -1,0 +1,153 @@
+#if os(Linux)
+import CTernCodecs
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The frames of a GIF or an animated WebP: the C decoder composes them in order behind a lock.
+final class CodecFrames: ImageFrames {
+    let count: Int
+    let loopCount: Int
+    let size: PixelSize
+    private let call: CodecCall
+    private let info: tern_codec_info
+    private let plan: DecodingPlan
+    private let cursor: Lock<Cursor>
+
+    convenience init(_ data: Data, call: CodecCall) throws(ImageError) {
+        let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: max(1, data.count))
+        _ = unsafe data.copyBytes(to: copy)
+        try unsafe self.init(owning: copy, data.count, call: call)
+    }
+
+    convenience init(copying bytes: UnsafePointer<UInt8>, _ count: Int, call: CodecCall) throws(ImageError) {
+        let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: max(1, count))
+        _ = unsafe copy.update(fromContentsOf: UnsafeBufferPointer(start: bytes, count: count))
+        try unsafe self.init(owning: copy, count, call: call)
+    }
+
+    private init(
+        owning bytes: UnsafeMutableBufferPointer<UInt8>, _ byteCount: Int, call: CodecCall
+    ) throws(ImageError) {
+        var info = tern_codec_info()
+        let cursor = try unsafe Cursor(bytes, byteCount, call: call, info: &info)
+        self.call = call
+        self.info = info
+        self.cursor = Lock(cursor)
+        plan = call.plan(info)
+        count = Int(info.frameCount)
+        loopCount = Int(info.loopCount)
+        size = plan.cropped
+    }
+
+    func frame(at index: Int) throws(ImageError) -> ImageFrame {
+        guard index >= 0, index < count else {
+            throw ImageError(.invalidArgument, format: call.format, "frame \(index) of \(count)")
+        }
+        let outcome: Result<(PixelBuffer, UInt32, Bool), ImageError> = cursor.withLock { cursor in
+            do throws(ImageError) { return .success(try cursor.frame(at: index)) } catch { return .failure(error) }
+        }
+        let (pixels, milliseconds, isPartial) = try outcome.get()
+        let canvas = PixelSize(width: Int(info.width), height: Int(info.height))
+        let image = try call.finish(pixels, canvas, info, plan, isPartial)
+        return ImageFrame(image: image, duration: ImageFrame.duration(milliseconds: milliseconds))
+    }
+}
+
+extension CodecFrames {
+    /// The C decoder, its bytes, and the index of the frame that it gives next.
+    ///
+    /// Safe to use: the bytes and handles are its own and freed in deinit; the lock around it lets one caller in.
+    @safe
+    private final class Cursor {
+        private let bytes: UnsafeMutableBufferPointer<UInt8>
+        private let byteCount: Int
+        private let call: CodecCall
+        private let size: PixelSize
+        private var gif: OpaquePointer?
+        private var webp: OpaquePointer?
+        private var next = 0
+
+        /// Takes the bytes over, also when it throws.
+        init(
+            _ bytes: UnsafeMutableBufferPointer<UInt8>, _ byteCount: Int, call: CodecCall, info: inout tern_codec_info
+        ) throws(ImageError) {
+            unsafe self.bytes = bytes
+            self.byteCount = byteCount
+            self.call = call
+            var (gif, webp, said): (OpaquePointer?, OpaquePointer?, tern_codec_info) = (nil, nil, info)
+            do throws(ImageError) {
+                if call.format == .gif {
+                    let limit = UInt32(clamping: call.options.limits.frames)
+                    unsafe gif = try call.open {
+                        unsafe tern_gif_open(bytes.baseAddress, byteCount, limit, &said, $0, $1)
+                    }
+                    try call.check(said)
+                } else {
+                    let still = try unsafe call.open {
+                        unsafe tern_webp_open(bytes.baseAddress, byteCount, &said, $0, $1)
+                    }
+                    unsafe tern_webp_close(still)
+                    try call.check(said)
+                    unsafe webp = try call.open { unsafe tern_webp_frames_open(bytes.baseAddress, byteCount, $0, $1) }
+                }
+            } catch {
+                unsafe tern_gif_close(gif)
+                unsafe bytes.deallocate()
+                throw error
+            }
+            info = said
+            size = PixelSize(width: Int(said.width), height: Int(said.height))
+            unsafe self.gif = gif
+            unsafe self.webp = webp
+        }
+
+        deinit {
+            unsafe tern_gif_close(gif)
+            unsafe tern_webp_frames_close(webp)
+            unsafe bytes.deallocate()
+        }
+
+        func frame(at index: Int) throws(ImageError) -> (PixelBuffer, UInt32, Bool) {
+            if index < next { try rewind() }
+            var milliseconds: UInt32 = 0
+            var isPartial = false
+            let stride = size.width * 4
+            let pixels = try unsafe PixelBuffer(count: stride * size.height, cleared: true) {
+                (base) throws(ImageError) in
+                while next <= index {
+                    try call.checkCancellation()
+                    do throws(ImageError) {
+                        _ = try unsafe call.step {
+                            unsafe webp == nil
+                                ? tern_gif_next(gif, base, stride, &milliseconds, $0)
+                                : tern_webp_frames_next(webp, base, stride, &milliseconds, $0)
+                        }
+                        next += 1
+                    } catch {
+                        // The decoder stands in the middle of a frame: whatever comes next starts anew.
+                        next = .max
+                        guard call.tolerates(error) else { throw error }
+                        isPartial = true
+                    }
+                }
+                unsafe tern_premultiply(base, stride, UInt32(size.width), UInt32(size.height))
+            }
+            return (pixels, milliseconds, isPartial)
+        }
+
+        private func rewind() throws(ImageError) {
+            if let webp = unsafe webp {
+                unsafe tern_webp_frames_rewind(webp)
+            } else {
+                _ = try unsafe call.step { unsafe tern_gif_rewind(gif, $0) }
+            }
+            next = 0
+        }
+    }
+}
+#endif

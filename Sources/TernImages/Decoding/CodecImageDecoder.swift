@@ -1,0 +1,63 @@
+#if os(Linux)
+import CTernCodecs
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// JPEG, PNG, WebP and GIF by libjpeg-turbo, libpng, libwebp and giflib.
+///
+/// JPEG and WebP are scaled while they are decoded, to at least twice the target, the rest is Lanczos3.
+public struct CodecImageDecoder: ImageDecoder {
+    /// A decoder; it holds nothing.
+    public init() {}
+
+    /// True for JPEG, PNG, WebP and GIF.
+    public func decodes(_ format: ImageFormat) -> Bool { [.jpeg, .png, .webp, .gif].contains(format) }
+
+    /// The picture, or the first frame. Errors are those of `ImageDecoder`, and `.unknownFormat`.
+    public func image(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> RasterImage {
+        let format = try sniff(data, options)
+        let call = CodecCall(format: format, options: options)
+        try call.checkCancellation()
+        let outcome: Result<RasterImage, ImageError> = unsafe data.withUnsafeBytes { bytes in
+            guard let base = unsafe bytes.bindMemory(to: UInt8.self).baseAddress else {
+                return .failure(ImageError(.truncated, format: format, "no bytes"))
+            }
+            do throws(ImageError) {
+                switch format {
+                case .jpeg: return .success(try unsafe call.jpeg(base, bytes.count))
+                case .png: return .success(try unsafe call.png(base, bytes.count))
+                case .webp: return .success(try unsafe call.webp(base, bytes.count))
+                default: return .success(try CodecFrames(data, call: call).frame(at: 0).image)
+                }
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try outcome.get()
+    }
+
+    /// The frames of a GIF or WebP of more than one frame.
+    public func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)? {
+        let format = try sniff(data, options)
+        guard format == .gif || format == .webp else { return nil }
+        let frames = try CodecFrames(data, call: CodecCall(format: format, options: options))
+        return frames.count > 1 ? frames : nil
+    }
+
+    private func sniff(_ data: Data, _ options: ImageDecodingOptions) throws(ImageError) -> ImageFormat {
+        guard data.count <= options.limits.bytes else {
+            throw ImageError(.limitExceeded, "\(data.count) bytes, the limit is \(options.limits.bytes)")
+        }
+        let first = [UInt8](data.prefix(ImageFormat.sniffedByteCount))
+        guard let format = unsafe ImageFormat(sniffing: first.span.bytes) else {
+            throw ImageError(.unknownFormat, "the first of \(data.count) bytes are of no known format")
+        }
+        guard decodes(format) else { throw ImageError(.unsupported, format: format, "no decoder for it here") }
+        return format
+    }
+}
+#endif

@@ -1,0 +1,53 @@
+/// How a picture is to be decoded: to which size, within which limits, and what a file cut short gives.
+public struct ImageDecodingOptions: Sendable, Hashable {
+    /// How a target size is to be met. The proportions are kept, and no mode makes a picture larger than its file.
+    public enum ContentMode: Sendable, Hashable {
+        /// The whole picture within the target.
+        case fit
+        /// The target covered and the rest cut off evenly on both sides: exactly the target, unless the file is smaller.
+        case fill
+        /// The target covered, nothing cut off.
+        case atLeast
+    }
+
+    /// What a file may cost. Checked from the header, before memory for its pixels is taken.
+    public struct Limits: Sendable, Hashable {
+        /// Pixels of the file, 100 million by default.
+        public var pixels: Int
+        /// Bytes of the file, 256 MiB by default.
+        public var bytes: Int
+        /// Frames of an animation, 10,000 by default.
+        public var frames: Int
+        /// Scans of a progressive JPEG, 30 by default: each costs a pass over the whole picture.
+        public var scans: Int
+
+        /// The stated limits, each with its default.
+        public init(pixels: Int = 100_000_000, bytes: Int = 256 << 20, frames: Int = 10_000, scans: Int = 30) {
+            self.pixels = pixels
+            self.bytes = bytes
+            self.frames = frames
+            self.scans = scans
+        }
+    }
+
+    /// The size wanted in pixels, upright; nil, the default, for the file's own.
+    public var targetSize: PixelSize?
+    /// How the target is met, `.fit` by default. Without a target it has no effect.
+    public var contentMode: ContentMode
+    /// What the file may cost.
+    public var limits: Limits
+    /// Whether a file that is cut short or damaged gives what could be decoded, marked `isPartial`, in place of an
+    /// error. False by default. If not even the header is whole, it is an error all the same.
+    public var allowsPartial: Bool
+
+    /// Options; by default the file's own size, the default limits, no partial pictures.
+    public init(
+        targetSize: PixelSize? = nil, contentMode: ContentMode = .fit, limits: Limits = Limits(),
+        allowsPartial: Bool = false
+    ) {
+        self.targetSize = targetSize
+        self.contentMode = contentMode
+        self.limits = limits
+        self.allowsPartial = allowsPartial
+    }
+}

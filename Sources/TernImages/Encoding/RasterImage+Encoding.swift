@@ -1,0 +1,77 @@
+#if os(Linux)
+import CTernCodecs
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// The format to encode a picture to, with its settings.
+public enum ImageEncoding: Sendable, Hashable {
+    /// JPEG of a quality from 1 to 100, without alpha: transparent pixels are laid on black.
+    case jpeg(quality: Int = 85, progressive: Bool = false)
+    /// PNG of a compression level from 1 (fast) to 9 (small), all channels kept.
+    case png(level: Int = 6)
+    /// WebP of a quality from 0 to 100, lossy.
+    case webp(quality: Double = 80)
+    /// WebP without loss; the colour of wholly transparent pixels is not kept.
+    case losslessWebP
+
+    /// The format that comes of it.
+    public var format: ImageFormat {
+        switch self {
+        case .jpeg: .jpeg
+        case .png: .png
+        case .webp, .losslessWebP: .webp
+        }
+    }
+}
+
+extension RasterImage {
+    /// The picture as a file of the encoding. Synchronous, and not to be cancelled once it has begun.
+    ///
+    /// Throws the kind `.encodingFailed`: no format holds every size (JPEG to 65,500 pixels a side, WebP to 16,383).
+    public func encoded(as encoding: ImageEncoding) throws(ImageError) -> Data {
+        let (width, height, row) = (UInt32(size.width), UInt32(size.height), bytesPerRow)
+        let isOpaque = unsafe pixels.bytes.withUnsafeBufferPointer { source in
+            stride(from: 3, to: source.count, by: 4).allSatisfy { index in unsafe source[index] == 255 }
+        }
+        // JPEG takes premultiplied pixels: that is the picture laid on black.
+        let straight =
+            if isOpaque || encoding.format == .jpeg { pixels } else {
+                try unsafe PixelBuffer(count: byteCount) { base in
+                    unsafe pixels.bytes.withUnsafeBufferPointer { source in
+                        unsafe tern_unpremultiply(source.baseAddress, base, size.pixelCount)
+                    }
+                }
+            }
+        var count = 0
+        var message = [CChar](repeating: 0, count: 200)
+        let bytes = unsafe straight.bytes.withUnsafeBufferPointer { source in
+            let base = source.baseAddress
+            return switch encoding {
+            case .jpeg(let quality, let progressive):
+                unsafe tern_jpeg_encode(
+                    base, row, width, height, Int32(clamping: min(100, max(1, quality))), progressive, &count,
+                    &message)
+            case .png(let level):
+                unsafe tern_png_encode(
+                    base, row, width, height, Int32(clamping: min(9, max(1, level))), &count, &message)
+            case .webp(let quality):
+                unsafe tern_webp_encode(
+                    base, row, width, height, Float(min(100, max(0, quality))), false, &count, &message)
+            case .losslessWebP:
+                unsafe tern_webp_encode(base, row, width, height, 100, true, &count, &message)
+            }
+        }
+        guard let bytes = unsafe bytes else {
+            let text = String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            throw ImageError(
+                .encodingFailed, format: encoding.format, "\(size) pixels: \(text.isEmpty ? "no memory" : text)")
+        }
+        defer { unsafe tern_codec_free(bytes) }
+        return unsafe Data(bytes: bytes, count: count)
+    }
+}
+#endif

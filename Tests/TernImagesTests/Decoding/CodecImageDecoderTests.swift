@@ -1,0 +1,112 @@
+#if os(Linux)
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// A picture whose every pixel differs a little from its neighbours.
+func gradient(_ width: Int, _ height: Int, alpha: Bool = false) throws -> RasterImage {
+    var bytes: [UInt8] = []
+    for y in 0..<height {
+        for x in 0..<width {
+            let a = alpha ? (x + y) * 255 / (width + height) : 255
+            bytes += [x * 255 / width, y * 255 / height, 128, 255].map { UInt8(($0 * a + 127) / 255) }
+        }
+    }
+    return try #require(RasterImage(size: PixelSize(width: width, height: height), premultiplied: bytes))
+}
+
+@Suite struct CodecImageDecoderTests {
+    let decoder = CodecImageDecoder()
+
+    @Test func losslessFormatsGiveBackEveryOpaquePixel() throws {
+        let picture = try gradient(61, 47)
+        for encoding in [ImageEncoding.png(), .losslessWebP] {
+            let data = try picture.encoded(as: encoding)
+            let again = try decoder.image(from: data, options: ImageDecodingOptions())
+            #expect(again.pixels.bytes == picture.pixels.bytes)
+            #expect(again.format == encoding.format)
+        }
+    }
+
+    @Test(arguments: [false, true]) func jpegStaysClose(progressive: Bool) throws {
+        let picture = try gradient(160, 120)
+        let data = try picture.encoded(as: .jpeg(quality: 95, progressive: progressive))
+        let again = try decoder.image(from: data, options: ImageDecodingOptions())
+        let worst = zip(again.pixels.bytes, picture.pixels.bytes).map { abs(Int($0) - Int($1)) }.max()
+        #expect(try #require(worst) <= 8)
+    }
+
+    @Test func aTargetIsMetAndNeverUpsampled() throws {
+        let data = try gradient(400, 200).encoded(as: .jpeg())
+        func size(_ target: PixelSize, _ mode: ImageDecodingOptions.ContentMode) throws -> PixelSize {
+            try decoder.image(from: data, options: ImageDecodingOptions(targetSize: target, contentMode: mode)).size
+        }
+        let square = PixelSize(width: 50, height: 50)
+        #expect(try size(square, .fit) == PixelSize(width: 50, height: 25))
+        #expect(try size(square, .fill) == square)
+        #expect(try size(square, .atLeast) == PixelSize(width: 100, height: 50))
+        #expect(try size(PixelSize(width: 900, height: 900), .fit) == PixelSize(width: 400, height: 200))
+    }
+
+    @Test func theCutFileIsAnErrorUnlessPartialIsAsked() throws {
+        let picture = try gradient(200, 200)
+        for encoding in [ImageEncoding.jpeg(), .png(), .webp()] {
+            let data = try picture.encoded(as: encoding)
+            let cut = data.prefix(data.count * 2 / 3)
+            let thrown = #expect(throws: ImageError.self) {
+                _ = try decoder.image(from: cut, options: ImageDecodingOptions())
+            }
+            #expect(thrown?.kind == .truncated)
+            let partial = try decoder.image(from: cut, options: ImageDecodingOptions(allowsPartial: true))
+            #expect(partial.metadata.isPartial)
+        }
+    }
+
+    @Test func limitsAreCheckedFromTheHeader() throws {
+        let data = try gradient(40, 40).encoded(as: .png())
+        let limits = ImageDecodingOptions.Limits(pixels: 1_599)
+        let thrown = #expect(throws: ImageError.self) {
+            _ = try decoder.image(from: data, options: ImageDecodingOptions(limits: limits))
+        }
+        #expect(thrown?.kind == .limitExceeded)
+    }
+
+    @Test func progressiveScansAreLimited() throws {
+        let data = try gradient(64, 64).encoded(as: .jpeg(progressive: true))
+        let limits = ImageDecodingOptions.Limits(scans: 2)
+        let thrown = #expect(throws: ImageError.self) {
+            _ = try decoder.image(from: data, options: ImageDecodingOptions(limits: limits))
+        }
+        #expect(thrown?.kind == .limitExceeded)
+    }
+
+    /// 64 mutations of each format, the same in every run: an error or a picture, never a crash.
+    @Test(arguments: [ImageEncoding.jpeg(), .jpeg(progressive: true), .png(), .webp(), .losslessWebP])
+    func mutatedFilesEndInAnErrorOrAPicture(encoding: ImageEncoding) throws {
+        let data = try gradient(80, 60, alpha: true).encoded(as: encoding)
+        var state: UInt64 = 42
+        func random(_ below: Int) -> Int {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int(state >> 33) % below
+        }
+        for round in 0..<64 {
+            var bytes = [UInt8](data)
+            for _ in 0...random(8) { bytes[random(bytes.count)] = UInt8(random(256)) }
+            let options = ImageDecodingOptions(
+                limits: .init(pixels: 1_000_000), allowsPartial: round.isMultiple(of: 2))
+            do throws(ImageError) {
+                let picture = try decoder.image(from: Data(bytes), options: options)
+                #expect(picture.byteCount == picture.size.pixelCount * 4)
+            } catch {
+                #expect(error.kind != .invalidArgument)
+            }
+        }
+    }
+}
+#endif
