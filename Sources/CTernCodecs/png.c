@@ -100,7 +100,10 @@ tern_codec_result tern_png_rows(tern_png *png, uint8_t *pixels, size_t stride, u
             png->pass++;
         }
     }
-    return png->pass < png->passes ? TERN_CODEC_MORE : TERN_CODEC_OK;
+    if (png->pass < png->passes) return TERN_CODEC_MORE;
+    // The last row may be there and the stream's checksum not, or wrong.
+    png_read_end(png->reader, NULL);
+    return TERN_CODEC_OK;
 }
 
 void tern_png_close(tern_png *png) {

@@ -190,13 +190,13 @@ __attribute__((target("avx2"))) static void acrossWide(
 }
 #endif
 
-void tern_resize_rows(
+tern_codec_result tern_resize_rows(
     const tern_resize *resize, const uint8_t *source, size_t sourceStride, uint8_t *target, size_t targetStride,
     uint32_t firstRow, uint32_t rows) {
     const filter *down = &resize->down;
     size_t count = (size_t)resize->width * 4;
     uint8_t *line = malloc(count);
-    if (!line) return;
+    if (!line) return TERN_CODEC_MEMORY;
     for (uint32_t y = firstRow; y < firstRow + rows && y < resize->targetHeight; y++) {
         const uint8_t *top = source + sourceStride * down->starts[y];
         const int16_t *weights = down->weights + (size_t)y * down->taps;
@@ -220,4 +220,5 @@ void tern_resize_rows(
                 if (row[x * 4 + c] > row[x * 4 + 3]) row[x * 4 + c] = row[x * 4 + 3];
     }
     free(line);
+    return TERN_CODEC_OK;
 }

@@ -89,10 +89,10 @@ void tern_premultiply(uint8_t *pixels, size_t stride, uint32_t width, uint32_t h
 /// The inverse, rounded; a pixel without alpha becomes 0.
 void tern_unpremultiply(const uint8_t *source, uint8_t *target, size_t pixels);
 
-/// Lanczos3 over premultiplied RGBA8, in slices of target rows; false when memory is short.
+/// Lanczos3 over premultiplied RGBA8, in slices of target rows; NULL or MEMORY when memory is short.
 typedef struct tern_resize tern_resize;
 tern_resize *tern_resize_open(uint32_t width, uint32_t height, uint32_t targetWidth, uint32_t targetHeight);
-void tern_resize_rows(
+tern_codec_result tern_resize_rows(
     const tern_resize *resize, const uint8_t *source, size_t sourceStride, uint8_t *target, size_t targetStride,
     uint32_t firstRow, uint32_t rows);
 void tern_resize_close(tern_resize *resize);

@@ -61,9 +61,10 @@ final class CodecFrames: ImageFrames {
 extension CodecFrames {
     /// The C decoder, its bytes, and the index of the frame that it gives next.
     ///
-    /// Safe to use: the bytes and handles are its own and freed in deinit; the lock around it lets one caller in.
+    /// Safe to use: the bytes and handles are its own and freed in deinit.
+    // Unchecked: nothing reads or writes it but under the lock that holds it.
     @safe
-    private final class Cursor {
+    private final class Cursor: @unchecked Sendable {
         private let bytes: UnsafeMutableBufferPointer<UInt8>
         private let byteCount: Int
         private let call: CodecCall
