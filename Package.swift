@@ -69,7 +69,11 @@ let package = Package(
             dependencies: ["CTernSQLite", "DiskCrashChild", "TernCache", "TernConcurrency", "TernTesting"],
             swiftSettings: settings
         ),
-        .testTarget(name: "TernImagesTests", dependencies: ["TernImages"], swiftSettings: settings),
+        .testTarget(
+            name: "TernImagesTests",
+            dependencies: ["Tern", "TernCache", "TernConcurrency", "TernImages", "TernTesting"],
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "TernXMLTests",
             dependencies: ["Tern", "TernTesting", "TernXML"],

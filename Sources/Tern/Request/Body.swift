@@ -74,6 +74,11 @@ extension Request {
             if case .none = content { true } else { false }
         }
 
+        /// The bytes, where they are in memory and are sent as they are.
+        package var knownBytes: Data? {
+            if case .data(let data) = content, shaping == nil { data } else { nil }
+        }
+
         /// Whether the body comes from a sequence that was given.
         var isSequence: Bool {
             switch content {

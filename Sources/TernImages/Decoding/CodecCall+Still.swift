@@ -89,7 +89,7 @@ extension CodecCall {
     func stored(_ size: PixelSize, _ info: tern_codec_info) -> PixelSize { info.orientation >= 5 ? size.turned : size }
 
     func plan(_ info: tern_codec_info) -> DecodingPlan {
-        DecodingPlan(size: upright(info), target: options.targetSize, mode: options.contentMode)
+        DecodingPlan(size: upright(info), options)
     }
 
     /// Resizes, turns upright and crops what a codec gave, in that order: the fewest pixels are turned.

@@ -13,6 +13,7 @@ final class CodecFrames: ImageFrames {
     let count: Int
     let loopCount: Int
     let size: PixelSize
+    let byteCount: Int
     private let call: CodecCall
     private let info: tern_codec_info
     private let plan: DecodingPlan
@@ -39,6 +40,7 @@ final class CodecFrames: ImageFrames {
         self.info = info
         self.cursor = Lock(cursor)
         plan = call.plan(info)
+        self.byteCount = byteCount
         count = Int(info.frameCount)
         loopCount = Int(info.loopCount)
         size = plan.cropped

@@ -52,8 +52,7 @@ public struct CodecImageDecoder: ImageDecoder {
         guard data.count <= options.limits.bytes else {
             throw ImageError(.limitExceeded, "\(data.count) bytes, the limit is \(options.limits.bytes)")
         }
-        let first = [UInt8](data.prefix(ImageFormat.sniffedByteCount))
-        guard let format = unsafe ImageFormat(sniffing: first.span.bytes) else {
+        guard let format = ImageFormat(sniffing: data) else {
             throw ImageError(.unknownFormat, "the first of \(data.count) bytes are of no known format")
         }
         guard decodes(format) else { throw ImageError(.unsupported, format: format, "no decoder for it here") }

@@ -4,6 +4,18 @@ struct DecodingPlan: Equatable {
     let scaled: PixelSize
     let cropped: PixelSize
 
+    init(size: PixelSize, _ options: ImageDecodingOptions) {
+        let plan = DecodingPlan(size: size, target: options.targetSize, mode: options.contentMode)
+        guard let limit = options.byteLimit, plan.cropped.pixelCount > max(1, limit / 4) else {
+            self = plan
+            return
+        }
+        let factor = (Double(max(1, limit / 4)) / Double(plan.cropped.pixelCount)).squareRoot()
+        func length(_ of: Int) -> Int { max(1, Int((Double(of) * factor).rounded(.down))) }
+        scaled = PixelSize(width: length(plan.scaled.width), height: length(plan.scaled.height))
+        cropped = PixelSize(width: length(plan.cropped.width), height: length(plan.cropped.height))
+    }
+
     init(size: PixelSize, target: PixelSize?, mode: ImageDecodingOptions.ContentMode) {
         guard let target, target.width > 0, target.height > 0 else {
             scaled = size

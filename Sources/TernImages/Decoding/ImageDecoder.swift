@@ -9,6 +9,10 @@ public protocol ImageDecoder: Sendable {
     /// Whether this decoder takes files of the format.
     func decodes(_ format: ImageFormat) -> Bool
 
+    /// The format that the first bytes of a file say; nil if this decoder does not know it. For formats that Tern does not
+    /// know by itself; by default what `ImageFormat(sniffing:)` says.
+    func format(of bytes: Data) -> ImageFormat?
+
     /// The picture, the first frame of an animation, upright and at the size that the options ask for.
     ///
     /// Looks at the current task's cancellation between groups of rows, and then throws the kind `.cancelled`.
@@ -16,6 +20,11 @@ public protocol ImageDecoder: Sendable {
 
     /// The frames of an animation, not yet decoded; nil for a still picture.
     func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)?
+}
+
+extension ImageDecoder {
+    /// What `ImageFormat(sniffing:)` says.
+    public func format(of bytes: Data) -> ImageFormat? { ImageFormat(sniffing: bytes) }
 }
 
 /// The frames of an animation, each composed as it is to be shown. Safe to share: one decodes at a time, others wait.
@@ -27,10 +36,18 @@ public protocol ImageFrames: Sendable {
     /// The size of every frame in pixels, after scaling to the options' target.
     var size: PixelSize { get }
 
+    /// Bytes that are held for the frames: the file's, as a rule. 0 by default.
+    var byteCount: Int { get }
+
     /// The frame of an index from 0. In order each costs one decode; a step back starts again from the first.
     ///
     /// Throws the kind `.invalidArgument` past the last, `.cancelled` if the task was cancelled between two frames.
     func frame(at index: Int) throws(ImageError) -> ImageFrame
+}
+
+extension ImageFrames {
+    /// None that count.
+    public var byteCount: Int { 0 }
 }
 
 /// One frame of an animation.

@@ -34,6 +34,9 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     public var targetSize: PixelSize?
     /// How the target is met, `.fit` by default. Without a target it has no effect.
     public var contentMode: ContentMode
+    /// The most bytes that the picture may take, at four a pixel: a larger one is decoded to a smaller size. Nil, the
+    /// default, for no such limit.
+    public var byteLimit: Int?
     /// What the file may cost.
     public var limits: Limits
     /// Whether a file that is cut short or damaged gives what could be decoded, marked `isPartial`, in place of an
@@ -43,11 +46,12 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     /// Options; by default the file's own size, the default limits, no partial pictures.
     public init(
         targetSize: PixelSize? = nil, contentMode: ContentMode = .fit, limits: Limits = Limits(),
-        allowsPartial: Bool = false
+        allowsPartial: Bool = false, byteLimit: Int? = nil
     ) {
         self.targetSize = targetSize
         self.contentMode = contentMode
         self.limits = limits
         self.allowsPartial = allowsPartial
+        self.byteLimit = byteLimit
     }
 }

@@ -1,5 +1,10 @@
-/// Why a picture could not be decoded, encoded or resized. Holds no byte of the picture.
-public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
+public import Tern
+
+/// Why a picture could not be loaded, decoded, processed or encoded: what failed, on what, and why.
+///
+/// The one error type of the pipeline and its parts. Holds no byte of the picture and no secret: no header values, no user
+/// information, no values of a query.
+public struct ImageError: Error, Sendable, CustomStringConvertible {
     /// What went wrong, as one of a few words. New kinds may be added: switch with a `default`.
     public struct Kind: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         /// The kind's name, fit for a metric label.
@@ -29,6 +34,20 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let invalidArgument = Kind(rawValue: "invalid-argument")
         /// The picture cannot be encoded so.
         public static let encodingFailed = Kind(rawValue: "encoding-failed")
+        /// There is no URL, or none that can be requested.
+        public static let invalidURL = Kind(rawValue: "invalid-url")
+        /// The bytes could not be fetched; `network` says why.
+        public static let network = Kind(rawValue: "network")
+        /// The bytes could not be read from a file or a closure; `underlying` says why.
+        public static let source = Kind(rawValue: "source")
+        /// It is in no cache that the request may read, and the request may not fetch it.
+        public static let notCached = Kind(rawValue: "not-cached")
+        /// It failed a short while ago in a way that would only repeat itself; `underlying` is that failure.
+        public static let failedBefore = Kind(rawValue: "failed-before")
+        /// A processor failed.
+        public static let processing = Kind(rawValue: "processing")
+        /// A closure of the pipeline's configuration failed; `underlying` is what it threw.
+        public static let hook = Kind(rawValue: "hook")
     }
 
     /// What went wrong.
@@ -37,16 +56,61 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     public let format: ImageFormat?
     /// What failed and why, for people.
     public let message: String
+    /// What it was to be loaded from, without user information and query values; nil where that is not known.
+    public internal(set) var origin: String?
+    /// The error that led to this one.
+    public let underlying: (any Error)?
 
-    /// An error of a kind; a decoder of one's own throws it too.
-    public init(_ kind: Kind, format: ImageFormat? = nil, _ message: String) {
+    /// An error of a kind; a decoder or processor of one's own throws it too.
+    public init(_ kind: Kind, format: ImageFormat? = nil, _ message: String, underlying: (any Error)? = nil) {
         self.kind = kind
         self.format = format
         self.message = message
+        self.underlying = underlying
     }
 
-    /// The kind, the format and the reason in one line.
+    /// The failure of the network, for the kind `.network`.
+    public var network: NetworkError? { underlying as? NetworkError }
+
+    /// The kind, the format, the reason and the origin in one line.
     public var description: String {
-        "image error \(kind)\(format.map { " (\($0))" } ?? ""): \(message)"
+        "image error \(kind)\(format.map { " (\($0))" } ?? ""): \(message)\(origin.map { ", loading \($0)" } ?? "")"
+    }
+}
+
+extension ImageError {
+    /// Of a task that was cancelled.
+    static let cancelled = ImageError(.cancelled, "the load was cancelled")
+
+    /// Whether another attempt at the same load would end the same: who waits for it need not make it again.
+    var isFinal: Bool {
+        switch kind {
+        case .invalidURL, .notCached, .failedBefore, .cancelled, .unsupported, .limitExceeded: true
+        default: isRemembered
+        }
+    }
+
+    /// Whether the source is to blame, for whoever asks: the bytes are no picture, or the server says that there is none. Not
+    /// what a network, a server's bad day, a limit or a missing decoder is to blame for.
+    var isRemembered: Bool {
+        switch kind {
+        case .unknownFormat, .corrupt, .truncated: return true
+        case .network:
+            guard let network else { return false }
+            if network.kind == .contentType { return true }
+            return network.kind == .status && (network.status.map(Self.isLasting(status:)) ?? false)
+        default: return false
+        }
+    }
+
+    /// 408, 425 and 429 ask to be tried again later (RFC 9110 §15.5.9, RFC 8470 §5.2, RFC 6585 §4).
+    private static func isLasting(status: Int) -> Bool {
+        (400...499).contains(status) && ![401, 407, 408, 425, 429].contains(status)
+    }
+
+    func from(_ origin: String?) -> ImageError {
+        var copy = self
+        if copy.origin == nil { copy.origin = origin }
+        return copy
     }
 }

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// The kind of a picture's file, found by its first bytes and never by its name.
 public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
     /// The format's media type, as `image/jpeg`.
@@ -52,5 +58,14 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
         } else {
             return nil
         }
+    }
+}
+
+extension ImageFormat {
+    /// The format that the first bytes of a file say, nil if they are too few or of no known format.
+    public init?(sniffing data: Data) {
+        let first = [UInt8](data.prefix(Self.sniffedByteCount))
+        guard let format = unsafe ImageFormat(sniffing: first.span.bytes) else { return nil }
+        self = format
     }
 }

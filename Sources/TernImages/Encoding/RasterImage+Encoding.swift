@@ -34,9 +34,6 @@ extension RasterImage {
     /// Throws the kind `.encodingFailed`: no format holds every size (JPEG to 65,500 pixels a side, WebP to 16,383).
     public func encoded(as encoding: ImageEncoding) throws(ImageError) -> Data {
         let (width, height, row) = (UInt32(size.width), UInt32(size.height), bytesPerRow)
-        let isOpaque = unsafe pixels.bytes.withUnsafeBufferPointer { source in
-            stride(from: 3, to: source.count, by: 4).allSatisfy { index in unsafe source[index] == 255 }
-        }
         // JPEG takes premultiplied pixels: that is the picture laid on black.
         let straight =
             if isOpaque || encoding.format == .jpeg { pixels } else {

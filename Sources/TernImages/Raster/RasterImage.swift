@@ -68,6 +68,13 @@ public struct RasterImage: Sendable {
     /// Bytes that the pixels take, the cost of this picture in a memory cache.
     public var byteCount: Int { pixels.bytes.count }
 
+    /// Whether no pixel lets anything through. Looks at them all, until one does.
+    public var isOpaque: Bool {
+        unsafe pixels.bytes.withUnsafeBufferPointer { source in
+            stride(from: 3, to: source.count, by: 4).allSatisfy { index in unsafe source[index] == 255 }
+        }
+    }
+
     /// Calls the closure with the pixels' bytes, which it must not keep beyond the call.
     public func withPixels<Result, Failure: Error>(
         _ body: (borrowing RawSpan) throws(Failure) -> Result

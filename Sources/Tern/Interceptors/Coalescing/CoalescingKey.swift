@@ -33,7 +33,7 @@ package struct CoalescingKey: Sendable, Hashable {
         _ request: Request, headers: Headers, ignoring: [String] = [], fitting: AcceptedTypes = .any,
         session: Session.ID? = nil
     ) {
-        guard request.method.isSafe, request.body.isNone, Self.isShareable(request) else { return nil }
+        guard request.method.isSafe, request.body.isNone, request.isShareable else { return nil }
         self.fitting = fitting
         self.session = session
         method = request.method
@@ -47,12 +47,18 @@ package struct CoalescingKey: Sendable, Hashable {
                     || !ignored.contains { Headers.namesMatch($0, field.name) }
             })
     }
+}
 
-    private static func isShareable(_ request: Request) -> Bool {
-        request.isPlain
-            || request.interceptors.isEmpty && request.policy == nil && request.validation == nil
-                && request.credentials == nil && request.cookies == nil && request.trust == nil
+extension Request {
+    /// Whether nothing but its method, URL, headers and body decides about its answer.
+    fileprivate var isShareable: Bool {
+        isPlain
+            || interceptors.isEmpty && policy == nil && validation == nil && credentials == nil && cookies == nil
+                && trust == nil
     }
+
+    /// Whether another request of the same method, URL, headers and body has the same answer.
+    package var mayShare: Bool { isShareable && (body.isNone || body.knownBytes != nil) }
 }
 
 extension CoalescingKey: CustomStringConvertible {

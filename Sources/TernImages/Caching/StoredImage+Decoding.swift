@@ -1,0 +1,26 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+extension StoredImage {
+    /// Decodes bytes as a flight says; of an animation the first frame, and the frames to come.
+    init(decoding data: Data, _ flight: ImageFlight, _ decoders: ImageDecoders) throws(ImageError) {
+        let decoder = try decoders.decoder(for: data)
+        let options = flight.key.decoding
+        frames =
+            flight.key.animation == .firstFrame ? nil : try decoder.animation(from: data, options: options)
+        if let frames {
+            image = try frames.frame(at: 0).image
+            if flight.options.preloadsAllFrames {
+                self.frames = try PreloadedFrames(frames)
+            }
+        } else {
+            image = try decoder.image(from: data, options: options)
+        }
+        image.scale = flight.key.scale
+        self.data = nil
+        freshness = .always
+    }
+}

@@ -1,0 +1,50 @@
+import TernCache
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// A picture as it is held in memory, with what is needed to answer by it.
+struct StoredImage: Sendable {
+    var image: RasterImage
+    var frames: (any ImageFrames)?
+    var data: Data?
+    var freshness: Freshness
+
+    /// Bytes, for the limit of the cache.
+    var cost: Int { image.byteCount + (frames?.byteCount ?? 0) + (data?.count ?? 0) }
+
+    /// As an answer to who asked with these options.
+    func response(
+        _ source: ImageResponse.Source, isStale: Bool, _ trace: ImageTrace, _ options: ImageRequest.Options
+    ) -> ImageResponse {
+        ImageResponse(
+            image: image, animation: frames, source: source, isStale: isStale, trace: trace,
+            data: options.includesData ? data : nil)
+    }
+
+    /// Why it is no answer to who asked with these options; nil if it is one.
+    func refusal(by options: ImageRequest.Options) -> ImageError? {
+        guard options.requiresAnimation, frames == nil else { return nil }
+        return ImageError(.unsupported, format: image.format, "an animation was asked for, and this is a still picture")
+    }
+
+    /// Found again after its eviction, for as long as somebody shows it.
+    static let inUse = InUse<StoredImage> { stored in
+        let (size, format, metadata, scale) = (
+            stored.image.size, stored.image.format, stored.image.metadata, stored.image.scale
+        )
+        let (frames, freshness) = (stored.frames, stored.freshness)
+        // The frames hold their bytes: an animation is not worth finding again at their price.
+        guard frames == nil else { return nil }
+        return { [weak pixels = stored.image.pixels] in
+            pixels.map {
+                StoredImage(
+                    image: RasterImage(pixels: $0, size: size, format: format, metadata: metadata, scale: scale),
+                    frames: nil, data: nil, freshness: freshness)
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+/// What loads must have in common to be one: the picture, and everything that decides how it is come by.
+struct ImageFlight: Sendable, Hashable {
+    let key: ImageKey
+    var caching: ImageRequest.Caching
+    var options: ImageRequest.Options
+    /// Of a source that must not be shared; nil for most.
+    let serial: UInt64?
+
+    init(_ key: ImageKey, _ request: ImageRequest) {
+        self.key = key
+        caching = request.caching
+        options = request.options
+        options.presentation = ImageRequest.Presentation()
+        serial = request.source.serial ?? (options.allowsInvalidCertificates ? ImageRequest.Source.serials.next() : nil)
+    }
+
+    private init(_ key: ImageKey, like flight: ImageFlight) {
+        self.key = key
+        caching = flight.caching
+        options = flight.options
+        serial = flight.serial
+    }
+
+    /// The load of the picture before the last processor.
+    var parent: ImageFlight? { key.parent.map { ImageFlight($0, like: self) } }
+
+    // The key tells nearly all apart; the rest is compared.
+    func hash(into hasher: inout Hasher) { hasher.combine(key) }
+}
+
+/// What fetches must have in common to be one.
+struct OriginalFlight: Sendable, Hashable {
+    let key: SourceKey
+    let caching: ImageRequest.Caching.Access
+    let network: Bool
+    /// Whether to ask only for other bytes than those that are there.
+    let revalidates: Bool
+    let retriesFailed: Bool
+    let waitsForScrolling: Bool
+    let limit: Int?
+    let serial: UInt64?
+
+    init(_ flight: ImageFlight, revalidates: Bool) {
+        key = flight.key.source
+        caching = flight.caching.originals
+        network = flight.caching.network
+        self.revalidates = revalidates
+        retriesFailed = flight.options.retriesFailed
+        waitsForScrolling = flight.options.waitsForScrolling
+        limit = flight.options.responseByteLimit
+        serial = flight.serial
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(key) }
+}

@@ -1,0 +1,36 @@
+extension ImageFlight {
+    /// Whether the processed picture is kept on the disk.
+    func storesProcessed(_ content: ImagePipeline.DiskContent) -> Bool {
+        let isChanged = !key.processors.isEmpty || key.decoding.targetSize != nil
+        return switch content {
+        case .original: false
+        case .automatic: isChanged
+        case .processed, .all: true
+        }
+    }
+}
+
+extension ImagePipeline.DiskContent {
+    /// Whether the fetched bytes are kept.
+    func holdsOriginal(of request: ImageRequest) -> Bool {
+        switch self {
+        case .original, .all: true
+        case .automatic: request.processors.isEmpty && request.targetSize == nil
+        case .processed: false
+        }
+    }
+}
+
+extension ImageRequest {
+    /// The request for the picture before the last processor.
+    var withoutLastProcessor: ImageRequest {
+        var copy = self
+        copy.processors = Array(processors.dropLast())
+        return copy
+    }
+}
+
+extension RasterImage {
+    /// PNG with alpha, else JPEG.
+    var diskEncoding: ImageEncoding { isOpaque ? .jpeg() : .png() }
+}

@@ -1,0 +1,55 @@
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The bytes of a picture, and how they were come by.
+struct Original: Sendable {
+    var data: Data
+    var freshness: Freshness
+    var source: ImageResponse.Source
+    var trace: ImageTrace
+    /// Whether a revalidation has found that the bytes are still right: `data` is then empty.
+    var isUnchanged = false
+}
+
+/// A picture, and how it was come by.
+struct LoadedImage: Sendable {
+    var stored: StoredImage
+    var source: ImageResponse.Source
+    var trace: ImageTrace
+}
+
+/// Who waits for a picture: a task of the user's, or the load of a variant of it.
+enum ImageSink: Sendable {
+    case task(ImageTask)
+    case variant(Waiter<Result<LoadedImage, ImageError>>, load: Int)
+}
+
+/// Who waits for bytes: the load of a picture.
+struct OriginalSink: Sendable {
+    let waiter: Waiter<Result<Original, ImageError>>
+    let load: Int
+}
+
+/// A load under way: what runs, and what it waits for.
+struct RunningLoad: Sendable {
+    /// Another load that this one waits for.
+    enum Upstream: Sendable {
+        case image(load: Int, ticket: Int)
+        case original(load: Int, ticket: Int)
+    }
+
+    var job: Task<Void, Never>
+    var upstream: Upstream?
+    /// Where it waits for its turn.
+    var turn: (stage: LoadStage, waiter: Waiter<Bool>)?
+}
+
+/// A stage at which so many may work at a time.
+enum LoadStage: Int, Sendable, CaseIterable {
+    case fetch, decode, process
+}

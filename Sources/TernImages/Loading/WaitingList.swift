@@ -1,0 +1,45 @@
+/// Those who wait for one load, in order of joining, and the highest of their ranks. Pure; every change is O(1).
+struct WaitingList<Key: Sendable, Target: Sendable>: Sendable {
+    let key: Key
+    /// In order of joining; who left is nil.
+    var targets: [(ticket: Int, target: Target)?] = []
+    var first = 0
+    var placeOf: [Int: Int] = [:]
+    var ranks: [Int: LoadRank] = [:]
+    var rankCounts = [Int](repeating: 0, count: LoadRank.count)
+    var wasRepeated = false
+
+    var rank: LoadRank { LoadRank.highest(rankCounts) }
+    var all: [Target] { targets[first...].compactMap { $0?.target } }
+
+    mutating func add(_ ticket: Int, _ rank: LoadRank, _ target: Target) {
+        placeOf[ticket] = targets.count
+        targets.append((ticket, target))
+        ranks[ticket] = rank
+        rankCounts[rank.level] += 1
+    }
+
+    mutating func remove(_ ticket: Int) -> Bool {
+        guard let place = placeOf.removeValue(forKey: ticket) else { return false }
+        targets[place] = nil
+        if let rank = ranks.removeValue(forKey: ticket) { rankCounts[rank.level] -= 1 }
+        return true
+    }
+
+    mutating func move(_ ticket: Int, to rank: LoadRank) {
+        guard let old = ranks[ticket] else { return }
+        ranks[ticket] = rank
+        rankCounts[old.level] -= 1
+        rankCounts[rank.level] += 1
+    }
+
+    mutating func takeLeader() -> Target? {
+        while first < targets.count {
+            defer { first += 1 }
+            guard let (ticket, target) = targets[first] else { continue }
+            _ = remove(ticket)
+            return target
+        }
+        return nil
+    }
+}

@@ -1,0 +1,135 @@
+import Tern
+import TernCache
+import TernConcurrency
+
+/// Loads pictures: from memory, the disk or the network, decoded to size and processed off the caller, each piece of work
+/// done once for all who want it.
+///
+/// ```swift
+/// let pipeline = ImagePipeline.shared
+/// let image = try await pipeline.image(from: url)
+///
+/// let task = pipeline.task(for: ImageRequest(url, targetSize: PixelSize(width: 200, height: 200)))
+/// for await progress in task.progress { show(progress.fractionCompleted) }
+/// let response = try await task.response
+/// print(response.source, response.trace)          // why it was not found nearer
+/// ```
+/// A load looks into memory, on the caller's thread → for another size in memory that it can be made of → for the processed
+/// picture on the disk → for the bytes on the disk → and fetches them; then it decodes to the size wanted, processes, and
+/// stores. Equal loads are one, from the step at which they are equal; the last that leaves stops it.
+public actor ImagePipeline {
+    /// What the pipeline does as it was made.
+    public nonisolated let configuration: Configuration
+    nonisolated let memory: MemoryCache<ImageKey, StoredImage>
+    nonisolated let disk: DiskTier
+    nonisolated let ancestry = Lock(Ancestry())
+    private nonisolated let inbox = Lock(Inbox())
+    nonisolated let fetcher: ImageFetcher
+
+    var images = LoadTable<ImageFlight, ImageSink>()
+    var originals = LoadTable<OriginalFlight, OriginalSink>()
+    var running: [Int: RunningLoad] = [:]
+    /// By the task's number: the load that it waits for.
+    var loadOf: [UInt64: Int] = [:]
+    var queues: [StageQueue]
+    var scrollGate = ScrollGate()
+    var scrollWaiters: [Int: Waiter<Bool>] = [:]
+    var failures: NegativeCache<SourceKey>
+    var bucket: TokenBucket?
+    var stores: [Int: Task<Void, Never>] = [:]
+    private var lastNumber = 0
+    private let start: ClockReading
+    private var networkWatch: Task<Void, Never>?
+
+    /// A pipeline with caches of its own.
+    public init(configuration: Configuration = Configuration()) {
+        self.configuration = configuration
+        let limits = MemoryCacheLimits(cost: configuration.memoryLimit)
+        memory = MemoryCache(MemoryCacheConfiguration(limits: limits), inUse: StoredImage.inUse) { $0.cost }
+        disk = DiskTier(configuration.disk)
+        fetcher = ImageFetcher(configuration: configuration, disk: disk)
+        let threads = configuration.executor.threadCount
+        queues = [
+            StageQueue(limit: configuration.maximumFetches, order: configuration.order),
+            StageQueue(limit: configuration.maximumDecodes ?? threads, order: configuration.order),
+            StageQueue(limit: configuration.maximumProcesses ?? threads, order: configuration.order),
+        ]
+        failures = NegativeCache(limit: configuration.failureLimit, lifetime: configuration.failureLifetime)
+        bucket = configuration.rateLimit.map(TokenBucket.init)
+        start = ClockReading(configuration.clock)
+    }
+
+    deinit { networkWatch?.cancel() }
+
+    var now: Duration { start.elapsed }
+
+    func nextNumber() -> Int {
+        lastNumber += 1
+        return lastNumber
+    }
+
+    // MARK: The way in
+
+    /// What the outside tells the actor, in order. One wake-up serves whatever has come by then.
+    enum Message: Sendable {
+        /// `stale`: what the task has been given already, to be revalidated.
+        case begin(ImageTask, stale: StoredImage?)
+        case cancel(ImageTask)
+        case move(ImageTask)
+        case progress(load: Int, Session.Progress)
+        case scrolling(Bool)
+    }
+
+    private struct Inbox {
+        var messages: [Message] = []
+        var isServed = false
+    }
+
+    nonisolated func post(_ message: Message) {
+        let wakes = inbox.withLock { inbox in
+            inbox.messages.append(message)
+            defer { inbox.isServed = true }
+            return !inbox.isServed
+        }
+        if wakes { Task { await self.serve() } }
+    }
+
+    private func serve() {
+        while true {
+            let messages = inbox.withLock { inbox -> [Message] in
+                if inbox.messages.isEmpty { inbox.isServed = false }
+                defer { inbox.messages = [] }
+                return inbox.messages
+            }
+            if messages.isEmpty { return }
+            for message in messages { act(on: message) }
+        }
+    }
+
+    private func act(on message: Message) {
+        switch message {
+        case .begin(let task, let stale): begin(task, stale)
+        case .cancel(let task): leave(task)
+        case .move(let task): move(task)
+        case .progress(let load, let progress): report(progress, of: load)
+        case .scrolling(let isScrolling): scroll(scrollGate.report(isScrolling: isScrolling))
+        }
+    }
+
+    /// Forgets failures when the network comes back; watched from the first failure on.
+    func watchNetwork() {
+        guard networkWatch == nil, let reachability = configuration.reachability else { return }
+        let statuses = reachability.statuses
+        networkWatch = Task { [weak self] in
+            var wasReachable = true
+            for await status in statuses {
+                if status.isReachable, !wasReachable { await self?.forgetFailures() }
+                wasReachable = status.isReachable
+                if self == nil { return }
+            }
+        }
+    }
+
+    /// Forgets the failures of before: what they were of is tried again.
+    public func forgetFailures() { failures.removeAll() }
+}

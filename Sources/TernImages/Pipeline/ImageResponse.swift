@@ -1,0 +1,35 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A loaded picture, where it came from, and why it was not found nearer.
+public struct ImageResponse: Sendable {
+    /// Where a picture came from.
+    public enum Source: String, Sendable, Hashable {
+        /// Decoded pictures in memory.
+        case memory
+        /// The processed picture on the disk.
+        case disk
+        /// The bytes as they were fetched, on the disk.
+        case original
+        /// The network, a file, or a closure.
+        case network
+        /// The bytes on the disk, after the server has said that they are still right (304).
+        case revalidated
+    }
+
+    /// The picture; of an animation the first frame.
+    public var image: RasterImage
+    /// The frames of an animation; nil for a still picture.
+    public var animation: (any ImageFrames)?
+    /// Where it came from.
+    public var source: Source
+    /// Whether it is stale by the words of the response that brought it, and is being asked for again.
+    public var isStale: Bool
+    /// What was decided at each cache and stage, in order.
+    public var trace: ImageTrace
+    /// The bytes as they were fetched; nil unless the request asks for them (`Options.includesData`).
+    public var data: Data?
+}

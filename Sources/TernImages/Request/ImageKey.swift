@@ -1,0 +1,63 @@
+/// What makes two pictures the same: the source, how it is decoded, and what is done to it then.
+struct ImageKey: Sendable, Hashable {
+    let source: SourceKey
+    let decoding: ImageDecodingOptions
+    let processors: [ProcessorIdentity]
+    let scale: Double
+    /// Whether the frames of an animation are kept, and whether they are processed.
+    let animation: Animation
+
+    enum Animation: Sendable, Hashable {
+        case frames, processedFrames, firstFrame
+    }
+
+    /// - Parameter source: the identity that the user gives the source; nil for its own.
+    init(_ request: ImageRequest, source named: SourceKey? = nil) {
+        let options = request.options
+        let source = named ?? request.source.key
+        self.source = options.allowsInvalidCertificates ? source.trustingAnyone : source
+        decoding = ImageDecodingOptions(
+            targetSize: request.targetSize, contentMode: request.targetSize == nil ? .fit : request.contentMode,
+            limits: options.limits, allowsPartial: options.allowsPartial, byteLimit: options.decodedByteLimit)
+        processors = request.processors.map(\.identifier)
+        scale = request.scale ?? Self.scale(named: request.source.key.text)
+        animation =
+            options.decodesFirstFrameOnly
+            ? .firstFrame : options.processesAnimations && !processors.isEmpty ? .processedFrames : .frames
+    }
+
+    private init(_ key: ImageKey, processors: [ProcessorIdentity]) {
+        source = key.source
+        decoding = key.decoding
+        scale = key.scale
+        animation = key.animation
+        self.processors = processors
+    }
+
+    /// The picture before the last processor; nil for one without.
+    var parent: ImageKey? {
+        processors.isEmpty ? nil : ImageKey(self, processors: Array(processors.dropLast()))
+    }
+
+    /// The key on the disk: one line, the same in every process.
+    var text: String {
+        var text = "image \(source.text)"
+        if let target = decoding.targetSize { text += " \(target) \(decoding.contentMode)" }
+        if let limit = decoding.byteLimit { text += " ≤\(limit)" }
+        for processor in processors { text += " | \(processor)" }
+        return text
+    }
+
+    /// 2 of `photo@2x.png`; 1 where nothing is said.
+    private static func scale(named text: String) -> Double {
+        // The last component, up to its query: the rest of a URL says nothing of pixels.
+        let path = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: " ") }
+        let name = path.suffix(64).split(separator: UInt8(ascii: "/")).last ?? path[...]
+        guard let at = name.lastIndex(of: UInt8(ascii: "@")) else { return 1 }
+        let rest = Array(name[at...].prefix(4))
+        guard rest.count >= 3, rest[2] == UInt8(ascii: "x"), (UInt8(ascii: "1")...UInt8(ascii: "9")).contains(rest[1]),
+            rest.count == 3 || rest[3] == UInt8(ascii: ".")
+        else { return 1 }
+        return Double(rest[1] - UInt8(ascii: "0"))
+    }
+}

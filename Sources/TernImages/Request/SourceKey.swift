@@ -1,0 +1,42 @@
+import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What makes two sources the same picture: method, URL, the headers that matter and the body; a path; an identifier.
+///
+/// Credentials always matter: what one user is given is never another's. They stand in it as a digest, so that a key can
+/// be written to the disk.
+struct SourceKey: Sendable, Hashable {
+    /// Printable, one line.
+    let text: String
+
+    init(text: String) { self.text = text }
+
+    init(_ request: Request) {
+        let headers = request.headers.filter { field in
+            !CoalescingKey.ignoredHeaders.contains { Headers.namesMatch($0, field.name) }
+        }
+        var text = request.method == .get ? request.urlString : "\(request.method.rawValue) \(request.urlString)"
+        if !headers.isEmpty || request.target.user != nil || !request.body.isNone {
+            text += " #" + Self.digest(headers, request)
+        }
+        self.text = text
+    }
+
+    /// What was loaded with any certificate taken is never the same as what was not.
+    var trustingAnyone: SourceKey { SourceKey(text: text + " !certificates") }
+
+    private static func digest(_ headers: [Headers.Field], _ request: Request) -> String {
+        var function = DigestFunction(.sha256)
+        // One line for each, sorted: the order of different names says nothing.
+        for line in headers.map({ "\($0.name.lowercased()): \($0.value)\n" }).sorted() { function.update(line.utf8) }
+        function.update("\(request.target.user ?? "")\n\(request.target.password ?? "")\n".utf8)
+        if let bytes = request.body.knownBytes { function.update(bytes) }
+        let digits = Array("0123456789abcdef")
+        return String(function.finalize().prefix(16).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+    }
+}

@@ -1,0 +1,173 @@
+import Tern
+import TernConcurrency
+import TernTesting
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite(.timeLimit(.minutes(1))) struct CoalescingTests {
+    /// A stub that answers once it is let go.
+    private func held(_ answer: @escaping @Sendable () throws -> StubTransport.Answer) -> (LoopbackServer.Gate, StubTransport) {
+        let gate = LoopbackServer.Gate()
+        return (gate, StubTransport { _ in
+            try await gate.wait()
+            return try answer()
+        })
+    }
+
+    @Test func tenThousandEqualLoadsAreOneFetchOneDecodeAndOneProcess() async throws {
+        let picture = try Pictures.jpeg(60, 40)
+        let (gate, stub) = held { .data(picture) }
+        let kit = PipelineKit(stub)
+        let counter = Counter()
+        var request = ImageRequest(try url("https://a.example/1.jpg"), targetSize: PixelSize(width: 20, height: 20))
+        request.processors = [CountingProcessor(name: "count", counter: counter)]
+        let tasks = (0..<10_000).map { _ in kit.pipeline.task(for: request) }
+        try await stub.waitForCalls(1)
+        gate.open()
+        for task in tasks { #expect(try await task.image.size == PixelSize(width: 20, height: 13)) }
+        #expect(stub.calls.count == 1)
+        #expect(kit.decoder.decodes == 1)
+        #expect(counter.value == 1)
+    }
+
+    @Test func variantsShareTheStepsThatTheyHaveInCommon() async throws {
+        let picture = try Pictures.png()
+        let (gate, stub) = held { .data(picture) }
+        let kit = PipelineKit(stub)
+        let (a, b, c) = (Counter(), Counter(), Counter())
+        let address = try url("https://a.example/1.png")
+        func task(_ processors: [any ImageProcessor]) -> ImageTask {
+            kit.pipeline.task(for: ImageRequest(address, processors: processors))
+        }
+        let first = CountingProcessor(name: "a", counter: a)
+        let tasks = [
+            task([]), task([first]), task([first, CountingProcessor(name: "b", counter: b)]),
+            task([first, CountingProcessor(name: "c", counter: c)]),
+        ]
+        gate.open()
+        for task in tasks { _ = try await task.image }
+        #expect(stub.calls.count == 1)
+        #expect(kit.decoder.decodes == 1)
+        #expect([a.value, b.value, c.value] == [1, 1, 1])
+    }
+
+    @Test func differentCredentialsMethodsAndBodiesNeverShare() async throws {
+        let picture = try Pictures.png()
+        let (gate, stub) = held { .data(picture) }
+        let kit = PipelineKit(stub)
+        let base = try Request(.get, "https://a.example/1.png")
+        var (ada, grace, traced) = (base, base, base)
+        ada.headers["Authorization"] = "Bearer ada"
+        grace.headers["Authorization"] = "Bearer grace"
+        traced.headers["X-Request-ID"] = "7"
+        var (post, other) = (base, base)
+        post.method = .post
+        post.body = .data(Data("a".utf8))
+        other.method = .post
+        other.body = .data(Data("b".utf8))
+        let tasks = [base, traced, ada, ada, grace, post, post, other].map { kit.pipeline.task(for: ImageRequest(.request($0))) }
+        gate.open()
+        for task in tasks { _ = try await task.image }
+        #expect(stub.calls.count == 5)
+        // Nor does one find in memory what was the other's.
+        var mallory = base
+        mallory.headers["Authorization"] = "Bearer mallory"
+        #expect(kit.pipeline.cachedImage(for: ImageRequest(.request(mallory))) == nil)
+        #expect(kit.pipeline.cachedImage(for: ImageRequest(.request(ada))) != nil)
+        #expect(!SourceKey(ada).text.contains("ada"))
+    }
+
+    @Test func whatTakesAnyCertificateIsNeverShared() async throws {
+        let picture = try Pictures.png()
+        let (gate, stub) = held { .data(picture) }
+        let kit = PipelineKit(stub)
+        let plain = ImageRequest(try url("https://a.example/1.png"))
+        var reckless = plain
+        reckless.options.allowsInvalidCertificates = true
+        let tasks = [plain, reckless, reckless].map { kit.pipeline.task(for: $0) }
+        gate.open()
+        for task in tasks { _ = try await task.image }
+        #expect(stub.calls.count == 3)
+    }
+
+    @Test func aWaiterThatIsCancelledLeavesAlone() async throws {
+        let picture = try Pictures.png()
+        let (gate, stub) = held { .data(picture) }
+        let kit = PipelineKit(stub)
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        let (leaver, stayer) = (kit.pipeline.task(for: request), kit.pipeline.task(for: request))
+        try await stub.waitForCalls(1)
+        leaver.cancel()
+        let error = await #expect(throws: ImageError.self) { _ = try await leaver.image }
+        #expect(error?.kind == .cancelled)
+        gate.open()
+        _ = try await stayer.image
+        #expect(stub.calls.count == 1)
+    }
+
+    @Test func theLeadersFailureIsTriedAgainByOneWaiterAndNotSharedByAll() async throws {
+        let picture = try Pictures.png()
+        let gate = LoopbackServer.Gate()
+        let stub = StubTransport { call in
+            try await gate.wait()
+            return call.index == 0 ? .status(503) : .data(picture)
+        }
+        let kit = PipelineKit(stub)
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        let tasks = (0..<100).map { _ in kit.pipeline.task(for: request) }
+        try await stub.waitForCalls(1)
+        gate.open()
+        let error = await #expect(throws: ImageError.self) { _ = try await tasks[0].image }
+        #expect(error?.network?.status == 503)
+        for task in tasks[1...] { _ = try await task.image }
+        #expect(stub.calls.count == 2)
+    }
+
+    @Test func aFailureThatRepeatsItselfIsEverybodysAfterTheSecondTry() async throws {
+        let (gate, stub) = held { .status(503) }
+        let kit = PipelineKit(stub)
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        let tasks = (0..<100).map { _ in kit.pipeline.task(for: request) }
+        try await stub.waitForCalls(1)
+        gate.open()
+        for task in tasks { await #expect(throws: ImageError.self) { _ = try await task.image } }
+        #expect(stub.calls.count == 2)
+    }
+
+    @Test func aDefiniteRefusalIsNotTriedAgain() async throws {
+        let (gate, stub) = held { .status(404) }
+        let kit = PipelineKit(stub)
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        let tasks = (0..<10).map { _ in kit.pipeline.task(for: request) }
+        try await stub.waitForCalls(1)
+        gate.open()
+        for task in tasks { await #expect(throws: ImageError.self) { _ = try await task.image } }
+        #expect(stub.calls.count == 1)
+    }
+
+    @Test func theLastToLeaveStopsTheFetchAndALaterOneBeginsAnew() async throws {
+        let picture = try Pictures.png()
+        let (gate, stub) = held { .data(picture) }
+        let kit = PipelineKit(stub)
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        let tasks = (0..<5).map { _ in kit.pipeline.task(for: request) }
+        try await stub.waitForCalls(1)
+        for task in tasks { task.cancel() }
+        let fresh = kit.pipeline.task(for: request)
+        try await stub.waitForCalls(2)
+        gate.open()
+        _ = try await fresh.image
+        for task in tasks {
+            let error = await #expect(throws: ImageError.self) { _ = try await task.image }
+            #expect(error?.kind == .cancelled)
+        }
+        #expect(kit.decoder.decodes == 1)
+    }
+}

@@ -1,0 +1,136 @@
+import Tern
+import TernTesting
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Who is fetched first, with one fetch at a time.
+@Suite(.timeLimit(.minutes(1))) struct OrderTests {
+    private struct Line {
+        let kit: PipelineKit
+        let gate = LoopbackServer.Gate()
+        let first: ImageTask
+
+        /// One fetch stands, everything else waits.
+        init(_ order: ImagePipeline.Order = .firstInFirstOut) async throws {
+            let picture = try Pictures.png()
+            let gate = gate
+            kit = PipelineKit(
+                StubTransport { call in
+                    if call.path == "/first" { try await gate.wait() }
+                    return .data(picture)
+                }
+            ) { configuration in
+                configuration.maximumFetches = 1
+                configuration.order = order
+            }
+            first = kit.pipeline.task(for: ImageRequest(try url("https://a.example/first")))
+            try await kit.stub.waitForCalls(1)
+        }
+
+        func task(_ name: String, _ priority: Request.Priority = .normal, visible: Bool = false) throws -> ImageTask {
+            var request = ImageRequest(try url("https://a.example/\(name)"), priority: priority)
+            request.isVisible = visible
+            return kit.pipeline.task(for: request)
+        }
+
+        /// The order in which the others are fetched.
+        func order(_ tasks: [ImageTask]) async throws -> [String] {
+            // Messages are served in order: after this one, all before it are.
+            _ = await kit.pipeline.images.count
+            gate.open()
+            for task in tasks where !task.isFinished { _ = try? await task.image }
+            return kit.stub.calls.dropFirst().map { String($0.path.dropFirst()) }
+        }
+    }
+
+    @Test func theOldestGoesFirst() async throws {
+        let line = try await Line()
+        let tasks = try ["a", "b", "c"].map { try line.task($0) }
+        #expect(try await line.order(tasks) == ["a", "b", "c"])
+    }
+
+    @Test func theNewestGoesFirstIfToldSo() async throws {
+        let line = try await Line(.lastInFirstOut)
+        let tasks = try ["a", "b", "c"].map { try line.task($0) }
+        #expect(try await line.order(tasks) == ["c", "b", "a"])
+    }
+
+    @Test func prioritiesGoBeforeAgeAndTheVisibleBeforeTheirEquals() async throws {
+        let line = try await Line()
+        let tasks = [
+            try line.task("low", .low), try line.task("normal"), try line.task("seen", visible: true),
+            try line.task("high", .high), try line.task("lowest", .veryLow), try line.task("highest", .veryHigh),
+        ]
+        #expect(try await line.order(tasks) == ["highest", "high", "seen", "normal", "low", "lowest"])
+    }
+
+    @Test func aPriorityCanBeChangedWhileATaskWaits() async throws {
+        let line = try await Line()
+        let tasks = try ["a", "b", "c"].map { try line.task($0) }
+        tasks[2].priority = .veryHigh
+        tasks[1].isVisible = true
+        #expect(try await line.order(tasks) == ["c", "b", "a"])
+    }
+
+    @Test func aLoadHasTheHighestRankOfThoseWhoWait() async throws {
+        let line = try await Line()
+        var tasks = [try line.task("a"), try line.task("b", .low)]
+        tasks.append(try line.task("b", .high))
+        #expect(try await line.order(tasks) == ["b", "a"])
+    }
+
+    @Test func whoeverIsCancelledWhileWaitingIsNeverFetched() async throws {
+        let line = try await Line()
+        let tasks = try ["a", "b", "c"].map { try line.task($0) }
+        tasks[1].cancel()
+        #expect(try await line.order(tasks) == ["a", "c"])
+    }
+
+    @Test func scrollingHoldsBackWhatWaitsForIt() async throws {
+        let clock = ManualClock()
+        let kit = PipelineKit(picture: try Pictures.png()) { $0.clock = clock }
+        kit.pipeline.setScrolling(true)
+        var patient = ImageRequest(try url("https://a.example/patient"))
+        patient.options.waitsForScrolling = true
+        let task = kit.pipeline.task(for: patient)
+        _ = try await kit.pipeline.image(from: try url("https://a.example/eager"))
+        #expect(kit.stub.calls.map(\.path) == ["/eager"])
+        // It begins once scrolling has settled, and a new touch begins the wait anew.
+        kit.pipeline.setScrolling(false)
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .milliseconds(100))
+        kit.pipeline.setScrolling(true)
+        kit.pipeline.setScrolling(false)
+        try await clock.waitForSleepers(2)
+        clock.advance(by: .milliseconds(50))
+        #expect(kit.stub.calls.count == 1)
+        clock.advance(by: .milliseconds(100))
+        _ = try await task.image
+        #expect(kit.stub.calls.map(\.path) == ["/eager", "/patient"])
+    }
+
+    @Test func fetchesBeginAtTheRateThatIsAllowed() async throws {
+        let clock = ManualClock()
+        let kit = PipelineKit(picture: try Pictures.png()) { configuration in
+            configuration.clock = clock
+            configuration.rateLimit = ImagePipeline.RateLimit(perSecond: 10, burst: 2)
+        }
+        let tasks = try (0..<4).map { kit.pipeline.task(for: ImageRequest(try url("https://a.example/\($0)"))) }
+        _ = try await tasks[0].image
+        _ = try await tasks[1].image
+        try await clock.waitForSleepers(2)
+        #expect(kit.stub.calls.count == 2)
+        clock.advance(by: .milliseconds(100))
+        _ = try await tasks[2].image
+        #expect(kit.stub.calls.count == 3)
+        clock.advance(by: .milliseconds(100))
+        _ = try await tasks[3].image
+    }
+}

@@ -1,0 +1,130 @@
+import Tern
+import TernConcurrency
+import TernTesting
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// A pipeline over a stub, without a disk unless one is given, and what it has decoded.
+struct PipelineKit {
+    let stub: StubTransport
+    let pipeline: ImagePipeline
+    let decoder = CountingDecoder()
+
+    init(
+        _ stub: StubTransport, disk: ImagePipeline.Disk = .none,
+        change: (inout ImagePipeline.Configuration) -> Void = { _ in }
+    ) {
+        self.stub = stub
+        var configuration = ImagePipeline.Configuration()
+        configuration.session = Session(stub: stub)
+        configuration.disk = disk
+        configuration.memoryLimit = 64 << 20
+        configuration.reachability = nil
+        configuration.decoders = ImageDecoders([decoder])
+        change(&configuration)
+        pipeline = ImagePipeline(configuration: configuration)
+    }
+
+    /// Every path answers with the same picture.
+    init(
+        picture: Data, headers: Headers = [:], disk: ImagePipeline.Disk = .none,
+        change: (inout ImagePipeline.Configuration) -> Void = { _ in }
+    ) {
+        self.init(StubTransport { _ in .data(picture, headers: headers) }, disk: disk, change: change)
+    }
+}
+
+extension ImagePipeline {
+    /// How a load fails; nil if it does not.
+    func failure(of request: ImageRequest) async -> ImageError? {
+        do throws(ImageError) {
+            _ = try await image(for: request)
+            return nil
+        } catch {
+            return error
+        }
+    }
+}
+
+/// The system's decoder, and how often it was asked.
+final class CountingDecoder: ImageDecoder {
+    private let count = Lock(0)
+    private let decoder = CodecImageDecoder()
+
+    var decodes: Int { count.withLock { $0 } }
+
+    func decodes(_ format: ImageFormat) -> Bool { decoder.decodes(format) }
+
+    func image(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> RasterImage {
+        count.withLock { $0 += 1 }
+        return try decoder.image(from: data, options: options)
+    }
+
+    func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)? {
+        try decoder.animation(from: data, options: options)
+    }
+}
+
+/// A processor that only counts.
+struct CountingProcessor: ImageProcessor {
+    let name: String
+    let counter: Counter
+    var identifier: ProcessorIdentity { ProcessorIdentity(name) }
+
+    func process(_ image: RasterImage) throws(ImageError) -> RasterImage {
+        counter.add()
+        return image
+    }
+}
+
+final class Counter: Sendable {
+    private let count = Lock(0)
+
+    var value: Int { count.withLock { $0 } }
+
+    func add() { count.withLock { $0 += 1 } }
+}
+
+enum Pictures {
+    static func png(_ width: Int = 40, _ height: Int = 30) throws -> Data {
+        try gradient(width, height).encoded(as: .png())
+    }
+
+    static func jpeg(_ width: Int = 40, _ height: Int = 30, progressive: Bool = false) throws -> Data {
+        try gradient(width, height).encoded(as: .jpeg(progressive: progressive))
+    }
+}
+
+/// A URL that is known to be one.
+func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
+
+/// A folder of its own that is removed when it is let go of.
+final class ScratchFolder: Sendable {
+    let url: URL
+
+    init() throws {
+        url = FileManager.default.temporaryDirectory.appending(path: "tern-images-\(UInt64.random(in: 0 ... .max))")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+}
+
+/// A number that a test changes while a server reads it.
+final class Setting: Sendable {
+    private let number: Lock<Int>
+
+    init(_ value: Int) { number = Lock(value) }
+
+    var value: Int {
+        get { number.withLock { $0 } }
+        set { number.withLock { $0 = newValue } }
+    }
+}
