@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "CTernEffects.h"
+
 /// What a call came to.
 typedef enum {
     TERN_CODEC_OK = 0,

@@ -1,0 +1,95 @@
+#include "CTernEffects.h"
+#include <string.h>
+
+/// round(x/255) for x up to 65,535.
+static inline uint32_t by255(uint32_t x) { return (x + 128 + ((x + 128) >> 8)) >> 8; }
+
+/// round(65536·c·a/65025): a premultiplied channel as a part of 65,536.
+static uint32_t part(uint32_t channel, uint32_t alpha) {
+    return (uint32_t)(((uint64_t)channel * alpha * 65536 + 32512) / 65025);
+}
+
+void tern_tint(const uint8_t *source, uint8_t *target, size_t pixels, tern_color color) {
+    // The parts of a pixel and of a colour never sum to more than 65,536: a colour stays at or below its alpha.
+    const uint32_t kept = 65536 - part(255, color.alpha);
+    const uint32_t red = part(color.red, color.alpha), green = part(color.green, color.alpha);
+    const uint32_t blue = part(color.blue, color.alpha);
+    for (size_t i = 0; i < pixels * 4; i += 4) {
+        const uint32_t alpha = source[i + 3];
+        target[i] = (uint8_t)((source[i] * kept + alpha * red + 32768) >> 16);
+        target[i + 1] = (uint8_t)((source[i + 1] * kept + alpha * green + 32768) >> 16);
+        target[i + 2] = (uint8_t)((source[i + 2] * kept + alpha * blue + 32768) >> 16);
+        target[i + 3] = (uint8_t)alpha;
+    }
+}
+
+void tern_luma(const uint8_t *source, uint8_t *target, size_t pixels) {
+    for (size_t i = 0; i < pixels * 4; i += 4) {
+        // 0.2126, 0.7152 and 0.0722 (ITU-R BT.709) as parts of 65,536, which is their sum.
+        const uint32_t luma = (source[i] * 13933u + source[i + 1] * 46871u + source[i + 2] * 4732u + 32768u) >> 16;
+        target[i] = (uint8_t)luma;
+        target[i + 1] = (uint8_t)luma;
+        target[i + 2] = (uint8_t)luma;
+        target[i + 3] = source[i + 3];
+    }
+}
+
+void tern_cover(const uint8_t *source, uint8_t *target, size_t pixels, tern_color color) {
+    const uint32_t kept = 65536 - part(255, color.alpha), half = 32768;
+    const uint32_t red = part(color.red, color.alpha) * 255 + half, green = part(color.green, color.alpha) * 255 + half;
+    const uint32_t blue = part(color.blue, color.alpha) * 255 + half, alpha = part(255, color.alpha) * 255 + half;
+    for (size_t i = 0; i < pixels * 4; i += 4) {
+        target[i] = (uint8_t)((source[i] * kept + red) >> 16);
+        target[i + 1] = (uint8_t)((source[i + 1] * kept + green) >> 16);
+        target[i + 2] = (uint8_t)((source[i + 2] * kept + blue) >> 16);
+        target[i + 3] = (uint8_t)((source[i + 3] * kept + alpha) >> 16);
+    }
+}
+
+void tern_over(const uint8_t *source, const uint8_t *above, uint8_t *target, size_t pixels, uint32_t opacity) {
+    for (size_t i = 0; i < pixels * 4; i += 4) {
+        const uint32_t left = 255 - ((above[i + 3] * opacity + 32768) >> 16);
+        for (size_t c = 0; c < 4; c++)
+            target[i + c] = (uint8_t)(((above[i + c] * opacity + 32768) >> 16) + by255(source[i + c] * left));
+    }
+}
+
+static inline uint32_t load(const uint8_t *at) {
+    uint32_t pixel;
+    memcpy(&pixel, at, 4);
+    return pixel;
+}
+
+static inline void store(uint8_t *at, uint32_t pixel) { memcpy(at, &pixel, 4); }
+
+void tern_flip_rows(
+    tern_picture source, bool across, bool down, uint8_t *target, size_t targetStride, uint32_t firstRow,
+    uint32_t rows) {
+    for (uint32_t y = firstRow; y < firstRow + rows && y < source.height; y++) {
+        const uint8_t *from = source.pixels + source.stride * (down ? source.height - 1 - y : y);
+        uint8_t *to = target + targetStride * y;
+        if (!across) {
+            memcpy(to, from, (size_t)source.width * 4);
+            continue;
+        }
+        const uint8_t *last = from + (size_t)(source.width - 1) * 4;
+        for (size_t x = 0; x < source.width; x++) store(to + x * 4, load(last - x * 4));
+    }
+}
+
+void tern_turn_rows(
+    tern_picture source, bool clockwise, uint8_t *target, size_t targetStride, uint32_t firstRow, uint32_t rows) {
+    // Squares that fit in the first cache with both their ends: a row of one picture is a column of the other.
+    enum { side = 16 };
+    uint32_t end = firstRow + rows < source.width ? firstRow + rows : source.width;
+    for (uint32_t top = firstRow; top < end; top += side)
+        for (uint32_t left = 0; left < source.height; left += side)
+            for (uint32_t y = top; y < top + side && y < end; y++) {
+                size_t column = clockwise ? y : source.width - 1 - y;
+                uint8_t *to = target + targetStride * y;
+                for (uint32_t x = left; x < left + side && x < source.height; x++) {
+                    size_t row = clockwise ? source.height - 1 - x : x;
+                    store(to + (size_t)x * 4, load(source.pixels + source.stride * row + column * 4));
+                }
+            }
+}
