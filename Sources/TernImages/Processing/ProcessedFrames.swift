@@ -1,0 +1,38 @@
+/// The frames of an animation with processors applied to each as it is asked for. Durations and loops stay.
+public struct ProcessedFrames: ImageFrames {
+    private let frames: any ImageFrames
+    private let processor: any ImageProcessor
+    private let first: ImageFrame
+
+    /// Frames that a processor works on. The first is made at once: it says the size, and shows without a wait.
+    ///
+    /// Throws what decoding or processing the first frame throws.
+    public init(_ frames: any ImageFrames, processor: any ImageProcessor) throws(ImageError) {
+        self.frames = frames
+        self.processor = processor
+        first = try Self.frame(at: 0, of: frames, processor)
+    }
+
+    /// How many frames there are.
+    public var count: Int { frames.count }
+
+    /// How often the animation plays, 0 for ever.
+    public var loopCount: Int { frames.loopCount }
+
+    /// The size of the first frame after processing, in pixels.
+    public var size: PixelSize { first.image.size }
+
+    /// The frame of an index from 0, decoded and then processed; the first is kept.
+    ///
+    /// Throws what decoding or processing it throws, `.cancelled` if the task was cancelled in between.
+    public func frame(at index: Int) throws(ImageError) -> ImageFrame {
+        index == 0 ? first : try Self.frame(at: index, of: frames, processor)
+    }
+
+    private static func frame(
+        at index: Int, of frames: any ImageFrames, _ processor: any ImageProcessor
+    ) throws(ImageError) -> ImageFrame {
+        let frame = try frames.frame(at: index)
+        return ImageFrame(image: try processor.process(frame.image), duration: frame.duration)
+    }
+}
