@@ -7,11 +7,23 @@
 #include <string.h>
 
 enum {
-    /// Bytes beside each other that are blurred at once: 16 pixels of a row downwards, four rows' pixels across.
-    lanesDown = 64,
-    lanesAcross = 16,
+    /// Bytes beside each other that are blurred at once, in registers: four pixels of a row, or of a column.
+    lanes = 16,
+    /// Strips of so many columns that are read together: a cache line.
+    strips = 4,
     kernelReach = 10,
 };
+
+typedef int32_t whole8 __attribute__((vector_size(32)));
+typedef float real8 __attribute__((vector_size(32)));
+typedef int16_t short8 __attribute__((vector_size(16)));
+typedef int16_t short16 __attribute__((vector_size(32)));
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+
+/// Sixteen channels in fixed point with seven places, which every instruction set can pack: 0 to 32,640.
+typedef struct {
+    int16_t values[lanes];
+} bundle;
 
 typedef struct {
     /// Pixels that the result at a place depends on, to either side.
@@ -20,7 +32,8 @@ typedef struct {
     /// Half the box, in whole pixels; the weights of what lies within, and of the pixel beyond either end.
     size_t radius;
     float within, beyond;
-    float kernel[kernelReach * 2 + 1];
+    /// The kernel from its middle outwards.
+    float kernel[kernelReach + 1];
 } plan;
 
 static plan makePlan(double sigma) {
@@ -39,108 +52,166 @@ static plan makePlan(double sigma) {
         return made;
     }
     made.reach = (size_t)ceil(sigma * 4);
-    double exact[kernelReach * 2 + 1], sum = 0;
-    for (size_t i = 0; i <= made.reach * 2; i++) {
-        const double at = (double)i - (double)made.reach;
-        sum += exact[i] = exp(-at * at / (2 * sigma * sigma));
+    double exact[kernelReach + 1], sum = 0;
+    for (size_t i = 0; i <= made.reach; i++) {
+        exact[i] = exp(-(double)(i * i) / (2 * sigma * sigma));
+        sum += i == 0 ? exact[i] : 2 * exact[i];
     }
-    for (size_t i = 0; i <= made.reach * 2; i++) made.kernel[i] = (float)(exact[i] / sum);
+    for (size_t i = 0; i <= made.reach; i++) made.kernel[i] = (float)(exact[i] / sum);
     return made;
 }
 
-/// One box blur of `count` places; the line has `radius + 1` more at either end. Values are 8.8 fixed point, sums exact.
-__attribute__((always_inline)) static inline void box(
-    const uint16_t *line, uint16_t *out, size_t count, const plan *plan, const size_t lanes) {
-    const size_t next = (plan->radius * 2 + 2) * lanes;
+// Vectors of 32 bytes are passed between functions that are inlined into one: no calling convention has a part in it.
+#pragma clang diagnostic ignored "-Wpsabi"
+#define INLINE __attribute__((always_inline)) static inline
+
+INLINE whole8 half(const bundle *bundle, int part) {
+    short8 values;
+    memcpy(&values, bundle->values + part * 8, sizeof values);
+    return __builtin_convertvector(values, whole8);
+}
+
+INLINE void put(bundle *bundle, int part, real8 values) {
+    const short8 rounded = __builtin_convertvector(__builtin_convertvector(values + 0.5f, whole8), short8);
+    memcpy(bundle->values + part * 8, &rounded, sizeof rounded);
+}
+
+/// One box blur of `count` places; the line has `radius + 1` more at either end. Sums are exact.
+INLINE void box(const bundle *line, bundle *out, size_t count, const plan *plan) {
+    const size_t next = plan->radius * 2 + 2;
     const float within = plan->within, beyond = plan->beyond;
-    int32_t sums[lanesDown] = {0};
-    for (size_t i = lanes; i < next; i += lanes)
-        for (size_t l = 0; l < lanes; l++) sums[l] += line[i + l];
-    for (size_t i = 0; i < count * lanes; i += lanes)
-        for (size_t l = 0; l < lanes; l++) {
-            const int32_t ends = line[i + l] + line[i + next + l];
-            out[i + l] = (uint16_t)(int32_t)((float)sums[l] * within + (float)ends * beyond + 0.5f);
-            sums[l] += line[i + next + l] - line[i + lanes + l];
+    whole8 left = {0}, right = {0};
+    for (size_t i = 1; i < next; i++) {
+        left += half(line + i, 0);
+        right += half(line + i, 1);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const whole8 newLeft = half(line + i + next, 0), newRight = half(line + i + next, 1);
+        const real8 leftEnds = __builtin_convertvector(half(line + i, 0) + newLeft, real8);
+        const real8 rightEnds = __builtin_convertvector(half(line + i, 1) + newRight, real8);
+        put(out + i, 0, __builtin_convertvector(left, real8) * within + leftEnds * beyond);
+        put(out + i, 1, __builtin_convertvector(right, real8) * within + rightEnds * beyond);
+        left += newLeft - half(line + i + 1, 0);
+        right += newRight - half(line + i + 1, 1);
+    }
+}
+
+INLINE void convolve(const bundle *line, bundle *out, size_t count, const plan *plan) {
+    for (size_t i = 0; i < count; i++) {
+        const bundle *middle = line + i + plan->reach;
+        real8 left = __builtin_convertvector(half(middle, 0), real8) * plan->kernel[0];
+        real8 right = __builtin_convertvector(half(middle, 1), real8) * plan->kernel[0];
+        for (size_t t = 1; t <= plan->reach; t++) {
+            const bundle *before = middle - t, *after = middle + t;
+            left += __builtin_convertvector(half(before, 0) + half(after, 0), real8) * plan->kernel[t];
+            right += __builtin_convertvector(half(before, 1) + half(after, 1), real8) * plan->kernel[t];
         }
-}
-
-__attribute__((always_inline)) static inline void convolve(
-    const uint16_t *line, uint16_t *out, size_t count, const plan *plan, const size_t lanes) {
-    for (size_t i = 0; i < count * lanes; i += lanes) {
-        float sums[lanesDown] = {0};
-        for (size_t t = 0; t <= plan->reach * 2; t++)
-            for (size_t l = 0; l < lanes; l++) sums[l] += (float)line[i + t * lanes + l] * plan->kernel[t];
-        for (size_t l = 0; l < lanes; l++) out[i + l] = (uint16_t)(int32_t)(sums[l] + 0.5f);
+        put(out + i, 0, left);
+        put(out + i, 1, right);
     }
 }
 
-/// Blurs `count` places of `line`, which has `reach` more at either end. Returns where the result is: in either buffer.
-__attribute__((always_inline)) static inline const uint16_t *blurLine(
-    uint16_t *line, uint16_t *spare, size_t count, const plan *plan, const size_t lanes) {
+/// Blurs the `count` places in the middle of a line into `spare`; `line` has `reach` more at either end.
+INLINE void blurAny(bundle *line, bundle *spare, size_t count, const plan *plan) {
+    // Beyond its ends the line goes on as its mirror image: …2 1 0 | 0 1 2 … n−1 | n−1 n−2….
+    bundle *first = line + plan->reach;
+    for (size_t i = 0; i < plan->reach; i++) {
+        const size_t at = i % (count * 2), from = at < count ? at : count * 2 - 1 - at;
+        first[-(ptrdiff_t)i - 1] = first[from];
+        first[count + i] = first[count - 1 - from];
+    }
     if (!plan->boxes) {
-        convolve(line, spare, count, plan, lanes);
-        return spare;
+        convolve(line, spare, count, plan);
+        return;
     }
+    // Each takes off what it reads beyond its ends. A filter alike on both sides keeps a mirrored line mirrored.
     const size_t margin = (plan->radius + 1) * 2;
-    box(line, spare, count + margin * 2, plan, lanes);
-    box(spare, line, count + margin, plan, lanes);
-    box(line, spare, count, plan, lanes);
-    return spare;
+    box(line, spare, count + margin * 2, plan);
+    box(spare, line, count + margin, plan);
+    box(line, spare, count, plan);
 }
 
-/// The place in the picture for one beyond its ends: …2 1 0 | 0 1 2 … n−1 | n−1 n−2….
-static size_t mirrored(size_t index, size_t reach, size_t count) {
-    const size_t period = count * 2;
-    const size_t at = (index + period - reach % period) % period;
-    return at < count ? at : period - 1 - at;
+static void blurPlain(bundle *line, bundle *spare, size_t count, const plan *plan) {
+    blurAny(line, spare, count, plan);
 }
 
-static inline uint8_t level(uint16_t value) { return (uint8_t)((value + 128) >> 8); }
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) static void blurWide(
+    bundle *line, bundle *spare, size_t count, const plan *plan) {
+    blurAny(line, spare, count, plan);
+}
+#endif
+
+static void blurLine(bundle *line, bundle *spare, size_t count, const plan *plan) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        blurWide(line, spare, count, plan);
+        return;
+    }
+#endif
+    blurPlain(line, spare, count, plan);
+}
+
+INLINE bundle widened(bytes16 bytes) {
+    const short16 values = __builtin_convertvector(bytes, short16) << 7;
+    bundle made;
+    memcpy(made.values, &values, sizeof values);
+    return made;
+}
+
+INLINE bytes16 narrowed(const bundle *bundle) {
+    short16 values;
+    memcpy(&values, bundle->values, sizeof values);
+    return __builtin_convertvector((values + 64) >> 7, bytes16);
+}
 
 bool tern_blur_columns(
     tern_picture source, double sigma, uint8_t *target, size_t targetStride, uint32_t firstColumn, uint32_t columns) {
     const plan plan = makePlan(sigma);
     const size_t length = source.height + plan.reach * 2;
-    uint16_t *line = calloc(length * lanesDown * 2, sizeof *line);
-    if (!line) return false;
-    uint16_t *spare = line + length * lanesDown;
+    bundle *lines = malloc(length * (strips + 1) * sizeof *lines), *spare = lines + length * strips;
+    if (!lines) return false;
     const size_t end = (size_t)(firstColumn + columns < source.width ? firstColumn + columns : source.width) * 4;
-    for (size_t from = (size_t)firstColumn * 4; from < end; from += lanesDown) {
-        const size_t width = end - from < lanesDown ? end - from : lanesDown;
-        for (size_t i = 0; i < length; i++) {
-            const uint8_t *row = source.pixels + source.stride * mirrored(i, plan.reach, source.height) + from;
-            for (size_t l = 0; l < width; l++) line[i * lanesDown + l] = (uint16_t)(row[l] << 8);
+    for (size_t from = (size_t)firstColumn * 4; from < end; from += lanes * strips) {
+        const size_t width = end - from < lanes * strips ? end - from : lanes * strips;
+        for (size_t y = 0; y < source.height; y++) {
+            bytes16 bytes[strips] = {{0}};
+            memcpy(bytes, source.pixels + source.stride * y + from, width);
+            for (size_t s = 0; s < strips; s++) lines[length * s + plan.reach + y] = widened(bytes[s]);
         }
-        const uint16_t *made = blurLine(line, spare, source.height, &plan, lanesDown);
-        for (size_t y = 0; y < source.height; y++)
-            for (size_t l = 0; l < width; l++) target[targetStride * y + from + l] = level(made[y * lanesDown + l]);
+        for (size_t s = 0; s * lanes < width; s++) {
+            const size_t count = width - s * lanes < lanes ? width - s * lanes : lanes;
+            blurLine(lines + length * s, spare, source.height, &plan);
+            for (size_t y = 0; y < source.height; y++) {
+                const bytes16 bytes = narrowed(spare + y);
+                memcpy(target + targetStride * y + from + s * lanes, &bytes, count);
+            }
+        }
     }
-    free(line);
+    free(lines);
     return true;
 }
 
 bool tern_blur_rows(
     uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, double sigma, uint32_t firstRow, uint32_t rows) {
     const plan plan = makePlan(sigma);
-    const size_t length = width + plan.reach * 2;
-    uint16_t *line = calloc(length * lanesAcross * 2, sizeof *line);
+    const size_t length = width + plan.reach * 2, bundled = lanes / 4;
+    bundle *line = malloc(length * 2 * sizeof *line), *spare = line + length;
     if (!line) return false;
-    uint16_t *spare = line + length * lanesAcross;
     const uint32_t end = firstRow + rows < height ? firstRow + rows : height;
-    for (uint32_t y = firstRow; y < end; y += lanesAcross / 4) {
-        const uint32_t count = end - y < lanesAcross / 4 ? end - y : lanesAcross / 4;
+    for (uint32_t y = firstRow; y < end; y += bundled) {
+        const size_t count = end - y < bundled ? end - y : bundled;
         uint8_t *first = pixels + stride * y;
-        for (size_t i = 0; i < length; i++) {
-            const uint8_t *pixel = first + mirrored(i, plan.reach, width) * 4;
-            for (uint32_t r = 0; r < count; r++)
-                for (size_t c = 0; c < 4; c++)
-                    line[i * lanesAcross + r * 4 + c] = (uint16_t)(pixel[stride * r + c] << 8);
+        for (size_t x = 0; x < width; x++) {
+            bytes16 bytes = {0};
+            for (size_t r = 0; r < count; r++) memcpy((uint8_t *)&bytes + r * 4, first + stride * r + x * 4, 4);
+            line[plan.reach + x] = widened(bytes);
         }
-        const uint16_t *made = blurLine(line, spare, width, &plan, lanesAcross);
-        for (size_t x = 0; x < width; x++)
-            for (uint32_t r = 0; r < count; r++)
-                for (size_t c = 0; c < 4; c++)
-                    first[stride * r + x * 4 + c] = level(made[x * lanesAcross + r * 4 + c]);
+        blurLine(line, spare, width, &plan);
+        for (size_t x = 0; x < width; x++) {
+            const bytes16 bytes = narrowed(spare + x);
+            for (size_t r = 0; r < count; r++) memcpy(first + stride * r + x * 4, (const uint8_t *)&bytes + r * 4, 4);
+        }
     }
     free(line);
     return true;
