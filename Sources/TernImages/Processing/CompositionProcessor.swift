@@ -9,8 +9,21 @@ extension ImageProcessors {
 
         /// The processors in order; an empty list gives the picture as it is.
         public init(_ processors: [any ImageProcessor]) {
-            steps = processors.flatMap { ($0 as? Composition)?.steps ?? [$0] }
-            identifier = ProcessorIdentity(steps.map(\.identifier))
+            // A list is made for each request: the types are compared first, since the cast alone costs more than the rest.
+            var steps: [any ImageProcessor] = []
+            var parts: [ProcessorIdentity] = []
+            steps.reserveCapacity(processors.count)
+            parts.reserveCapacity(processors.count)
+            for processor in processors {
+                if type(of: processor) == Composition.self, let nested = processor as? Composition {
+                    steps += nested.steps
+                } else {
+                    steps.append(processor)
+                }
+                parts.append(processor.identifier)
+            }
+            self.steps = steps
+            identifier = ProcessorIdentity(parts)
         }
 
         /// What all steps make of the picture. Errors are those of the first step that fails.

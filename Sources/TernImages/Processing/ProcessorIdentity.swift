@@ -39,7 +39,11 @@ public struct ProcessorIdentity: Sendable, Hashable, CustomStringConvertible {
 
     /// The identity of processors one after the other: of one, its own.
     init(_ parts: [ProcessorIdentity]) {
-        let flat = parts.flatMap(\.parts)
+        var flat: [ProcessorIdentity] = []
+        flat.reserveCapacity(parts.count)
+        for part in parts {
+            if part.content.name.isEmpty { flat += part.content.parts } else { flat.append(part) }
+        }
         if flat.count == 1 {
             self = flat[0]
             return
@@ -49,9 +53,6 @@ public struct ProcessorIdentity: Sendable, Hashable, CustomStringConvertible {
         fingerprint = mixer.value
         content = Content(name: "", text: nil, numbers: [], parts: flat)
     }
-
-    /// The identities of the single processors, in the order in which they work.
-    var parts: [ProcessorIdentity] { content.name.isEmpty ? content.parts : [self] }
 
     /// Whether both are of the same processors with the same parameters.
     public static func == (one: ProcessorIdentity, other: ProcessorIdentity) -> Bool {

@@ -32,7 +32,7 @@ private func everyProcessor() throws -> [any ImageProcessor] {
     ]
 }
 
-@Suite struct ProcessorTests {
+@Suite(.timeLimit(.minutes(1))) struct ProcessorTests {
     @Test(arguments: [(1, 1), (1, 30), (31, 1), (40, 27), (90, 140)])
     func noProcessorLiftsAColorAboveItsAlpha(_ width: Int, _ height: Int) throws {
         for seed in 0..<4 {
@@ -114,6 +114,27 @@ private func everyProcessor() throws -> [any ImageProcessor] {
             }
         }.value
         #expect(kinds.allSatisfy { $0 == .cancelled }, "\(kinds)")
+    }
+
+    @Test func cancellationIsSeenBetweenTwoGroupsOfRows() async throws {
+        let image = try noise(2, 2, seed: 1)
+        let (seen, kind) = await Task {
+            var seen: [UInt32] = []
+            do throws(ImageError) {
+                try image.inGroups(of: 1_000) { first, count in
+                    seen += [first, count]
+                    if first == 64 { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+                    return true
+                }
+                return (seen, ImageError.Kind(rawValue: "none"))
+            } catch {
+                return (seen, error.kind)
+            }
+        }.value
+        #expect(seen == [0, 64, 64, 64])
+        #expect(kind == .cancelled)
+        let short = #expect(throws: ImageError.self) { try image.inGroups(of: 65) { first, _ in first == 0 } }
+        #expect(short?.kind == .outOfMemory)
     }
 
     @Test func scaleFormatAndMetadataStay() throws {
