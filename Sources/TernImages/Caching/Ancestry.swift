@@ -23,20 +23,3 @@ struct Ancestry: Sendable {
         return removed
     }
 }
-
-extension ImageKey {
-    /// Whether a decoded picture of this key may be made of that of another: the same source, nothing done to it, cut
-    /// nowhere, and not smaller than what is wanted.
-    func canBeMade(of ancestor: ImageKey, _ image: RasterImage) -> DecodingPlan? {
-        guard ancestor != self, ancestor.source == source, processors.isEmpty, ancestor.processors.isEmpty,
-            !image.metadata.isPartial, ancestor.scale == scale
-        else { return nil }
-        let original = image.metadata.originalSize
-        let wanted = DecodingPlan(size: original, decoding)
-        let had = DecodingPlan(size: original, ancestor.decoding)
-        guard had.scaled == had.cropped, had.scaled == image.size, wanted.scaled.width <= image.size.width,
-            wanted.scaled.height <= image.size.height
-        else { return nil }
-        return wanted
-    }
-}

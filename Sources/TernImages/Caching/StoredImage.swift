@@ -31,6 +31,19 @@ struct StoredImage: Sendable {
         return ImageError(.unsupported, format: image.format, "an animation was asked for, and this is a still picture")
     }
 
+    /// The picture, and if told so the frames, after a processor.
+    func processed(by processor: any ImageProcessor, frames processesFrames: Bool) throws(ImageError) -> StoredImage {
+        var result = self
+        if processesFrames, let frames {
+            let processed = try ProcessedFrames(frames, processor: processor)
+            result.frames = processed
+            result.image = try processed.frame(at: 0).image
+        } else {
+            result.image = try processor.process(image)
+        }
+        return result
+    }
+
     /// Found again after its eviction, for as long as somebody shows it.
     static let inUse = InUse<StoredImage> { stored in
         let (size, format, metadata, scale) = (

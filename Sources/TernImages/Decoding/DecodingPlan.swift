@@ -4,6 +4,11 @@ struct DecodingPlan: Equatable {
     let scaled: PixelSize
     let cropped: PixelSize
 
+    init(scaled: PixelSize, cropped: PixelSize) {
+        self.scaled = scaled
+        self.cropped = cropped
+    }
+
     init(size: PixelSize, _ options: ImageDecodingOptions) {
         let plan = DecodingPlan(size: size, target: options.targetSize, mode: options.contentMode)
         guard let limit = options.byteLimit, plan.cropped.pixelCount > max(1, limit / 4) else {

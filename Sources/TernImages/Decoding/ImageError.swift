@@ -78,6 +78,22 @@ public struct ImageError: Error, Sendable, CustomStringConvertible {
     }
 }
 
+extension ImageError: Hashable {
+    /// Whether both say the same: kind, format, message and origin. What led to them is not compared.
+    public static func == (one: ImageError, other: ImageError) -> Bool {
+        one.kind == other.kind && one.format == other.format && one.message == other.message
+            && one.origin == other.origin
+    }
+
+    /// Feeds what is compared.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(kind)
+        hasher.combine(format)
+        hasher.combine(message)
+        hasher.combine(origin)
+    }
+}
+
 extension ImageError {
     /// Of a task that was cancelled.
     static let cancelled = ImageError(.cancelled, "the load was cancelled")

@@ -22,10 +22,16 @@ extension ImagePipeline.DiskContent {
 }
 
 extension ImageRequest {
+    /// The processors one by one, those of compositions too.
+    var steps: [any ImageProcessor] {
+        processors.contains { $0 is ImageProcessors.Composition }
+            ? ImageProcessors.Composition(processors).steps : processors
+    }
+
     /// The request for the picture before the last processor.
     var withoutLastProcessor: ImageRequest {
         var copy = self
-        copy.processors = Array(processors.dropLast())
+        copy.processors = steps.dropLast()
         return copy
     }
 }

@@ -88,25 +88,22 @@ extension ImagePipeline {
     private func fromAncestor(
         _ flight: ImageFlight, _ load: Int, _ trace: inout ImageTrace
     ) async throws(ImageError) -> LoadedImage? {
-        guard flight.caching.memory.contains(.read), flight.key.decoding.targetSize != nil, !flight.options.includesData
+        guard flight.caching.memory.contains(.read), flight.key.processors.isEmpty, !flight.options.includesData
         else { return nil }
-        let keys = ancestry.withLock { $0.keys(of: flight.key.source) }
-        for key in keys {
-            guard key != flight.key, let ancestor = memory.value(for: key), ancestor.frames == nil,
-                let plan = flight.key.canBeMade(of: key, ancestor.image)
-            else { continue }
-            trace.add(.ancestor, .hit, "\(ancestor.image.size)")
-            let executor = configuration.executor
-            let image = try await inTurn(.process, load, rank(of: load)) { () async throws(ImageError) in
-                try await executor.run { () throws(ImageError) in
-                    try ancestor.image.resized(to: plan.scaled).cropped(to: plan.cropped)
-                }
-            }
-            let stored = StoredImage(image: image, frames: nil, data: nil, freshness: ancestor.freshness)
-            if flight.caching.memory.contains(.write) { remember(stored, for: flight.key) }
-            return LoadedImage(stored: stored, source: .memory, trace: trace)
+        let ancestors = ancestry.withLock { $0.keys(of: flight.key.source) }.compactMap { key in
+            memory.value(for: key).map { Ancestor(key: key, stored: $0) }
         }
-        return nil
+        guard let (ancestor, plan) = Ancestor.best(ancestors, for: flight.key) else { return nil }
+        trace.add(.ancestor, .hit, "\(ancestor.image.size)")
+        let executor = configuration.executor
+        let image = try await inTurn(.process, load, rank(of: load)) { () async throws(ImageError) in
+            try await executor.run { () throws(ImageError) in
+                try ancestor.image.resized(to: plan.scaled).cropped(to: plan.cropped)
+            }
+        }
+        let stored = StoredImage(image: image, frames: nil, data: nil, freshness: ancestor.freshness)
+        if flight.caching.memory.contains(.write) { remember(stored, for: flight.key) }
+        return LoadedImage(stored: stored, source: .memory, trace: trace)
     }
 
     private func fromDisk(
@@ -151,15 +148,13 @@ extension ImagePipeline {
         _ flight: ImageFlight, _ parent: ImageFlight, _ request: ImageRequest, _ load: Int
     ) async throws(ImageError) -> LoadedImage {
         var loaded = try await variant(parent, request.withoutLastProcessor, for: load)
-        guard let processor = request.processors.last else { return loaded }
-        let (image, executor) = (loaded.stored.image, configuration.executor)
-        loaded.stored.image = try await inTurn(.process, load, rank(of: load)) { () async throws(ImageError) in
-            try await executor.run { () throws(ImageError) in try processor.process(image) }
+        guard let processor = request.steps.last else { return loaded }
+        let (stored, executor) = (loaded.stored, configuration.executor)
+        let processesFrames = flight.key.animation == .processedFrames
+        loaded.stored = try await inTurn(.process, load, rank(of: load)) { () async throws(ImageError) in
+            try await executor.run { () throws(ImageError) in try stored.processed(by: processor, frames: processesFrames) }
         }
         loaded.trace.add(.processing, .hit, "\(processor.identifier)")
-        if flight.key.animation == .processedFrames, let frames = loaded.stored.frames {
-            loaded.stored.frames = ProcessedFrames(frames, processor)
-        }
         return loaded
     }
 

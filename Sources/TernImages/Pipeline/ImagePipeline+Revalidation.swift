@@ -28,10 +28,13 @@ extension ImagePipeline {
                 return nil
             }
             var fresh = try await decode(original, flight, load)
-            for processor in request.processors {
-                let (image, executor) = (fresh.stored.image, configuration.executor)
-                fresh.stored.image = try await inTurn(.process, load, rank(of: load)) { () async throws(ImageError) in
-                    try await executor.run { () throws(ImageError) in try processor.process(image) }
+            let processesFrames = flight.key.animation == .processedFrames
+            for processor in request.steps {
+                let (stored, executor) = (fresh.stored, configuration.executor)
+                fresh.stored = try await inTurn(.process, load, rank(of: load)) { () async throws(ImageError) in
+                    try await executor.run { () throws(ImageError) in
+                        try stored.processed(by: processor, frames: processesFrames)
+                    }
                 }
             }
             // Other sizes of what was there are of a picture that is no more.

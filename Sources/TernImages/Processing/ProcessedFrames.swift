@@ -13,6 +13,9 @@ public struct ProcessedFrames: ImageFrames {
         first = try Self.frame(at: 0, of: frames, processor)
     }
 
+    /// Bytes held: those of the source, and the first frame's.
+    public var byteCount: Int { frames.byteCount + first.image.byteCount }
+
     /// How many frames there are.
     public var count: Int { frames.count }
 

@@ -19,7 +19,7 @@ struct ImageKey: Sendable, Hashable {
         decoding = ImageDecodingOptions(
             targetSize: request.targetSize, contentMode: request.targetSize == nil ? .fit : request.contentMode,
             limits: options.limits, allowsPartial: options.allowsPartial, byteLimit: options.decodedByteLimit)
-        processors = request.processors.map(\.identifier)
+        processors = request.steps.map(\.identifier)
         scale = request.scale ?? Self.scale(named: request.source.key.text)
         animation =
             options.decodesFirstFrameOnly

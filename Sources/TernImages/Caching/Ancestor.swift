@@ -1,0 +1,33 @@
+/// A picture in memory that another size of the same source may be made of.
+struct Ancestor {
+    let key: ImageKey
+    let stored: StoredImage
+
+    /// The one that takes the least work to make the picture of a key, and the sizes on the way; nil if none will do.
+    static func best(_ ancestors: [Ancestor], for key: ImageKey) -> (stored: StoredImage, plan: DecodingPlan)? {
+        // A limit of bytes has sizes of its own, and frames are decoded to theirs.
+        let usable = ancestors.filter { ancestor in
+            ancestor.key != key && ancestor.stored.frames == nil && ancestor.key.processors.isEmpty
+                && ancestor.key.decoding.byteLimit == nil && ancestor.key.scale == key.scale
+        }
+        guard key.decoding.byteLimit == nil, let (index, answer) = key.derivation.best(of: usable.map(\.variant)),
+            case .derive(let scaled, let cropped, _) = answer
+        else { return nil }
+        return (usable[index].stored, DecodingPlan(scaled: scaled, cropped: cropped))
+    }
+
+    private var variant: Derivation.Variant {
+        Derivation.Variant(
+            made: key.wanted, size: stored.image.size, originalSize: stored.image.metadata.originalSize,
+            isPartial: stored.image.metadata.isPartial)
+    }
+}
+
+extension ImageKey {
+    fileprivate var wanted: Derivation.Wanted {
+        Derivation.Wanted(
+            target: decoding.targetSize, mode: decoding.contentMode, scale: scale, processors: processors)
+    }
+
+    fileprivate var derivation: Derivation { Derivation(wanted: wanted) }
+}
