@@ -52,6 +52,21 @@ tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
 tern_codec_result tern_png_rows(tern_png *png, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
 void tern_png_close(tern_png *png);
 
+/// Windows and OS/2 bitmaps: 1, 2, 4, 8, 16, 24 and 32 bits a pixel, masks, run lengths, either order of rows.
+typedef struct tern_bmp tern_bmp;
+tern_bmp *tern_bmp_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
+tern_codec_result tern_bmp_rows(tern_bmp *bmp, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+void tern_bmp_close(tern_bmp *bmp);
+
+/// Windows icons, the entries bitmaps or PNG. Opened, it stands at the largest.
+typedef struct tern_ico tern_ico;
+tern_ico *tern_ico_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
+/// Goes to the smallest entry of at least the size, or else to the largest. Before the first row.
+tern_codec_result tern_ico_choose(
+    tern_ico *ico, uint32_t leastWidth, uint32_t leastHeight, tern_codec_info *info, char *error);
+tern_codec_result tern_ico_rows(tern_ico *ico, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+void tern_ico_close(tern_ico *ico);
+
 typedef struct tern_webp tern_webp;
 tern_webp *tern_webp_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
 /// Writes straight RGBA of the given size, never larger than the picture's own.

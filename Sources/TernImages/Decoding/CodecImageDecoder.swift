@@ -7,15 +7,17 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// JPEG, PNG, WebP and GIF by libjpeg-turbo, libpng, libwebp and giflib.
+/// JPEG, PNG, WebP and GIF by libjpeg-turbo, libpng, libwebp and giflib; BMP and ICO by our own C.
 ///
 /// JPEG and WebP are scaled while they are decoded, to at least twice the target, the rest is Lanczos3.
 public struct CodecImageDecoder: ImageDecoder {
     /// A decoder; it holds nothing.
     public init() {}
 
-    /// True for JPEG, PNG, WebP and GIF.
-    public func decodes(_ format: ImageFormat) -> Bool { [.jpeg, .png, .webp, .gif].contains(format) }
+    /// True for JPEG, PNG, WebP, GIF, BMP and ICO.
+    public func decodes(_ format: ImageFormat) -> Bool { Self.formats.contains(format) }
+
+    private static let formats: Set<ImageFormat> = [.jpeg, .png, .webp, .gif, .bmp, .ico]
 
     /// The picture, or the first frame. Errors are those of `ImageDecoder`, and `.unknownFormat`.
     public func image(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> RasterImage {
@@ -31,6 +33,8 @@ public struct CodecImageDecoder: ImageDecoder {
                 case .jpeg: return .success(try unsafe call.jpeg(base, bytes.count))
                 case .png: return .success(try unsafe call.png(base, bytes.count))
                 case .webp: return .success(try unsafe call.webp(base, bytes.count))
+                case .bmp: return .success(try unsafe call.bmp(base, bytes.count))
+                case .ico: return .success(try unsafe call.ico(base, bytes.count))
                 default: return .success(try CodecFrames(data, call: call).frame(at: 0).image)
                 }
             } catch {

@@ -1,0 +1,140 @@
+// Windows icons: a directory of bitmaps without file header, each with a mask, and of PNG files.
+#include "bmp.h"
+
+#if defined(__linux__)
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    size_t at, count;
+    uint32_t width, height, bits;
+    bool png;
+} entry;
+
+struct tern_ico {
+    const uint8_t *bytes;
+    size_t count;
+    uint32_t entries;
+    entry chosen;
+    tern_bmp dib;
+    tern_png *png;
+    // The next row of the mask, from 1 on once the colours are there.
+    uint32_t maskRow;
+    bool coloured;
+};
+
+/// An entry with the size that its own header says: the directory has one byte for it and is often wrong.
+static bool readEntry(const tern_ico *ico, uint32_t index, entry *found) {
+    const uint8_t *at = ico->bytes + 6 + (size_t)index * 16;
+    found->count = tern_le32(at + 8);
+    found->at = tern_le32(at + 12);
+    if (found->at > ico->count) return false;
+    if (found->count > ico->count - found->at) found->count = ico->count - found->at;
+    if (found->count < 24) return false;
+    const uint8_t *image = ico->bytes + found->at;
+    found->png = !memcmp(image, "\x89PNG\r\n\x1a\n", 8);
+    if (found->png) {
+        found->width = (uint32_t)image[16] << 24 | (uint32_t)image[17] << 16 | (uint32_t)image[18] << 8 | image[19];
+        found->height = (uint32_t)image[20] << 24 | (uint32_t)image[21] << 16 | (uint32_t)image[22] << 8 | image[23];
+        found->bits = 32;
+    } else {
+        tern_bmp dib = {0};
+        char ignored[160];
+        if (tern_dib_open(&dib, image, found->count, 0, true, ignored) != TERN_CODEC_OK) return false;
+        found->width = dib.width;
+        found->height = dib.height;
+        found->bits = dib.bits;
+    }
+    return found->width > 0 && found->height > 0;
+}
+
+/// Whether the first serves the size better: large enough before too small, then the nearer one, then more colours.
+static bool better(const entry *a, const entry *b, uint32_t width, uint32_t height) {
+    bool aServes = a->width >= width && a->height >= height, bServes = b->width >= width && b->height >= height;
+    if (aServes != bServes) return aServes;
+    uint64_t aSize = (uint64_t)a->width * a->height, bSize = (uint64_t)b->width * b->height;
+    if (aSize != bSize) return aServes ? aSize < bSize : aSize > bSize;
+    return a->bits > b->bits;
+}
+
+tern_ico *tern_ico_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error) {
+    *result = TERN_CODEC_TRUNCATED;
+    snprintf(error, 160, "the bytes end within the directory");
+    if (count < 6 || count - 6 < (size_t)tern_le16(bytes + 4) * 16) return NULL;
+    tern_ico *ico = calloc(1, sizeof *ico);
+    *result = TERN_CODEC_MEMORY;
+    if (!ico) return NULL;
+    ico->bytes = bytes;
+    ico->count = count;
+    ico->entries = tern_le16(bytes + 4);
+    *result = tern_ico_choose(ico, UINT32_MAX, UINT32_MAX, info, error);
+    if (*result == TERN_CODEC_OK) return ico;
+    free(ico);
+    return NULL;
+}
+
+tern_codec_result tern_ico_choose(
+    tern_ico *ico, uint32_t leastWidth, uint32_t leastHeight, tern_codec_info *info, char *error) {
+    entry next;
+    ico->chosen.width = 0;
+    for (uint32_t index = 0; index < ico->entries; index++)
+        if (readEntry(ico, index, &next)
+            && (ico->chosen.width == 0 || better(&next, &ico->chosen, leastWidth, leastHeight)))
+            ico->chosen = next;
+    if (ico->chosen.width == 0) {
+        snprintf(error, 160, "none of %u entries is a picture", ico->entries);
+        return TERN_CODEC_CORRUPT;
+    }
+    *info = (tern_codec_info){.width = ico->chosen.width, .height = ico->chosen.height, .orientation = 1,
+                              .frameCount = 1, .hasAlpha = true};
+    return TERN_CODEC_OK;
+}
+
+/// Takes the mask's pixels out. Of 32 bits only where no pixel has alpha: such icons are of before it had a meaning.
+static tern_codec_result maskRows(tern_ico *ico, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+    const tern_bmp *dib = &ico->dib;
+    bool hasAlpha = dib->channels[3].mask != 0 && dib->bits > 8;
+    if (hasAlpha && dib->alphaSeen) return TERN_CODEC_OK;
+    size_t line = ((size_t)dib->width + 31) / 32 * 4, at = dib->pixels + dib->stride * dib->height;
+    for (uint32_t done = 0; done < rows && ico->maskRow < dib->height; done++, ico->maskRow++) {
+        size_t from = at + line * ico->maskRow;
+        bool missing = from > dib->count || dib->count - from < line;
+        if (missing && !hasAlpha) {
+            snprintf(error, 160, "the bytes end within the mask");
+            return TERN_CODEC_TRUNCATED;
+        }
+        uint8_t *row = pixels + stride * (dib->topDown ? ico->maskRow : dib->height - 1 - ico->maskRow);
+        for (uint32_t x = 0; x < dib->width; x++)
+            row[(size_t)x * 4 + 3] = !missing && dib->bytes[from + x / 8] >> (7 - x % 8) & 1 ? 0 : 255;
+    }
+    return ico->maskRow < dib->height ? TERN_CODEC_MORE : TERN_CODEC_OK;
+}
+
+tern_codec_result tern_ico_rows(tern_ico *ico, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+    const uint8_t *image = ico->bytes + ico->chosen.at;
+    if (ico->chosen.png) {
+        if (!ico->png) {
+            tern_codec_info info;
+            int result = TERN_CODEC_OK;
+            ico->png = tern_png_open(image, ico->chosen.count, &info, &result, error);
+            if (!ico->png) return result;
+        }
+        return tern_png_rows(ico->png, pixels, stride, rows, error);
+    }
+    if (!ico->dib.bytes) {
+        tern_codec_result opened = tern_dib_open(&ico->dib, image, ico->chosen.count, 0, true, error);
+        if (opened != TERN_CODEC_OK) return opened;
+    }
+    if (ico->coloured) return maskRows(ico, pixels, stride, rows, error);
+    tern_codec_result result = tern_bmp_rows(&ico->dib, pixels, stride, rows, error);
+    ico->coloured = result == TERN_CODEC_OK;
+    return ico->coloured ? TERN_CODEC_MORE : result;
+}
+
+void tern_ico_close(tern_ico *ico) {
+    if (!ico) return;
+    tern_png_close(ico->png);
+    free(ico);
+}
+#endif

@@ -1,0 +1,51 @@
+#if os(Linux)
+import CTernCodecs
+
+/// Rows between two looks at the task's cancellation.
+private let rowGroup: UInt32 = 64
+
+extension CodecCall {
+    func bmp(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
+        var info = tern_codec_info()
+        let handle = try unsafe open { unsafe tern_bmp_open(bytes, count, &info, $0, $1) }
+        defer { unsafe tern_bmp_close(handle) }
+        try check(info)
+        return try unsafe picture(info) { unsafe tern_bmp_rows(handle, $0, $1, rowGroup, $2) }
+    }
+
+    /// The entry that the target needs, the largest without one.
+    func ico(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
+        var info = tern_codec_info()
+        let handle = try unsafe open { unsafe tern_ico_open(bytes, count, &info, $0, $1) }
+        defer { unsafe tern_ico_close(handle) }
+        if options.targetSize != nil {
+            let least = plan(info).scaled
+            _ = try unsafe step {
+                unsafe tern_ico_choose(handle, UInt32(least.width), UInt32(least.height), &info, $0)
+            }
+        }
+        try check(info)
+        return try unsafe picture(info) { unsafe tern_ico_rows(handle, $0, $1, rowGroup, $2) }
+    }
+
+    /// A picture of a codec that writes rows of straight RGBA at the file's own size.
+    private func picture(
+        _ info: tern_codec_info,
+        rows: (UnsafeMutablePointer<UInt8>, Int, UnsafeMutablePointer<CChar>) -> tern_codec_result
+    ) throws(ImageError) -> RasterImage {
+        let size = PixelSize(width: Int(info.width), height: Int(info.height))
+        var isPartial = false
+        let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
+            (base) throws(ImageError) in
+            do throws(ImageError) {
+                try unsafe run { unsafe rows(base, size.width * 4, $0) }
+            } catch {
+                guard tolerates(error) else { throw error }
+                isPartial = true
+            }
+            if info.hasAlpha || isPartial { unsafe tern_premultiply(base, size.width * 4, info.width, info.height) }
+        }
+        return try finish(pixels, size, info, plan(info), isPartial)
+    }
+}
+#endif

@@ -1,0 +1,78 @@
+#if os(Linux)
+/// A bitmap file to be written as a test wants it, right or wrong.
+struct BitmapFile {
+    var width: Int
+    /// Negative for rows from the top.
+    var height: Int
+    var bits: Int
+    var compression = 0
+    /// 12 for OS/2, 40, 52, 56, 108 or 124.
+    var headerSize = 40
+    /// Red, green, blue of each index.
+    var palette: [[UInt8]] = []
+    /// Red, green, blue and, if there are four, alpha.
+    var masks: [Int] = []
+    var pixels: [UInt8]
+
+    /// From the information header on, as an icon holds it.
+    var information: [UInt8] {
+        var header = little(headerSize, 4)
+        if headerSize == 12 {
+            header += little(width, 2) + little(height, 2) + little(1, 2) + little(bits, 2)
+        } else {
+            header += little(width, 4) + little(height, 4) + little(1, 2) + little(bits, 2) + little(compression, 4)
+            header += little(pixels.count, 4) + little(2835, 4) + little(2835, 4) + little(palette.count, 4)
+            header += little(0, 4) + masks.flatMap { little($0, 4) }
+        }
+        header += [UInt8](repeating: 0, count: max(0, headerSize - header.count))
+        let colours = palette.flatMap { (colour: [UInt8]) -> [UInt8] in
+            headerSize == 12 ? colour.reversed() : colour.reversed() + [0]
+        }
+        return header + colours
+    }
+
+    var bytes: [UInt8] {
+        let start = 14 + information.count
+        return Array("BM".utf8) + little(start + pixels.count, 4) + little(0, 4) + little(start, 4) + information
+            + pixels
+    }
+
+    /// Rows, given from the top, as a file without run lengths holds them.
+    static func rows(_ rows: [[UInt8]], topDown: Bool = false) -> [UInt8] {
+        (topDown ? rows : rows.reversed()).flatMap { $0 + [UInt8](repeating: 0, count: (4 - $0.count % 4) % 4) }
+    }
+
+    /// Indices, one row, packed with the first in the highest bits.
+    static func pack(_ indices: [Int], bits: Int) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: (indices.count * bits + 7) / 8)
+        for (x, index) in indices.enumerated() {
+            bytes[x * bits / 8] |= UInt8(index << (8 - bits - x * bits % 8))
+        }
+        return bytes
+    }
+}
+
+/// An icon of entries, each a PNG file or a bitmap's information, pixels and mask.
+struct IconFile {
+    /// What the directory says of width and height is 0, as if it were 256: decoders look into the entry.
+    var entries: [[UInt8]]
+
+    var bytes: [UInt8] {
+        var start = 6 + entries.count * 16
+        var directory = [0, 0, 1, 0] + little(entries.count, 2)
+        for entry in entries {
+            directory += [0, 0, 0, 0] + little(1, 2) + little(32, 2) + little(entry.count, 4) + little(start, 4)
+            start += entry.count
+        }
+        return directory + entries.flatMap { $0 }
+    }
+
+    /// A bitmap entry, the rows and the mask's bits from the top, true where nothing shows.
+    static func entry(_ bitmap: BitmapFile, mask: [[Bool]]) -> [UInt8] {
+        var doubled = bitmap
+        doubled.height *= 2
+        let rows = mask.map { BitmapFile.pack($0.map { $0 ? 1 : 0 }, bits: 1) }
+        return doubled.information + bitmap.pixels + BitmapFile.rows(rows)
+    }
+}
+#endif

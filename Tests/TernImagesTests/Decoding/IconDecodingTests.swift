@@ -1,0 +1,81 @@
+#if os(Linux)
+import Testing
+
+@testable import TernImages
+
+@Suite struct IconDecodingTests {
+    private static func bitmap(_ side: Int, _ pixel: [UInt8]) -> BitmapFile {
+        let row = (0..<side).flatMap { _ in pixel }
+        return BitmapFile(
+            width: side, height: side, bits: pixel.count * 8,
+            pixels: BitmapFile.rows([[UInt8]](repeating: row, count: side)))
+    }
+
+    private static func entry(_ side: Int, _ pixel: [UInt8]) -> [UInt8] {
+        IconFile.entry(
+            bitmap(side, pixel), mask: [[Bool]](repeating: [Bool](repeating: false, count: side), count: side))
+    }
+
+    @Test func theSmallestEntryOfTheTargetsSizeIsTaken() throws {
+        let big = [UInt8](try gradient(48, 48).encoded(as: .png()))
+        let icon = IconFile(entries: [Self.entry(32, [0, 0, 32]), Self.entry(16, [0, 0, 16]), big]).bytes
+        func red(_ side: Int?) throws -> (PixelSize, PixelSize, UInt8) {
+            let target = side.map { PixelSize(width: $0, height: $0) }
+            let picture = try decoded(icon, ImageDecodingOptions(targetSize: target))
+            return (picture.size, picture.metadata.originalSize, picture.pixels.bytes[0])
+        }
+        #expect(try red(nil) == (PixelSize(width: 48, height: 48), PixelSize(width: 48, height: 48), 0))
+        #expect(try red(16) == (PixelSize(width: 16, height: 16), PixelSize(width: 16, height: 16), 16))
+        #expect(try red(17) == (PixelSize(width: 17, height: 17), PixelSize(width: 32, height: 32), 32))
+        #expect(try red(33).1 == PixelSize(width: 48, height: 48))
+        #expect(try red(400).0 == PixelSize(width: 48, height: 48))
+    }
+
+    @Test func ofOneSizeTheEntryOfMostColoursIsTaken() throws {
+        let icon = IconFile(entries: [Self.entry(2, [1, 2, 3]), Self.entry(2, [4, 5, 6, 255])]).bytes
+        #expect(try decoded(icon).pixels.bytes.prefix(4) == [6, 5, 4, 255])
+    }
+
+    @Test func theMaskTakesPixelsOut() throws {
+        let mask = [[false, true], [false, false]]
+        let icon = IconFile(entries: [IconFile.entry(Self.bitmap(2, [1, 2, 3]), mask: mask)]).bytes
+        #expect(try decoded(icon).pixels.bytes == [3, 2, 1, 255, 0, 0, 0, 0, 3, 2, 1, 255, 3, 2, 1, 255])
+        let indexed = BitmapFile(
+            width: 2, height: 2, bits: 1, palette: [[7, 8, 9], [1, 1, 1]],
+            pixels: BitmapFile.rows([[0x40], [0x00]]))
+        let small = IconFile(entries: [IconFile.entry(indexed, mask: mask)]).bytes
+        #expect(try decoded(small).pixels.bytes == [7, 8, 9, 255, 0, 0, 0, 0, 7, 8, 9, 255, 7, 8, 9, 255])
+    }
+
+    @Test func alphaOutranksTheMaskUnlessItIsNoneAtAll() throws {
+        let mask = [[true, false], [false, false]]
+        let alpha = IconFile(entries: [IconFile.entry(Self.bitmap(2, [0, 0, 200, 128]), mask: mask)]).bytes
+        #expect(try decoded(alpha).pixels.bytes.prefix(4) == [100, 0, 0, 128])
+        let none = IconFile(entries: [IconFile.entry(Self.bitmap(2, [0, 0, 200, 0]), mask: mask)]).bytes
+        #expect(try decoded(none).pixels.bytes.prefix(8) == [0, 0, 0, 0, 200, 0, 0, 255])
+    }
+
+    @Test func entriesThatAreNoPictureArePassedOver() throws {
+        let icon = IconFile(entries: [[UInt8](repeating: 9, count: 60), Self.entry(2, [1, 2, 3])]).bytes
+        #expect(try decoded(icon).size == PixelSize(width: 2, height: 2))
+        #expect(errorKind(IconFile(entries: [[UInt8](repeating: 9, count: 60)]).bytes) == .corrupt)
+        #expect(errorKind(IconFile(entries: []).bytes) == .corrupt)
+        #expect(errorKind([0, 0, 1, 0, 2, 0, 1]) == .truncated)
+        #expect(errorKind([UInt8](icon.dropLast(3))) == .truncated)
+    }
+
+    @Test func theLimitIsOfTheEntryThatIsDecoded() throws {
+        let icon = IconFile(entries: [Self.entry(2, [1, 2, 3]), Self.entry(40, [1, 2, 3])]).bytes
+        let limits = ImageDecodingOptions.Limits(pixels: 100)
+        #expect(errorKind(icon, ImageDecodingOptions(limits: limits)) == .limitExceeded)
+        let two = PixelSize(width: 2, height: 2)
+        #expect(errorKind(icon, ImageDecodingOptions(targetSize: two, limits: limits)) == nil)
+    }
+
+    @Test func mutatedFilesEndInAnErrorOrAPicture() throws {
+        let png = [UInt8](try gradient(24, 24).encoded(as: .png()))
+        decodeMutations(of: IconFile(entries: [Self.entry(9, [1, 2, 3]), Self.entry(5, [9, 9, 9, 9]), png]).bytes)
+        decodeMutations(of: IconFile(entries: [png]).bytes, target: PixelSize(width: 6, height: 6))
+    }
+}
+#endif
