@@ -37,7 +37,7 @@ let package = Package(
         .target(name: "CTernSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "CTernCodecs",
-            linkerSettings: ["jpeg", "png", "webp", "webpdemux", "gif", "m"].map {
+            linkerSettings: ["jpeg", "png", "webp", "webpdemux", "gif", "z", "m", "dl"].map {
                 .linkedLibrary($0, .when(platforms: [.linux]))
             }
         ),
