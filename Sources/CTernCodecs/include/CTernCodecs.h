@@ -52,6 +52,19 @@ tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
 tern_codec_result tern_png_rows(tern_png *png, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
 void tern_png_close(tern_png *png);
 
+/// 0 for a still PNG, 1 for an animation that the still picture begins, 2 for one that it is no part of.
+int tern_png_animation(const uint8_t *bytes, size_t count);
+/// Animated PNG: the chunks are walked at opening, the frames composed in order.
+typedef struct tern_apng tern_apng;
+tern_apng *tern_apng_open(
+    const uint8_t *bytes, size_t count, uint32_t frameLimit, tern_codec_info *info, int *result, char *error);
+/// Decodes up to `rows` rows of the next frame; MORE until it is written as it shows, straight alpha. Its time is that of
+/// the file.
+tern_codec_result tern_apng_next(
+    tern_apng *apng, uint8_t *pixels, size_t stride, uint32_t rows, uint64_t *microseconds, char *error);
+void tern_apng_rewind(tern_apng *apng);
+void tern_apng_close(tern_apng *apng);
+
 /// Windows and OS/2 bitmaps: 1, 2, 4, 8, 16, 24 and 32 bits a pixel, masks, run lengths, either order of rows.
 typedef struct tern_bmp tern_bmp;
 tern_bmp *tern_bmp_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);

@@ -8,7 +8,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The frames of a GIF or an animated WebP: the C decoder composes them in order behind a lock.
+/// The frames of a GIF, an animated WebP or an animated PNG: the C decoder composes them in order behind a lock.
 final class CodecFrames: ImageFrames {
     let count: Int
     let loopCount: Int
@@ -50,13 +50,13 @@ final class CodecFrames: ImageFrames {
         guard index >= 0, index < count else {
             throw ImageError(.invalidArgument, format: call.format, "frame \(index) of \(count)")
         }
-        let outcome: Result<(PixelBuffer, UInt32, Bool), ImageError> = cursor.withLock { cursor in
+        let outcome: Result<(PixelBuffer, Duration, Bool), ImageError> = cursor.withLock { cursor in
             do throws(ImageError) { return .success(try cursor.frame(at: index)) } catch { return .failure(error) }
         }
-        let (pixels, milliseconds, isPartial) = try outcome.get()
+        let (pixels, duration, isPartial) = try outcome.get()
         let canvas = PixelSize(width: Int(info.width), height: Int(info.height))
         let image = try call.finish(pixels, canvas, info, plan, isPartial)
-        return ImageFrame(image: image, duration: ImageFrame.duration(milliseconds: milliseconds))
+        return ImageFrame(image: image, duration: duration)
     }
 }
 
@@ -71,8 +71,7 @@ extension CodecFrames {
         private let byteCount: Int
         private let call: CodecCall
         private let size: PixelSize
-        private var gif: OpaquePointer?
-        private var webp: OpaquePointer?
+        private let source: FrameSource
         private var next = 0
 
         /// Takes the bytes over, also when it throws.
@@ -82,42 +81,26 @@ extension CodecFrames {
             unsafe self.bytes = bytes
             self.byteCount = byteCount
             self.call = call
-            var (gif, webp, said): (OpaquePointer?, OpaquePointer?, tern_codec_info) = (nil, nil, info)
             do throws(ImageError) {
-                if call.format == .gif {
-                    let limit = UInt32(clamping: call.options.limits.frames)
-                    unsafe gif = try call.open {
-                        unsafe tern_gif_open(bytes.baseAddress, byteCount, limit, &said, $0, $1)
-                    }
-                    try call.check(said)
-                } else {
-                    let still = try unsafe call.open {
-                        unsafe tern_webp_open(bytes.baseAddress, byteCount, &said, $0, $1)
-                    }
-                    unsafe tern_webp_close(still)
-                    try call.check(said)
-                    unsafe webp = try call.open { unsafe tern_webp_frames_open(bytes.baseAddress, byteCount, $0, $1) }
+                guard let base = bytes.baseAddress else {
+                    throw ImageError(.truncated, format: call.format, "no bytes")
                 }
+                unsafe (source, info) = try FrameSource.open(base, byteCount, call: call)
             } catch {
-                unsafe tern_gif_close(gif)
                 unsafe bytes.deallocate()
                 throw error
             }
-            info = said
-            size = PixelSize(width: Int(said.width), height: Int(said.height))
-            unsafe self.gif = gif
-            unsafe self.webp = webp
+            size = PixelSize(width: Int(info.width), height: Int(info.height))
         }
 
         deinit {
-            unsafe tern_gif_close(gif)
-            unsafe tern_webp_frames_close(webp)
+            unsafe source.close()
             unsafe bytes.deallocate()
         }
 
-        func frame(at index: Int) throws(ImageError) -> (PixelBuffer, UInt32, Bool) {
+        func frame(at index: Int) throws(ImageError) -> (PixelBuffer, Duration, Bool) {
             if index < next { try rewind() }
-            var milliseconds: UInt32 = 0
+            var duration = ImageFrame.duration(milliseconds: 0)
             var isPartial = false
             let stride = size.width * 4
             let pixels = try unsafe PixelBuffer(count: stride * size.height, cleared: true) {
@@ -125,11 +108,7 @@ extension CodecFrames {
                 while next <= index {
                     try call.checkCancellation()
                     do throws(ImageError) {
-                        _ = try unsafe call.step {
-                            unsafe webp == nil
-                                ? tern_gif_next(gif, base, stride, &milliseconds, $0)
-                                : tern_webp_frames_next(webp, base, stride, &milliseconds, $0)
-                        }
+                        duration = try unsafe source.next(base, stride: stride, call: call)
                         next += 1
                     } catch {
                         // The decoder stands in the middle of a frame: whatever comes next starts anew.
@@ -140,15 +119,11 @@ extension CodecFrames {
                 }
                 unsafe tern_premultiply(base, stride, UInt32(size.width), UInt32(size.height))
             }
-            return (pixels, milliseconds, isPartial)
+            return (pixels, duration, isPartial)
         }
 
         private func rewind() throws(ImageError) {
-            if let webp = unsafe webp {
-                unsafe tern_webp_frames_rewind(webp)
-            } else {
-                _ = try unsafe call.step { unsafe tern_gif_rewind(gif, $0) }
-            }
+            try unsafe source.rewind(call)
             next = 0
         }
     }

@@ -19,7 +19,8 @@ public struct CodecImageDecoder: ImageDecoder {
 
     private static let formats: Set<ImageFormat> = [.jpeg, .png, .webp, .gif, .bmp, .ico]
 
-    /// The picture, or the first frame. Errors are those of `ImageDecoder`, and `.unknownFormat`.
+    /// The picture, or the first frame; of an animated PNG that of the animation, not a picture for programs that do not
+    /// animate. Errors are those of `ImageDecoder`, and `.unknownFormat`.
     public func image(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> RasterImage {
         let format = try sniff(data, options)
         let call = CodecCall(format: format, options: options)
@@ -31,7 +32,8 @@ public struct CodecImageDecoder: ImageDecoder {
             do throws(ImageError) {
                 switch format {
                 case .jpeg: return .success(try unsafe call.jpeg(base, bytes.count))
-                case .png: return .success(try unsafe call.png(base, bytes.count))
+                case .png where unsafe tern_png_animation(base, bytes.count) != 2:
+                    return .success(try unsafe call.png(base, bytes.count))
                 case .webp: return .success(try unsafe call.webp(base, bytes.count))
                 case .bmp: return .success(try unsafe call.bmp(base, bytes.count))
                 case .ico: return .success(try unsafe call.ico(base, bytes.count))
@@ -44,12 +46,23 @@ public struct CodecImageDecoder: ImageDecoder {
         return try outcome.get()
     }
 
-    /// The frames of a GIF or WebP of more than one frame.
+    /// The frames of a GIF, WebP or PNG of more than one frame.
     public func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)? {
         let format = try sniff(data, options)
-        guard format == .gif || format == .webp else { return nil }
+        switch format {
+        case .gif, .webp: break
+        case .png where isAnimated(png: data): break
+        default: return nil
+        }
         let frames = try CodecFrames(data, call: CodecCall(format: format, options: options))
         return frames.count > 1 ? frames : nil
+    }
+
+    private func isAnimated(png data: Data) -> Bool {
+        unsafe data.withUnsafeBytes { bytes in
+            guard let base = unsafe bytes.bindMemory(to: UInt8.self).baseAddress else { return false }
+            return unsafe tern_png_animation(base, bytes.count) != 0
+        }
     }
 
     private func sniff(_ data: Data, _ options: ImageDecodingOptions) throws(ImageError) -> ImageFormat {

@@ -1,0 +1,83 @@
+#if os(Linux)
+import CTernCodecs
+
+/// Rows between two looks at the task's cancellation.
+private let rowGroup: UInt32 = 64
+
+/// The C decoder of an animation. Whoever opened it closes it, once; the bytes outlive it.
+@unsafe
+enum FrameSource {
+    case gif(OpaquePointer)
+    case webp(OpaquePointer)
+    case apng(OpaquePointer)
+
+    /// Opens the decoder of the call's format and checks what the header says against the limits.
+    static func open(
+        _ bytes: UnsafePointer<UInt8>, _ count: Int, call: CodecCall
+    ) throws(ImageError) -> (FrameSource, tern_codec_info) {
+        var info = tern_codec_info()
+        let limit = UInt32(clamping: call.options.limits.frames)
+        let source: FrameSource
+        switch call.format {
+        case .gif:
+            unsafe source = .gif(try call.open { unsafe tern_gif_open(bytes, count, limit, &info, $0, $1) })
+        case .png:
+            unsafe source = .apng(try call.open { unsafe tern_apng_open(bytes, count, limit, &info, $0, $1) })
+        default:
+            let still = try unsafe call.open { unsafe tern_webp_open(bytes, count, &info, $0, $1) }
+            unsafe tern_webp_close(still)
+            // libwebp takes memory for the canvas when it opens an animation.
+            try call.check(info)
+            unsafe source = .webp(try call.open { unsafe tern_webp_frames_open(bytes, count, $0, $1) })
+        }
+        do throws(ImageError) {
+            try call.check(info)
+        } catch {
+            unsafe source.close()
+            throw error
+        }
+        return unsafe (source, info)
+    }
+
+    /// Writes the next frame as it shows, straight RGBA: its time.
+    func next(
+        _ pixels: UnsafeMutablePointer<UInt8>, stride: Int, call: CodecCall
+    ) throws(ImageError) -> Duration {
+        var milliseconds: UInt32 = 0
+        var microseconds: UInt64 = 0
+        try unsafe call.run {
+            switch unsafe self {
+            case .gif(let gif): unsafe tern_gif_next(gif, pixels, stride, &milliseconds, $0)
+            case .webp(let webp): unsafe tern_webp_frames_next(webp, pixels, stride, &milliseconds, $0)
+            case .apng(let apng): unsafe tern_apng_next(apng, pixels, stride, rowGroup, &microseconds, $0)
+            }
+        }
+        if case .apng = unsafe self { return ImageFrame.duration(microseconds: microseconds) }
+        return ImageFrame.duration(milliseconds: milliseconds)
+    }
+
+    /// Makes the first frame the next one.
+    func rewind(_ call: CodecCall) throws(ImageError) {
+        switch unsafe self {
+        case .gif(let gif): _ = try unsafe call.step { unsafe tern_gif_rewind(gif, $0) }
+        case .webp(let webp): unsafe tern_webp_frames_rewind(webp)
+        case .apng(let apng): unsafe tern_apng_rewind(apng)
+        }
+    }
+
+    func close() {
+        switch unsafe self {
+        case .gif(let gif): unsafe tern_gif_close(gif)
+        case .webp(let webp): unsafe tern_webp_frames_close(webp)
+        case .apng(let apng): unsafe tern_apng_close(apng)
+        }
+    }
+}
+
+extension ImageFrame {
+    /// The time for a delay as a file of finer time says it, by the same rule as for milliseconds.
+    static func duration(microseconds: UInt64) -> Duration {
+        microseconds < 11_000 ? .milliseconds(100) : .microseconds(Int64(clamping: microseconds))
+    }
+}
+#endif
