@@ -58,8 +58,8 @@ int tern_png_animation(const uint8_t *bytes, size_t count);
 typedef struct tern_apng tern_apng;
 tern_apng *tern_apng_open(
     const uint8_t *bytes, size_t count, uint32_t frameLimit, tern_codec_info *info, int *result, char *error);
-/// Decodes up to `rows` rows of the next frame; MORE until it is written as it shows, straight alpha. Its time is that of
-/// the file.
+/// Decodes up to `rows` rows of the next frame; MORE until it is written as it shows, straight alpha. Its time is that
+/// of the file.
 tern_codec_result tern_apng_next(
     tern_apng *apng, uint8_t *pixels, size_t stride, uint32_t rows, uint64_t *microseconds, char *error);
 void tern_apng_rewind(tern_apng *apng);
@@ -107,6 +107,20 @@ tern_codec_result tern_gif_next(
     tern_gif *gif, uint8_t *pixels, size_t stride, uint32_t *milliseconds, char *error);
 tern_codec_result tern_gif_rewind(tern_gif *gif, char *error);
 void tern_gif_close(tern_gif *gif);
+
+/// What keeps AVIF from being decoded here; NULL if nothing does.
+const char *tern_avif_obstacle(void);
+/// What keeps the library of a file's name from being used, into 160 characters; empty if nothing does.
+void tern_avif_look(const char *name, char *obstacle);
+/// AVIF, still or a sequence, by the libavif that is found at run time; UNSUPPORTED without one.
+typedef struct tern_avif tern_avif;
+tern_avif *tern_avif_open(
+    const uint8_t *bytes, size_t count, uint32_t frameLimit, tern_codec_info *info, int *result, char *error);
+/// Writes the next frame, straight alpha, in one go; its time as the file has it.
+tern_codec_result tern_avif_next(
+    tern_avif *avif, uint8_t *pixels, size_t stride, uint64_t *microseconds, char *error);
+tern_codec_result tern_avif_rewind(tern_avif *avif, char *error);
+void tern_avif_close(tern_avif *avif);
 
 /// The orientation in EXIF's TIFF structure, 1 if it says none (CIPA DC-008, tag 0x0112).
 int tern_exif_orientation(const uint8_t *bytes, size_t count);

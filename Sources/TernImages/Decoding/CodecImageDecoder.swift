@@ -7,20 +7,22 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// JPEG, PNG, WebP and GIF by libjpeg-turbo, libpng, libwebp and giflib; BMP and ICO by our own C.
+/// JPEG, PNG, WebP and GIF by libjpeg-turbo, libpng, libwebp and giflib; BMP and ICO by our own C; AVIF by libavif,
+/// which is looked for when the first such file comes.
 ///
 /// JPEG and WebP are scaled while they are decoded, to at least twice the target, the rest is Lanczos3.
 public struct CodecImageDecoder: ImageDecoder {
     /// A decoder; it holds nothing.
     public init() {}
 
-    /// True for JPEG, PNG, WebP, GIF, BMP and ICO.
+    /// True for JPEG, PNG, WebP, GIF, BMP, ICO and AVIF. Where libavif is missing, or of a version whose structures are
+    /// not known, an AVIF file ends in an error of the kind `.unsupported` that names the package.
     public func decodes(_ format: ImageFormat) -> Bool { Self.formats.contains(format) }
 
-    private static let formats: Set<ImageFormat> = [.jpeg, .png, .webp, .gif, .bmp, .ico]
+    private static let formats: Set<ImageFormat> = [.jpeg, .png, .webp, .gif, .bmp, .ico, .avif]
 
-    /// The picture, or the first frame; of an animated PNG that of the animation, not a picture for programs that do not
-    /// animate. Errors are those of `ImageDecoder`, and `.unknownFormat`.
+    /// The picture, or the first frame; of an animated PNG that of the animation, not a picture for programs that do
+    /// not animate. Errors are those of `ImageDecoder`, and `.unknownFormat`.
     public func image(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> RasterImage {
         let format = try sniff(data, options)
         let call = CodecCall(format: format, options: options)
@@ -46,11 +48,11 @@ public struct CodecImageDecoder: ImageDecoder {
         return try outcome.get()
     }
 
-    /// The frames of a GIF, WebP or PNG of more than one frame.
+    /// The frames of a GIF, WebP, PNG or AVIF of more than one frame.
     public func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)? {
         let format = try sniff(data, options)
         switch format {
-        case .gif, .webp: break
+        case .gif, .webp, .avif: break
         case .png where isAnimated(png: data): break
         default: return nil
         }

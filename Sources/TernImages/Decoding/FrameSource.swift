@@ -10,6 +10,7 @@ enum FrameSource {
     case gif(OpaquePointer)
     case webp(OpaquePointer)
     case apng(OpaquePointer)
+    case avif(OpaquePointer)
 
     /// Opens the decoder of the call's format and checks what the header says against the limits.
     static func open(
@@ -23,6 +24,8 @@ enum FrameSource {
             unsafe source = .gif(try call.open { unsafe tern_gif_open(bytes, count, limit, &info, $0, $1) })
         case .png:
             unsafe source = .apng(try call.open { unsafe tern_apng_open(bytes, count, limit, &info, $0, $1) })
+        case .avif:
+            unsafe source = .avif(try call.open { unsafe tern_avif_open(bytes, count, limit, &info, $0, $1) })
         default:
             let still = try unsafe call.open { unsafe tern_webp_open(bytes, count, &info, $0, $1) }
             unsafe tern_webp_close(still)
@@ -50,10 +53,10 @@ enum FrameSource {
             case .gif(let gif): unsafe tern_gif_next(gif, pixels, stride, &milliseconds, $0)
             case .webp(let webp): unsafe tern_webp_frames_next(webp, pixels, stride, &milliseconds, $0)
             case .apng(let apng): unsafe tern_apng_next(apng, pixels, stride, rowGroup, &microseconds, $0)
+            case .avif(let avif): unsafe tern_avif_next(avif, pixels, stride, &microseconds, $0)
             }
         }
-        if case .apng = unsafe self { return ImageFrame.duration(microseconds: microseconds) }
-        return ImageFrame.duration(milliseconds: milliseconds)
+        return ImageFrame.duration(microseconds: microseconds + UInt64(milliseconds) * 1000)
     }
 
     /// Makes the first frame the next one.
@@ -62,6 +65,7 @@ enum FrameSource {
         case .gif(let gif): _ = try unsafe call.step { unsafe tern_gif_rewind(gif, $0) }
         case .webp(let webp): unsafe tern_webp_frames_rewind(webp)
         case .apng(let apng): unsafe tern_apng_rewind(apng)
+        case .avif(let avif): _ = try unsafe call.step { unsafe tern_avif_rewind(avif, $0) }
         }
     }
 
@@ -70,6 +74,7 @@ enum FrameSource {
         case .gif(let gif): unsafe tern_gif_close(gif)
         case .webp(let webp): unsafe tern_webp_frames_close(webp)
         case .apng(let apng): unsafe tern_apng_close(apng)
+        case .avif(let avif): unsafe tern_avif_close(avif)
         }
     }
 }

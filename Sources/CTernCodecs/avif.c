@@ -1,0 +1,211 @@
+// AVIF by libavif, looked for when the first such file comes: 20 MB of libraries that few programs need.
+#include "CTernCodecs.h"
+
+#if defined(__linux__)
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What is used of libavif's structures. The layout is that of <avif/avif.h> 0.11.1 (libavif.so.15), and that of 1.0 and
+// later (libavif.so.16), whose header says that new members are added behind those of 1.0.0 only. Others are refused.
+#define IMAGE_HEAD                                                                                                    \
+    uint32_t width, height, depth;                                                                                    \
+    int format, range, chromaPosition;                                                                                \
+    uint8_t *planes[3];                                                                                               \
+    uint32_t rowBytes[3];                                                                                             \
+    int ownsPlanes;                                                                                                   \
+    uint8_t *alpha;                                                                                                   \
+    uint32_t alphaRowBytes;                                                                                           \
+    int ownsAlpha, premultiplied;                                                                                     \
+    struct { uint8_t *data; size_t size; } icc;                                                                       \
+    uint16_t primaries, transfer, matrix;
+typedef struct { uint32_t flags, spacing[2], aperture[8]; uint8_t angle, axis; } transforms;
+typedef struct { IMAGE_HEAD transforms transforms; } image0;
+typedef struct { IMAGE_HEAD uint16_t light[2]; transforms transforms; } image1;
+
+#define DECODER_HEAD                                                                                                  \
+    int codec, maxThreads, source, allowProgressive, allowIncremental, ignoreExif, ignoreXMP;                         \
+    uint32_t sizeLimit, dimensionLimit, countLimit, strictFlags;                                                      \
+    image0 *image;                                                                                                    \
+    int index, count, progressive;                                                                                    \
+    struct { uint64_t timescale; double time; uint64_t times; double duration; uint64_t durations; } timing;          \
+    uint64_t timescale;                                                                                               \
+    double duration;                                                                                                  \
+    uint64_t durations;
+typedef struct { DECODER_HEAD int hasAlpha; size_t stats[2]; char diagnosis[256]; } decoder0;
+typedef struct { DECODER_HEAD int repetitions, hasAlpha; size_t stats[2]; char diagnosis[256]; } decoder1;
+
+#define PIXELS_HEAD                                                                                                   \
+    uint32_t width, height, depth;                                                                                    \
+    int format, upsampling, downsampling, avoidLibYUV, ignoreAlpha, premultiplied, isFloat;
+// libavif writes defaults into it: room for members to come.
+typedef union {
+    struct { PIXELS_HEAD uint8_t *pixels; uint32_t rowBytes; } zero;
+    struct { PIXELS_HEAD int maxThreads; uint8_t *pixels; uint32_t rowBytes; } one;
+    uint8_t room[512];
+} rgb;
+
+enum { RGBA = 1, HAS_ROTATION = 4, HAS_MIRROR = 8, NEEDS_PIXI = 1, NEEDS_VALID_APERTURE = 2 };
+enum { OK = 0, UNSUPPORTED_DEPTH = 6, NO_CODEC = 15, TRUNCATED = 20, NOT_IMPLEMENTED = 25, OUT_OF_MEMORY = 26 };
+
+typedef struct {
+    bool modern;
+    decoder0 *(*create)(void);
+    void (*destroy)(decoder0 *);
+    int (*setMemory)(decoder0 *, const uint8_t *, size_t);
+    int (*parse)(decoder0 *), (*next)(decoder0 *), (*reset)(decoder0 *);
+    void (*defaults)(rgb *, const image0 *);
+    int (*convert)(const image0 *, rgb *);
+    const char *(*text)(int);
+} functions;
+
+static functions library;
+static char missing[160];
+
+/// Looks into a library; says in `obstacle` why it cannot be used. True if it is there at all.
+static bool load(const char *name, functions *into, char *obstacle) {
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        snprintf(obstacle, 160, "install libavif: the Debian package libavif16 or libavif15 (Fedora: libavif)");
+        return false;
+    }
+    const char *(*version)(void) = (const char *(*)(void))dlsym(handle, "avifVersion");
+    const char *text = version ? version() : "of no version";
+    into->modern = !strncmp(text, "1.", 2);
+    bool known = into->modern || !strncmp(text, "0.11.", 5);
+    const struct { const char *name; void *place; } symbols[] = {
+        {"avifDecoderCreate", &into->create}, {"avifDecoderDestroy", &into->destroy},
+        {"avifDecoderSetIOMemory", &into->setMemory}, {"avifDecoderParse", &into->parse},
+        {"avifDecoderNextImage", &into->next}, {"avifDecoderReset", &into->reset},
+        {"avifRGBImageSetDefaults", &into->defaults}, {"avifImageYUVToRGB", &into->convert},
+        {"avifResultToString", &into->text},
+    };
+    for (size_t i = 0; known && i < sizeof symbols / sizeof *symbols; i++) {
+        void *symbol = dlsym(handle, symbols[i].name);
+        memcpy(symbols[i].place, &symbol, sizeof symbol);
+        known = symbol != NULL;
+    }
+    obstacle[0] = 0;
+    if (!known) {
+        snprintf(
+            obstacle, 160, "libavif %.20s is not 0.11 or 1.x: install the Debian package libavif16 or libavif15", text);
+        dlclose(handle);
+    }
+    return true;
+}
+
+static void loadOnce(void) {
+    if (!load("libavif.so.16", &library, missing)) load("libavif.so.15", &library, missing);
+}
+
+const char *tern_avif_obstacle(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, loadOnce);
+    return missing[0] ? missing : NULL;
+}
+
+void tern_avif_look(const char *name, char *obstacle) {
+    functions ignored;
+    load(name, &ignored, obstacle);
+}
+
+struct tern_avif {
+    decoder0 *decoder;
+    uint32_t width, height;
+};
+
+static tern_codec_result told(const tern_avif *avif, int result, char *error) {
+    const char *diagnosis = library.modern ? ((decoder1 *)avif->decoder)->diagnosis : avif->decoder->diagnosis;
+    snprintf(error, 160, "%.60s%s%.80s", library.text(result), diagnosis[0] ? ": " : "", diagnosis);
+    switch (result) {
+    case OK: return TERN_CODEC_OK;
+    case TRUNCATED: return TERN_CODEC_TRUNCATED;
+    case OUT_OF_MEMORY: return TERN_CODEC_MEMORY;
+    case NO_CODEC: case NOT_IMPLEMENTED: case UNSUPPORTED_DEPTH: return TERN_CODEC_UNSUPPORTED;
+    default: return strstr(diagnosis, "imageCountLimit") ? TERN_CODEC_SCANS : TERN_CODEC_CORRUPT;
+    }
+}
+
+/// Turned against the clock first, then mirrored (ISO/IEC 23000-22 §7.3.6.7), in EXIF's numbers.
+static int orientation(const transforms *transforms) {
+    static const int numbers[4][3] = {{1, 4, 2}, {8, 5, 7}, {3, 2, 4}, {6, 7, 5}};
+    int angle = transforms->flags & HAS_ROTATION ? transforms->angle & 3 : 0;
+    return numbers[angle][transforms->flags & HAS_MIRROR ? 1 + (transforms->axis & 1) : 0];
+}
+
+tern_avif *tern_avif_open(
+    const uint8_t *bytes, size_t count, uint32_t frameLimit, tern_codec_info *info, int *result, char *error) {
+    *result = TERN_CODEC_UNSUPPORTED;
+    const char *obstacle = tern_avif_obstacle();
+    if (obstacle) {
+        snprintf(error, 160, "%s", obstacle);
+        return NULL;
+    }
+    tern_avif *avif = calloc(1, sizeof *avif);
+    *result = TERN_CODEC_MEMORY;
+    if (!avif) return NULL;
+    decoder0 *decoder = avif->decoder = library.create();
+    if (!decoder) { free(avif); return NULL; }
+    decoder->ignoreExif = decoder->ignoreXMP = 1;
+    decoder->countLimit = frameLimit < UINT32_MAX ? frameLimit + 1 : frameLimit;
+    // As browsers have it: files without these are about.
+    decoder->strictFlags &= ~(uint32_t)(NEEDS_PIXI | NEEDS_VALID_APERTURE);
+    int taken = library.setMemory(decoder, bytes, count);
+    *result = told(avif, taken == OK ? library.parse(decoder) : taken, error);
+    if (*result != TERN_CODEC_OK) { tern_avif_close(avif); return NULL; }
+    const image0 *image = decoder->image;
+    avif->width = image->width;
+    avif->height = image->height;
+    const transforms *shown = library.modern ? &((const image1 *)image)->transforms : &image->transforms;
+    // Primaries of sRGB and transfers near its own (ITU-T H.273), or none said. What else there is, is left unapplied.
+    bool plain = image->primaries <= 2 && (image->transfer <= 2 || image->transfer == 6
+        || (image->transfer >= 13 && image->transfer <= 15));
+    *info = (tern_codec_info){
+        .width = image->width, .height = image->height, .orientation = orientation(shown),
+        .hasAlpha = (library.modern ? ((decoder1 *)decoder)->hasAlpha : decoder->hasAlpha) != 0,
+        .hasProfile = image->icc.size > 0 || !plain, .frameCount = (uint32_t)decoder->count};
+    // Played once, and so many times more; below 0 for ever.
+    int repetitions = library.modern ? ((decoder1 *)decoder)->repetitions : -1;
+    if (repetitions >= 0 && repetitions < INT32_MAX) info->loopCount = (uint32_t)repetitions + 1;
+    return avif;
+}
+
+tern_codec_result tern_avif_next(
+    tern_avif *avif, uint8_t *pixels, size_t stride, uint64_t *microseconds, char *error) {
+    tern_codec_result result = told(avif, library.next(avif->decoder), error);
+    if (result != TERN_CODEC_OK) return result;
+    const image0 *image = avif->decoder->image;
+    if (image->width != avif->width || image->height != avif->height) {
+        snprintf(error, 160, "a frame of another size");
+        return TERN_CODEC_CORRUPT;
+    }
+    rgb target;
+    memset(&target, 0, sizeof target);
+    library.defaults(&target, image);
+    target.zero.depth = 8;
+    target.zero.format = RGBA;
+    target.zero.premultiplied = 0;
+    if (library.modern) {
+        target.one.pixels = pixels;
+        target.one.rowBytes = (uint32_t)stride;
+    } else {
+        target.zero.pixels = pixels;
+        target.zero.rowBytes = (uint32_t)stride;
+    }
+    double duration = avif->decoder->timing.duration;
+    *microseconds = duration > 0 && duration < 1e9 ? (uint64_t)(duration * 1e6 + 0.5) : 0;
+    return told(avif, library.convert(image, &target), error);
+}
+
+tern_codec_result tern_avif_rewind(tern_avif *avif, char *error) {
+    return told(avif, library.reset(avif->decoder), error);
+}
+
+void tern_avif_close(tern_avif *avif) {
+    if (!avif) return;
+    library.destroy(avif->decoder);
+    free(avif);
+}
+#endif

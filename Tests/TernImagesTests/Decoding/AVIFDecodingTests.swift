@@ -1,0 +1,96 @@
+#if os(Linux)
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite struct AVIFLibraryTests {
+    @Test func aMissingLibraryIsNamedByItsPackage() throws {
+        let obstacle = try #require(AVIFLibrary.obstacle(of: "libno-such-avif.so.16"))
+        #expect(obstacle.contains("libavif16"))
+    }
+
+    @Test func anotherLibraryIsNotTrusted() throws {
+        let obstacle = try #require(AVIFLibrary.obstacle(of: "libm.so.6"))
+        #expect(obstacle.contains("of no version"))
+        #expect(obstacle.contains("libavif16"))
+    }
+
+    @Test func withoutTheLibraryAFileIsUnsupported() {
+        let expected: ImageError.Kind? = AVIFLibrary.obstacle == nil ? nil : .unsupported
+        #expect(errorKind(AVIFFiles.alpha) == expected)
+    }
+}
+
+@Suite(.enabled(if: AVIFLibrary.obstacle == nil, "libavif is not installed: scripts/set-up test"))
+struct AVIFDecodingTests {
+    @Test func coloursAndAlphaComeThrough() throws {
+        let picture = try decoded(AVIFFiles.alpha)
+        #expect(picture.size == PixelSize(width: 24, height: 16))
+        #expect(picture.format == .avif)
+        var worst = 0
+        for y in 0..<16 {
+            for x in 0..<24 {
+                let alpha = 255 - x * 10
+                let expected = [x * 10, y * 15, 60, 255].map { ($0 * alpha + 127) / 255 }
+                let pixel = picture.pixels.bytes[(y * 24 + x) * 4..<(y * 24 + x) * 4 + 4]
+                worst = max(worst, zip(pixel, expected).map { abs(Int($0) - $1) }.max() ?? 255)
+            }
+        }
+        #expect(worst <= 3)
+    }
+
+    @Test(arguments: 1...8) func theOrientationIsApplied(orientation: Int) throws {
+        let picture = try decoded(AVIFFiles.oriented[orientation - 1])
+        #expect(picture.metadata.orientation == orientation)
+        #expect(picture.size == PixelSize(width: orientation < 5 ? 24 : 16, height: orientation < 5 ? 16 : 24))
+        let (right, low) = ([2, 3, 6, 7].contains(orientation), [3, 4, 7, 8].contains(orientation))
+        for (isRight, isLow) in [(false, false), (true, false), (false, true), (true, true)] {
+            let x = isRight ? picture.size.width - 3 : 2
+            let y = isLow ? picture.size.height - 3 : 2
+            let isRed = picture.pixels.bytes[(y * picture.size.width + x) * 4] > 128
+            #expect(isRed == (isRight == right && isLow == low))
+        }
+    }
+
+    @Test func aSequenceGivesItsFramesAndTimes() throws {
+        let data = Data(AVIFFiles.animation)
+        let frames = try #require(try CodecImageDecoder().animation(from: data, options: ImageDecodingOptions()))
+        #expect(frames.count == 3)
+        #expect(frames.loopCount == 0)
+        let shown = try [0, 1, 2, 0].map { try frames.frame(at: $0) }
+        let times: [Duration] = [.milliseconds(50), .milliseconds(200), .milliseconds(100), .milliseconds(50)]
+        #expect(shown.map(\.duration) == times)
+        let loudest = shown.map { frame in (0..<3).max { frame.image.pixels.bytes[$0] < frame.image.pixels.bytes[$1] } }
+        #expect(loudest == [0, 1, 2, 0])
+    }
+
+    @Test func aStillPictureIsNoAnimation() throws {
+        let data = Data(AVIFFiles.alpha)
+        #expect(try CodecImageDecoder().animation(from: data, options: ImageDecodingOptions()) == nil)
+    }
+
+    @Test func limitsHold() {
+        let pixels = ImageDecodingOptions(limits: .init(pixels: 24 * 16 - 1))
+        #expect(errorKind(AVIFFiles.alpha, pixels) == .limitExceeded)
+        #expect(errorKind(AVIFFiles.animation, ImageDecodingOptions(limits: .init(frames: 2))) == .limitExceeded)
+    }
+
+    @Test func theCutFileIsAnError() {
+        for count in [30, 200, 500, 840] {
+            let kind = errorKind([UInt8](AVIFFiles.alpha.prefix(count)))
+            #expect(kind == .truncated || kind == .corrupt)
+        }
+    }
+
+    @Test func mutatedFilesEndInAnErrorOrAPicture() {
+        decodeMutations(of: AVIFFiles.alpha, rounds: 96)
+        decodeMutations(of: AVIFFiles.animation, rounds: 96)
+    }
+}
+#endif
