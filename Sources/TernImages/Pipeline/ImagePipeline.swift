@@ -61,7 +61,7 @@ public actor ImagePipeline {
 
     deinit { networkWatch?.cancel() }
 
-    var now: Duration { start.elapsed }
+    var now: Duration { start.now() }
 
     func nextNumber() -> Int {
         lastNumber += 1
