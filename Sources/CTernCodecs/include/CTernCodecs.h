@@ -14,11 +14,17 @@ typedef enum {
     TERN_CODEC_OK = 0,
     /// More of the same call is needed: look for cancellation, call again.
     TERN_CODEC_MORE = 1,
+    /// Of an incremental decoder: bytes are wanted; the header is known; a scan or pass is complete, and more follow.
+    TERN_CODEC_STARVED = 2,
+    TERN_CODEC_HEADER = 3,
+    TERN_CODEC_BOUNDARY = 4,
     TERN_CODEC_TRUNCATED = -1,
     TERN_CODEC_CORRUPT = -2,
     TERN_CODEC_UNSUPPORTED = -3,
     TERN_CODEC_MEMORY = -4,
     TERN_CODEC_SCANS = -5,
+    /// The same for the limit on pixels, where a library would take memory before anybody else can look.
+    TERN_CODEC_LIMIT = -5,
 } tern_codec_result;
 
 /// What the header says. Sizes are in pixels as stored, before orientation.
@@ -121,6 +127,46 @@ tern_codec_result tern_avif_next(
     tern_avif *avif, uint8_t *pixels, size_t stride, uint64_t *microseconds, char *error);
 tern_codec_result tern_avif_rewind(tern_avif *avif, char *error);
 void tern_avif_close(tern_avif *avif);
+
+/// A decoder that takes a file's bytes as they come. It copies them, keeps what is not decoded yet, and never goes back.
+typedef struct tern_feed tern_feed;
+typedef enum { TERN_FEED_JPEG, TERN_FEED_PNG, TERN_FEED_WEBP, TERN_FEED_GIF } tern_feed_kind;
+typedef struct {
+    uint64_t pixels;
+    uint32_t frames;
+    int scans;
+} tern_feed_limits;
+/// How far it has come: the size that it gives, scans or passes that are complete, rows from the top that are final,
+/// bytes that it has copied in memory.
+typedef struct {
+    uint32_t width, height;
+    int passes;
+    uint32_t rows;
+    uint64_t copied;
+    /// Whether the picture comes in several scans or passes.
+    bool isInterlaced;
+    /// Whether it only gathers bytes, for a decoder that wants them whole.
+    bool isGathering;
+} tern_feed_state;
+tern_feed *tern_feed_open(tern_feed_kind kind, tern_feed_limits limits);
+tern_codec_result tern_feed_append(tern_feed *feed, const uint8_t *bytes, size_t count, char *error);
+/// Says that no more bytes come: from then on nothing is STARVED.
+void tern_feed_end(tern_feed *feed);
+/// Decodes a stretch of what is there: MORE, STARVED, HEADER once, BOUNDARY, or OK when the picture is complete. After
+/// an error it is not to be called again.
+tern_codec_result tern_feed_step(tern_feed *feed, char *error);
+const tern_codec_info *tern_feed_info(const tern_feed *feed);
+/// After HEADER: the least size wanted, as of `tern_jpeg_start`; for WebP exactly the size to scale to.
+tern_codec_result tern_feed_start(tern_feed *feed, uint32_t leastWidth, uint32_t leastHeight, char *error);
+tern_feed_state tern_feed_progress(const tern_feed *feed);
+/// Writes the picture as known now, straight RGBA, in groups of rows; MORE until the last. Only at a boundary, at the
+/// end, or of a picture that is not interlaced.
+tern_codec_result tern_feed_render(tern_feed *feed, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+/// As `tern_jpeg_verdict`.
+tern_codec_result tern_feed_verdict(const tern_feed *feed, char *error);
+/// All bytes so far, of a feed that is gathering.
+const uint8_t *tern_feed_bytes(const tern_feed *feed, size_t *count);
+void tern_feed_close(tern_feed *feed);
 
 /// The orientation in EXIF's TIFF structure, 1 if it says none (CIPA DC-008, tag 0x0112).
 int tern_exif_orientation(const uint8_t *bytes, size_t count);

@@ -1,0 +1,263 @@
+#include "incremental.h"
+
+#if defined(__linux__)
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The first frame of a GIF in push form. giflib pulls: it cannot be stopped within a frame and go on later, short of a
+// thread or a stack of its own for each download. LZW over sub-blocks of at most 255 bytes is the simpler thing.
+enum { codeCount = 4096, noCode = 0xFFFF };
+
+typedef enum { header, colors, block, control, comment, frame, frameColors, codeSize, data, rest } gif_place;
+
+typedef struct {
+    tern_feed feed;
+    gif_place place;
+    uint32_t left, top, width, height;
+    uint32_t colorCount, frameCount;
+    uint8_t global[768], local[768];
+    const uint8_t *map;
+    int transparent;
+    bool interlaced, hasGlobal;
+    // The frame's rows in the order of the file, and the one at hand.
+    uint32_t row, pass, y, x;
+    uint8_t *line;
+    // LZW: codes below `clear` are colours; `next` is the code that the coming one defines.
+    unsigned bits, width0, width1, clear, next, previous;
+    uint32_t pool;
+    uint16_t prefix[codeCount];
+    uint8_t suffix[codeCount], first[codeCount], stack[codeCount];
+} gif_feed;
+
+static uint32_t pair(const uint8_t *at) { return at[0] | (uint32_t)at[1] << 8; }
+
+static const uint32_t offsets[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2}, reach[] = {8, 4, 2, 1};
+
+/// Draws the line at hand. An early pass's row is drawn down to where the next pass has none yet.
+static void draw(gif_feed *gif) {
+    tern_feed *feed = &gif->feed;
+    uint32_t lines = gif->interlaced ? reach[gif->pass] : 1;
+    for (uint32_t y = gif->y; y < gif->y + lines && y < gif->height && gif->top + y < feed->state.height; y++) {
+        uint8_t *pixel = feed->canvas + ((size_t)(gif->top + y) * feed->state.width + gif->left) * 4;
+        for (uint32_t x = 0; x < gif->width && gif->left + x < feed->state.width; x++, pixel += 4) {
+            unsigned index = gif->line[x];
+            bool shows = (int)index != gif->transparent && index < gif->colorCount;
+            if (shows) memcpy(pixel, gif->map + index * 3, 3);
+            else memset(pixel, 0, 3);
+            pixel[3] = shows ? 255 : 0;
+        }
+    }
+    gif->row++;
+    gif->y += gif->interlaced ? steps[gif->pass] : 1;
+    while (gif->interlaced && gif->y >= gif->height && gif->pass < 3) gif->y = offsets[++gif->pass];
+    if (!gif->interlaced) feed->state.rows = gif->top + gif->row < feed->state.height ? gif->top + gif->row
+                                                                                     : feed->state.height;
+}
+
+static void clearCodes(gif_feed *gif) {
+    gif->bits = gif->width0 + 1;
+    gif->next = gif->clear + 2;
+    gif->previous = noCode;
+}
+
+static tern_codec_result corrupt(char *error, const char *text) {
+    snprintf(error, 160, "%s", text);
+    return TERN_CODEC_CORRUPT;
+}
+
+/// One code's colours; OK when the frame is full.
+static tern_codec_result emit(gif_feed *gif, unsigned code, char *error) {
+    if (gif->previous != noCode && gif->next < codeCount) {
+        gif->prefix[gif->next] = (uint16_t)gif->previous;
+        gif->first[gif->next] = gif->first[gif->previous];
+        gif->suffix[gif->next] = code == gif->next ? gif->first[gif->previous] : gif->first[code];
+        gif->next++;
+        if (gif->next == 1u << gif->bits && gif->bits < 12) gif->bits++;
+    }
+    gif->previous = code;
+    unsigned depth = 0;
+    while (code >= gif->clear) {
+        if (depth >= codeCount - 1) return corrupt(error, "a circle of codes");
+        gif->stack[depth++] = gif->suffix[code];
+        code = gif->prefix[code];
+    }
+    gif->stack[depth++] = (uint8_t)code;
+    while (depth > 0) {
+        gif->line[gif->x++] = gif->stack[--depth];
+        if (gif->x < gif->width) continue;
+        gif->x = 0;
+        draw(gif);
+        if (gif->row == gif->height) return TERN_CODEC_OK;
+    }
+    return TERN_CODEC_MORE;
+}
+
+/// Decodes a sub-block; OK when the frame is full.
+static tern_codec_result decode(gif_feed *gif, const uint8_t *bytes, size_t count, char *error) {
+    for (size_t i = 0; i < count; i++) {
+        gif->pool |= (uint32_t)bytes[i] << gif->width1;
+        gif->width1 += 8;
+        while (gif->width1 >= gif->bits) {
+            unsigned code = gif->pool & ((1u << gif->bits) - 1);
+            gif->pool >>= gif->bits;
+            gif->width1 -= gif->bits;
+            if (code == gif->clear) {
+                clearCodes(gif);
+                continue;
+            }
+            if (code == gif->clear + 1) return corrupt(error, "the frame's codes end before its pixels");
+            bool isKnown = code < gif->clear || (gif->previous != noCode && code > gif->clear + 1
+                && (code < gif->next || (code == gif->next && gif->next < codeCount)));
+            if (!isKnown) return corrupt(error, "a code that nothing has defined");
+            tern_codec_result result = emit(gif, code, error);
+            if (result != TERN_CODEC_MORE) return result;
+        }
+    }
+    return TERN_CODEC_MORE;
+}
+
+static tern_codec_result prepareFrame(gif_feed *gif, char *error) {
+    tern_feed *feed = &gif->feed;
+    if (!gif->map || gif->width == 0 || gif->height == 0
+        || (uint64_t)gif->width * gif->height > 4 * (uint64_t)feed->info.width * feed->info.height + 65536) {
+        snprintf(error, 160, gif->map ? "a frame of %u by %u pixels" : "no colours for a frame of %u by %u",
+                 gif->width, gif->height);
+        return TERN_CODEC_CORRUPT;
+    }
+    gif->line = malloc(gif->width);
+    if (!gif->line) return TERN_CODEC_MEMORY;
+    for (unsigned code = 0; code < gif->clear; code++) gif->first[code] = gif->suffix[code] = (uint8_t)code;
+    clearCodes(gif);
+    return TERN_CODEC_OK;
+}
+
+/// Reads what is at hand up to the next thing of the format. STARVED leaves all as it was.
+static tern_codec_result advance(gif_feed *gif, char *error) {
+    tern_feed *feed = &gif->feed;
+    const uint8_t *at = feed->bytes + feed->start;
+    size_t left = tern_feed_left(feed);
+    switch (gif->place) {
+    case header:
+        if (left < 13) return TERN_CODEC_STARVED;
+        if (memcmp(at, "GIF8", 4) || at[5] != 'a') return corrupt(error, "no GIF");
+        feed->info = (tern_codec_info){.width = pair(at + 6), .height = pair(at + 8), .orientation = 1,
+                                       .hasAlpha = true, .frameCount = 1, .loopCount = 1};
+        gif->hasGlobal = at[10] & 0x80;
+        gif->colorCount = 2u << (at[10] & 7);
+        feed->start += 13;
+        gif->place = gif->hasGlobal ? colors : block;
+        return gif->hasGlobal ? TERN_CODEC_MORE : TERN_CODEC_HEADER;
+    case colors:
+        if (left < gif->colorCount * 3) return TERN_CODEC_STARVED;
+        memcpy(gif->global, at, gif->colorCount * 3);
+        gif->map = gif->global;
+        feed->start += gif->colorCount * 3;
+        gif->place = block;
+        return TERN_CODEC_HEADER;
+    case block:
+        if (left < 1) return TERN_CODEC_STARVED;
+        if (*at == 0x2C) gif->place = frame;
+        else if (*at == 0x21 && left < 2) return TERN_CODEC_STARVED;
+        else if (*at == 0x21) gif->place = at[1] == 0xF9 ? control : comment;
+        // What follows the first frame is of no interest here, however damaged.
+        else if (gif->frameCount > 0) gif->place = rest;
+        else return corrupt(error, *at == 0x3B ? "no frame" : "an unknown block");
+        feed->start += *at == 0x21 ? 2 : 1;
+        return TERN_CODEC_MORE;
+    case control:
+        if (left < 1 || left < 1 + (size_t)*at) return TERN_CODEC_STARVED;
+        if (gif->frameCount == 0 && *at == 4) gif->transparent = at[1] & 1 ? at[4] : -1;
+        gif->place = comment;
+        return TERN_CODEC_MORE;
+    case comment:
+        if (left < 1 || left < 1 + (size_t)*at) return TERN_CODEC_STARVED;
+        if (*at == 0) gif->place = block;
+        feed->start += 1 + (size_t)*at;
+        return TERN_CODEC_MORE;
+    case frame: {
+        if (left < 9) return TERN_CODEC_STARVED;
+        bool hasLocal = at[8] & 0x80;
+        if (gif->frameCount == 0) {
+            gif->left = pair(at);
+            gif->top = pair(at + 2);
+            gif->width = pair(at + 4);
+            gif->height = pair(at + 6);
+            gif->interlaced = at[8] & 0x40;
+            feed->state.isInterlaced = gif->interlaced;
+        }
+        if (hasLocal) gif->colorCount = 2u << (at[8] & 7);
+        feed->start += 9;
+        gif->place = hasLocal ? frameColors : codeSize;
+        return TERN_CODEC_MORE;
+    }
+    case frameColors:
+        if (left < gif->colorCount * 3) return TERN_CODEC_STARVED;
+        memcpy(gif->local, at, gif->colorCount * 3);
+        gif->map = gif->local;
+        feed->start += gif->colorCount * 3;
+        gif->place = codeSize;
+        return TERN_CODEC_MORE;
+    case codeSize:
+        if (left < 1) return TERN_CODEC_STARVED;
+        feed->start++;
+        if (++gif->frameCount > feed->limits.frames) {
+            snprintf(error, 160, "more than %u frames", feed->limits.frames);
+            return TERN_CODEC_LIMIT;
+        }
+        gif->place = gif->frameCount > 1 ? comment : data;
+        if (gif->frameCount > 1) return TERN_CODEC_MORE;
+        if (*at < 1 || *at > 8) return corrupt(error, "codes of an impossible size");
+        gif->width0 = *at;
+        gif->clear = 1u << *at;
+        tern_codec_result ready = prepareFrame(gif, error);
+        return ready == TERN_CODEC_OK ? TERN_CODEC_MORE : ready;
+    case data: {
+        if (left < 1 || left < 1 + (size_t)*at) return TERN_CODEC_STARVED;
+        if (*at == 0) return corrupt(error, "the frame's data end before its pixels");
+        uint32_t pass = gif->pass;
+        feed->start += 1 + (size_t)*at;
+        tern_codec_result result = decode(gif, at + 1, *at, error);
+        if (result == TERN_CODEC_OK) gif->place = comment;
+        feed->state.passes = result == TERN_CODEC_OK ? 4 : (int)gif->pass;
+        return result == TERN_CODEC_MORE && gif->pass > pass ? TERN_CODEC_BOUNDARY : result;
+    }
+    case rest:
+        feed->start = feed->end;
+        return TERN_CODEC_STARVED;
+    }
+    return TERN_CODEC_STARVED;
+}
+
+static tern_codec_result gifStep(tern_feed *feed, char *error) {
+    gif_feed *gif = (gif_feed *)feed;
+    for (int turn = 0; turn < 16; turn++) {
+        tern_codec_result result = advance(gif, error);
+        // The frames after the first are only counted, and their end is not this decoder's to judge.
+        bool isWhole = gif->row > 0 && gif->row == gif->height;
+        if (result == TERN_CODEC_STARVED) return isWhole ? TERN_CODEC_OK : tern_feed_starved(feed, error);
+        if (isWhole && result == TERN_CODEC_OK) continue;
+        if (result != TERN_CODEC_MORE) return result;
+    }
+    return TERN_CODEC_MORE;
+}
+
+static tern_codec_result gifStart(tern_feed *feed, uint32_t leastWidth, uint32_t leastHeight, char *error) {
+    (void)leastWidth;
+    (void)leastHeight;
+    feed->state.width = feed->info.width;
+    feed->state.height = feed->info.height;
+    return tern_feed_canvas(feed, error);
+}
+
+static void gifClose(tern_feed *feed) { free(((gif_feed *)feed)->line); }
+
+tern_feed *tern_gif_feed(void) {
+    static const tern_feed_format format = {gifStep, gifStart, NULL, NULL, gifClose};
+    gif_feed *gif = calloc(1, sizeof *gif);
+    if (!gif) return NULL;
+    gif->transparent = -1;
+    gif->feed.format = &format;
+    return &gif->feed;
+}
+#endif

@@ -1,0 +1,42 @@
+// What the incremental decoders have in common: the bytes that none has consumed, the canvas, the render cursor.
+#ifndef TERN_INCREMENTAL_H
+#define TERN_INCREMENTAL_H
+
+#include "CTernCodecs.h"
+
+typedef struct {
+    tern_codec_result (*step)(tern_feed *feed, char *error);
+    tern_codec_result (*start)(tern_feed *feed, uint32_t leastWidth, uint32_t leastHeight, char *error);
+    /// NULL: the canvas is the picture.
+    tern_codec_result (*render)(tern_feed *feed, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+    tern_codec_result (*verdict)(const tern_feed *feed, char *error);
+    void (*close)(tern_feed *feed);
+} tern_feed_format;
+
+struct tern_feed {
+    const tern_feed_format *format;
+    tern_feed_limits limits;
+    tern_codec_info info;
+    tern_feed_state state;
+    uint8_t *bytes;
+    // Unconsumed are those from `start` to `end`. WebP's stay: its decoder looks back.
+    size_t start, end, capacity;
+    bool hasEnded, hasFailed, keepsBytes;
+    uint8_t *canvas;
+    uint32_t rendered;
+};
+
+/// Each gives a zeroed structure that begins with a tern_feed, or NULL.
+tern_feed *tern_jpeg_feed(void);
+tern_feed *tern_png_feed(void);
+tern_feed *tern_webp_feed(void);
+tern_feed *tern_gif_feed(void);
+
+static inline size_t tern_feed_left(const tern_feed *feed) { return feed->end - feed->start; }
+
+/// What a step comes to that lacks bytes.
+tern_codec_result tern_feed_starved(const tern_feed *feed, char *error);
+/// Takes a cleared canvas of the state's size.
+tern_codec_result tern_feed_canvas(tern_feed *feed, char *error);
+
+#endif

@@ -1,0 +1,336 @@
+#include "incremental.h"
+
+#if defined(__linux__)
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <jpeglib.h>
+#include <jerror.h>
+
+/// Scans that bring no coefficient and no bit: none in an honest file, hundreds in a bomb.
+enum { idleScanLimit = 2 };
+
+typedef struct {
+    tern_feed feed;
+    struct jpeg_decompress_struct info;
+    struct jpeg_error_mgr errors;
+    struct jpeg_source_mgr source;
+    jmp_buf jump;
+    char *error;
+    int warning;
+    char warningText[JMSG_LENGTH_MAX];
+    // Bytes of a skipped marker that have not come yet; bytes at hand when libjpeg last asked for more.
+    size_t skip, tried;
+    int scanLimit, idleScans, failure;
+    bool isOpen, hasHeader, isRendering, cmyk, inverted;
+    bool seen[MAX_COMPONENTS];
+    int bits[MAX_COMPONENTS][DCTSIZE2];
+    uint8_t *line;
+} jpeg_feed;
+
+static void failed(j_common_ptr info) {
+    jpeg_feed *jpeg = info->client_data;
+    char text[JMSG_LENGTH_MAX];
+    jpeg->errors.format_message(info, text);
+    if (jpeg->error) snprintf(jpeg->error, 160, "%.150s", text);
+    longjmp(jpeg->jump, 1);
+}
+
+// The same warnings count as in the decoder of whole files.
+static void warned(j_common_ptr info, int level) {
+    jpeg_feed *jpeg = info->client_data;
+    if (level >= 0) return;
+    int code = jpeg->errors.msg_code;
+    if (code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR
+        || code == JWRN_TOO_MUCH_DATA || code == JWRN_NOT_SEQUENTIAL)
+        return;
+    if (jpeg->warning == JWRN_JPEG_EOF || (jpeg->warning != 0 && code != JWRN_JPEG_EOF)) return;
+    jpeg->warning = code;
+    jpeg->errors.format_message(info, jpeg->warningText);
+}
+
+static void quiet(j_common_ptr info) { (void)info; }
+
+static tern_codec_result kind(const jpeg_feed *jpeg) {
+    if (jpeg->warning == JWRN_JPEG_EOF) return TERN_CODEC_TRUNCATED;
+    switch (jpeg->errors.msg_code) {
+    case JERR_OUT_OF_MEMORY: return TERN_CODEC_MEMORY;
+    case JERR_ARITH_NOTIMPL: case JERR_SOF_UNSUPPORTED: case JERR_BAD_PRECISION: case JERR_CONVERSION_NOTIMPL:
+        return TERN_CODEC_UNSUPPORTED;
+    case JERR_INPUT_EMPTY: case JERR_INPUT_EOF: return TERN_CODEC_TRUNCATED;
+    default: return TERN_CODEC_CORRUPT;
+    }
+}
+
+static void sourceUnused(j_decompress_ptr info) { (void)info; }
+
+static boolean sourceFill(j_decompress_ptr info) {
+    static const JOCTET end[] = {0xFF, JPEG_EOI};
+    jpeg_feed *jpeg = info->client_data;
+    // Before the end libjpeg goes back to where it can begin again, and waits.
+    if (!jpeg->feed.hasEnded) return FALSE;
+    WARNMS(info, JWRN_JPEG_EOF);
+    info->src->next_input_byte = end;
+    info->src->bytes_in_buffer = sizeof end;
+    return TRUE;
+}
+
+static void sourceSkip(j_decompress_ptr info, long count) {
+    if (count <= 0) return;
+    jpeg_feed *jpeg = info->client_data;
+    struct jpeg_source_mgr *source = info->src;
+    size_t here = (size_t)count < source->bytes_in_buffer ? (size_t)count : source->bytes_in_buffer;
+    source->next_input_byte += here;
+    source->bytes_in_buffer -= here;
+    jpeg->skip = (size_t)count - here;
+}
+
+static void take(jpeg_feed *jpeg) {
+    tern_feed *feed = &jpeg->feed;
+    size_t skipped = jpeg->skip < tern_feed_left(feed) ? jpeg->skip : tern_feed_left(feed);
+    jpeg->skip -= skipped;
+    feed->start += skipped;
+    jpeg->source.next_input_byte = feed->bytes + feed->start;
+    jpeg->source.bytes_in_buffer = tern_feed_left(feed);
+}
+
+static void give(jpeg_feed *jpeg) {
+    tern_feed *feed = &jpeg->feed;
+    const uint8_t *next = jpeg->source.next_input_byte;
+    // Past the end libjpeg reads an end-of-image marker of our own.
+    bool isOurs = feed->bytes && next >= feed->bytes && next <= feed->bytes + feed->end;
+    feed->start = isOurs ? feed->end - jpeg->source.bytes_in_buffer : feed->end;
+}
+
+static void readInfo(jpeg_feed *jpeg) {
+    tern_codec_info *info = &jpeg->feed.info;
+    *info = (tern_codec_info){.width = jpeg->info.image_width, .height = jpeg->info.image_height, .orientation = 1,
+                              .frameCount = 1};
+    for (jpeg_saved_marker_ptr marker = jpeg->info.marker_list; marker; marker = marker->next) {
+        if (marker->marker == JPEG_APP0 + 1 && marker->data_length > 6 && !memcmp(marker->data, "Exif\0", 6))
+            info->orientation = tern_exif_orientation(marker->data + 6, marker->data_length - 6);
+        if (marker->marker == JPEG_APP0 + 2 && marker->data_length > 14 && !memcmp(marker->data, "ICC_PROFILE", 12))
+            info->hasProfile = true;
+    }
+}
+
+/// Whether the scan that begins brings anything that no scan before it has brought.
+static bool isNews(jpeg_feed *jpeg) {
+    struct jpeg_decompress_struct *info = &jpeg->info;
+    bool news = false;
+    for (int i = 0; i < info->comps_in_scan; i++) {
+        int component = info->cur_comp_info[i]->component_index;
+        if (info->coef_bits) {
+            news |= memcmp(jpeg->bits[component], info->coef_bits[component], sizeof jpeg->bits[0]) != 0;
+            memcpy(jpeg->bits[component], info->coef_bits[component], sizeof jpeg->bits[0]);
+        } else {
+            news |= !jpeg->seen[component];
+        }
+        jpeg->seen[component] = true;
+    }
+    return news;
+}
+
+/// Whether the scans so far are the whole picture: the last one is no boundary, what follows it is the final image.
+static bool isWhole(const jpeg_feed *jpeg) {
+    const struct jpeg_decompress_struct *info = &jpeg->info;
+    for (int component = 0; component < info->num_components; component++) {
+        if (!jpeg->seen[component]) return false;
+        for (int i = 0; info->coef_bits && i < DCTSIZE2; i++)
+            if (jpeg->bits[component][i] != 0) return false;
+    }
+    return true;
+}
+
+static tern_codec_result consume(jpeg_feed *jpeg, char *error) {
+    struct jpeg_decompress_struct *info = &jpeg->info;
+    for (int turn = 0; turn < 16; turn++) {
+        switch (jpeg_consume_input(info)) {
+        case JPEG_SUSPENDED: return TERN_CODEC_STARVED;
+        case JPEG_REACHED_EOI: return TERN_CODEC_OK;
+        case JPEG_REACHED_SOS:
+            if (info->input_scan_number > jpeg->scanLimit) {
+                snprintf(error, 160, "more than %d scans", jpeg->scanLimit);
+                return TERN_CODEC_SCANS;
+            }
+            if (!isNews(jpeg) && ++jpeg->idleScans > idleScanLimit) {
+                snprintf(error, 160, "%d scans of what is known already", jpeg->idleScans);
+                return TERN_CODEC_SCANS;
+            }
+            break;
+        case JPEG_SCAN_COMPLETED: {
+            jpeg->feed.state.passes = info->input_scan_number;
+            const uint8_t *next = jpeg->source.next_input_byte;
+            bool isEnd = info->unread_marker == JPEG_EOI
+                || (jpeg->source.bytes_in_buffer > 1 && next[0] == 0xFF && next[1] == JPEG_EOI);
+            if (!isEnd && !isWhole(jpeg)) return TERN_CODEC_BOUNDARY;
+            break;
+        }
+        default: break;
+        }
+    }
+    return TERN_CODEC_MORE;
+}
+
+static inline uint8_t scaled(unsigned value, unsigned by) {
+    unsigned product = value * by + 128;
+    return (uint8_t)((product + (product >> 8)) >> 8);
+}
+
+/// The next row; false if libjpeg waits for bytes.
+static bool readRow(jpeg_feed *jpeg, uint8_t *row) {
+    struct jpeg_decompress_struct *info = &jpeg->info;
+    JSAMPROW target = jpeg->cmyk ? jpeg->line : row;
+    if (jpeg_read_scanlines(info, &target, 1) != 1) return false;
+    if (!jpeg->cmyk) return true;
+    // Adobe writes ink inverted: 255 is none. Without its marker 0 is none.
+    uint8_t flip = jpeg->inverted ? 0 : 255;
+    for (uint32_t x = 0; x < info->output_width; x++, row += 4) {
+        const uint8_t *ink = jpeg->line + (size_t)x * 4;
+        uint8_t key = ink[3] ^ flip;
+        for (int i = 0; i < 3; i++) row[i] = scaled(ink[i] ^ flip, key);
+        row[3] = 255;
+    }
+    return true;
+}
+
+static tern_codec_result readRows(jpeg_feed *jpeg) {
+    tern_feed *feed = &jpeg->feed;
+    for (int turn = 0; turn < 64; turn++) {
+        if (feed->state.rows == feed->state.height) return TERN_CODEC_OK;
+        if (!readRow(jpeg, feed->canvas + (size_t)feed->state.rows * feed->state.width * 4)) return TERN_CODEC_STARVED;
+        feed->state.rows++;
+    }
+    return TERN_CODEC_MORE;
+}
+
+static tern_codec_result jpegStep(tern_feed *feed, char *error) {
+    jpeg_feed *jpeg = (jpeg_feed *)feed;
+    // libjpeg begins what it could not finish again from its start: not for every byte that comes.
+    if (!feed->hasEnded && jpeg->tried > 0 && tern_feed_left(feed) <= jpeg->tried + jpeg->tried / 16)
+        return TERN_CODEC_STARVED;
+    jpeg->error = error;
+    if (setjmp(jpeg->jump)) return kind(jpeg);
+    if (!jpeg->isOpen) {
+        jpeg_create_decompress(&jpeg->info);
+        jpeg->isOpen = true;
+        jpeg->info.src = &jpeg->source;
+        jpeg_save_markers(&jpeg->info, JPEG_APP0 + 1, 0xFFFF);
+        jpeg_save_markers(&jpeg->info, JPEG_APP0 + 2, 0xFFFF);
+    }
+    take(jpeg);
+    tern_codec_result result = TERN_CODEC_STARVED;
+    if (!jpeg->hasHeader) {
+        if (jpeg_read_header(&jpeg->info, TRUE) == JPEG_HEADER_OK) {
+            jpeg->hasHeader = true;
+            readInfo(jpeg);
+            result = TERN_CODEC_HEADER;
+        }
+    } else if (jpeg->info.buffered_image) {
+        result = consume(jpeg, error);
+    } else {
+        result = readRows(jpeg);
+    }
+    give(jpeg);
+    jpeg->tried = result == TERN_CODEC_STARVED ? tern_feed_left(feed) : 0;
+    return result;
+}
+
+static tern_codec_result jpegStart(tern_feed *feed, uint32_t leastWidth, uint32_t leastHeight, char *error) {
+    jpeg_feed *jpeg = (jpeg_feed *)feed;
+    struct jpeg_decompress_struct *info = &jpeg->info;
+    jpeg->error = error;
+    if (setjmp(jpeg->jump)) return kind(jpeg);
+    jpeg->cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
+    jpeg->inverted = info->saw_Adobe_marker;
+    info->out_color_space = jpeg->cmyk ? JCS_CMYK : JCS_EXT_RGBA;
+    info->scale_denom = 8;
+    for (unsigned scale = 1; scale <= 8; scale++) {
+        info->scale_num = scale;
+        jpeg_calc_output_dimensions(info);
+        if (info->output_width >= leastWidth && info->output_height >= leastHeight) break;
+    }
+    feed->state.isInterlaced = info->buffered_image = jpeg_has_multiple_scans(info);
+    // Each scan is a pass over the whole picture: a large one has fewer of them to spend, 12 in any case.
+    uint64_t affordable = 400000000 / ((uint64_t)info->image_width * info->image_height + 1);
+    if (affordable < 12) affordable = 12;
+    jpeg->scanLimit = affordable < (uint64_t)feed->limits.scans ? (int)affordable : feed->limits.scans;
+    take(jpeg);
+    bool started = jpeg_start_decompress(info);
+    give(jpeg);
+    if (!started) {
+        snprintf(error, 160, "libjpeg did not start");
+        return TERN_CODEC_CORRUPT;
+    }
+    feed->state.width = info->output_width;
+    feed->state.height = info->output_height;
+    if (jpeg->cmyk) {
+        jpeg->line = malloc((size_t)info->output_width * 4);
+        if (!jpeg->line) return TERN_CODEC_MEMORY;
+    }
+    memset(jpeg->bits, 0xFF, sizeof jpeg->bits);
+    if (!info->buffered_image) return tern_feed_canvas(feed, error);
+    isNews(jpeg);
+    return TERN_CODEC_OK;
+}
+
+static tern_codec_result jpegRender(tern_feed *feed, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+    jpeg_feed *jpeg = (jpeg_feed *)feed;
+    struct jpeg_decompress_struct *info = &jpeg->info;
+    jpeg->error = error;
+    if (setjmp(jpeg->jump)) return kind(jpeg);
+    take(jpeg);
+    int scan = info->input_scan_number;
+    if (!jpeg->isRendering) jpeg_start_output(info, scan);
+    jpeg->isRendering = true;
+    // Smoothing of a DC scan wants to see two rows past the last one, and the end of an output the next scan's header:
+    // both would wait for bytes that need not come for long. With the input said to be one scan ahead neither looks.
+    info->input_scan_number = scan + 1;
+    bool stuck = false;
+    for (uint32_t done = 0; done < rows && info->output_scanline < info->output_height && !stuck; done++)
+        stuck = !readRow(jpeg, pixels + stride * info->output_scanline);
+    bool isDone = info->output_scanline >= info->output_height;
+    if (isDone) stuck = !jpeg_finish_output(info);
+    info->input_scan_number = scan;
+    give(jpeg);
+    if (stuck) {
+        snprintf(error, 160, "libjpeg gave no row");
+        return TERN_CODEC_CORRUPT;
+    }
+    jpeg->isRendering = !isDone;
+    return isDone ? TERN_CODEC_OK : TERN_CODEC_MORE;
+}
+
+static tern_codec_result jpegVerdict(const tern_feed *feed, char *error) {
+    const jpeg_feed *jpeg = (const jpeg_feed *)feed;
+    if (jpeg->warning == 0) return TERN_CODEC_OK;
+    snprintf(error, 160, "%.150s", jpeg->warningText);
+    return jpeg->warning == JWRN_JPEG_EOF ? TERN_CODEC_TRUNCATED : TERN_CODEC_CORRUPT;
+}
+
+static void jpegClose(tern_feed *feed) {
+    jpeg_feed *jpeg = (jpeg_feed *)feed;
+    jpeg->error = NULL;
+    if (jpeg->isOpen && !setjmp(jpeg->jump)) jpeg_destroy_decompress(&jpeg->info);
+    free(jpeg->line);
+}
+
+tern_feed *tern_jpeg_feed(void) {
+    static const tern_feed_format format = {jpegStep, jpegStart, jpegRender, jpegVerdict, jpegClose};
+    jpeg_feed *jpeg = calloc(1, sizeof *jpeg);
+    if (!jpeg) return NULL;
+    jpeg->feed.format = &format;
+    jpeg->info.client_data = jpeg;
+    jpeg->info.err = jpeg_std_error(&jpeg->errors);
+    jpeg->errors.error_exit = failed;
+    jpeg->errors.emit_message = warned;
+    jpeg->errors.output_message = quiet;
+    jpeg->source.init_source = sourceUnused;
+    jpeg->source.fill_input_buffer = sourceFill;
+    jpeg->source.skip_input_data = sourceSkip;
+    jpeg->source.resync_to_restart = jpeg_resync_to_restart;
+    jpeg->source.term_source = sourceUnused;
+    return &jpeg->feed;
+}
+#endif

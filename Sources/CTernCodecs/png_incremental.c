@@ -1,0 +1,194 @@
+#include "incremental.h"
+
+#if defined(__linux__)
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <png.h>
+
+enum { chunkLimit = 8 << 20, IHDR = 0x49484452, IDAT = 0x49444154, eXIf = 0x65584966 };
+
+typedef struct {
+    tern_feed feed;
+    png_structp reader;
+    png_infop info;
+    char *error;
+    // Bytes of the chunk at hand that go to libpng as they come.
+    uint64_t passing;
+    int orientation, pass;
+    uint32_t row;
+    bool hasSignature, isData, hasAnnounced, hasPicture, isDone, memory;
+} png_feed;
+
+static void failed(png_structp reader, png_const_charp text) {
+    png_feed *png = png_get_error_ptr(reader);
+    if (png->error) snprintf(png->error, 160, "%.150s", text);
+    png->memory = strstr(text, "memory") != NULL;
+    png_longjmp(reader, 1);
+}
+
+static void warned(png_structp reader, png_const_charp text) { (void)reader; (void)text; }
+
+static uint32_t number(const uint8_t *at) {
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static void onInfo(png_structp reader, png_infop info) {
+    png_feed *png = png_get_progressive_ptr(reader);
+    if (png->hasPicture) png_error(reader, "picture data in two places");
+    png->hasPicture = true;
+    tern_feed *feed = &png->feed;
+    png_uint_32 width = 0, height = 0;
+    int depth = 0, color = 0, interlace = 0;
+    png_get_IHDR(reader, info, &width, &height, &depth, &color, &interlace, NULL, NULL);
+    bool transparent = png_get_valid(reader, info, PNG_INFO_tRNS) != 0;
+    feed->info = (tern_codec_info){.width = width, .height = height, .orientation = png->orientation, .frameCount = 1,
+                                   .hasAlpha = (color & PNG_COLOR_MASK_ALPHA) || transparent,
+                                   .hasProfile = png_get_valid(reader, info, PNG_INFO_iCCP) != 0};
+    feed->state.isInterlaced = interlace != PNG_INTERLACE_NONE;
+    png_set_expand(reader);
+    png_set_strip_16(reader);
+    png_set_gray_to_rgb(reader);
+    png_set_add_alpha(reader, 0xFF, PNG_FILLER_AFTER);
+    png_set_interlace_handling(reader);
+    png_read_update_info(reader, info);
+    if (png_get_rowbytes(reader, info) != (size_t)width * 4) png_error(reader, "not four bytes a pixel");
+}
+
+// libpng calls for every row of every pass, and widens an early pass's pixels to blocks: no pass leaves a hole.
+static void onRow(png_structp reader, png_bytep row, png_uint_32 index, int pass) {
+    png_feed *png = png_get_progressive_ptr(reader);
+    tern_feed *feed = &png->feed;
+    if (!feed->canvas || index >= feed->state.height) png_error(reader, "a row too many");
+    if (row) png_progressive_combine_row(reader, feed->canvas + (size_t)index * feed->state.width * 4, row);
+    png->pass = pass;
+    png->row = index + 1;
+    bool isLast = png->row == feed->state.height;
+    int passes = isLast ? pass + 1 : pass;
+    if (passes > feed->state.passes) feed->state.passes = passes;
+    if (!feed->state.isInterlaced || pass == 6) feed->state.rows = png->row;
+}
+
+static void onEnd(png_structp reader, png_infop info) {
+    (void)info;
+    png_feed *png = png_get_progressive_ptr(reader);
+    png->isDone = true;
+}
+
+/// How much to give libpng at once, so that it does not run far past the end of a pass.
+static size_t slice(const png_feed *png) {
+    const tern_feed *feed = &png->feed;
+    if (!feed->state.isInterlaced || png->pass >= 6) return 16384;
+    static const int shares[] = {64, 64, 32, 16, 8, 4, 2};
+    uint64_t left = (uint64_t)feed->state.width * (feed->state.height - png->row % feed->state.height);
+    uint64_t bytes = left / (uint64_t)shares[png->pass] / 32;
+    return bytes < 16 ? 16 : bytes > 16384 ? 16384 : (size_t)bytes;
+}
+
+/// Whether the pass that is complete brought pixels, and a later one will: a narrow picture has empty passes.
+static bool isBoundary(const tern_feed *feed) {
+    static const uint32_t lefts[] = {0, 4, 0, 2, 0, 1, 0}, tops[] = {0, 0, 4, 0, 2, 0, 1};
+    int done = feed->state.passes - 1;
+    if (!feed->state.isInterlaced || feed->state.width <= lefts[done] || feed->state.height <= tops[done]) return false;
+    for (int pass = done + 1; pass < 7; pass++)
+        if (feed->state.width > lefts[pass] && feed->state.height > tops[pass]) return true;
+    return false;
+}
+
+/// Looks at the chunk that begins: how many bytes of it may be given, 0 if it is to come whole and has not.
+static uint64_t chunk(png_feed *png) {
+    tern_feed *feed = &png->feed;
+    size_t left = tern_feed_left(feed);
+    if (left < 8) return 0;
+    const uint8_t *at = feed->bytes + feed->start;
+    uint64_t length = number(at), type = number(at + 4);
+    // libpng refuses a length past the limit from its head alone.
+    if (type == IDAT || length > chunkLimit) return 8 + length + 4;
+    if (left < 8 + length + 4) return 0;
+    if (type == IHDR && length == 13) {
+        uint32_t width = number(at + 8), height = number(at + 12);
+        if ((uint64_t)width * height > feed->limits.pixels) {
+            snprintf(png->error, 160, "%u by %u pixels, the limit is %llu in all", width, height,
+                     (unsigned long long)feed->limits.pixels);
+            return UINT64_MAX;
+        }
+    }
+    if (type == eXIf && !png->hasPicture) png->orientation = tern_exif_orientation(at + 8, length);
+    return 8 + length + 4;
+}
+
+static tern_codec_result open(png_feed *png) {
+    png->reader = png_create_read_struct(PNG_LIBPNG_VER_STRING, png, failed, warned);
+    png->info = png->reader ? png_create_info_struct(png->reader) : NULL;
+    return png->info ? TERN_CODEC_OK : TERN_CODEC_MEMORY;
+}
+
+static tern_codec_result pngStep(tern_feed *feed, char *error) {
+    png_feed *png = (png_feed *)feed;
+    png->error = error;
+    if (!png->reader && open(png) != TERN_CODEC_OK) return TERN_CODEC_MEMORY;
+    if (setjmp(png_jmpbuf(png->reader))) return png->memory ? TERN_CODEC_MEMORY : TERN_CODEC_CORRUPT;
+    if (!png->hasSignature) {
+        if (tern_feed_left(feed) < 8) return tern_feed_starved(feed, error);
+        // libpng's own limits: the caller's are checked from the header before libpng sees it.
+        png_set_user_limits(png->reader, 0x7FFFFFFF, 0x7FFFFFFF);
+        png_set_chunk_malloc_max(png->reader, chunkLimit);
+        png_set_chunk_cache_max(png->reader, 256);
+        png_set_progressive_read_fn(png->reader, png, onInfo, onRow, onEnd);
+        png_process_data(png->reader, png->info, feed->bytes + feed->start, 8);
+        feed->start += 8;
+        png->hasSignature = true;
+    }
+    for (size_t given = 0; given < 65536;) {
+        if (png->isDone) return TERN_CODEC_OK;
+        bool isHead = png->passing == 0;
+        if (isHead) {
+            png->passing = chunk(png);
+            if (png->passing == UINT64_MAX) return TERN_CODEC_LIMIT;
+            if (png->passing == 0) return tern_feed_starved(feed, error);
+        }
+        uint64_t count = tern_feed_left(feed);
+        if (count > png->passing) count = png->passing;
+        // Of picture data libpng gets the head alone: it tells what is known, and takes no row yet.
+        if (isHead) png->isData = number(feed->bytes + feed->start + 4) == IDAT;
+        size_t most = !png->isData ? SIZE_MAX : isHead ? 8 : slice(png);
+        if (count > most) count = most;
+        if (count == 0) return tern_feed_starved(feed, error);
+        int passes = feed->state.passes;
+        const uint8_t *bytes = feed->bytes + feed->start;
+        feed->start += count;
+        png->passing -= count;
+        given += count;
+        png_process_data(png->reader, png->info, (png_bytep)bytes, count);
+        if (png->hasPicture && !png->hasAnnounced) {
+            png->hasAnnounced = true;
+            return TERN_CODEC_HEADER;
+        }
+        if (feed->state.passes > passes && isBoundary(feed)) return TERN_CODEC_BOUNDARY;
+    }
+    return TERN_CODEC_MORE;
+}
+
+static tern_codec_result pngStart(tern_feed *feed, uint32_t leastWidth, uint32_t leastHeight, char *error) {
+    (void)leastWidth;
+    (void)leastHeight;
+    feed->state.width = feed->info.width;
+    feed->state.height = feed->info.height;
+    return tern_feed_canvas(feed, error);
+}
+
+static void pngClose(tern_feed *feed) {
+    png_feed *png = (png_feed *)feed;
+    if (png->reader) png_destroy_read_struct(&png->reader, &png->info, NULL);
+}
+
+tern_feed *tern_png_feed(void) {
+    static const tern_feed_format format = {pngStep, pngStart, NULL, NULL, pngClose};
+    png_feed *png = calloc(1, sizeof *png);
+    if (!png) return NULL;
+    png->orientation = 1;
+    png->feed.format = &format;
+    return &png->feed;
+}
+#endif

@@ -1,0 +1,112 @@
+#include "incremental.h"
+
+#if defined(__linux__)
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <webp/decode.h>
+
+// libwebp's own appending copies all bytes again with each chunk of a lossless file: here the bytes stay in one growing
+// buffer, and its decoder is shown more of them each time.
+typedef struct {
+    tern_feed feed;
+    WebPDecoderConfig config;
+    WebPIDecoder *decoder;
+    size_t fileSize, shown;
+    bool isKnown, isDone;
+} webp_feed;
+
+enum { iccFlag = 0x20, exifFlag = 0x08, animationFlag = 0x02 };
+
+static tern_codec_result told(VP8StatusCode status, char *error) {
+    switch (status) {
+    case VP8_STATUS_OK: return TERN_CODEC_OK;
+    case VP8_STATUS_OUT_OF_MEMORY: snprintf(error, 160, "out of memory"); return TERN_CODEC_MEMORY;
+    case VP8_STATUS_UNSUPPORTED_FEATURE:
+        snprintf(error, 160, "a feature that libwebp does not know");
+        return TERN_CODEC_UNSUPPORTED;
+    default: snprintf(error, 160, "libwebp status %d", (int)status); return TERN_CODEC_CORRUPT;
+    }
+}
+
+static tern_codec_result readHeader(webp_feed *webp, char *error) {
+    tern_feed *feed = &webp->feed;
+    if (feed->end < 25 || (feed->end < 30 && !feed->hasEnded)) return tern_feed_starved(feed, error);
+    VP8StatusCode status = WebPGetFeatures(feed->bytes, feed->end, &webp->config.input);
+    if (status == VP8_STATUS_NOT_ENOUGH_DATA) return tern_feed_starved(feed, error);
+    if (status != VP8_STATUS_OK) return told(status, error);
+    const uint8_t *at = feed->bytes;
+    webp->fileSize = 8 + (at[4] | (size_t)at[5] << 8 | (size_t)at[6] << 16 | (size_t)at[7] << 24);
+    uint8_t flags = memcmp(at + 12, "VP8X", 4) ? 0 : at[20];
+    feed->info = (tern_codec_info){.width = (uint32_t)webp->config.input.width,
+                                   .height = (uint32_t)webp->config.input.height, .orientation = 1, .frameCount = 1,
+                                   .hasAlpha = webp->config.input.has_alpha != 0,
+                                   .hasProfile = (flags & iccFlag) != 0};
+    // The orientation stands behind the picture, an animation's frames are composed elsewhere: all bytes are needed.
+    feed->state.isGathering = (flags & (exifFlag | animationFlag)) || webp->config.input.has_animation;
+    webp->isKnown = true;
+    return TERN_CODEC_HEADER;
+}
+
+static tern_codec_result webpStep(tern_feed *feed, char *error) {
+    webp_feed *webp = (webp_feed *)feed;
+    if (!webp->isKnown) return readHeader(webp, error);
+    if (webp->isDone || (feed->state.isGathering && feed->hasEnded)) return TERN_CODEC_OK;
+    if (feed->state.isGathering) return TERN_CODEC_STARVED;
+    // A lossless picture is begun again some rows back each time: not for a few bytes.
+    size_t more = webp->fileSize / 64 < 16384 ? webp->fileSize / 64 : 16384;
+    bool isEnough = feed->hasEnded || feed->end >= webp->fileSize || feed->end >= webp->shown + more;
+    if (!isEnough || (feed->end == webp->shown && !feed->hasEnded)) return TERN_CODEC_STARVED;
+    // In stretches, so that a cancellation is seen in between.
+    size_t stretch = 65536 + feed->end / 16;
+    webp->shown = feed->end - webp->shown > stretch ? webp->shown + stretch : feed->end;
+    VP8StatusCode status = WebPIUpdate(webp->decoder, feed->bytes, webp->shown);
+    int last = 0;
+    if (WebPIDecGetRGB(webp->decoder, &last, NULL, NULL, NULL) && last > 0) feed->state.rows = (uint32_t)last;
+    webp->isDone = status == VP8_STATUS_OK;
+    if (status != VP8_STATUS_SUSPENDED) return told(status, error);
+    return webp->shown < feed->end ? TERN_CODEC_MORE : tern_feed_starved(feed, error);
+}
+
+static tern_codec_result webpStart(tern_feed *feed, uint32_t width, uint32_t height, char *error) {
+    webp_feed *webp = (webp_feed *)feed;
+    feed->state.width = width;
+    feed->state.height = height;
+    if (feed->state.isGathering) return TERN_CODEC_OK;
+    tern_codec_result made = tern_feed_canvas(feed, error);
+    if (made != TERN_CODEC_OK) return made;
+    WebPDecoderConfig *config = &webp->config;
+    config->output.colorspace = MODE_RGBA;
+    config->output.is_external_memory = 1;
+    config->output.u.RGBA.rgba = feed->canvas;
+    config->output.u.RGBA.stride = (int)width * 4;
+    config->output.u.RGBA.size = (size_t)width * height * 4;
+    if (width != (uint32_t)config->input.width || height != (uint32_t)config->input.height) {
+        config->options.use_scaling = 1;
+        config->options.scaled_width = (int)width;
+        config->options.scaled_height = (int)height;
+    }
+    webp->decoder = WebPIDecode(NULL, 0, config);
+    if (webp->decoder) return TERN_CODEC_OK;
+    snprintf(error, 160, "libwebp made no decoder");
+    return TERN_CODEC_MEMORY;
+}
+
+static void webpClose(tern_feed *feed) {
+    webp_feed *webp = (webp_feed *)feed;
+    if (webp->decoder) WebPIDelete(webp->decoder);
+    WebPFreeDecBuffer(&webp->config.output);
+}
+
+tern_feed *tern_webp_feed(void) {
+    static const tern_feed_format format = {webpStep, webpStart, NULL, NULL, webpClose};
+    webp_feed *webp = calloc(1, sizeof *webp);
+    if (!webp || !WebPInitDecoderConfig(&webp->config)) {
+        free(webp);
+        return NULL;
+    }
+    webp->feed.format = &format;
+    webp->feed.keepsBytes = true;
+    return &webp->feed;
+}
+#endif

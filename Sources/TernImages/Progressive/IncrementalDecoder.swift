@@ -1,0 +1,165 @@
+#if os(Linux)
+import CTernCodecs
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A decoder that works while the bytes come: JPEG, PNG, WebP, GIF (its first frame).
+///
+/// ```swift
+/// var stands = try decoder.append(chunk)
+/// while stands {
+///     if let preview = try decoder.preview() { show(preview) }
+///     stands = try decoder.advance()
+/// }
+/// // and when the last chunk was appended:
+/// let image = try decoder.finish()
+/// ```
+/// Nothing is decoded twice, and bytes are copied a bounded number of times each: work and copying stay in proportion
+/// to the file, whatever the size of the chunks. Used by one caller at a time, on an executor where it may take its
+/// time: it is not `Sendable`. It looks at the current task's cancellation between groups of rows, and throws the kind
+/// `.cancelled` then. After an error only `finish()` may give something: what was decoded, if partial pictures are
+/// asked for.
+public final class IncrementalDecoder {
+    /// The options of the final picture and of the previews; the target size is met while decoding, as elsewhere.
+    public let options: ImageDecodingOptions
+    /// Whether a picture that does not come in scans or passes gives previews of the rows that are there. The rest is
+    /// transparent.
+    public let showsRows: Bool
+    /// The format that the first bytes say, nil until there are enough of them.
+    public private(set) var format: ImageFormat?
+    /// Whether the whole picture is decoded, and `finish()` has only to write it.
+    public private(set) var isComplete = false
+
+    private var head: [UInt8] = []
+    private var feed: IncrementalFeed?
+    private var failure: ImageError?
+    private var byteCount = 0
+    private var standsAtBoundary = false
+    private var knownRows: UInt32 = 0
+
+    /// A decoder that has no bytes yet. Rows are not shown by default.
+    public init(options: ImageDecodingOptions = ImageDecodingOptions(), showsRows: Bool = false) {
+        self.options = options
+        self.showsRows = showsRows
+    }
+
+    /// Whether files of the format can be decoded so: JPEG, PNG, WebP and GIF.
+    public static func decodes(_ format: ImageFormat) -> Bool { [.jpeg, .png, .webp, .gif].contains(format) }
+
+    /// The file's size in pixels as shown, before scaling; nil until the header is there.
+    public var originalSize: PixelSize? { feed?.header.flatMap { feed?.call.upright($0.info) } }
+
+    /// Scans of a JPEG, passes of an interlaced PNG (of 7) or GIF (of 4) that are complete.
+    public var completedPasses: Int { Int(feed?.state.passes ?? 0) }
+
+    /// Bytes that were copied in memory until now, at most four times those appended.
+    public var bytesCopied: Int { Int(clamping: feed?.state.copied ?? 0) + head.count }
+
+    /// Takes bytes in and decodes them, to the next scan or pass boundary at most: true if it stands at one.
+    ///
+    /// At a boundary it stays until `advance()` or `finish()`; what is appended meanwhile waits. Throws what a decoder
+    /// of whole files throws of these bytes, never because they are still too few.
+    @discardableResult
+    public func append(_ bytes: Data) throws(ImageError) -> Bool {
+        let outcome: Result<Void, ImageError> = unsafe bytes.withUnsafeBytes { buffer in
+            do throws(ImageError) { return .success(try unsafe takeIn(buffer)) } catch { return .failure(error) }
+        }
+        try outcome.get()
+        return standsAtBoundary ? true : try advance()
+    }
+
+    /// Goes on from a boundary to the next within the bytes at hand: true if there is one.
+    @discardableResult
+    public func advance() throws(ImageError) -> Bool {
+        standsAtBoundary = false
+        guard let feed else { return false }
+        switch try noting({ () throws(ImageError) in try feed.advance() }) {
+        case .complete:
+            isComplete = true
+        case .boundary:
+            standsAtBoundary = true
+        case .starved:
+            let state = feed.state
+            standsAtBoundary = showsRows && !state.isInterlaced && state.rows > knownRows
+            knownRows = state.rows
+        }
+        return standsAtBoundary
+    }
+
+    /// The picture at the boundary where it stands; nil if it stands at none, or has given this one already.
+    ///
+    /// It is marked `isPartial`: not to be stored in a cache. No hole is in it: pixels of an interlaced file that have
+    /// not come yet are those of their neighbours.
+    public func preview() throws(ImageError) -> RasterImage? {
+        guard standsAtBoundary, let feed else { return nil }
+        standsAtBoundary = false
+        return try noting { () throws(ImageError) in try feed.render(isLast: false, hasFailed: false) }
+    }
+
+    /// The whole picture, after the last bytes: the same, byte for byte, as `CodecImageDecoder` makes of them.
+    ///
+    /// If the file is cut short or damaged it throws, or gives what is there, marked `isPartial`, if the options allow
+    /// it. Of an interlaced or a cut PNG or GIF that is more than what `CodecImageDecoder` gives.
+    public func finish() throws(ImageError) -> RasterImage {
+        if feed == nil { try open(isLast: true) }
+        guard let feed else { throw ImageError(.truncated, "no bytes") }
+        feed.end()
+        do throws(ImageError) {
+            if let failure { throw failure }
+            while try feed.advance() != .complete {}
+            isComplete = true
+        } catch {
+            failure = error
+            guard feed.call.tolerates(error), feed.header != nil else { throw error }
+        }
+        return try feed.render(isLast: true, hasFailed: failure != nil)
+    }
+
+    private func takeIn(_ bytes: UnsafeRawBufferPointer) throws(ImageError) {
+        if let failure { throw failure }
+        // What follows a whole picture is nobody's; a GIF goes on with frames, which are counted.
+        if isComplete, format != .gif { return }
+        byteCount += bytes.count
+        try noting { () throws(ImageError) in
+            guard byteCount <= options.limits.bytes else {
+                throw ImageError(
+                    .limitExceeded, format: format, "\(byteCount) bytes so far, the limit is \(options.limits.bytes)")
+            }
+            if let feed { return try unsafe feed.append(bytes) }
+            unsafe head.append(contentsOf: bytes)
+            try open(isLast: false)
+        }
+    }
+
+    /// Looks for the format in the first bytes, and opens its decoder with them.
+    private func open(isLast: Bool) throws(ImageError) {
+        guard let found = unsafe ImageFormat(sniffing: head.span.bytes) else {
+            guard isLast || head.count >= ImageFormat.sniffedByteCount else { return }
+            throw ImageError(.unknownFormat, "the first of \(byteCount) bytes are of no known format")
+        }
+        format = found
+        let opened = try IncrementalFeed(call: CodecCall(format: found, options: options))
+        let outcome: Result<Void, ImageError> = unsafe head.withUnsafeBytes { buffer in
+            do throws(ImageError) { return .success(try unsafe opened.append(buffer)) } catch { return .failure(error) }
+        }
+        try outcome.get()
+        head = []
+        feed = opened
+    }
+
+    /// What the closure gives; its error is that of every later call.
+    private func noting<Value>(_ body: () throws(ImageError) -> Value) throws(ImageError) -> Value {
+        if let failure { throw failure }
+        do throws(ImageError) {
+            return try body()
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+}
+#endif

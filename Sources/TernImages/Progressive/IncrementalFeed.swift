@@ -1,0 +1,125 @@
+#if os(Linux)
+import CTernCodecs
+
+/// The C decoder of one file that is still coming.
+///
+/// Safe to use: the handle is its own and freed in deinit; bytes are copied before a call returns.
+@safe
+final class IncrementalFeed {
+    enum Step {
+        /// All bytes at hand are used up.
+        case starved
+        /// A scan or pass is complete, and it is not the last.
+        case boundary
+        case complete
+    }
+
+    let call: CodecCall
+    private let handle: OpaquePointer
+    /// What the header says, and the plan made of it; nil until it is there.
+    private(set) var header: (info: tern_codec_info, plan: DecodingPlan)?
+
+    init(call: CodecCall) throws(ImageError) {
+        let kind: tern_feed_kind? =
+            switch call.format {
+            case .jpeg: TERN_FEED_JPEG
+            case .png: TERN_FEED_PNG
+            case .webp: TERN_FEED_WEBP
+            case .gif: TERN_FEED_GIF
+            default: nil
+            }
+        guard let kind else {
+            throw ImageError(.unsupported, format: call.format, "it cannot be decoded while it comes")
+        }
+        let limits = call.options.limits
+        let feedLimits = tern_feed_limits(
+            pixels: UInt64(clamping: min(limits.pixels, Int(Int32.max))), frames: UInt32(clamping: limits.frames),
+            scans: Int32(clamping: limits.scans))
+        guard let handle = unsafe tern_feed_open(kind, feedLimits) else {
+            throw ImageError(.outOfMemory, format: call.format, "no memory for a decoder")
+        }
+        self.call = call
+        unsafe self.handle = handle
+    }
+
+    deinit { unsafe tern_feed_close(handle) }
+
+    var state: tern_feed_state { unsafe tern_feed_progress(handle) }
+
+    func append(_ bytes: UnsafeRawBufferPointer) throws(ImageError) {
+        let base = unsafe bytes.bindMemory(to: UInt8.self).baseAddress
+        _ = try unsafe result { unsafe tern_feed_append(handle, base, bytes.count, $0) }
+    }
+
+    func end() { unsafe tern_feed_end(handle) }
+
+    /// Decodes what is there, to the next boundary at most. Looks at the task's cancellation on the way.
+    func advance() throws(ImageError) -> Step {
+        while true {
+            try call.checkCancellation()
+            switch try unsafe result({ unsafe tern_feed_step(handle, $0) }) {
+            case TERN_CODEC_STARVED: return .starved
+            case TERN_CODEC_BOUNDARY: return .boundary
+            case TERN_CODEC_OK: return .complete
+            case TERN_CODEC_HEADER: try start()
+            default: continue
+            }
+        }
+    }
+
+    /// The picture as known now; the last one is judged as the decoder of whole files does.
+    func render(isLast: Bool, hasFailed: Bool) throws(ImageError) -> RasterImage {
+        guard let header else {
+            throw ImageError(.truncated, format: call.format, "the bytes end within the header")
+        }
+        if isLast, state.isGathering { return try whole() }
+        let size = PixelSize(width: Int(state.width), height: Int(state.height))
+        var isPartial = !isLast || hasFailed
+        let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: call.options.allowsPartial) {
+            (base) throws(ImageError) in
+            do throws(ImageError) {
+                try unsafe call.run { unsafe tern_feed_render(handle, base, size.width * 4, 64, $0) }
+                if isLast { _ = try unsafe call.step { unsafe tern_feed_verdict(handle, $0) } }
+            } catch {
+                guard isLast, call.tolerates(error) else { throw error }
+                isPartial = true
+            }
+            if header.info.hasAlpha || isPartial {
+                unsafe tern_premultiply(base, size.width * 4, UInt32(size.width), UInt32(size.height))
+            }
+        }
+        return try call.finish(pixels, size, header.info, header.plan, isPartial)
+    }
+
+    private func start() throws(ImageError) {
+        let info = unsafe tern_feed_info(handle).pointee
+        try call.check(info)
+        let plan = call.plan(info)
+        let least = call.stored(plan.codecSize(of: call.upright(info)), info)
+        _ = try unsafe result {
+            unsafe tern_feed_start(handle, UInt32(least.width), UInt32(least.height), $0)
+        }
+        header = (info, plan)
+    }
+
+    /// The picture of all bytes at once, where the codec cannot do with fewer.
+    private func whole() throws(ImageError) -> RasterImage {
+        var count = 0
+        guard let bytes = unsafe tern_feed_bytes(handle, &count) else {
+            throw ImageError(.truncated, format: call.format, "no bytes")
+        }
+        return try unsafe call.webp(bytes, count)
+    }
+
+    private func result(
+        _ body: (UnsafeMutablePointer<CChar>) -> tern_codec_result
+    ) throws(ImageError) -> tern_codec_result {
+        var result = TERN_CODEC_OK
+        _ = try unsafe call.step { text in
+            unsafe result = body(text)
+            return result.rawValue > 0 ? TERN_CODEC_MORE : result
+        }
+        return result
+    }
+}
+#endif
