@@ -5,6 +5,12 @@ import Foundation
 #endif
 
 extension StoredImage {
+    /// A picture that was decoded while it came.
+    init(_ image: RasterImage, _ flight: ImageFlight) {
+        self.init(image: image, frames: nil, data: nil, freshness: .always)
+        self.image.scale = flight.key.scale
+    }
+
     /// Decodes bytes as a flight says; of an animation the first frame, and the frames to come.
     init(decoding data: Data, _ flight: ImageFlight, _ decoders: ImageDecoders) throws(ImageError) {
         let decoder = try decoders.decoder(for: data)

@@ -19,6 +19,7 @@ public final class ImageDecoders: Sendable {
     private let registered = Lock<[(Registration, any ImageDecoder)]>([])
     private let numbers = SerialNumbers()
     private let system: [any ImageDecoder]
+    private let isSystem: Bool
 
     /// The system's decoders.
     public convenience init() {
@@ -30,7 +31,14 @@ public final class ImageDecoders: Sendable {
     }
 
     /// These decoders alone, the first that takes a file decodes it.
-    public init(_ decoders: [any ImageDecoder]) { system = decoders }
+    public init(_ decoders: [any ImageDecoder]) {
+        system = decoders
+        #if os(Linux)
+        isSystem = decoders.count == 1 && decoders[0] is CodecImageDecoder
+        #else
+        isSystem = false
+        #endif
+    }
 
     /// Adds a decoder, which goes before all others.
     @discardableResult
@@ -44,6 +52,9 @@ public final class ImageDecoders: Sendable {
     public func remove(_ registration: Registration) {
         registered.withLock { $0.removeAll { $0.0 == registration } }
     }
+
+    /// Whether nobody but the system's decoders takes anything.
+    var areSystem: Bool { isSystem && registered.withLock { $0.isEmpty } }
 
     /// Who decodes these bytes, and as what.
     ///

@@ -16,6 +16,18 @@ struct Original: Sendable {
     var isUnchanged = false
 }
 
+extension Original {
+    /// What was decoded of the bytes.
+    func loaded(_ decoded: StoredImage, _ flight: ImageFlight) -> LoadedImage {
+        var stored = decoded
+        stored.freshness = freshness
+        if flight.options.includesData { stored.data = data }
+        var trace = trace
+        trace.add(.decoding, .hit, "\(stored.image.format.map(\.description) ?? "") to \(stored.image.size)")
+        return LoadedImage(stored: stored, source: source, trace: trace)
+    }
+}
+
 /// A picture, and how it was come by.
 struct LoadedImage: Sendable {
     var stored: StoredImage
@@ -45,6 +57,8 @@ struct RunningLoad: Sendable {
 
     var job: Task<Void, Never>
     var upstream: Upstream?
+    /// What is done to the picture that it waits for.
+    var processor: (any ImageProcessor)?
     /// Where it waits for its turn.
     var turn: (stage: LoadStage, waiter: Waiter<Bool>)?
 }

@@ -6,35 +6,52 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The pieces of a response on their way to whoever makes previews of them, each taken once, none copied.
+/// The pieces of a response, kept while it comes, for those who make previews of them. None is copied.
 final class ImageFeed: Sendable {
-    /// What has come since the last look.
-    struct Pieces: Sendable {
-        var chunks: [Data] = []
-        /// Whether what was taken before is void: the response begins anew.
-        var isRestarted = false
+    /// How far one reader has come.
+    struct Cursor: Sendable {
+        var taken = 0
+        var generation = 0
     }
 
-    private let pieces = Lock(Pieces())
+    private struct State {
+        var chunks: [Data] = []
+        /// Counts how often the response began anew.
+        var generation = 0
+        /// Whether the readers were woken since somebody last looked.
+        var isTold = false
+    }
+
+    private let state = Lock(State())
     private let wake: @Sendable () -> Void
 
-    /// - Parameter wake: called when there is something after there was nothing.
+    /// - Parameter wake: called when there is something after all was looked at.
     init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
 
     func append(_ chunk: Data) {
-        let isFirst = pieces.withLock { pieces in
-            pieces.chunks.append(chunk)
-            return pieces.chunks.count == 1
+        let wakes = state.withLock { state in
+            state.chunks.append(chunk)
+            defer { state.isTold = true }
+            return !state.isTold
         }
-        if isFirst { wake() }
+        if wakes { wake() }
     }
 
-    func restart() { pieces.withLock { $0 = Pieces(isRestarted: true) } }
+    /// What came is void.
+    func restart() {
+        state.withLock { state in
+            state.chunks = []
+            state.generation += 1
+        }
+    }
 
-    func take() -> Pieces {
-        pieces.withLock { pieces in
-            defer { pieces = Pieces() }
-            return pieces
+    /// What has come since the reader's last look; nil if what it has taken is void.
+    func pieces(after cursor: inout Cursor) -> [Data]? {
+        state.withLock { state in
+            state.isTold = false
+            guard state.generation == cursor.generation else { return nil }
+            defer { cursor.taken = state.chunks.count }
+            return Array(state.chunks[cursor.taken...])
         }
     }
 }

@@ -147,8 +147,10 @@ extension ImagePipeline {
     private func processed(
         _ flight: ImageFlight, _ parent: ImageFlight, _ request: ImageRequest, _ load: Int
     ) async throws(ImageError) -> LoadedImage {
+        let processor = request.steps.last
+        running[load]?.processor = processor
         var loaded = try await variant(parent, request.withoutLastProcessor, for: load)
-        guard let processor = request.steps.last else { return loaded }
+        guard let processor else { return loaded }
         let (stored, executor) = (loaded.stored, configuration.executor)
         let processesFrames = flight.key.animation == .processedFrames
         loaded.stored = try await inTurn(.process, load, rank(of: load)) { () async throws(ImageError) in
@@ -184,6 +186,9 @@ extension ImagePipeline {
     ) async throws(ImageError) -> LoadedImage {
         let original = try await original(flight, request, for: load, rank(of: load), revalidating: nil)
         do throws(ImageError) {
+            #if os(Linux)
+            if let image = try await previewed(original, for: load) { return original.loaded(StoredImage(image, flight), flight) }
+            #endif
             return try await decode(original, flight, load)
         } catch {
             // Bytes on the disk that do not decode are fetched anew, once.
@@ -200,17 +205,13 @@ extension ImagePipeline {
     func decode(_ original: Original, _ flight: ImageFlight, _ load: Int) async throws(ImageError) -> LoadedImage {
         let (decoders, executor, hooks) = (configuration.decoders, configuration.executor, configuration.hooks)
         let data = original.data
-        var stored = try await inTurn(.decode, load, rank(of: load)) { () async throws(ImageError) in
+        let stored = try await inTurn(.decode, load, rank(of: load)) { () async throws(ImageError) in
             let bytes = try await Self.decrypted(data, hooks)
             return try await executor.run { () throws(ImageError) in
                 try StoredImage(decoding: bytes, flight, decoders)
             }
         }
-        stored.freshness = original.freshness
-        if flight.options.includesData { stored.data = original.data }
-        var trace = original.trace
-        trace.add(.decoding, .hit, "\(stored.image.format.map(\.description) ?? "") to \(stored.image.size)")
-        return LoadedImage(stored: stored, source: original.source, trace: trace)
+        return original.loaded(stored, flight)
     }
 
     @concurrent

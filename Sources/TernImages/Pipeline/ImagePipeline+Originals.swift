@@ -22,10 +22,13 @@ extension ImagePipeline {
         switch originals.join(flight, as: number, ticket: ticket, rank: rank, OriginalSink(waiter: waiter, load: child)) {
         case .begin:
             running[child]?.upstream = .original(load: number, ticket: ticket)
+            openFeed(number, image)
             running[number] = RunningLoad(job: Task { await self.run(number, flight, request, known) })
+            preview(number, for: child, image)
         case .joined(let load, let rank):
             running[child]?.upstream = .original(load: load, ticket: ticket)
             if let rank { moved(load, to: rank) }
+            preview(load, for: child, image)
         }
         let result = await waiter.wait(cancelled: .failure(.cancelled))
         let upstream = running[child]?.upstream
@@ -34,7 +37,21 @@ extension ImagePipeline {
         return try result.get()
     }
 
+    private func openFeed(_ load: Int, _ image: ImageFlight) {
+        #if os(Linux)
+        guard showsPreviews(image.options) else { return }
+        feeds[load] = ImageFeed { [weak self] in self?.post(.grown(load: load)) }
+        #endif
+    }
+
+    private func preview(_ load: Int, for child: Int, _ image: ImageFlight) {
+        #if os(Linux)
+        if let feed = feeds[load] { showPreviews(of: feed, for: child, image) }
+        #endif
+    }
+
     private func run(_ load: Int, _ flight: OriginalFlight, _ request: ImageRequest, _ known: Freshness?) async {
+        defer { feeds[load] = nil }
         while true {
             var result: Result<Original, ImageError>
             do throws(ImageError) {
@@ -50,6 +67,7 @@ extension ImagePipeline {
                 }
                 switch originals.fail(load, isFinal: error.isFinal) {
                 case .again(let leader):
+                    feeds[load]?.restart()
                     leader.waiter.resume(returning: result)
                     continue
                 case .ends(let sinks):
@@ -79,11 +97,11 @@ extension ImagePipeline {
         }
         if flight.waitsForScrolling { try await waitForScrolling(load) }
         try await waitForRate()
-        let (fetcher, priority) = (fetcher, rank(of: load).priority)
+        let (fetcher, priority, feed) = (fetcher, rank(of: load).priority, feeds[load])
         let report: @Sendable (Session.Progress) -> Void = { [weak self] in self?.post(.progress(load: load, $0)) }
         let fetched = try await inTurn(.fetch, load, rank(of: load)) { () async throws(ImageError) in
             try await fetcher.fetch(
-                request, key: flight.key, known: known, priority: priority, feed: nil, report: report)
+                request, key: flight.key, known: known, priority: priority, feed: feed, report: report)
         }
         switch fetched {
         case .bytes(let data, let freshness, let offset):

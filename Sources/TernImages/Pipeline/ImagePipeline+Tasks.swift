@@ -46,6 +46,10 @@ extension ImagePipeline {
         if let turn = dropped.turn { queues[turn.stage.rawValue].remove(load) }
         scrollGate.remove(load)
         scrollWaiters[load] = nil
+        feeds[load] = nil
+        #if os(Linux)
+        endPreviews(of: load)
+        #endif
         dropped.job.cancel()
         leave(dropped.upstream)
     }

@@ -37,6 +37,12 @@ public actor ImagePipeline {
     var failures: NegativeCache<SourceKey>
     var bucket: TokenBucket?
     var stores: [Int: Task<Void, Never>] = [:]
+    /// By the load of bytes, while it comes.
+    var feeds: [Int: ImageFeed] = [:]
+    #if os(Linux)
+    /// By the load of a picture.
+    var previewers: [Int: Previewer] = [:]
+    #endif
     private var lastNumber = 0
     private let start: ClockReading
     private var networkWatch: Task<Void, Never>?
@@ -77,7 +83,9 @@ public actor ImagePipeline {
         case cancel(ImageTask)
         case move(ImageTask)
         case progress(load: Int, Session.Progress)
+        case grown(load: Int)
         case scrolling(Bool)
+        case echo(Waiter<Void>)
     }
 
     private struct Inbox {
@@ -92,6 +100,13 @@ public actor ImagePipeline {
             return !inbox.isServed
         }
         if wakes { Task { await self.serve() } }
+    }
+
+    /// Returns once all that was told before has been acted on.
+    nonisolated func served() async {
+        let waiter = Waiter<Void>()
+        post(.echo(waiter))
+        await waiter.wait()
     }
 
     private func serve() {
@@ -112,6 +127,11 @@ public actor ImagePipeline {
         case .cancel(let task): leave(task)
         case .move(let task): move(task)
         case .progress(let load, let progress): report(progress, of: load)
+        case .grown(let load):
+            #if os(Linux)
+            grown(load)
+            #endif
+        case .echo(let waiter): waiter.resume()
         case .scrolling(let isScrolling): scroll(scrollGate.report(isScrolling: isScrolling))
         }
     }

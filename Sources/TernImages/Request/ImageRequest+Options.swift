@@ -6,6 +6,10 @@ extension ImageRequest {
         public var retriesFailed = false
         /// Whether the fetch begins only once scrolling has settled (`ImagePipeline.isScrolling`). False by default.
         public var waitsForScrolling = false
+        /// Which previews are made while the bytes come, told by `ImageTask.previews`. `.none` by default. Previews are of what
+        /// the network brings: a load that joins a fetch which was begun without them, a hook that changes the bytes, and a
+        /// registered decoder give none; nor do, so far, Apple's systems.
+        public var progressive = ProgressivePolicy.none
         /// When what is cached is asked for again. `.whenStale` by default.
         public var revalidation = Revalidation.whenStale
         /// Whether the load goes on while the app is in the background: by a background task of the system on Apple's

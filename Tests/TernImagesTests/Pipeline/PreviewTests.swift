@@ -1,0 +1,99 @@
+#if os(Linux)
+import Tern
+import TernTesting
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite(.timeLimit(.minutes(1))) struct PreviewTests {
+    /// A progressive JPEG that comes in pieces, each when the clock is moved on.
+    private func kit(_ picture: Data, _ clock: ManualClock, pieces: Int = 12) -> PipelineKit {
+        let size = picture.count / pieces + 1
+        let chunks = stride(from: 0, to: picture.count, by: size).map { picture[$0..<min($0 + size, picture.count)] }
+        let stub = StubTransport(clock: clock) { _ in .chunks(chunks, interval: .seconds(1)) }
+        return PipelineKit(stub) { $0.decoders = ImageDecoders() }
+    }
+
+    private func run(_ clock: ManualClock, until task: ImageTask) async throws {
+        while !task.isFinished {
+            clock.advance(by: .seconds(1))
+            try await Task.sleep(for: .milliseconds(2))
+        }
+    }
+
+    @Test func previewsComeBeforeThePictureAndTheLastIsTheWhole() async throws {
+        let picture = try Pictures.jpeg(320, 240, progressive: true)
+        let clock = ManualClock()
+        let kit = kit(picture, clock)
+        var request = ImageRequest(try url("https://a.example/1.jpg"))
+        request.options.progressive = .scans
+        let task = kit.pipeline.task(for: request)
+        let previews = Task {
+            var previews: [RasterImage] = []
+            for await preview in task.previews { previews.append(preview) }
+            return previews
+        }
+        try await run(clock, until: task)
+        let seen = await previews.value
+        #expect(seen.count >= 2)
+        #expect(seen.allSatisfy { $0.metadata.isPartial && $0.size == PixelSize(width: 320, height: 240) })
+        let image = try await task.image
+        #expect(!image.metadata.isPartial)
+        let whole = try CodecImageDecoder().image(from: picture, options: ImageDecodingOptions())
+        #expect(image.pixels.bytes == whole.pixels.bytes)
+        // What is in memory is the whole.
+        #expect(kit.pipeline.cachedImage(for: request)?.metadata.isPartial == false)
+    }
+
+    @Test func previewsGoThroughTheProcessorsAndToTheTargetSize() async throws {
+        let picture = try Pictures.jpeg(320, 240, progressive: true)
+        let clock = ManualClock()
+        let kit = kit(picture, clock)
+        var request = ImageRequest(
+            try url("https://a.example/1.jpg"), targetSize: PixelSize(width: 80, height: 80),
+            processors: [.rotate(degrees: 90)])
+        request.options.progressive = .scans
+        let task = kit.pipeline.task(for: request)
+        let previews = Task {
+            var sizes: Set<PixelSize> = []
+            for await preview in task.previews { sizes.insert(preview.size) }
+            return sizes
+        }
+        try await run(clock, until: task)
+        #expect(await previews.value == [PixelSize(width: 60, height: 80)])
+        #expect(try await task.image.size == PixelSize(width: 60, height: 80))
+    }
+
+    @Test func nobodyWhoDoesNotAskIsShownPreviews() async throws {
+        let picture = try Pictures.jpeg(320, 240, progressive: true)
+        let clock = ManualClock()
+        let kit = kit(picture, clock)
+        let task = kit.pipeline.task(for: ImageRequest(try url("https://a.example/1.jpg")))
+        try await run(clock, until: task)
+        for await _ in task.previews { Issue.record("a preview") }
+        _ = try await task.image
+    }
+
+    @Test func cancellingWhileItComesEndsThePreviews() async throws {
+        let picture = try Pictures.jpeg(320, 240, progressive: true)
+        let clock = ManualClock()
+        let kit = kit(picture, clock)
+        var request = ImageRequest(try url("https://a.example/1.jpg"))
+        request.options.progressive = .scans
+        let task = kit.pipeline.task(for: request)
+        try await kit.stub.waitForCalls(1)
+        clock.advance(by: .seconds(1))
+        task.cancel()
+        for await _ in task.previews {}
+        await kit.pipeline.served()
+        #expect(await kit.pipeline.previewers.isEmpty)
+        #expect(await kit.pipeline.running.isEmpty)
+    }
+}
+#endif
