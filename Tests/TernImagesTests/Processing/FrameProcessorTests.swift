@@ -32,7 +32,10 @@ private let blue = ImageColor(red: 0, green: 0, blue: 255)
     @Test func aCircleTakesTheMiddleOfThePicture() throws {
         let image = try noise(50, 20, seed: 5)
         let made = try ImageProcessors.Circle().process(image)
-        #expect(made.pixel(10, 10) == image.pixel(25, 10))
+        for at in 4..<16 { #expect(made.pixel(at, at) == image.pixel(at + 15, at)) }
+        let tall = try ImageProcessors.Rotate(degrees: 90).process(image)
+        let other = try ImageProcessors.Circle().process(tall)
+        for at in 4..<16 { #expect(other.pixel(at, at) == tall.pixel(at, at + 15)) }
     }
 
     @Test func aBorderIsARingOfItsWidth() throws {
