@@ -15,7 +15,7 @@ extension ImageProcessors {
         }
 
         /// What the closure makes. Throws its `ImageError` as it is, `.cancelled` in place of a `CancellationError`, and
-        /// `.processingFailed` in place of any other.
+        /// `.processing` in place of any other, which is its `underlying`.
         public func process(_ image: RasterImage) throws(ImageError) -> RasterImage {
             do {
                 return try body(image)
@@ -25,7 +25,8 @@ extension ImageProcessors {
                 throw ImageError(.cancelled, format: image.format, "the task was cancelled")
             } catch {
                 // The type alone: what an error of the user says may hold a secret.
-                throw ImageError(.processingFailed, format: image.format, "\(name) threw \(type(of: error))")
+                throw ImageError(
+                    .processing, format: image.format, "\(name) threw \(type(of: error))", underlying: error)
             }
         }
     }
@@ -38,9 +39,4 @@ extension ImageProcessor where Self == ImageProcessors.Custom {
     ) -> Self {
         Self(identifier: identifier, body)
     }
-}
-
-extension ImageError.Kind {
-    /// A processor of the user's own threw an error of another type.
-    public static let processingFailed = ImageError.Kind(rawValue: "processing-failed")
 }

@@ -51,7 +51,8 @@ import Testing
             }
         }
         let foreign = kind { _ in throw Secret() }
-        #expect(foreign?.kind == .processingFailed)
+        #expect(foreign?.kind == .processing)
+        #expect(foreign?.underlying is Secret)
         #expect(foreign?.description.contains("mine") == true)
         #expect(foreign?.description.contains("hunter2") == false)
         #expect(kind { _ in throw CancellationError() }?.kind == .cancelled)
