@@ -23,10 +23,7 @@ extension ImagePipeline.DiskContent {
 
 extension ImageRequest {
     /// The processors one by one, those of compositions too.
-    var steps: [any ImageProcessor] {
-        processors.contains { $0 is ImageProcessors.Composition }
-            ? ImageProcessors.Composition(processors).steps : processors
-    }
+    var steps: [any ImageProcessor] { ImageProcessors.Composition.laidOpen(processors) }
 
     /// The request for the picture before the last processor.
     var withoutLastProcessor: ImageRequest {

@@ -9,21 +9,8 @@ extension ImageProcessors {
 
         /// The processors in order; an empty list gives the picture as it is.
         public init(_ processors: [any ImageProcessor]) {
-            // A list is made for each request: the types are compared first, since the cast alone costs more than the rest.
-            var steps: [any ImageProcessor] = []
-            var parts: [ProcessorIdentity] = []
-            steps.reserveCapacity(processors.count)
-            parts.reserveCapacity(processors.count)
-            for processor in processors {
-                if type(of: processor) == Composition.self, let nested = processor as? Composition {
-                    steps += nested.steps
-                } else {
-                    steps.append(processor)
-                }
-                parts.append(processor.identifier)
-            }
-            self.steps = steps
-            identifier = ProcessorIdentity(parts)
+            steps = Self.laidOpen(processors)
+            identifier = ProcessorIdentity(steps.map { $0.identifier })
         }
 
         /// What all steps make of the picture. Errors are those of the first step that fails.
@@ -36,21 +23,11 @@ extension ImageProcessors {
             return image
         }
 
-        /// The picture after each step, the shortest prefix first: whoever shares a prefix shares its result.
-        var prefixes: [Prefix] {
-            var parts: [ProcessorIdentity] = []
-            return steps.map { step in
-                parts.append(step.identifier)
-                return Prefix(identity: ProcessorIdentity(parts), last: step)
-            }
-        }
-
-        /// The first steps of a composition.
-        struct Prefix {
-            /// The identity of all of them.
-            let identity: ProcessorIdentity
-            /// The last of them, which works on the result of the prefix before.
-            let last: any ImageProcessor
+        /// The list with the steps of each composition in its place.
+        static func laidOpen(_ processors: [any ImageProcessor]) -> [any ImageProcessor] {
+            // This is done for each request: comparing types costs a fraction of a cast.
+            guard processors.contains(where: { type(of: $0) == Composition.self }) else { return processors }
+            return processors.flatMap { ($0 as? Composition)?.steps ?? [$0] }
         }
     }
 }

@@ -39,10 +39,9 @@ public struct ProcessorIdentity: Sendable, Hashable, CustomStringConvertible {
 
     /// The identity of processors one after the other: of one, its own.
     init(_ parts: [ProcessorIdentity]) {
-        var flat: [ProcessorIdentity] = []
-        flat.reserveCapacity(parts.count)
-        for part in parts {
-            if part.content.name.isEmpty { flat += part.content.parts } else { flat.append(part) }
+        var flat = parts
+        if parts.contains(where: { $0.content.name.isEmpty }) {
+            flat = parts.flatMap { $0.content.name.isEmpty ? $0.content.parts : [$0] }
         }
         if flat.count == 1 {
             self = flat[0]
