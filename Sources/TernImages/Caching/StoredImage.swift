@@ -35,7 +35,7 @@ struct StoredImage: Sendable {
     func processed(by processor: any ImageProcessor, frames processesFrames: Bool) throws(ImageError) -> StoredImage {
         var result = self
         if processesFrames, let frames {
-            let processed = try ProcessedFrames(frames, processor: processor)
+            let processed = try ProcessedFrames(frames, processor: processor, scale: image.scale)
             result.frames = processed
             result.image = try processed.frame(at: 0).image
         } else {

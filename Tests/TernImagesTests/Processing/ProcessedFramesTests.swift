@@ -31,6 +31,19 @@ private struct ThreeFrames: ImageFrames {
         }
     }
 
+    @Test func pointsGoByTheScaleAndStepsMakeOneWrapper() throws {
+        let border = ImageProcessors.Border(ImageBorder(width: 0.5, color: .black, unit: .points))
+        let once = try ProcessedFrames(ThreeFrames(), processor: border, scale: 2)
+        let frames = try ProcessedFrames(once, processor: .flip(.vertical), scale: 2)
+        for index in 0..<3 {
+            let image = try frames.frame(at: index).image
+            #expect(image.scale == 2)
+            #expect(image.pixel(0, 0) == [0, 0, 0, 255])
+            #expect(image.pixel(1, 1) == [0, 0, 0, 255])
+        }
+        #expect(frames.byteCount == 32)
+    }
+
     @Test func errorsOfFramesAndProcessorsComeThrough() throws {
         let frames = try ProcessedFrames(ThreeFrames(), processor: .flip(.vertical))
         #expect(throws: ImageError(.invalidArgument, "frame 3 of 3")) { try frames.frame(at: 3) }
