@@ -9,6 +9,8 @@ struct Ancestor {
         let usable = ancestors.filter { ancestor in
             ancestor.key != key && ancestor.stored.frames == nil && ancestor.key.processors.isEmpty
                 && ancestor.key.decoding.byteLimit == nil && ancestor.key.scale == key.scale
+                // Of a first frame that was asked for alone nobody knows whether others follow.
+                && (ancestor.key.animation != .firstFrame || key.animation == .firstFrame)
         }
         guard key.decoding.byteLimit == nil, let (index, answer) = key.derivation.best(of: usable.map(\.variant)),
             case .derive(let scaled, let cropped, _) = answer
