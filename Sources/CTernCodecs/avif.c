@@ -47,7 +47,7 @@ typedef union {
     uint8_t room[512];
 } rgb;
 
-enum { RGBA = 1, HAS_ROTATION = 4, HAS_MIRROR = 8, NEEDS_PIXI = 1, NEEDS_VALID_APERTURE = 2 };
+enum { MONOCHROME = 4, RGBA = 1, HAS_ROTATION = 4, HAS_MIRROR = 8, NEEDS_PIXI = 1, NEEDS_VALID_APERTURE = 2 };
 enum { OK = 0, UNSUPPORTED_DEPTH = 6, NO_CODEC = 15, TRUNCATED = 20, NOT_IMPLEMENTED = 25, OUT_OF_MEMORY = 26 };
 
 typedef struct {
@@ -170,6 +170,13 @@ tern_avif *tern_avif_open(
     int repetitions = library.modern ? ((decoder1 *)decoder)->repetitions : -1;
     if (repetitions >= 0 && repetitions < INT32_MAX) info->loopCount = (uint32_t)repetitions + 1;
     return avif;
+}
+
+const uint8_t *tern_avif_profile(const tern_avif *avif, size_t *count, int *channels) {
+    const image0 *image = avif->decoder->image;
+    *count = image->icc.size;
+    *channels = image->format == MONOCHROME ? TERN_CHANNELS_GREY : TERN_CHANNELS_RGB;
+    return image->icc.size > 0 ? image->icc.data : NULL;
 }
 
 tern_codec_result tern_avif_next(

@@ -116,6 +116,12 @@ tern_bmp *tern_bmp_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
     return bmp;
 }
 
+const uint8_t *tern_bmp_profile(const tern_bmp *bmp, size_t *count, int *channels) {
+    *count = bmp->profileCount;
+    *channels = TERN_CHANNELS_RGB;
+    return bmp->profileCount > 0 ? bmp->bytes + bmp->profile : NULL;
+}
+
 /// A channel of a pixel as 8 bits. Fewer are spread by cutting, as Pillow does, more give their high ones.
 static inline uint8_t channel(const tern_bmp *bmp, int index, uint32_t pixel) {
     unsigned width = bmp->channels[index].width;

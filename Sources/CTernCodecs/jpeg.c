@@ -24,7 +24,8 @@ struct tern_jpeg {
     tern_jpeg_errors errors;
     int scanLimit;
     bool cmyk, inverted, outputStarted;
-    uint8_t *line;
+    uint8_t *line, *profile;
+    const tern_icc *color;
 };
 
 static void failed(j_common_ptr info) {
@@ -41,7 +42,7 @@ static void warned(j_common_ptr info, int level) {
     if (level >= 0) return;
     int code = errors->base.msg_code;
     if (code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR
-        || code == JWRN_TOO_MUCH_DATA || code == JWRN_NOT_SEQUENTIAL)
+        || code == JWRN_TOO_MUCH_DATA || code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_ICC)
         return;
     // The end of the bytes is the cause; what it leads to is not news.
     if (errors->warning == JWRN_JPEG_EOF || (errors->warning != 0 && code != JWRN_JPEG_EOF)) return;
@@ -86,7 +87,9 @@ tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *i
     jpeg_save_markers(&jpeg->info, JPEG_APP0 + 2, 0xFFFF);
     jpeg_read_header(&jpeg->info, TRUE);
     *info = (tern_codec_info){.width = jpeg->info.image_width, .height = jpeg->info.image_height, .orientation = 1,
-                              .frameCount = 1};
+                              .frameCount = 1,
+                              .isInk = jpeg->info.jpeg_color_space == JCS_CMYK
+                                  || jpeg->info.jpeg_color_space == JCS_YCCK};
     for (jpeg_saved_marker_ptr marker = jpeg->info.marker_list; marker; marker = marker->next) {
         if (marker->marker == JPEG_APP0 + 1 && marker->data_length > 6 && !memcmp(marker->data, "Exif\0", 6))
             info->orientation = tern_exif_orientation(marker->data + 6, marker->data_length - 6);
@@ -145,6 +148,22 @@ tern_codec_result tern_jpeg_prepare(tern_jpeg *jpeg, char *error) {
     return TERN_CODEC_MORE;
 }
 
+const uint8_t *tern_jpeg_profile(tern_jpeg *jpeg, size_t *count, int *channels) {
+    if (setjmp(jpeg->errors.jump)) return NULL;
+    unsigned length = 0;
+    free(jpeg->profile);
+    jpeg->profile = NULL;
+    if (!jpeg_read_icc_profile(&jpeg->info, &jpeg->profile, &length)) return NULL;
+    *count = length;
+    J_COLOR_SPACE space = jpeg->info.jpeg_color_space;
+    *channels = space == JCS_GRAYSCALE ? TERN_CHANNELS_GREY
+        : space != JCS_CMYK && space != JCS_YCCK ? TERN_CHANNELS_RGB
+        : jpeg->info.saw_Adobe_marker ? TERN_CHANNELS_INK_REVERSED : TERN_CHANNELS_INK;
+    return jpeg->profile;
+}
+
+void tern_jpeg_ink(tern_jpeg *jpeg, const tern_icc *color) { jpeg->color = color; }
+
 static inline uint8_t scaled(unsigned value, unsigned by) {
     unsigned product = value * by + 128;
     return (uint8_t)((product + (product >> 8)) >> 8);
@@ -162,6 +181,10 @@ tern_codec_result tern_jpeg_rows(tern_jpeg *jpeg, uint8_t *pixels, size_t stride
             return TERN_CODEC_CORRUPT;
         }
         if (!jpeg->cmyk) continue;
+        if (jpeg->color) {
+            tern_icc_ink(jpeg->color, jpeg->line, row, info->output_width);
+            continue;
+        }
         // Adobe writes ink inverted: 255 is none. Without its marker 0 is none.
         uint8_t flip = jpeg->inverted ? 0 : 255;
         for (uint32_t x = 0; x < info->output_width; x++) {
@@ -186,6 +209,7 @@ void tern_jpeg_close(tern_jpeg *jpeg) {
     if (!jpeg) return;
     if (!setjmp(jpeg->errors.jump)) jpeg_destroy_decompress(&jpeg->info);
     free(jpeg->line);
+    free(jpeg->profile);
     free(jpeg);
 }
 

@@ -18,7 +18,7 @@ struct tern_png {
     char *error;
     uint32_t height, row;
     int pass, passes;
-    bool truncated, memory;
+    bool truncated, memory, grey;
 };
 
 static void failed(png_structp reader, png_const_charp text) {
@@ -85,9 +85,22 @@ tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
     png->passes = png_set_interlace_handling(png->reader);
     png_read_update_info(png->reader, png->info);
     png->height = height;
+    png->grey = !(color & PNG_COLOR_MASK_COLOR);
     if (png_get_rowbytes(png->reader, png->info) != (size_t)width * 4) png_error(png->reader, "not four bytes a pixel");
     *result = TERN_CODEC_OK;
     return png;
+}
+
+const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels) {
+    if (setjmp(png_jmpbuf(png->reader))) return NULL;
+    png_charp name = NULL;
+    png_bytep profile = NULL;
+    png_uint_32 length = 0;
+    int compression = 0;
+    if (!png_get_iCCP(png->reader, png->info, &name, &compression, &profile, &length)) return NULL;
+    *count = length;
+    *channels = png->grey ? TERN_CHANNELS_GREY : TERN_CHANNELS_RGB;
+    return profile;
 }
 
 tern_codec_result tern_png_rows(tern_png *png, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {

@@ -64,6 +64,23 @@ tern_webp *tern_webp_open(const uint8_t *bytes, size_t count, tern_codec_info *i
     return webp;
 }
 
+const uint8_t *tern_webp_profile(const tern_webp *webp, size_t *count, int *channels) {
+    WebPData data = {webp->bytes, webp->count};
+    WebPDemuxState state;
+    WebPDemuxer *demuxer = WebPDemuxPartial(&data, &state);
+    WebPChunkIterator chunk;
+    const uint8_t *profile = NULL;
+    *channels = TERN_CHANNELS_RGB;
+    if (demuxer && WebPDemuxGetChunk(demuxer, "ICCP", 1, &chunk)) {
+        // Lies within the file's bytes, not in the demuxer.
+        profile = chunk.chunk.bytes;
+        *count = chunk.chunk.size;
+        WebPDemuxReleaseChunkIterator(&chunk);
+    }
+    WebPDemuxDelete(demuxer);
+    return profile;
+}
+
 tern_codec_result tern_webp_start(
     tern_webp *webp, uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, char *error) {
     WebPDecoderConfig *config = &webp->config;

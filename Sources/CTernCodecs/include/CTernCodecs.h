@@ -33,13 +33,34 @@ typedef struct {
     /// EXIF orientation, 1 to 8.
     int orientation;
     bool hasAlpha, hasProfile;
+    /// Whether the samples are inks, CMYK or YCCK.
+    bool isInk;
     /// Frames of an animation, 1 for a still image; how often it plays, 0 for ever.
     uint32_t frameCount, loopCount;
 } tern_codec_info;
 
+/// What the samples of a file's pixels are, for its colour profile.
+enum { TERN_CHANNELS_GREY = 1, TERN_CHANNELS_RGB = 3, TERN_CHANNELS_INK = 4, TERN_CHANNELS_INK_REVERSED = 5 };
+
+/// A conversion of pixels to sRGB by an ICC profile, by the lcms2 that is found at run time.
+typedef struct tern_icc tern_icc;
+/// NULL if the profile is damaged or does not fit the samples, or lcms2 is missing; NULL and `plain` if it is sRGB.
+tern_icc *tern_icc_open(const uint8_t *profile, size_t count, int channels, bool *plain);
+/// Converts straight RGBA in place; alpha stays.
+void tern_icc_convert(const tern_icc *color, uint8_t *pixels, size_t stride, uint32_t width, uint32_t rows);
+/// Converts a row of four inks a pixel to opaque RGBA.
+void tern_icc_ink(const tern_icc *color, const uint8_t *ink, uint8_t *pixels, uint32_t width);
+void tern_icc_close(tern_icc *color);
+/// Whether lcms2 is there.
+bool tern_icc_available(void);
+
 // Each decoder borrows its bytes: they outlive the handle. `error` points to 160 characters or more.
 typedef struct tern_jpeg tern_jpeg;
 tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
+/// The file's ICC profile, whose bytes are the handle's as those of each such function are; NULL if it is not whole.
+const uint8_t *tern_jpeg_profile(tern_jpeg *jpeg, size_t *count, int *channels);
+/// Converts inks by a profile, which outlives the handle, in place of mixing them. Before the first row.
+void tern_jpeg_ink(tern_jpeg *jpeg, const tern_icc *color);
 /// Picks the smallest DCT scale that still gives at least the size, and says what it gives.
 tern_codec_result tern_jpeg_start(
     tern_jpeg *jpeg, uint32_t leastWidth, uint32_t leastHeight, int scanLimit, uint32_t *width, uint32_t *height,
@@ -54,6 +75,7 @@ void tern_jpeg_close(tern_jpeg *jpeg);
 
 typedef struct tern_png tern_png;
 tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
+const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels);
 /// As `tern_jpeg_rows`, straight alpha; an interlaced picture takes seven passes.
 tern_codec_result tern_png_rows(tern_png *png, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
 void tern_png_close(tern_png *png);
@@ -74,6 +96,7 @@ void tern_apng_close(tern_apng *apng);
 /// Windows and OS/2 bitmaps: 1, 2, 4, 8, 16, 24 and 32 bits a pixel, masks, run lengths, either order of rows.
 typedef struct tern_bmp tern_bmp;
 tern_bmp *tern_bmp_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
+const uint8_t *tern_bmp_profile(const tern_bmp *bmp, size_t *count, int *channels);
 tern_codec_result tern_bmp_rows(tern_bmp *bmp, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
 void tern_bmp_close(tern_bmp *bmp);
 
@@ -88,6 +111,7 @@ void tern_ico_close(tern_ico *ico);
 
 typedef struct tern_webp tern_webp;
 tern_webp *tern_webp_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
+const uint8_t *tern_webp_profile(const tern_webp *webp, size_t *count, int *channels);
 /// Writes straight RGBA of the given size, never larger than the picture's own.
 tern_codec_result tern_webp_start(
     tern_webp *webp, uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, char *error);
@@ -122,6 +146,7 @@ void tern_avif_look(const char *name, char *obstacle);
 typedef struct tern_avif tern_avif;
 tern_avif *tern_avif_open(
     const uint8_t *bytes, size_t count, uint32_t frameLimit, tern_codec_info *info, int *result, char *error);
+const uint8_t *tern_avif_profile(const tern_avif *avif, size_t *count, int *channels);
 /// Writes the next frame, straight alpha, in one go; its time as the file has it.
 tern_codec_result tern_avif_next(
     tern_avif *avif, uint8_t *pixels, size_t stride, uint64_t *microseconds, char *error);

@@ -10,7 +10,8 @@ extension CodecCall {
         let handle = try unsafe open { unsafe tern_bmp_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_bmp_close(handle) }
         try check(info)
-        return try unsafe picture(info) { unsafe tern_bmp_rows(handle, $0, $1, rowGroup, $2) }
+        let color = unsafe color(info) { unsafe tern_bmp_profile(handle, $0, $1) }
+        return try unsafe picture(info, color) { unsafe tern_bmp_rows(handle, $0, $1, rowGroup, $2) }
     }
 
     /// The entry that the target needs, the largest without one.
@@ -25,16 +26,16 @@ extension CodecCall {
             }
         }
         try check(info)
-        return try unsafe picture(info) { unsafe tern_ico_rows(handle, $0, $1, rowGroup, $2) }
+        return try unsafe picture(info, .none) { unsafe tern_ico_rows(handle, $0, $1, rowGroup, $2) }
     }
 
     /// A picture of a codec that writes rows of straight RGBA at the file's own size.
     private func picture(
-        _ info: tern_codec_info,
+        _ info: tern_codec_info, _ color: ColorUse,
         rows: (UnsafeMutablePointer<UInt8>, Int, UnsafeMutablePointer<CChar>) -> tern_codec_result
     ) throws(ImageError) -> RasterImage {
         let size = PixelSize(width: Int(info.width), height: Int(info.height))
-        var isPartial = false
+        var (isPartial, color) = (false, color)
         let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
             do throws(ImageError) {
@@ -43,9 +44,9 @@ extension CodecCall {
                 guard tolerates(error) else { throw error }
                 isPartial = true
             }
-            if info.hasAlpha || isPartial { unsafe tern_premultiply(base, size.width * 4, info.width, info.height) }
+            if info.hasAlpha || isPartial { try unsafe premultiply(base, size, &color) }
         }
-        return try finish(pixels, size, info, plan(info), isPartial)
+        return try finish(pixels, size, info, plan(info), isPartial, color)
     }
 }
 #endif

@@ -10,6 +10,7 @@ extension CodecCall {
         let handle = try unsafe open { unsafe tern_jpeg_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_jpeg_close(handle) }
         try check(info)
+        var color = unsafe color(info) { unsafe tern_jpeg_profile(handle, $0, $1) }
         let plan = plan(info)
         let least = stored(plan.codecSize(of: upright(info)), info)
         var (width, height): (UInt32, UInt32) = (0, 0)
@@ -19,6 +20,11 @@ extension CodecCall {
                 handle, UInt32(least.width), UInt32(least.height), scans, &width, &height, $0)
         }
         let size = PixelSize(width: Int(width), height: Int(height))
+        // Inks are converted as they are read, there is no way from their mixture.
+        let ink = info.isInk ? color.conversion : nil
+        if let ink { unsafe tern_jpeg_ink(handle, ink.handle) }
+        defer { withExtendedLifetime(ink) {} }
+        if info.isInk { color.conversion = nil }
         var isPartial = false
         let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
@@ -30,8 +36,9 @@ extension CodecCall {
                 guard tolerates(error) else { throw error }
                 isPartial = true
             }
+            if isPartial { try unsafe premultiply(base, size, &color) }
         }
-        return try finish(pixels, size, info, plan, isPartial)
+        return try finish(pixels, size, info, plan, isPartial, color)
     }
 
     func png(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
@@ -39,6 +46,7 @@ extension CodecCall {
         let handle = try unsafe open { unsafe tern_png_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_png_close(handle) }
         try check(info)
+        var color = unsafe color(info) { unsafe tern_png_profile(handle, $0, $1) }
         let size = PixelSize(width: Int(info.width), height: Int(info.height))
         var isPartial = false
         let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
@@ -49,9 +57,9 @@ extension CodecCall {
                 guard tolerates(error) else { throw error }
                 isPartial = true
             }
-            if info.hasAlpha || isPartial { unsafe tern_premultiply(base, size.width * 4, info.width, info.height) }
+            if info.hasAlpha || isPartial { try unsafe premultiply(base, size, &color) }
         }
-        return try finish(pixels, size, info, plan(info), isPartial)
+        return try finish(pixels, size, info, plan(info), isPartial, color)
     }
 
     func webp(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
@@ -62,6 +70,7 @@ extension CodecCall {
         if info.frameCount > 1 {
             return try unsafe CodecFrames(copying: bytes, count, call: self).frame(at: 0).image
         }
+        var color = unsafe color(info) { unsafe tern_webp_profile(handle, $0, $1) }
         let plan = plan(info)
         let size = stored(plan.codecSize(of: upright(info)), info)
         var isPartial = false
@@ -75,9 +84,9 @@ extension CodecCall {
                 guard tolerates(error) else { throw error }
                 isPartial = true
             }
-            if info.hasAlpha || isPartial { unsafe tern_premultiply(base, size.width * 4, width, height) }
+            if info.hasAlpha || isPartial { try unsafe premultiply(base, size, &color) }
         }
-        return try finish(pixels, size, info, plan, isPartial)
+        return try finish(pixels, size, info, plan, isPartial, color)
     }
 
     /// The size as shown.
@@ -92,17 +101,21 @@ extension CodecCall {
         DecodingPlan(size: upright(info), options)
     }
 
-    /// Resizes, turns upright and crops what a codec gave, in that order: the fewest pixels are turned.
+    /// Resizes, turns upright, crops and converts what a codec gave, in that order: the fewest pixels are turned and
+    /// converted.
     func finish(
-        _ pixels: PixelBuffer, _ size: PixelSize, _ info: tern_codec_info, _ plan: DecodingPlan, _ isPartial: Bool
+        _ pixels: PixelBuffer, _ size: PixelSize, _ info: tern_codec_info, _ plan: DecodingPlan, _ isPartial: Bool,
+        _ color: ColorUse? = nil
     ) throws(ImageError) -> RasterImage {
         let metadata = RasterImage.Metadata(
             originalSize: upright(info), orientation: Int(info.orientation),
-            colorProfile: info.hasProfile ? .notApplied : .none, isPartial: isPartial)
+            colorProfile: color?.metadata ?? (info.hasProfile ? .notApplied : .none), isPartial: isPartial)
         var image = RasterImage(pixels: pixels, size: size, format: format, metadata: metadata)
         image = try image.resized(to: stored(plan.scaled, info))
         image = try image.oriented(Int(info.orientation))
-        return try image.cropped(to: plan.cropped)
+        image = try image.cropped(to: plan.cropped)
+        guard let conversion = color?.conversion else { return image }
+        return try converted(image, conversion)
     }
 }
 #endif

@@ -17,6 +17,7 @@ final class CodecFrames: ImageFrames {
     private let call: CodecCall
     private let info: tern_codec_info
     private let plan: DecodingPlan
+    private let profile: RasterImage.Metadata.ColorProfile
     private let cursor: Lock<Cursor>
 
     convenience init(_ data: Data, call: CodecCall) throws(ImageError) {
@@ -38,6 +39,7 @@ final class CodecFrames: ImageFrames {
         let cursor = try unsafe Cursor(bytes, byteCount, call: call, info: &info)
         self.call = call
         self.info = info
+        profile = cursor.color.metadata
         self.cursor = Lock(cursor)
         plan = call.plan(info)
         self.byteCount = byteCount
@@ -55,7 +57,7 @@ final class CodecFrames: ImageFrames {
         }
         let (pixels, duration, isPartial) = try outcome.get()
         let canvas = PixelSize(width: Int(info.width), height: Int(info.height))
-        let image = try call.finish(pixels, canvas, info, plan, isPartial)
+        let image = try call.finish(pixels, canvas, info, plan, isPartial, ColorUse(metadata: profile))
         return ImageFrame(image: image, duration: duration)
     }
 }
@@ -72,6 +74,8 @@ extension CodecFrames {
         private let call: CodecCall
         private let size: PixelSize
         private let source: FrameSource
+        /// What is done about the profile, the same for every frame.
+        let color: ColorUse
         private var next = 0
 
         /// Takes the bytes over, also when it throws.
@@ -85,7 +89,7 @@ extension CodecFrames {
                 guard let base = bytes.baseAddress else {
                     throw ImageError(.truncated, format: call.format, "no bytes")
                 }
-                unsafe (source, info) = try FrameSource.open(base, byteCount, call: call)
+                unsafe (source, info, color) = try FrameSource.open(base, byteCount, call: call)
             } catch {
                 unsafe bytes.deallocate()
                 throw error
@@ -117,7 +121,8 @@ extension CodecFrames {
                         isPartial = true
                     }
                 }
-                unsafe tern_premultiply(base, stride, UInt32(size.width), UInt32(size.height))
+                var color = color
+                try unsafe call.premultiply(base, size, &color)
             }
             return (pixels, duration, isPartial)
         }

@@ -12,22 +12,27 @@ enum FrameSource {
     case apng(OpaquePointer)
     case avif(OpaquePointer)
 
-    /// Opens the decoder of the call's format and checks what the header says against the limits.
+    /// Opens the decoder of the call's format, checks what the header says against the limits, looks at its profile.
     static func open(
         _ bytes: UnsafePointer<UInt8>, _ count: Int, call: CodecCall
-    ) throws(ImageError) -> (FrameSource, tern_codec_info) {
+    ) throws(ImageError) -> (FrameSource, tern_codec_info, ColorUse) {
         var info = tern_codec_info()
         let limit = UInt32(clamping: call.options.limits.frames)
         let source: FrameSource
+        var color = ColorUse.none
         switch call.format {
         case .gif:
             unsafe source = .gif(try call.open { unsafe tern_gif_open(bytes, count, limit, &info, $0, $1) })
         case .png:
             unsafe source = .apng(try call.open { unsafe tern_apng_open(bytes, count, limit, &info, $0, $1) })
+            color = unsafe Self.color(ofPNG: bytes, count, info, call)
         case .avif:
-            unsafe source = .avif(try call.open { unsafe tern_avif_open(bytes, count, limit, &info, $0, $1) })
+            let avif = try unsafe call.open { unsafe tern_avif_open(bytes, count, limit, &info, $0, $1) }
+            color = unsafe call.color(info) { unsafe tern_avif_profile(avif, $0, $1) }
+            unsafe source = .avif(avif)
         default:
             let still = try unsafe call.open { unsafe tern_webp_open(bytes, count, &info, $0, $1) }
+            color = unsafe call.color(info) { unsafe tern_webp_profile(still, $0, $1) }
             unsafe tern_webp_close(still)
             // libwebp takes memory for the canvas when it opens an animation.
             try call.check(info)
@@ -39,7 +44,21 @@ enum FrameSource {
             unsafe source.close()
             throw error
         }
-        return unsafe (source, info)
+        return unsafe (source, info, color)
+    }
+
+    /// The profile of the file as a whole, which the animation's decoder passes over.
+    private static func color(
+        ofPNG bytes: UnsafePointer<UInt8>, _ count: Int, _ info: tern_codec_info, _ call: CodecCall
+    ) -> ColorUse {
+        guard info.hasProfile, call.options.colorConversion else { return unsafe call.color(info) { _, _ in nil } }
+        var still = tern_codec_info()
+        // A head that libpng does not read has no profile that could be used; its frames will say what is wrong.
+        guard let png = try? unsafe call.open({ unsafe tern_png_open(bytes, count, &still, $0, $1) }) else {
+            return .notApplied
+        }
+        defer { unsafe tern_png_close(png) }
+        return unsafe call.color(info) { unsafe tern_png_profile(png, $0, $1) }
     }
 
     /// Writes the next frame as it shows, straight RGBA: its time.

@@ -42,16 +42,20 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     /// Whether a file that is cut short or damaged gives what could be decoded, marked `isPartial`, in place of an
     /// error. False by default. If not even the header is whole, it is an error all the same.
     public var allowsPartial: Bool
+    /// Whether pixels are converted to sRGB by the file's ICC profile, where lcms2 is there to do so. True by default;
+    /// `metadata.colorProfile` tells what was done. A profile that is sRGB itself costs nothing.
+    public var colorConversion: Bool
 
-    /// Options; by default the file's own size, the default limits, no partial pictures.
+    /// Options; by default the file's own size, the default limits, no partial pictures, in sRGB.
     public init(
         targetSize: PixelSize? = nil, contentMode: ContentMode = .fit, limits: Limits = Limits(),
-        allowsPartial: Bool = false, byteLimit: Int? = nil
+        allowsPartial: Bool = false, byteLimit: Int? = nil, colorConversion: Bool = true
     ) {
         self.targetSize = targetSize
         self.contentMode = contentMode
         self.limits = limits
         self.allowsPartial = allowsPartial
         self.byteLimit = byteLimit
+        self.colorConversion = colorConversion
     }
 }

@@ -11,7 +11,7 @@ public struct RasterImage: Sendable {
             case none
             /// The file has one, which was not applied: colours may look off.
             case notApplied
-            /// The file has one, and the pixels were converted to sRGB by it.
+            /// The file has one, and the pixels are in sRGB by it: converted, or as they were if it is sRGB itself.
             case converted
         }
 

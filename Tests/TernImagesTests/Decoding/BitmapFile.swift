@@ -13,6 +13,8 @@ struct BitmapFile {
     /// Red, green, blue and, if there are four, alpha.
     var masks: [Int] = []
     var pixels: [UInt8]
+    /// Put behind the pixels; for a header of 124.
+    var profile: [UInt8] = []
 
     /// From the information header on, as an icon holds it.
     var information: [UInt8] {
@@ -32,9 +34,15 @@ struct BitmapFile {
     }
 
     var bytes: [UInt8] {
+        var information = information
         let start = 14 + information.count
+        if !profile.isEmpty {
+            information.replaceSubrange(56..<60, with: little(0x4D42_4544, 4))
+            information.replaceSubrange(
+                112..<120, with: little(start - 14 + pixels.count, 4) + little(profile.count, 4))
+        }
         return Array("BM".utf8) + little(start + pixels.count, 4) + little(0, 4) + little(start, 4) + information
-            + pixels
+            + pixels + profile
     }
 
     /// Rows, given from the top, as a file without run lengths holds them.
