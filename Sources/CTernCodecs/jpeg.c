@@ -23,7 +23,7 @@ struct tern_jpeg {
     struct jpeg_decompress_struct info;
     tern_jpeg_errors errors;
     int scanLimit;
-    bool cmyk, inverted, outputStarted;
+    bool cmyk, outputStarted;
     uint8_t *line, *profile;
     const tern_icc *color;
 };
@@ -107,7 +107,6 @@ tern_codec_result tern_jpeg_start(
     if (setjmp(jpeg->errors.jump)) return kind(jpeg);
     struct jpeg_decompress_struct *info = &jpeg->info;
     jpeg->cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
-    jpeg->inverted = info->saw_Adobe_marker;
     info->out_color_space = jpeg->cmyk ? JCS_CMYK : JCS_EXT_RGBA;
     info->scale_denom = 8;
     for (unsigned scale = 1; scale <= 8; scale++) {
@@ -185,14 +184,10 @@ tern_codec_result tern_jpeg_rows(tern_jpeg *jpeg, uint8_t *pixels, size_t stride
             tern_icc_ink(jpeg->color, jpeg->line, row, info->output_width);
             continue;
         }
-        // Adobe writes ink inverted: 255 is none. Without its marker 0 is none.
-        uint8_t flip = jpeg->inverted ? 0 : 255;
+        // Ink is inverted, 255 is none: Adobe began it, and Pillow and browsers expect it without its marker too.
         for (uint32_t x = 0; x < info->output_width; x++) {
             const uint8_t *ink = jpeg->line + (size_t)x * 4;
-            uint8_t key = ink[3] ^ flip;
-            row[x * 4] = scaled(ink[0] ^ flip, key);
-            row[x * 4 + 1] = scaled(ink[1] ^ flip, key);
-            row[x * 4 + 2] = scaled(ink[2] ^ flip, key);
+            for (int c = 0; c < 3; c++) row[x * 4 + c] = scaled(ink[c], ink[3]);
             row[x * 4 + 3] = 255;
         }
     }

@@ -62,6 +62,7 @@ extension CodecCall {
     ) throws(ImageError) {
         if let conversion = color.conversion { try unsafe convert(pixels, size, conversion) }
         color.conversion = nil
+        if options.keepsStraightAlpha { return }
         unsafe tern_premultiply(pixels, size.width * 4, UInt32(size.width), UInt32(size.height))
     }
 

@@ -45,6 +45,8 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     /// Whether pixels are converted to sRGB by the file's ICC profile, where lcms2 is there to do so. True by default;
     /// `metadata.colorProfile` tells what was done. A profile that is sRGB itself costs nothing.
     public var colorConversion: Bool
+    /// The codecs' own pixels, not premultiplied: for tests that compare them exactly, at the file's own size.
+    var keepsStraightAlpha = false
 
     /// Options; by default the file's own size, the default limits, no partial pictures, in sRGB.
     public init(
