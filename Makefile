@@ -12,8 +12,9 @@ FILTER ?=
 TEST := swift test $(SWIFT_BUILD_FLAGS) --disable-xctest --no-parallel $(if $(FILTER),--filter '$(FILTER)')
 SWIFT_FOLDERS := $(wildcard Package.swift Sources Tests Examples Benchmarks)
 
-# What the tests judge Tern by: a server that many clients are tested with, and two parsers of multipart forms.
-PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 multipart==1.2.1
+# What the tests judge Tern by: a server that many clients are tested with, a parser of multipart forms, and Pillow's
+# pixels.
+PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 multipart==1.2.1 pillow==13.0.0
 # Without a network the tests that need it are skipped, with a message; in CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
