@@ -1,0 +1,367 @@
+"""Makes pictures of every kind and what Pillow decodes them to: fixtures.py FOLDER
+
+Each line of FOLDER/index.tsv is one file: name, "exact" or "close", width, height, frames. Beside NAME lies NAME.rgba:
+straight RGBA, 8 bits a channel, upright, the frames one after another. Samples of 16 bits count by their high byte;
+gamma and profiles are not applied. Pillow reads some PNGs of 16 bits and some tRNS chunks in ways of its own: there
+the samples that were written decide, and where it does not, they must agree with Pillow or the script fails.
+"""
+
+import io
+import pathlib
+import random
+import struct
+import sys
+import zlib
+
+from PIL import Image, ImageDraw, ImageOps, features
+
+FOLDER = pathlib.Path(sys.argv[1])
+RANDOM = random.Random(7)
+INDEX = []
+ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+
+
+def keep(name, data, frames, rule="exact"):
+    """Writes a file and its frames, pictures of mode RGBA."""
+    assert all(frame.mode == "RGBA" and frame.size == frames[0].size for frame in frames), name
+    (FOLDER / name).write_bytes(data)
+    (FOLDER / f"{name}.rgba").write_bytes(b"".join(frame.tobytes() for frame in frames))
+    INDEX.append(f"{name}\t{rule}\t{frames[0].width}\t{frames[0].height}\t{len(frames)}\n")
+
+
+def photo(width, height, alpha=False):
+    """Smooth colours, edges and a little noise; the same in every run."""
+    picture = Image.merge("RGB", [
+        Image.linear_gradient("L").resize((width, height)),
+        Image.linear_gradient("L").rotate(90).resize((width, height)),
+        Image.radial_gradient("L").resize((width, height)),
+    ])
+    draw = ImageDraw.Draw(picture)
+    for _ in range(12):
+        x, y = RANDOM.randrange(width), RANDOM.randrange(height)
+        colour = tuple(RANDOM.randrange(256) for _ in range(3))
+        draw.ellipse((x, y, x + width // 4, y + height // 5), fill=colour)
+    noise = Image.frombytes("RGB", picture.size, RANDOM.randbytes(width * height * 3))
+    picture = Image.blend(picture, noise, 0.08)
+    if alpha:
+        mask = Image.radial_gradient("L").resize((width, height))
+        ImageDraw.Draw(mask).rectangle((0, 0, width // 3, height // 3), fill=0)
+        ImageDraw.Draw(mask).rectangle((width // 2, 0, width, height // 4), fill=255)
+        picture.putalpha(mask)
+    return picture
+
+
+def saved(picture, kind, **options):
+    into = io.BytesIO()
+    picture.save(into, kind, **options)
+    return into.getvalue()
+
+
+def opened(data):
+    return Image.open(io.BytesIO(data))
+
+
+# PNG: written here, since Pillow writes few of its kinds.
+
+CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+
+
+def chunk(name, body):
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
+def packed(samples, depth):
+    """One row of samples as bytes, the first in the highest bits."""
+    if depth == 16:
+        return b"".join(struct.pack(">H", sample) for sample in samples)
+    row, bits, count = bytearray(), 0, 0
+    for sample in samples:
+        bits, count = bits << depth | sample, count + depth
+        if count == 8:
+            row.append(bits)
+            bits, count = 0, 0
+    if count:
+        row.append(bits << 8 - count)
+    return bytes(row)
+
+
+def filtered(rows, pixel_bytes):
+    """Each row behind the byte of its filter; all five take their turn."""
+    out, above = bytearray(), b""
+    for number, row in enumerate(rows):
+        kind = number % 5
+        above = above or bytes(len(row))
+        out.append(kind)
+        for i, value in enumerate(row):
+            left = row[i - pixel_bytes] if i >= pixel_bytes else 0
+            up, corner = above[i], above[i - pixel_bytes] if i >= pixel_bytes else 0
+            guess = left + up - corner
+            paeth = min((left, up, corner), key=lambda near: abs(guess - near))
+            out.append(value - (0, left, up, (left + up) // 2, paeth)[kind] & 255)
+        above = row
+    return bytes(out)
+
+
+def png(width, height, colour, depth, pixels, interlaced=False, extra=b""):
+    pixel_bytes = max(1, CHANNELS[colour] * depth // 8)
+    body = b""
+    for x0, y0, dx, dy in ADAM7 if interlaced else [(0, 0, 1, 1)]:
+        rows = [packed([sample for x in range(x0, width, dx) for sample in pixels[y][x]], depth)
+                for y in range(y0, height, dy)]
+        if x0 < width:
+            body += filtered(rows, pixel_bytes)
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, int(interlaced))
+    # Two IDAT chunks: the stream may be cut anywhere.
+    stream = zlib.compress(body, 6)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + extra + chunk(b"IDAT", stream[:17])
+            + chunk(b"IDAT", stream[17:]) + chunk(b"IEND", b""))
+
+
+def meant(width, height, colour, depth, pixels, palette, transparent):
+    """What the samples mean by the PNG specification (third edition, 12.4 and 13.12 without gamma)."""
+    def level(sample):
+        return sample >> 8 if depth == 16 else sample * 255 // ((1 << depth) - 1)
+
+    out = bytearray()
+    for row in pixels:
+        for pixel in row:
+            if colour == 3:
+                alpha = transparent[pixel[0]] if transparent and pixel[0] < len(transparent) else 255
+                out += bytes((*palette[pixel[0]], alpha))
+            elif colour in (0, 4):
+                alpha = level(pixel[1]) if colour == 4 else 0 if transparent == pixel else 255
+                out += bytes((*[level(pixel[0])] * 3, alpha))
+            else:
+                alpha = level(pixel[3]) if colour == 6 else 0 if transparent == pixel else 255
+                out += bytes((*map(level, pixel[:3]), alpha))
+    return Image.frombytes("RGBA", (width, height), bytes(out))
+
+
+def pngs():
+    for colour, depths in {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}.items():
+        for depth in depths:
+            for transparency in (False, True) if colour in (0, 2, 3) else (False,):
+                for interlaced in (False, True):
+                    for width, height in ((61, 47), (3, 2), (1, 1)):
+                        one_png(colour, depth, transparency, interlaced, width, height)
+
+
+def one_png(colour, depth, transparency, interlaced, width, height):
+    most = (1 << depth) - 1
+    pixels = [[tuple((x * (3 + c) + y * 5 + RANDOM.randrange(most // 8 + 2)) * (most // 255 + 1) % (most + 1)
+                     for c in range(CHANNELS[colour])) for x in range(width)] for y in range(height)]
+    palette, transparent, extra = None, None, b""
+    if colour == 3:
+        palette = [tuple(RANDOM.randrange(256) for _ in range(3)) for _ in range(most + 1)]
+        extra += chunk(b"PLTE", bytes(value for entry in palette for value in entry))
+    if transparency:
+        if colour == 3:
+            # Fewer than the palette has: the rest is opaque.
+            transparent = bytes(RANDOM.randrange(256) for _ in range(max(1, most * 2 // 3)))
+            extra += chunk(b"tRNS", transparent)
+        else:
+            transparent = pixels[height // 2][width // 2]
+            if depth == 16 and width > 3:
+                # Alike in the high byte alone: it stays opaque.
+                pixels[0][0] = tuple(sample ^ 1 for sample in transparent)
+            extra += chunk(b"tRNS", struct.pack(f">{len(transparent)}H", *transparent))
+    name = f"{'trns-' if transparency else ''}{'adam7-' if interlaced else ''}c{colour}-d{depth}-{width}x{height}.png"
+    data = png(width, height, colour, depth, pixels, interlaced, extra)
+    truth = meant(width, height, colour, depth, pixels, palette, transparent)
+    # Pillow gives 16-bit grey as it is, and compares a tRNS of few or of 16 bits with samples that it has stretched
+    # to 8 bits already.
+    if not (colour in (0, 2) and depth == 16) and not (transparency and depth < 8 and colour == 0):
+        assert opened(data).convert("RGBA").tobytes() == truth.tobytes(), name
+    if colour == 0 and depth == 16 and not transparency:
+        high = opened(data).tobytes()[1::2]
+        assert high == truth.tobytes()[::4], name
+    keep(name, data, [truth])
+
+
+def odd_pngs():
+    """Chunks that speak of colour and must change no pixel, and files that Pillow itself writes."""
+    width, height = 40, 30
+    picture = photo(width, height)
+    source = picture.load()
+    pixels = [[source[x, y] for x in range(width)] for y in range(height)]
+    for name, extra in {
+        "gamma": chunk(b"gAMA", struct.pack(">I", 100000)),
+        "srgb": chunk(b"sRGB", b"\0"),
+        "background": chunk(b"bKGD", struct.pack(">HHH", 1, 2, 3)),
+        "significant": chunk(b"sBIT", b"\5\6\5"),
+        "text": chunk(b"tEXt", b"Comment\0nothing"),
+    }.items():
+        data = png(width, height, 2, 8, pixels, extra=extra)
+        keep(f"chunk-{name}.png", data, [opened(data).convert("RGBA")])
+    for mode in ("1", "L", "LA", "P", "RGB", "RGBA"):
+        data = saved(photo(90, 70, alpha=mode.endswith("A")).convert(mode), "PNG")
+        keep(f"pillow-{mode}.png", data, [opened(data).convert("RGBA")])
+
+
+# GIF: a transparent pixel has no colour, ours is 0.
+
+
+def colourless(picture):
+    picture = picture.convert("RGBA")
+    return Image.composite(picture, Image.new("RGBA", picture.size), picture.getchannel("A").point(lambda a: a and 255))
+
+
+def frames_of(data):
+    image = opened(data)
+    frames = []
+    for number in range(getattr(image, "n_frames", 1)):
+        image.seek(number)
+        frames.append(colourless(image))
+    return frames
+
+
+def gifs():
+    for name, colours in {"2": 2, "7": 7, "16": 16, "256": 256}.items():
+        for interlace in (0, 1):
+            picture = photo(73, 51).quantize(colours)
+            data = saved(picture, "GIF", interlace=interlace)
+            keep(f"colours-{name}-{'interlaced' if interlace else 'plain'}.gif", data, frames_of(data))
+    picture = photo(50, 40).quantize(32)
+    data = saved(picture, "GIF", transparency=picture.getpixel((20, 20)))
+    keep("transparent.gif", data, frames_of(data))
+    for name, colours, size in (("one", 2, (1, 1)), ("wide", 4, (300, 1)), ("high", 4, (1, 300))):
+        data = saved(photo(*size).quantize(colours), "GIF")
+        keep(f"{name}.gif", data, frames_of(data))
+    for disposal in (0, 1, 2, 3, [1, 2, 3, 1, 2, 3]):
+        frames = []
+        for step in range(6):
+            frame = Image.new("RGBA", (60, 44))
+            draw = ImageDraw.Draw(frame)
+            draw.ellipse((step * 7, 4, step * 7 + 22, 30), fill=(250, step * 40, 30, 255))
+            draw.rectangle((2, 30 - step, 20 + step, 40), fill=(20, 200, step * 50, 255))
+            frames.append(frame)
+        data = saved(frames[0], "GIF", save_all=True, append_images=frames[1:], disposal=disposal, loop=3,
+                     duration=[100, 20, 0, 50, 70, 90])
+        label = "mixed" if isinstance(disposal, list) else disposal
+        keep(f"disposal-{label}.gif", data, frames_of(data))
+
+
+# BMP
+
+
+def bitmap(width, height, bits, rows, compression=0, masks=b"", palette=b"", top_down=False):
+    header = 40 + len(masks)
+    start = 14 + header + len(palette)
+    return (struct.pack("<2sIHHI", b"BM", start + len(rows), 0, 0, start)
+            + struct.pack("<IiiHHIIiiII", 40, width, -height if top_down else height, 1, bits, compression,
+                          len(rows), 2835, 2835, len(palette) // 4, 0) + masks + palette + rows)
+
+
+def bmps():
+    for mode in ("1", "L", "P", "RGB"):
+        for width in (31, 64):
+            data = saved(photo(width, 20).convert(mode), "BMP")
+            keep(f"pillow-{mode}-{width}.bmp", data, [opened(data).convert("RGBA")])
+    width, height = 21, 13
+    palette = bytes(value for _ in range(256) for value in (*RANDOM.randbytes(3), 0))
+    made = {
+        "4-bits": (4, RANDOM.randbytes(12 * height), 0, b"", palette[:64], False),
+        "8-top-down": (8, RANDOM.randbytes(24 * height), 0, b"", palette, True),
+        "555": (16, RANDOM.randbytes(44 * height), 0, b"", b"", False),
+        "565": (16, RANDOM.randbytes(44 * height), 3, struct.pack("<III", 0xF800, 0x7E0, 0x1F), b"", False),
+        "24-top-down": (24, RANDOM.randbytes(64 * height), 0, b"", b"", True),
+        "32": (32, RANDOM.randbytes(84 * height), 0, b"", b"", False),
+        "32-masks": (32, RANDOM.randbytes(84 * height), 3, struct.pack("<III", 0xFF0000, 0xFF00, 0xFF), b"", False),
+        "rle8": (8, b"".join(bytes((9, y, 12, y + 7)) + b"\0\0" for y in range(height)) + b"\0\1", 1, b"", palette,
+                 False),
+    }
+    for name, (bits, rows, compression, masks, table, top_down) in made.items():
+        data = bitmap(width, height, bits, rows, compression, masks, table, top_down)
+        keep(f"{name}.bmp", data, [opened(data).convert("RGBA")])
+
+
+# WebP and JPEG
+
+
+def webps():
+    for alpha in (False, True):
+        picture = photo(121, 83, alpha)
+        label = "-alpha" if alpha else ""
+        for name, options in {
+            "lossy-20": {"quality": 20}, "lossy-80": {"quality": 80}, "lossy-100": {"quality": 100, "method": 6},
+            "lossless": {"lossless": True}, "lossless-exact": {"lossless": True, "exact": True},
+        }.items():
+            data = saved(picture, "WEBP", **options)
+            keep(f"{name}{label}.webp", data, [opened(data).convert("RGBA")])
+    for name, picture in (("one", photo(1, 1)), ("flat", Image.new("RGB", (64, 64), "teal")),
+                          ("few", photo(70, 50).quantize(9).convert("RGB"))):
+        for lossless in (False, True):
+            data = saved(picture, "WEBP", lossless=lossless)
+            keep(f"{name}-{'lossless' if lossless else 'lossy'}.webp", data, [opened(data).convert("RGBA")])
+    for lossless in (False, True):
+        frames = [photo(48, 36, alpha=True) for _ in range(4)]
+        data = saved(frames[0], "WEBP", save_all=True, append_images=frames[1:], duration=70, loop=2,
+                     lossless=lossless, minimize_size=True)
+        frames = []
+        image = opened(data)
+        for number in range(image.n_frames):
+            image.seek(number)
+            frames.append(image.convert("RGBA"))
+        keep(f"animated-{'lossless' if lossless else 'lossy'}.webp", data, frames)
+
+
+def keep_jpeg(name, data):
+    keep(f"{name}.jpg", data, [opened(data).convert("RGB").convert("RGBA")], "close")
+
+
+def jpegs():
+    for width, height in ((160, 120), (97, 61), (8, 8), (1, 1)):
+        picture = photo(width, height)
+        for subsampling in ("4:4:4", "4:2:2", "4:2:0"):
+            for progressive in (False, True):
+                label = f"{subsampling.replace(':', '')}{'-progressive' if progressive else ''}-{width}x{height}"
+                keep_jpeg(label, saved(picture, "JPEG", quality=85, subsampling=subsampling, progressive=progressive))
+        keep_jpeg(f"grey-{width}x{height}", saved(picture.convert("L"), "JPEG", quality=85))
+    picture = photo(160, 120)
+    keep_jpeg("grey-progressive", saved(picture.convert("L"), "JPEG", progressive=True))
+    keep_jpeg("low", saved(picture, "JPEG", quality=8))
+    keep_jpeg("optimized", saved(picture, "JPEG", quality=95, optimize=True))
+    keep_jpeg("restart-rows", saved(picture, "JPEG", restart_marker_rows=1))
+    keep_jpeg("restart-blocks", saved(picture, "JPEG", restart_marker_blocks=3))
+    keep_jpeg("restart-progressive", saved(picture, "JPEG", restart_marker_blocks=3, progressive=True))
+    cmyk = picture.convert("CMYK")
+    # Pillow writes no black; here is some.
+    black = picture.convert("L").point(lambda value: (255 - value) // 2)
+    cmyk = Image.merge("CMYK", (*cmyk.split()[:3], black))
+    for progressive in (False, True):
+        data = saved(cmyk, "JPEG", quality=90, progressive=progressive)
+        label = "-progressive" if progressive else ""
+        keep_jpeg(f"cmyk{label}", data)
+        # The same inks as luma, chroma and black: Adobe's marker says so in its last byte.
+        inks = Image.merge("RGB", cmyk.split()[:3])
+        ycck = Image.merge("CMYK", (*inks.convert("YCbCr").split(), cmyk.getchannel("K")))
+        data = bytearray(saved(ycck, "JPEG", quality=90, progressive=progressive))
+        at = data.index(b"\xff\xee\x00\x0eAdobe")
+        data[at + 15] = 2
+        keep_jpeg(f"ycck{label}", bytes(data))
+        # Inverted all the same without the marker.
+        data = saved(cmyk, "JPEG", quality=90, progressive=progressive)
+        at = data.index(b"\xff\xee\x00\x0eAdobe")
+        keep_jpeg(f"cmyk-bare{label}", data[:at] + data[at + 16:])
+
+
+def oriented():
+    picture = photo(33, 20)
+    for orientation in range(1, 9):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        for name, kind, options, rule in (
+            ("jpg", "JPEG", {"quality": 95, "subsampling": "4:4:4"}, "close"), ("png", "PNG", {}, "exact"),
+            ("webp", "WEBP", {"lossless": True}, "exact"),
+        ):
+            data = saved(picture, kind, exif=exif, **options)
+            shown = ImageOps.exif_transpose(opened(data)).convert("RGBA")
+            keep(f"orientation-{orientation}.{name}", data, [shown], rule)
+
+
+FOLDER.mkdir(parents=True, exist_ok=True)
+for make in (pngs, odd_pngs, gifs, bmps, webps, jpegs, oriented):
+    make()
+(FOLDER / "index.tsv").write_text("".join(INDEX))
+print(f"{len(INDEX)} files, Pillow {Image.__version__}, libjpeg-turbo {features.version('libjpeg_turbo')}, "
+      f"libwebp {features.version('webp')}")

@@ -1,0 +1,92 @@
+#if os(Linux)
+import Foundation
+import Testing
+
+@testable import TernImages
+
+/// Every pixel against Pillow's, before premultiplying: exact, but for JPEG, where decoders may differ by a little.
+@Suite(.enabled(if: PillowFixtures.isExpected, PillowFixtures.absence)) struct PillowComparisonTests {
+    private let decoder = CodecImageDecoder()
+
+    private func straight() -> ImageDecodingOptions {
+        var options = ImageDecodingOptions()
+        options.keepsStraightAlpha = true
+        return options
+    }
+
+    /// The first pixel that differs by more than a tolerance, in words.
+    private func difference(
+        _ pixels: [UInt8], _ expected: ArraySlice<UInt8>, _ size: PixelSize, isExact: Bool
+    ) -> String? {
+        guard pixels.count == expected.count else { return "\(pixels.count) bytes in place of \(expected.count)" }
+        var (worst, place, squares) = (0, 0, 0)
+        for (index, pair) in zip(pixels, expected).enumerated() {
+            let distance = abs(Int(pair.0) - Int(pair.1))
+            squares += distance * distance
+            if distance > worst { (worst, place) = (distance, index) }
+        }
+        if worst == 0 || (!isExact && worst <= 4) { return nil }
+        let decibels = 10 * log10(255 * 255 * Double(pixels.count * 3 / 4) / Double(squares))
+        if !isExact && decibels >= 40 { return nil }
+        let (x, y) = (place / 4 % size.width, place / 4 / size.width)
+        return "channel \(place % 4) at (\(x), \(y)) is off by \(worst): \(pixels[place]) in place of "
+            + "\(expected[expected.startIndex + place]); \(decibels) dB in all"
+    }
+
+    /// How many files of each kind there must be at least, so that none falls away unseen.
+    @Test(arguments: [(".png", 90), (".gif", 16), (".webp", 26), (".jpg", 40)])
+    func pixelsAreThoseOfPillow(suffix: String, least: Int) throws {
+        let entries = try PillowFixtures.entries(suffix)
+        #expect(entries.count >= least)
+        for entry in entries { try compare(entry) }
+    }
+
+    private func compare(_ entry: PillowFixtures.Entry) throws {
+        let name = entry.name
+        let picture = try decoder.image(from: entry.data, options: straight())
+        #expect(picture.size == entry.size, "\(name)")
+        let found = difference(
+            picture.pixels.bytes, entry.expected(frame: 0), entry.size, isExact: entry.isExact)
+        #expect(found == nil, "\(name): \(found ?? "")")
+        let frames = try decoder.animation(from: entry.data, options: straight())
+        #expect((frames?.count ?? 1) == entry.frameCount, "\(name)")
+        for index in 0..<(frames?.count ?? 0) {
+            let frame = try #require(try frames?.frame(at: index), "\(name)")
+            let found = difference(
+                frame.image.pixels.bytes, entry.expected(frame: index), entry.size, isExact: entry.isExact)
+            #expect(found == nil, "\(name), frame \(index): \(found ?? "")")
+        }
+    }
+
+    /// What the public interface gives is the same, each colour times its alpha, rounded.
+    @Test func picturesComePremultipliedByRounding() throws {
+        for entry in try PillowFixtures.entries()
+        where entry.isExact && ImageFormat(of: entry.data).map(decoder.decodes) == true {
+            let picture = try decoder.image(from: entry.data, options: ImageDecodingOptions())
+            var expected = [UInt8](entry.expected(frame: 0))
+            for pixel in stride(from: 0, to: expected.count, by: 4) {
+                for channel in pixel..<pixel + 3 {
+                    let product = Double(expected[channel]) * Double(expected[pixel + 3]) / 255
+                    expected[channel] = UInt8(product.rounded())
+                }
+            }
+            #expect(picture.pixels.bytes == expected, "\(entry.name)")
+        }
+    }
+
+    /// Looked at as soon as a decoder takes them.
+    @Test(arguments: [(".bmp", 14)])
+    func pixelsOfLaterFormatsAreThoseOfPillow(suffix: String, least: Int) throws {
+        let entries = try PillowFixtures.entries(suffix)
+        #expect(entries.count >= least)
+        for entry in entries where ImageFormat(of: entry.data).map(decoder.decodes) == true { try compare(entry) }
+    }
+}
+
+extension ImageFormat {
+    fileprivate init?(of data: Data) {
+        let first = [UInt8](data.prefix(ImageFormat.sniffedByteCount))
+        unsafe self.init(sniffing: first.span.bytes)
+    }
+}
+#endif
