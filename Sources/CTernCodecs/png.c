@@ -18,7 +18,7 @@ struct tern_png {
     char *error;
     uint32_t height, row;
     int pass, passes;
-    bool truncated, memory, grey;
+    bool truncated, memory, grey, started;
 };
 
 static void failed(png_structp reader, png_const_charp text) {
@@ -78,17 +78,23 @@ tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
     if (png_get_eXIf_1(png->reader, png->info, &exifCount, &exif) && exif)
         info->orientation = tern_exif_orientation(exif, exifCount);
 #endif
+    png->height = height;
+    png->grey = !(color & PNG_COLOR_MASK_COLOR);
+    *result = TERN_CODEC_OK;
+    return png;
+}
+
+/// Not before the caller has seen the size: libpng takes and clears memory for a row of it here.
+static void start(tern_png *png) {
     png_set_expand(png->reader);
     png_set_strip_16(png->reader);
     png_set_gray_to_rgb(png->reader);
     png_set_add_alpha(png->reader, 0xFF, PNG_FILLER_AFTER);
     png->passes = png_set_interlace_handling(png->reader);
     png_read_update_info(png->reader, png->info);
-    png->height = height;
-    png->grey = !(color & PNG_COLOR_MASK_COLOR);
-    if (png_get_rowbytes(png->reader, png->info) != (size_t)width * 4) png_error(png->reader, "not four bytes a pixel");
-    *result = TERN_CODEC_OK;
-    return png;
+    if (png_get_rowbytes(png->reader, png->info) != (size_t)png_get_image_width(png->reader, png->info) * 4)
+        png_error(png->reader, "not four bytes a pixel");
+    png->started = true;
 }
 
 const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels) {
@@ -106,6 +112,7 @@ const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels) {
 tern_codec_result tern_png_rows(tern_png *png, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
     png->error = error;
     if (setjmp(png_jmpbuf(png->reader))) return kind(png);
+    if (!png->started) start(png);
     for (uint32_t done = 0; done < rows && png->pass < png->passes; done++) {
         png_read_row(png->reader, pixels + stride * png->row, NULL);
         if (++png->row == png->height) {

@@ -77,6 +77,20 @@ func gradient(_ width: Int, _ height: Int, alpha: Bool = false) throws -> Raster
         #expect(thrown?.kind == .limitExceeded)
     }
 
+    /// Found by fuzzing: libpng cleared memory for a row of 2,147,483,647 pixels, 8 GB, before anyone saw the header.
+    @Test func aHeaderOfHugePixelsCostsNothing() throws {
+        let bytes: [UInt8] =
+            [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8)
+            + [0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 1, 8, 6, 0, 0, 0, 0xA0, 0x36, 0x33, 0xDD, 0, 0, 0, 0]
+            + Array("IDAT".utf8) + [0x35, 0xAF, 0x06, 0x1E]
+        let start = ContinuousClock.now
+        let thrown = #expect(throws: ImageError.self) {
+            _ = try decoder.image(from: Data(bytes), options: ImageDecodingOptions())
+        }
+        #expect(thrown?.kind == .limitExceeded)
+        #expect(ContinuousClock.now - start < .milliseconds(200))
+    }
+
     @Test func progressiveScansAreLimited() throws {
         let data = try gradient(64, 64).encoded(as: .jpeg(progressive: true))
         let limits = ImageDecodingOptions.Limits(scans: 2)
