@@ -1,0 +1,72 @@
+/// Numbers that are the same in every run of the same seed (SplitMix64).
+struct Numbers: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
+        return z ^ z >> 31
+    }
+
+    mutating func below(_ limit: Int) -> Int { limit <= 1 ? 0 : Int(next() % UInt64(limit)) }
+}
+
+/// Makes new inputs of seeds.
+struct Mutator {
+    private(set) var seeds: [[UInt8]]
+    var numbers: Numbers
+    private let original: Int
+    private static let largest = 8192
+    private static let edges: [UInt64] = [
+        0, 1, 2, 7, 8, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF,
+    ]
+
+    init(seeds: [[UInt8]], numbers: Numbers) {
+        self.seeds = seeds
+        self.numbers = numbers
+        original = seeds.count
+    }
+
+    /// An input that led somewhere new is a seed from now on; the oldest of those makes room.
+    mutating func keep(_ bytes: [UInt8]) {
+        if seeds.count >= original + 2_000 { seeds.remove(at: original) }
+        seeds.append(bytes)
+    }
+
+    mutating func input() -> [UInt8] {
+        var bytes = seeds[numbers.below(seeds.count)]
+        // Few changes reach deepest, many are needed now and then.
+        for _ in 0...numbers.below(1 << numbers.below(5)) { change(&bytes) }
+        if bytes.count > Self.largest { bytes.removeLast(bytes.count - Self.largest) }
+        return bytes
+    }
+
+    private mutating func change(_ bytes: inout [UInt8]) {
+        guard bytes.count > 1 else { return bytes.append(UInt8(numbers.below(256))) }
+        // Headers are where the decisions are: half of the changes fall there.
+        let at = numbers.below(numbers.below(2) == 0 ? min(bytes.count, 96) : bytes.count)
+        let length = 1 + numbers.below(min(bytes.count - at, 1 << numbers.below(8)))
+        switch numbers.below(10) {
+        case 0, 1: bytes[at] ^= 1 << UInt8(numbers.below(8))
+        case 2: bytes[at] = UInt8(numbers.below(256))
+        case 3, 4:
+            let value = Self.edges[numbers.below(Self.edges.count)] &+ UInt64(numbers.below(2))
+            let size = 1 << numbers.below(3)
+            let isBig = numbers.below(2) == 0
+            for i in 0..<size where at + i < bytes.count {
+                bytes[at + i] = UInt8(truncatingIfNeeded: value >> UInt64(8 * (isBig ? size - 1 - i : i)))
+            }
+        case 5: bytes.removeSubrange(at..<at + length)
+        case 6: bytes.insert(contentsOf: bytes[at..<at + length], at: numbers.below(bytes.count))
+        case 7:
+            let other = seeds[numbers.below(seeds.count)]
+            let from = numbers.below(other.count)
+            let end = min(other.count, from + length)
+            bytes.replaceSubrange(at..<min(bytes.count, at + numbers.below(length + 1)), with: other[from..<end])
+        case 8: bytes.insert(contentsOf: (0..<length).map { _ in UInt8(numbers.below(256)) }, at: at)
+        default: if numbers.below(4) == 0 { bytes.removeLast(bytes.count - at) }
+        }
+    }
+}

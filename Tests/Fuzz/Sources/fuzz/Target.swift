@@ -1,0 +1,60 @@
+import Foundation
+import TernImages
+
+/// One decoder under test.
+struct Target: Sendable {
+    let name: String
+    let format: ImageFormat
+    /// Makes checksums right again, so that a mutation reaches what they guard.
+    var repair: (@Sendable (inout [UInt8]) -> Void)?
+    /// Decodes in ways that the number picks, and returns the outcome in words: a new one makes the input a seed.
+    var run: @Sendable (Data, UInt64) -> String = Target.decode
+
+    /// To add a decoder is to add its line; its seeds are made by the encoders and `Tests/Pillow/fixtures.py`.
+    static let all = [
+        Target(name: "jpeg", format: .jpeg),
+        Target(name: "png", format: .png, repair: repairPNG),
+        Target(name: "webp", format: .webp),
+        Target(name: "gif", format: .gif),
+    ]
+
+    /// The still picture, to a size or in full, whole or in part, and the frames forwards and back.
+    @Sendable private static func decode(_ data: Data, _ choice: UInt64) -> String {
+        var options = ImageDecodingOptions(limits: .init(pixels: 1 << 16, frames: 64))
+        options.allowsPartial = choice & 1 == 1
+        if choice & 2 == 2 {
+            options.targetSize = PixelSize(width: 1 + Int(choice >> 8 & 63), height: 1 + Int(choice >> 16 & 63))
+            options.contentMode = [.fit, .fill, .atLeast][Int(choice >> 24) % 3]
+        }
+        let decoder = CodecImageDecoder()
+        do throws(ImageError) {
+            let picture = try decoder.image(from: data, options: options)
+            precondition(picture.byteCount == picture.size.width * picture.size.height * 4)
+            var told = "picture \(picture.metadata.orientation) \(picture.metadata.isPartial)"
+            if let frames = try decoder.animation(from: data, options: options) {
+                let order = Array(0..<min(frames.count, 6)) + [0]
+                for index in order { _ = try frames.frame(at: index) }
+                told += " \(frames.count) frames"
+            }
+            return told
+        } catch {
+            // Without its numbers and the names of chunks.
+            return "\(error.kind): \(error.message.split(separator: ":").last ?? "")".filter { !$0.isNumber }
+        }
+    }
+
+    @Sendable private static func repairPNG(_ bytes: inout [UInt8]) {
+        var at = 8
+        while at + 12 <= bytes.count {
+            let length = bytes[at..<at + 4].reduce(0) { $0 << 8 | Int($1) }
+            guard length <= bytes.count - at - 12 else { return }
+            var sum = ~UInt32(0)
+            for byte in bytes[(at + 4)..<(at + 8 + length)] {
+                sum ^= UInt32(byte)
+                for _ in 0..<8 { sum = sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1 }
+            }
+            for i in 0..<4 { bytes[at + 8 + length + i] = UInt8(truncatingIfNeeded: ~sum >> (24 - 8 * UInt32(i))) }
+            at += 12 + length
+        }
+    }
+}
