@@ -18,12 +18,13 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 multipart==1.2.1 pillow==13.
 # Without a network the tests that need it are skipped, with a message; in CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
-.PHONY: help demo test crash-test test-asan test-tsan soak test-urlsession lint format bench docs clean
+.PHONY: help demo test crash-test fuzz test-asan test-tsan soak test-urlsession lint format bench docs clean
 
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
 	@echo 'make test [FILTER=name]    the whole test suite; test-asan, test-tsan: the same under a sanitizer'
 	@echo 'make crash-test            kills a process that writes to a disk cache, at 2,000 points'
+	@echo 'make fuzz [N=1000000]      mutated pictures, N for each image decoder, under the address sanitizer'
 	@echo 'make soak                  memory and descriptors after very many requests'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make lint | make format    the style, the documentation of every public symbol, the house rules'
@@ -44,6 +45,16 @@ crash-test:
 	@scripts/set-up test
 	@$(VENV)
 	TERN_CRASH_POINTS=2000 swift test $(SWIFT_BUILD_FLAGS) --disable-xctest --no-parallel --filter DiskCrashTests
+
+# make fuzz N=100000 TARGETS='gif png' SEED=2
+N ?= 1000000
+TARGETS ?=
+export SEED
+
+fuzz:
+	@scripts/set-up test
+	@scripts/venv $(PYTHON_PACKAGES)
+	scripts/fuzz $(N) $(TARGETS)
 
 # A scratch path for each way of building, so that none of them rebuilds another's.
 test-asan:
@@ -85,4 +96,4 @@ docs:
 	scripts/docs
 
 clean:
-	rm -rf .build Examples/.build Benchmarks/.build Tests/Consumers/.build
+	rm -rf .build Examples/.build Benchmarks/.build Tests/Consumers/.build Tests/Fuzz/.build
