@@ -23,7 +23,7 @@ typedef struct {
     // Bytes of a skipped marker that have not come yet; bytes at hand when libjpeg last asked for more.
     size_t skip, tried;
     int scanLimit, idleScans, failure;
-    bool isOpen, hasHeader, isRendering, cmyk, inverted;
+    bool isOpen, hasHeader, isRendering, cmyk;
     bool seen[MAX_COMPONENTS];
     int bits[MAX_COMPONENTS][DCTSIZE2];
     uint8_t *line;
@@ -184,12 +184,10 @@ static bool readRow(jpeg_feed *jpeg, uint8_t *row) {
     JSAMPROW target = jpeg->cmyk ? jpeg->line : row;
     if (jpeg_read_scanlines(info, &target, 1) != 1) return false;
     if (!jpeg->cmyk) return true;
-    // Adobe writes ink inverted: 255 is none. Without its marker 0 is none.
-    uint8_t flip = jpeg->inverted ? 0 : 255;
+    // Ink is inverted, 255 is none: Adobe began it, and Pillow and browsers expect it without its marker too.
     for (uint32_t x = 0; x < info->output_width; x++, row += 4) {
         const uint8_t *ink = jpeg->line + (size_t)x * 4;
-        uint8_t key = ink[3] ^ flip;
-        for (int i = 0; i < 3; i++) row[i] = scaled(ink[i] ^ flip, key);
+        for (int i = 0; i < 3; i++) row[i] = scaled(ink[i], ink[3]);
         row[3] = 255;
     }
     return true;
@@ -243,7 +241,6 @@ static tern_codec_result jpegStart(tern_feed *feed, uint32_t leastWidth, uint32_
     jpeg->error = error;
     if (setjmp(jpeg->jump)) return kind(jpeg);
     jpeg->cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
-    jpeg->inverted = info->saw_Adobe_marker;
     info->out_color_space = jpeg->cmyk ? JCS_CMYK : JCS_EXT_RGBA;
     info->scale_denom = 8;
     for (unsigned scale = 1; scale <= 8; scale++) {
