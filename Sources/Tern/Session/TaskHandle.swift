@@ -45,6 +45,12 @@ extension TaskHandle {
     /// How far the request's body is sent: at most about a hundred elements a second, the last one in any case.
     public var uploadProgress: AsyncStream<Session.Progress> { record.meter.uploadStream }
 
+    /// How far the response's body has come at this moment.
+    package var progressNow: Session.Progress { record.meter.download }
+
+    /// How far the request's body is sent at this moment.
+    package var uploadProgressNow: Session.Progress { record.meter.upload }
+
     /// The head of the response, as soon as it is there; nil when the task ends, or the caller is cancelled, without one.
     public var response: ResponseHead? { get async { await record.headWhenThere() } }
 
