@@ -25,6 +25,7 @@ let package = Package(
         .library(name: "TernCache", targets: ["TernCache"]),
         .library(name: "TernImages", targets: ["TernImages"]),
         .library(name: "TernTesting", targets: ["TernTesting"]),
+        .library(name: "TernViewModels", targets: ["TernViewModels"]),
         .library(name: "TernXML", targets: ["TernXML"]),
     ],
     targets: [
@@ -51,6 +52,7 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
+        .target(name: "TernViewModels", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernXML", dependencies: ["Tern"], swiftSettings: settings),
         .testTarget(
             name: "TernTests",
@@ -72,6 +74,11 @@ let package = Package(
         .testTarget(
             name: "TernImagesTests",
             dependencies: ["Tern", "TernCache", "TernConcurrency", "TernImages", "TernTesting"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "TernViewModelsTests",
+            dependencies: ["Tern", "TernConcurrency", "TernTesting", "TernViewModels"],
             swiftSettings: settings
         ),
         .testTarget(
