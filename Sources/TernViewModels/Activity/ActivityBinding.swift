@@ -14,6 +14,7 @@ struct ActivityControl {
 final class ActivityBinding: BindingContent {
     let binding: ViewBinding
     private let control: ActivityControl
+    private var tasks: [AnySessionTask] = []
     private var state = ActivityState()
 
     init(_ binding: ViewBinding, _ control: ActivityControl) {
@@ -30,6 +31,7 @@ final class ActivityBinding: BindingContent {
         // The streams first: what changes after they were made is an element of them.
         let streams = tasks.map(\.states)
         let numbers = tasks.map { state.add($0.state) }
+        self.tasks += tasks
         settle()
         for (number, stream) in zip(numbers, streams) {
             binding.follow(stream, for: view) { [weak self] _, state in self?.receive(state, of: number) }
@@ -37,7 +39,10 @@ final class ActivityBinding: BindingContent {
     }
 
     private func receive(_ taskState: Session.TaskState, of task: Int) {
-        state.change(task, to: taskState)
+        // The streams of several tasks arrive in any order: that one has begun may not be heard after another's end.
+        for (number, other) in tasks.enumerated() {
+            state.change(number, to: number == task ? taskState : other.state)
+        }
         settle()
     }
 
