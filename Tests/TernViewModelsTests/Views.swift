@@ -67,7 +67,8 @@ final class Spinner: ActivityViewModel, RefreshViewModel {
     func spin() { isActivityShown = true }
 }
 
-/// A session whose responses come in four chunks of 25 bytes, one each second of its clock.
+/// A session whose responses come in four chunks of 25 bytes, one each second of its clock; that of `/fail` is lost after
+/// the first second.
 struct Slow {
     let clock = ManualClock()
     let session: Session
@@ -76,7 +77,10 @@ struct Slow {
         let headers: Headers = hasLength ? ["Content-Length": "100"] : [:]
         let chunks = (0..<4).map { _ in Data(repeating: 1, count: 25) }
         let stub = StubTransport(clock: clock) { call in
-            if call.path == "/fail" { throw StubTransport.Failure(.connectionRefused, "nobody listens") }
+            if call.path == "/fail" {
+                let failure = StubTransport.Failure(.connectionLost)
+                return StubTransport.Answer(steps: [.chunk(chunks[0]), .wait(.seconds(1)), .fail(failure)])
+            }
             return .chunks(chunks, interval: .seconds(1), headers: headers)
         }
         session = Session(stub: stub)

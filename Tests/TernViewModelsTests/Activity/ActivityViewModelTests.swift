@@ -131,6 +131,7 @@ struct ActivityViewModelTests {
         let task = try slow.task("/fail")
         task.resume()
         spinner.bindActivity(to: task)
+        try await slow.step()
         await spinner.log.wait(for: 2)
         #expect(spinner.log.events == [.begin, .end] && task.state == .failed)
     }
