@@ -30,6 +30,7 @@ import Foundation
         request.processors = [CountingProcessor(name: "count", counter: counter)]
         let tasks = (0..<10_000).map { _ in kit.pipeline.task(for: request) }
         try await stub.waitForCalls(1)
+        await kit.pipeline.served()
         gate.open()
         for task in tasks { #expect(try await task.image.size == PixelSize(width: 20, height: 13)) }
         #expect(stub.calls.count == 1)
@@ -51,6 +52,7 @@ import Foundation
             task([]), task([first]), task([first, CountingProcessor(name: "b", counter: b)]),
             task([first, CountingProcessor(name: "c", counter: c)]),
         ]
+        await kit.pipeline.served()
         gate.open()
         for task in tasks { _ = try await task.image }
         #expect(stub.calls.count == 1)
@@ -73,6 +75,7 @@ import Foundation
         other.method = .post
         other.body = .data(Data("b".utf8))
         let tasks = [base, traced, ada, ada, grace, post, post, other].map { kit.pipeline.task(for: ImageRequest(.request($0))) }
+        await kit.pipeline.served()
         gate.open()
         for task in tasks { _ = try await task.image }
         #expect(stub.calls.count == 5)
@@ -92,6 +95,7 @@ import Foundation
         var reckless = plain
         reckless.options.allowsInvalidCertificates = true
         let tasks = [plain, reckless, reckless].map { kit.pipeline.task(for: $0) }
+        await kit.pipeline.served()
         gate.open()
         for task in tasks { _ = try await task.image }
         #expect(stub.calls.count == 3)
@@ -107,6 +111,7 @@ import Foundation
         leaver.cancel()
         let error = await #expect(throws: ImageError.self) { _ = try await leaver.image }
         #expect(error?.kind == .cancelled)
+        await kit.pipeline.served()
         gate.open()
         _ = try await stayer.image
         #expect(stub.calls.count == 1)
@@ -123,6 +128,7 @@ import Foundation
         let request = ImageRequest(try url("https://a.example/1.png"))
         let tasks = (0..<100).map { _ in kit.pipeline.task(for: request) }
         try await stub.waitForCalls(1)
+        await kit.pipeline.served()
         gate.open()
         let error = await #expect(throws: ImageError.self) { _ = try await tasks[0].image }
         #expect(error?.network?.status == 503)
@@ -136,6 +142,7 @@ import Foundation
         let request = ImageRequest(try url("https://a.example/1.png"))
         let tasks = (0..<100).map { _ in kit.pipeline.task(for: request) }
         try await stub.waitForCalls(1)
+        await kit.pipeline.served()
         gate.open()
         for task in tasks { await #expect(throws: ImageError.self) { _ = try await task.image } }
         #expect(stub.calls.count == 2)
@@ -147,6 +154,7 @@ import Foundation
         let request = ImageRequest(try url("https://a.example/1.png"))
         let tasks = (0..<10).map { _ in kit.pipeline.task(for: request) }
         try await stub.waitForCalls(1)
+        await kit.pipeline.served()
         gate.open()
         for task in tasks { await #expect(throws: ImageError.self) { _ = try await task.image } }
         #expect(stub.calls.count == 1)
@@ -162,6 +170,7 @@ import Foundation
         for task in tasks { task.cancel() }
         let fresh = kit.pipeline.task(for: request)
         try await stub.waitForCalls(2)
+        await kit.pipeline.served()
         gate.open()
         _ = try await fresh.image
         for task in tasks {
