@@ -1,4 +1,5 @@
 #include "CTernCodecs.h"
+#include "scans.h"
 
 #if defined(__linux__)
 #if !__has_include(<jpeglib.h>)
@@ -22,6 +23,8 @@ typedef struct {
 struct tern_jpeg {
     struct jpeg_decompress_struct info;
     tern_jpeg_errors errors;
+    const uint8_t *bytes;
+    size_t count;
     int scanLimit;
     bool cmyk, outputStarted;
     uint8_t *line, *profile;
@@ -83,6 +86,8 @@ tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *i
     }
     jpeg_create_decompress(&jpeg->info);
     jpeg_mem_src(&jpeg->info, bytes, count);
+    jpeg->bytes = bytes;
+    jpeg->count = count;
     jpeg_save_markers(&jpeg->info, JPEG_APP0 + 1, 0xFFFF);
     jpeg_save_markers(&jpeg->info, JPEG_APP0 + 2, 0xFFFF);
     jpeg_read_header(&jpeg->info, TRUE);
@@ -114,9 +119,14 @@ tern_codec_result tern_jpeg_start(
         jpeg_calc_output_dimensions(info);
         if (info->output_width >= leastWidth && info->output_height >= leastHeight) break;
     }
-    jpeg->scanLimit = scanLimit;
+    jpeg->scanLimit = tern_scan_limit(info->image_width, info->image_height, scanLimit);
     // Buffered-image mode takes in the scans call by call, so that they can be counted and cancelled.
     info->buffered_image = jpeg_has_multiple_scans(info);
+    if (info->buffered_image) {
+        // Before memory for the coefficients is taken.
+        tern_codec_result survey = tern_scan_survey(jpeg->bytes, jpeg->count, jpeg->scanLimit, error);
+        if (survey != TERN_CODEC_OK) return survey;
+    }
     jpeg_start_decompress(info);
     *width = info->output_width;
     *height = info->output_height;

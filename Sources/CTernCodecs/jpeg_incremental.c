@@ -1,4 +1,5 @@
 #include "incremental.h"
+#include "scans.h"
 
 #if defined(__linux__)
 #include <setjmp.h>
@@ -7,9 +8,6 @@
 #include <string.h>
 #include <jpeglib.h>
 #include <jerror.h>
-
-/// Scans that bring no coefficient and no bit: none in an honest file, hundreds in a bomb.
-enum { idleScanLimit = 2 };
 
 typedef struct {
     tern_feed feed;
@@ -154,7 +152,7 @@ static tern_codec_result consume(jpeg_feed *jpeg, char *error) {
                 snprintf(error, 160, "more than %d scans", jpeg->scanLimit);
                 return TERN_CODEC_SCANS;
             }
-            if (!isNews(jpeg) && ++jpeg->idleScans > idleScanLimit) {
+            if (!isNews(jpeg) && ++jpeg->idleScans > TERN_IDLE_SCANS) {
                 snprintf(error, 160, "%d scans of what is known already", jpeg->idleScans);
                 return TERN_CODEC_SCANS;
             }
@@ -249,10 +247,7 @@ static tern_codec_result jpegStart(tern_feed *feed, uint32_t leastWidth, uint32_
         if (info->output_width >= leastWidth && info->output_height >= leastHeight) break;
     }
     feed->state.isInterlaced = info->buffered_image = jpeg_has_multiple_scans(info);
-    // Each scan is a pass over the whole picture: a large one has fewer of them to spend, 12 in any case.
-    uint64_t affordable = 400000000 / ((uint64_t)info->image_width * info->image_height + 1);
-    if (affordable < 12) affordable = 12;
-    jpeg->scanLimit = affordable < (uint64_t)feed->limits.scans ? (int)affordable : feed->limits.scans;
+    jpeg->scanLimit = tern_scan_limit(info->image_width, info->image_height, feed->limits.scans);
     take(jpeg);
     bool started = jpeg_start_decompress(info);
     give(jpeg);

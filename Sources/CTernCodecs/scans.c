@@ -1,0 +1,77 @@
+// A bomb of a few hundred KB says the same scan again and again, or one coefficient at a time: seconds for libjpeg. Its
+// markers say so at once (ITU-T T.81, B.2).
+#include "scans.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    int count;
+    uint8_t ids[10];
+    bool progressive, seen[10];
+    // Of each coefficient: the lowest bit that a scan has brought, -1 for none.
+    int8_t bits[10][64];
+} components;
+
+static void readFrame(components *all, const uint8_t *data, size_t length, bool progressive) {
+    if (length < 6 || data[5] > 10 || length < 6 + (size_t)data[5] * 3) return;
+    memset(all, 0, sizeof *all);
+    memset(all->bits, -1, sizeof all->bits);
+    all->progressive = progressive;
+    all->count = data[5];
+    for (int i = 0; i < all->count; i++) all->ids[i] = data[6 + i * 3];
+}
+
+/// Whether a scan brings a component, a coefficient or a bit that none before has brought.
+static bool isNews(components *all, const uint8_t *data, size_t length) {
+    if (length < 1 || length < 4 + (size_t)data[0] * 2) return true;
+    const uint8_t *last = data + 1 + data[0] * 2;
+    int from = last[0], to = last[1] < 63 ? last[1] : 63, bit = last[2] & 15;
+    bool news = false;
+    for (int i = 0; i < data[0]; i++) {
+        int component = 0;
+        while (component < all->count && all->ids[component] != data[1 + i * 2]) component++;
+        if (component == all->count) continue;
+        news |= !all->seen[component];
+        all->seen[component] = true;
+        for (int k = from; all->progressive && k <= to; k++) {
+            int8_t *known = &all->bits[component][k];
+            news |= *known < 0 || bit < *known;
+            if (*known < 0 || bit < *known) *known = (int8_t)bit;
+        }
+    }
+    return news;
+}
+
+tern_codec_result tern_scan_survey(const uint8_t *bytes, size_t count, int limit, char *error) {
+    components all = {0};
+    int scans = 0, idle = 0;
+    for (size_t at = 2; at + 4 <= count;) {
+        // In a scan's data a marker is FF and neither 00 nor a restart; FF may be repeated before it.
+        const uint8_t *next = memchr(bytes + at, 0xFF, count - at);
+        if (!next) break;
+        at = (size_t)(next - bytes) + 1;
+        if (at >= count) break;
+        uint8_t marker = bytes[at];
+        if (marker == 0xFF) continue;
+        at++;
+        if (marker == 0 || marker == 1 || (marker >= 0xD0 && marker <= 0xD8)) continue;
+        if (marker == 0xD9 || count - at < 2) break;
+        size_t length = (size_t)bytes[at] << 8 | bytes[at + 1];
+        if (length < 2 || length > count - at) break;
+        const uint8_t *data = bytes + at + 2;
+        if (marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC)
+            readFrame(&all, data, length - 2, marker == 0xC2 || marker == 0xC6 || marker == 0xCA || marker == 0xCE);
+        if (marker == 0xDA) {
+            if (++scans > limit) {
+                snprintf(error, 160, "more than %d scans", limit);
+                return TERN_CODEC_SCANS;
+            }
+            if (!isNews(&all, data, length - 2) && ++idle > TERN_IDLE_SCANS) {
+                snprintf(error, 160, "%d scans of what is known already", idle);
+                return TERN_CODEC_SCANS;
+            }
+        }
+        at += length;
+    }
+    return TERN_CODEC_OK;
+}

@@ -1,0 +1,91 @@
+#if os(Linux)
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// JPEG files of 32 × 16 pixels and quality 95 that libjpeg wrote, in base 64.
+///
+/// In stripes of 8 columns: red, green and blue in turn have 220, the others 30 + 100·y/16; of inks cyan, magenta, yellow
+/// and none in turn has 200, the other two or three 20, and black has 100·y/16.
+enum JPEGFiles {
+    /// YCbCr, each component in a scan of its own.
+    static let separate = decode(
+        """
+        /9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAIBAQEBAQIBAQECAgICAgQDAgICAgUEBAMEBgUGBgYFBgYGBwkIBgcJBwYGCAsICQoK
+        CgoKBggLDAsKDAkKCgr/2wBDAQICAgICAgUDAwUKBwYHCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoK
+        CgoKCgoKCgr/wAARCAAQACADASIAAhEBAxEB/8QAFgABAQEAAAAAAAAAAAAAAAAACAcJ/8QAHRAAAQQDAQEAAAAAAAAAAAAAAQAX
+        U5EWZJJSof/aAAgBAQAAPwCLNeYRSYeInwaWYDN6x5V8a8wikjWvMIpInERGeUHmb1firDXmEUv/xAAUAQEAAAAAAAAAAAAAAAAA
+        AAAI/8QAIhEAAAQEBwAAAAAAAAAAAAAAAAUSEwYIFCERFRYxosLR/9oACAECEQA/ADfFRFUs22V1DvmtM9R5NfFFRyY8H//EABUB
+        AQEAAAAAAAAAAAAAAAAAAAUH/8QAIxEAAAMGBwAAAAAAAAAAAAAAAAgTAwURFBUWEiFBoaLR0v/aAAgBAxEAPwBc97W8Ld1Sm+Ur
+        5FhLQ+KDVc4Y0Nlux//Z
+        """
+    )
+
+    /// YCbCr with a restart marker every second block.
+    static let restarted = decode(
+        """
+        /9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAIBAQEBAQIBAQECAgICAgQDAgICAgUEBAMEBgUGBgYFBgYGBwkIBgcJBwYGCAsICQoK
+        CgoKBggLDAsKDAkKCgr/2wBDAQICAgICAgUDAwUKBwYHCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoK
+        CgoKCgoKCgr/wAARCAAQACADASIAAhEBAxEB/8QAFwAAAwEAAAAAAAAAAAAAAAAABgcICf/EAB0QAAEEAwEBAAAAAAAAAAAAAAEA
+        F1ORFmSSUqH/xAAWAQEBAQAAAAAAAAAAAAAAAAAIBQf/xAAmEQAAAwYFBQAAAAAAAAAAAAAAExQFCBIVFiEDBhGi0TFBocLS/90A
+        BAAC/9oADAMBAAIRAxEAPwBLNeYRSsPET4NIJa8wilROIiM8o35qYSkm3SL1Fd+/FrCne5Svcl+RjazeseU/GvMIpGrN6vxNhrzC
+        KTvetadRya+sCjcRwNhdobEhmt9IyPB3I//Z
+        """
+    )
+
+    /// Stored as RGB, with Adobe's marker.
+    static let rgb = decode(
+        """
+        /9j/7gAOQWRvYmUAZAAAAAAA/9sAQwACAQEBAQECAQEBAgICAgIEAwICAgIFBAQDBAYFBgYGBQYGBgcJCAYHCQcGBggLCAkKCgoK
+        CgYICwwLCgwJCgoK/8AAEQgAEAAgA1IRAEcRAEIRAP/EABcAAQEBAQAAAAAAAAAAAAAAAAkACgj/xAAXEAADAQAAAAAAAAAAAAAA
+        AAAAF2Si/9oADANSAEcAQgAAPwBcAzUdLkM1HS5MrqOlyaoiR0uSR0uTK6jpcmqI1REjpcmV1HS5I7IR0uTshHS5AlR0uR2iR0uS
+        R0uQJUdLkdodokdLkCVHS5P/2Q==
+        """
+    )
+
+    /// Grey, 255/32 of a level more with each column.
+    static let grey = decode(
+        """
+        /9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAIBAQEBAQIBAQECAgICAgQDAgICAgUEBAMEBgUGBgYFBgYGBwkIBgcJBwYGCAsICQoK
+        CgoKBggLDAsKDAkKCgr/wAALCAAQACABAREA/8QAFQABAQAAAAAAAAAAAAAAAAAACQr/xAAbEAACAgMBAAAAAAAAAAAAAAAACESB
+        AQMxcf/aAAgBAQAAPwAa1u7o9wIAtsehAFtj0IAtseiP9bu6PcCALbHoQBbY9CALbHo//9k=
+        """
+    )
+
+    /// CMYK as Adobe writes it, inverted.
+    static let cmyk = decode(
+        """
+        /9j/7gAOQWRvYmUAZAAAAAAA/9sAQwACAQEBAQECAQEBAgICAgIEAwICAgIFBAQDBAYFBgYGBQYGBgcJCAYHCQcGBggLCAkKCgoK
+        CgYICwwLCgwJCgoK/8AAFAgAEAAgBEMRAE0RAFkRAEsRAP/EABcAAQEBAQAAAAAAAAAAAAAAAAAKCQj/xAAXEAEAAwAAAAAAAAAA
+        AAAAAAAAF2Si/9oADgRDAE0AWQBLAAA/AM221jaxtNONrStBJeE42tCtBJeTja0CtAnG1pJeDjecbWlaCS8JxtaFaCS8nG1oFaBO
+        NrT/2Q==
+        """
+    )
+
+    /// YCCK as Adobe writes it, inverted.
+    static let ycck = decode(
+        """
+        /9j/7gAOQWRvYmUAZAAAAAAC/9sAQwACAQEBAQECAQEBAgICAgIEAwICAgIFBAQDBAYFBgYGBQYGBgcJCAYHCQcGBggLCAkKCgoK
+        CgYICwwLCgwJCgoK/9sAQwECAgICAgIFAwMFCgcGBwoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoK
+        CgoKCgoK/8AAFAgAEAAgBAERAAIRAQMRAQQRAP/EABcAAQEBAQAAAAAAAAAAAAAAAAAICQf/xAAXEAEAAwAAAAAAAAAAAAAAAAAA
+        F2Si/8QAGAEAAwEBAAAAAAAAAAAAAAAABwkKBgj/xAAUEQEAAAAAAAAAAAAAAAAAAAAA/9oADgQBAAIRAxEEAAA/AInAc2htNONr
+        S0AHS1k42tMq1LDvAnG1pyspdvCcbWlsAObQjecbWloAOlrJxtaZVqWHeBONrTlZS7eE42tP/9k=
+        """
+    )
+
+    /// CMYK without Adobe's marker, 0 for no ink.
+    static let plainCMYK = decode(
+        """
+        /9j/2wBDAAIBAQEBAQIBAQECAgICAgQDAgICAgUEBAMEBgUGBgYFBgYGBwkIBgcJBwYGCAsICQoKCgoKBggLDAsKDAkKCgr/wAAU
+        CAAQACAEQxEATREAWREASxEA/8QAFwABAQEBAAAAAAAAAAAAAAAAAAoJCP/EABcQAQADAAAAAAAAAAAAAAAAAAAXZKL/2gAOBEMA
+        TQBZAEsAAD8A0gYnsT2KsHVcpL1aAQdVyJL1aBB1XIJLyDquVaAOyIOq5SXq0Ag6rkSXq0CDquQSXkHVcv/Z
+        """
+    )
+
+    private static func decode(_ text: String) -> [UInt8] {
+        [UInt8](Data(base64Encoded: text, options: .ignoreUnknownCharacters) ?? Data())
+    }
+}
+#endif
