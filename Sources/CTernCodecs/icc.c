@@ -9,7 +9,7 @@
 #include <string.h>
 
 // Of <lcms2.h>: its functions and numbers have been the same since 2.0 (2009), all structures are opaque.
-enum { GREY_8 = 0x30009, RGB_8 = 0x40019, RGBA_8 = 0x40099, CMYK_8 = 0x60021, CMYK_8_REVERSED = 0x62021 };
+enum { GREY_8 = 0x30009, RGB_8 = 0x40019, RGBA_8 = 0x40099, CMYK_8_REVERSED = 0x62021 };
 enum { PERCEPTUAL = 0 };
 static struct {
     void *(*open)(const void *, uint32_t), *(*sRGB)(void);
@@ -129,7 +129,7 @@ tern_icc *tern_icc_open(const uint8_t *profile, size_t count, int channels, bool
     *plain = false;
     // The largest profiles in use, of presses, have 6 MB.
     if (count < 132 || count > 8 << 20 || memcmp(profile + 36, "acsp", 4)) return NULL;
-    bool ink = channels == TERN_CHANNELS_INK || channels == TERN_CHANNELS_INK_REVERSED;
+    bool ink = channels == TERN_CHANNELS_INK;
     bool grey = !memcmp(profile + 16, "GRAY", 4);
     bool fits = ink ? !memcmp(profile + 16, "CMYK", 4)
         : (grey && channels == TERN_CHANNELS_GREY) || !memcmp(profile + 16, "RGB ", 4);
@@ -143,7 +143,7 @@ tern_icc *tern_icc_open(const uint8_t *profile, size_t count, int channels, bool
     void *from = library.open(profile, (uint32_t)count), *to = library.sRGB();
     tern_icc *color = calloc(1, sizeof *color);
     if (from && to && color) {
-        uint32_t input = channels == TERN_CHANNELS_INK ? CMYK_8 : ink ? CMYK_8_REVERSED : grey ? GREY_8 : RGBA_8;
+        uint32_t input = ink ? CMYK_8_REVERSED : grey ? GREY_8 : RGBA_8;
         color->transform = library.create(from, input, to, grey ? RGB_8 : RGBA_8, PERCEPTUAL, 0);
         color->grey = grey;
     }

@@ -166,8 +166,7 @@ const uint8_t *tern_jpeg_profile(tern_jpeg *jpeg, size_t *count, int *channels) 
     *count = length;
     J_COLOR_SPACE space = jpeg->info.jpeg_color_space;
     *channels = space == JCS_GRAYSCALE ? TERN_CHANNELS_GREY
-        : space != JCS_CMYK && space != JCS_YCCK ? TERN_CHANNELS_RGB
-        : jpeg->info.saw_Adobe_marker ? TERN_CHANNELS_INK_REVERSED : TERN_CHANNELS_INK;
+        : space != JCS_CMYK && space != JCS_YCCK ? TERN_CHANNELS_RGB : TERN_CHANNELS_INK;
     return jpeg->profile;
 }
 

@@ -39,8 +39,8 @@ typedef struct {
     uint32_t frameCount, loopCount;
 } tern_codec_info;
 
-/// What the samples of a file's pixels are, for its colour profile.
-enum { TERN_CHANNELS_GREY = 1, TERN_CHANNELS_RGB = 3, TERN_CHANNELS_INK = 4, TERN_CHANNELS_INK_REVERSED = 5 };
+/// What the samples of a file's pixels are, for its colour profile. Of ink 255 is none.
+enum { TERN_CHANNELS_GREY = 1, TERN_CHANNELS_RGB = 3, TERN_CHANNELS_INK = 4 };
 
 /// A conversion of pixels to sRGB by an ICC profile, by the lcms2 that is found at run time.
 typedef struct tern_icc tern_icc;

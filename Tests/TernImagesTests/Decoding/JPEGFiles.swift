@@ -75,12 +75,12 @@ enum JPEGFiles {
         """
     )
 
-    /// CMYK without Adobe's marker, 0 for no ink.
+    /// CMYK without Adobe's marker, inverted all the same.
     static let plainCMYK = decode(
         """
         /9j/2wBDAAIBAQEBAQIBAQECAgICAgQDAgICAgUEBAMEBgUGBgYFBgYGBwkIBgcJBwYGCAsICQoKCgoKBggLDAsKDAkKCgr/wAAU
         CAAQACAEQxEATREAWREASxEA/8QAFwABAQEBAAAAAAAAAAAAAAAAAAoJCP/EABcQAQADAAAAAAAAAAAAAAAAAAAXZKL/2gAOBEMA
-        TQBZAEsAAD8A0gYnsT2KsHVcpL1aAQdVyJL1aBB1XIJLyDquVaAOyIOq5SXq0Ag6rkSXq0CDquQSXkHVcv/Z
+        TQBZAEsAAD8AzbbWNrG0042tK0El4Tja0K0El5ONrQK0CcbWkl4ON5xtaVoJLwnG1oVoJLycbWgVoE42tP/Z
         """
     )
 
