@@ -1,0 +1,171 @@
+#if os(Linux)
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite struct GIFDecodingTests {
+    private static let (r, g, b, w, c) = (GIFFile.red, GIFFile.green, GIFFile.blue, GIFFile.white, GIFFile.clear)
+
+    private static func frames(_ file: GIFFile) throws -> any ImageFrames {
+        let data = Data(file.bytes)
+        return try #require(try CodecImageDecoder().animation(from: data, options: ImageDecodingOptions()))
+    }
+
+    /// The pixels of each frame.
+    private static func shown(_ file: GIFFile) throws -> [[[UInt8]]] {
+        let frames = try frames(file)
+        return try (0..<frames.count).map { index in
+            let bytes = try frames.frame(at: index).image.pixels.bytes
+            return stride(from: 0, to: bytes.count, by: 4).map { Array(bytes[$0..<$0 + 4]) }
+        }
+    }
+
+    @Test func eachDisposalLeavesWhatItShould() throws {
+        func after(_ disposal: Int) throws -> [[UInt8]] {
+            let file = GIFFile(
+                width: 3, height: 1,
+                frames: [
+                    .init(rows: [[0, 0, 0]]), .init(rows: [[1, 1]], left: 1, disposal: disposal),
+                    .init(rows: [[2]], left: 2),
+                ])
+            let shown = try Self.shown(file)
+            #expect(shown[1] == [Self.r, Self.g, Self.g])
+            return shown[2]
+        }
+        #expect(try after(0) == [Self.r, Self.g, Self.b])
+        #expect(try after(1) == [Self.r, Self.g, Self.b])
+        #expect(try after(2) == [Self.r, Self.c, Self.b])
+        #expect(try after(3) == [Self.r, Self.r, Self.b])
+    }
+
+    @Test func restoringGoesBackToBeforeTheFrameNotToTheFirst() throws {
+        let file = GIFFile(
+            width: 3, height: 1,
+            frames: [
+                .init(rows: [[0, 0, 0]]), .init(rows: [[1]], left: 0), .init(rows: [[2]], left: 1, disposal: 3),
+                .init(rows: [[2]], left: 2, disposal: 3), .init(rows: [[3]], left: 1),
+            ])
+        #expect(
+            try Self.shown(file) == [
+                [Self.r, Self.r, Self.r], [Self.g, Self.r, Self.r], [Self.g, Self.b, Self.r], [Self.g, Self.r, Self.b],
+                [Self.g, Self.w, Self.r],
+            ])
+    }
+
+    @Test func theFirstFrameRestoredIsCleared() throws {
+        let file = GIFFile(
+            width: 2, height: 1, frames: [.init(rows: [[0, 0]], disposal: 3), .init(rows: [[1]], left: 1)])
+        #expect(try Self.shown(file)[1] == [Self.c, Self.g])
+    }
+
+    @Test func theTransparentIndexLetsWhatIsBelowThrough() throws {
+        let file = GIFFile(
+            width: 3, height: 1,
+            frames: [.init(rows: [[0, 1, 0]], transparent: 1), .init(rows: [[2, 3, 2]], transparent: 2)])
+        #expect(try Self.shown(file) == [[Self.r, Self.c, Self.r], [Self.r, Self.w, Self.r]])
+    }
+
+    @Test(arguments: 1...17) func interlacedRowsGoToTheirPlaces(height: Int) throws {
+        let rows = (0..<height).map { y in [y % 4, (y / 4) % 4, 3] }
+        func pixels(_ isInterlaced: Bool) throws -> [UInt8] {
+            let frame = GIFFile.Frame(rows: rows, isInterlaced: isInterlaced)
+            return try decoded(GIFFile(width: 3, height: height, frames: [frame]).bytes).pixels.bytes
+        }
+        #expect(try pixels(true) == pixels(false))
+    }
+
+    @Test func loopsAreOneMoreThanTheFileSays() throws {
+        func loops(_ again: Int?) throws -> Int {
+            let frames: [GIFFile.Frame] = [.init(rows: [[0]]), .init(rows: [[1]])]
+            return try Self.frames(GIFFile(width: 1, height: 1, frames: frames, again: again)).loopCount
+        }
+        #expect(try loops(nil) == 1)
+        #expect(try loops(0) == 0)
+        #expect(try loops(1) == 2)
+        #expect(try loops(65_535) == 65_536)
+    }
+
+    @Test func delaysUnderElevenMillisecondsAreAHundred() throws {
+        let delays = [0, 1, 2, 7, 65_535]
+        var file = GIFFile(width: 1, height: 1, frames: delays.map { .init(rows: [[0]], delay: $0) })
+        file.frames.append(.init(rows: [[1]], isControlled: false))
+        let frames = try Self.frames(file)
+        let times: [Duration] = [100, 100, 20, 70, 655_350, 100].map { .milliseconds($0) }
+        #expect(try (0..<6).map { try frames.frame(at: $0).duration } == times)
+    }
+
+    @Test func aFrameBeyondTheScreenIsCutOff() throws {
+        let square = [[Int]](repeating: [1, 1, 1], count: 3)
+        let file = GIFFile(
+            width: 3, height: 2,
+            frames: [
+                .init(rows: [[0, 0, 0], [0, 0, 0]]), .init(rows: square, left: 2, top: 1, disposal: 2),
+                .init(rows: square, left: 3, top: 0, disposal: 2), .init(rows: square, left: 0, top: 900, disposal: 3),
+                .init(rows: [[2]]),
+            ])
+        let shown = try Self.shown(file)
+        #expect(shown[1] == [Self.r, Self.r, Self.r, Self.r, Self.r, Self.g])
+        #expect(shown[2] == [Self.r, Self.r, Self.r, Self.r, Self.r, Self.c])
+        #expect(shown[3] == shown[2])
+        #expect(shown[4] == [Self.b, Self.r, Self.r, Self.r, Self.r, Self.c])
+    }
+
+    @Test func aFramesOwnColoursGoBeforeTheFiles() throws {
+        let own: [[UInt8]] = [[1, 2, 3], [4, 5, 6]]
+        let file = GIFFile(
+            width: 2, height: 1, frames: [.init(rows: [[0, 1]], colours: own), .init(rows: [[0, 1]])])
+        #expect(try Self.shown(file) == [[[1, 2, 3, 255], [4, 5, 6, 255]], [Self.r, Self.g]])
+    }
+
+    @Test func anIndexPastTheColoursShowsNothing() throws {
+        let file = GIFFile(width: 2, height: 1, frames: [.init(rows: [[6, 1]])])
+        #expect(try decoded(file.bytes).pixels.bytes == Self.c + Self.g)
+    }
+
+    @Test func aFrameWithoutAnyColoursIsCorrupt() {
+        let file = GIFFile(width: 2, height: 1, frames: [.init(rows: [[0, 1]])], colours: [])
+        #expect(errorKind(file.bytes) == .corrupt)
+    }
+
+    @Test func aGIFOfOneFrameIsStill() throws {
+        let data = Data(GIFFile(width: 1, height: 1, frames: [.init(rows: [[0]])], again: 0).bytes)
+        #expect(try CodecImageDecoder().animation(from: data, options: ImageDecodingOptions()) == nil)
+    }
+
+    @Test func theCutFileGivesItsWholeFrames() throws {
+        let rows = [[Int]](repeating: [Int](repeating: 1, count: 40), count: 40)
+        let file = GIFFile(width: 40, height: 40, frames: [.init(rows: rows), .init(rows: rows)])
+        let cut = Data(file.bytes.dropLast(300))
+        let decoder = CodecImageDecoder()
+        let frames = try #require(try decoder.animation(from: cut, options: ImageDecodingOptions()))
+        #expect(try frames.frame(at: 0).image.metadata.isPartial == false)
+        let thrown = #expect(throws: ImageError.self) { try frames.frame(at: 1) }
+        #expect(thrown?.kind == .truncated)
+        let options = ImageDecodingOptions(allowsPartial: true)
+        let partial = try #require(try decoder.animation(from: cut, options: options))
+        #expect(try partial.frame(at: 1).image.metadata.isPartial)
+    }
+
+    @Test func screensOfNothingAndTooManyFramesAreErrors() throws {
+        let frame = GIFFile.Frame(rows: [[0]])
+        #expect(errorKind(GIFFile(width: 0, height: 1, frames: [frame]).bytes) == .corrupt)
+        let many = GIFFile(width: 1, height: 1, frames: [frame, frame, frame]).bytes
+        #expect(errorKind(many, ImageDecodingOptions(limits: .init(frames: 2))) == .limitExceeded)
+        #expect(errorKind(many, ImageDecodingOptions(limits: .init(frames: 3))) == nil)
+    }
+
+    @Test(arguments: [false, true]) func mutatedFilesEndInAnErrorOrAPicture(isInterlaced: Bool) {
+        let rows = (0..<9).map { y in (0..<11).map { x in (x * y) % 4 } }
+        let frames = (0..<4).map {
+            GIFFile.Frame(rows: rows, left: $0, disposal: $0, transparent: $0, isInterlaced: isInterlaced)
+        }
+        decodeMutations(of: GIFFile(width: 12, height: 10, frames: frames, again: 3).bytes, rounds: 160)
+    }
+}
+#endif
