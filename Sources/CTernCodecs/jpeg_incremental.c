@@ -21,7 +21,7 @@ typedef struct {
     // Bytes of a skipped marker that have not come yet; bytes at hand when libjpeg last asked for more.
     size_t skip, tried;
     int scanLimit, idleScans, failure;
-    bool isOpen, hasHeader, isRendering, cmyk;
+    bool isOpen, hasHeader, isRendering, isWhole, cmyk;
     bool seen[MAX_COMPONENTS];
     int bits[MAX_COMPONENTS][DCTSIZE2];
     uint8_t *line;
@@ -131,7 +131,7 @@ static bool isNews(jpeg_feed *jpeg) {
 }
 
 /// Whether the scans so far are the whole picture: the last one is no boundary, what follows it is the final image.
-static bool isWhole(const jpeg_feed *jpeg) {
+static bool bringsAll(const jpeg_feed *jpeg) {
     const struct jpeg_decompress_struct *info = &jpeg->info;
     for (int component = 0; component < info->num_components; component++) {
         if (!jpeg->seen[component]) return false;
@@ -162,7 +162,7 @@ static tern_codec_result consume(jpeg_feed *jpeg, char *error) {
             const uint8_t *next = jpeg->source.next_input_byte;
             bool isEnd = info->unread_marker == JPEG_EOI
                 || (jpeg->source.bytes_in_buffer > 1 && next[0] == 0xFF && next[1] == JPEG_EOI);
-            if (!isEnd && !isWhole(jpeg)) return TERN_CODEC_BOUNDARY;
+            if (!isEnd && !bringsAll(jpeg)) return TERN_CODEC_BOUNDARY;
             break;
         }
         default: break;
@@ -225,6 +225,7 @@ static tern_codec_result jpegStep(tern_feed *feed, char *error) {
         }
     } else if (jpeg->info.buffered_image) {
         result = consume(jpeg, error);
+        jpeg->isWhole = result == TERN_CODEC_OK;
     } else {
         result = readRows(jpeg);
     }
@@ -274,6 +275,9 @@ static tern_codec_result jpegRender(tern_feed *feed, uint8_t *pixels, size_t str
     if (setjmp(jpeg->jump)) return kind(jpeg);
     take(jpeg);
     int scan = info->input_scan_number;
+    // Where blocks shrink to a few pixels, smoothing their borders costs more than all else and shows nothing. The last
+    // picture is that of the decoder of whole files.
+    info->do_block_smoothing = info->scale_num > 4 || jpeg->isWhole;
     if (!jpeg->isRendering) jpeg_start_output(info, scan);
     jpeg->isRendering = true;
     // Smoothing of a DC scan wants to see two rows past the last one, and the end of an output the next scan's header:
