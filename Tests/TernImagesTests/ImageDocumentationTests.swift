@@ -1,0 +1,87 @@
+import Tern
+import TernCache
+import TernTesting
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The examples of Documentation/Images.md.
+@Suite(.timeLimit(.minutes(1))) struct ImageDocumentationTests {
+    @Test func loading() async throws {
+        let kit = PipelineKit(picture: try Pictures.jpeg(400, 300))
+        let (pipeline, url) = (kit.pipeline, try url("https://a.example/photo.jpg"))
+        let image = try await pipeline.image(from: url)
+        #expect(image.size == PixelSize(width: 400, height: 300))
+        var request = ImageRequest(url, targetSize: PixelSize(width: 200, height: 200), contentMode: .fill)
+        request.processors = [.roundedCorners(radius: 12)]
+        request.priority = .high
+        let response = try await pipeline.response(for: request)
+        #expect(response.image.size == PixelSize(width: 200, height: 200))
+        #expect(response.trace.description.contains("ancestor hit"))
+
+        let task = pipeline.task(for: request)
+        var shown: RasterImage?
+        func show(_ image: RasterImage) { shown = image }
+        if case .success(let response)? = task.current { show(response.image) }
+        #expect(shown != nil)
+        var bar = 0.0
+        for await progress in task.progress { bar = progress.fractionCompleted ?? 0 }
+        #expect(bar == 0)
+        task.priority = .veryHigh
+        task.isVisible = true
+        task.cancel()
+    }
+
+    @Test func animationsAndPreviews() async throws {
+        let kit = PipelineKit(picture: try Pictures.jpeg()) { $0.decoders = ImageDecoders() }
+        let pipeline = kit.pipeline
+        var request = ImageRequest(try url("https://a.example/photo.jpg"))
+        request.options.progressive = .scans
+        func show(_ preview: RasterImage) {}
+        for await preview in pipeline.task(for: request).previews { show(preview) }
+        let response = try await pipeline.response(for: request)
+        if let frames = response.animation {
+            let first = try frames.frame(at: 0)
+            print(frames.count, frames.loopCount, first.duration)
+        }
+        #expect(response.animation == nil)
+    }
+
+    @Test func prefetching() async throws {
+        let folder = try ScratchFolder()
+        let kit = PipelineKit(picture: try Pictures.jpeg(), disk: .folder(folder.url))
+        let nextPage = try ["a", "b"].map { try url("https://a.example/\($0)") }
+        let prefetcher = ImagePrefetcher(pipeline: kit.pipeline, destination: .disk)
+        let batch = prefetcher.prefetch(nextPage)
+        var finished = 0
+        for await progress in batch.progress { finished = progress.finished }
+        batch.cancel()
+        #expect(finished == 2)
+    }
+
+    @Test func configuration() async throws {
+        let folder = try ScratchFolder()
+        let picture = try Pictures.png()
+        let stub = StubTransport { _ in .data(picture) }
+        func token() async throws -> String { "Bearer fresh" }
+        var configuration = ImagePipeline.Configuration()
+        configuration.session = Session(stub: stub)
+        configuration.memoryLimit = 200 << 20
+        configuration.disk = .folder(folder.url)
+        configuration.order = .lastInFirstOut
+        configuration.hooks.prepare = { request in
+            var request = request
+            request.headers["Authorization"] = try await token()
+            return request
+        }
+        let mine = ImagePipeline(configuration: configuration)
+        _ = try await mine.image(from: try url("https://a.example/1.png"))
+        #expect(stub.calls.first?.headers["Authorization"] == "Bearer fresh")
+    }
+}
