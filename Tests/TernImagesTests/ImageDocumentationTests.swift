@@ -69,7 +69,7 @@ import Foundation
         let folder = try ScratchFolder()
         let picture = try Pictures.png()
         let stub = StubTransport { _ in .data(picture) }
-        func token() async throws -> String { "Bearer fresh" }
+        @Sendable func token() async throws -> String { "Bearer fresh" }
         var configuration = ImagePipeline.Configuration()
         configuration.session = Session(stub: stub)
         configuration.memoryLimit = 200 << 20
