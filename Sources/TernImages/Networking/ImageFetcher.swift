@@ -77,7 +77,8 @@ struct ImageFetcher: Sendable {
             if verdict == .contradicts {
                 stream.task.cancel()
                 if partial != nil { return .again }
-                throw NetworkError(.malformedResponse, reason: "a part of the picture came (206) that was not asked for")
+                throw NetworkError(
+                    .malformedResponse, reason: "a part of the picture came (206) that was not asked for")
             }
             accepted = head
             let fits = body.begin(head, after: verdict == .continues ? partial?.data : nil)
@@ -130,7 +131,8 @@ extension ImageFetcher {
     private func keep(_ body: ImageBody, of head: ResponseHead, _ key: SourceKey, in disk: DiskCache?) async {
         guard let disk, let part = PartialImage(body.data, of: head, length: body.length) else { return }
         // It saves bytes the next time; without it they are fetched again.
-        try? await disk.insert(part.data, for: PartialImage.key(key), metadata: part.metadata, timeToLive: .seconds(86_400))
+        try? await disk.insert(
+            part.data, for: PartialImage.key(key), metadata: part.metadata, timeToLive: .seconds(86_400))
     }
 }
 

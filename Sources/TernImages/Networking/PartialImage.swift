@@ -34,7 +34,9 @@ struct PartialImage: Sendable, Equatable {
     /// and its server does not refuse ranges.
     init?(_ data: Data, of head: ResponseHead, length: Int?) {
         let headers = head.headers
-        guard !data.isEmpty, !headers.contains("Content-Encoding"), headers["Accept-Ranges"] != "none" else { return nil }
+        guard !data.isEmpty, !headers.contains("Content-Encoding"), headers["Accept-Ranges"] != "none" else {
+            return nil
+        }
         if let tag = headers["ETag"], tag.hasPrefix("\"") {
             validator = tag
         } else if let date = headers["Last-Modified"] {

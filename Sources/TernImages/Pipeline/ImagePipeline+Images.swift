@@ -154,7 +154,9 @@ extension ImagePipeline {
         let (stored, executor) = (loaded.stored, configuration.executor)
         let processesFrames = flight.key.animation == .processedFrames
         loaded.stored = try await inTurn(.process, load, rank(of: load)) { () async throws(ImageError) in
-            try await executor.run { () throws(ImageError) in try stored.processed(by: processor, frames: processesFrames) }
+            try await executor.run { () throws(ImageError) in
+                try stored.processed(by: processor, frames: processesFrames)
+            }
         }
         loaded.trace.add(.processing, .hit, "\(processor.identifier)")
         return loaded
@@ -187,7 +189,9 @@ extension ImagePipeline {
         let original = try await original(flight, request, for: load, rank(of: load), revalidating: nil)
         do throws(ImageError) {
             #if os(Linux)
-            if let image = try await previewed(original, for: load) { return original.loaded(StoredImage(image, flight), flight) }
+            if let image = try await previewed(original, for: load) {
+                return original.loaded(StoredImage(image, flight), flight)
+            }
             #endif
             return try await decode(original, flight, load)
         } catch {

@@ -19,7 +19,8 @@ extension ImagePipeline {
         let flight = OriginalFlight(image, revalidates: known != nil)
         let waiter = Waiter<Result<Original, ImageError>>()
         let (number, ticket) = (nextNumber(), nextNumber())
-        switch originals.join(flight, as: number, ticket: ticket, rank: rank, OriginalSink(waiter: waiter, load: child)) {
+        switch originals.join(flight, as: number, ticket: ticket, rank: rank, OriginalSink(waiter: waiter, load: child))
+        {
         case .begin:
             running[child]?.upstream = .original(load: number, ticket: ticket)
             openFeed(number, image)

@@ -109,7 +109,9 @@ public final class ImageTask: Sendable, Identifiable {
     public var events: AsyncStream<Event> {
         changes { old, new in
             var events: [Event] = []
-            if new.hasProgress, new.progress != old.progress, new.responseCount == 0 { events.append(.progress(new.progress)) }
+            if new.hasProgress, new.progress != old.progress, new.responseCount == 0 {
+                events.append(.progress(new.progress))
+            }
             if new.previewCount > old.previewCount, new.responseCount == 0, let preview = new.preview {
                 events.append(.preview(preview))
             }
@@ -177,7 +179,9 @@ public final class ImageTask: Sendable, Identifiable {
 
     func report(_ progress: Session.Progress) {
         latest.update { snapshot in
-            guard !snapshot.hasProgress || progress.completedBytes >= snapshot.progress.completedBytes else { return nil }
+            guard !snapshot.hasProgress || progress.completedBytes >= snapshot.progress.completedBytes else {
+                return nil
+            }
             var next = snapshot
             next.progress = progress
             next.hasProgress = true
@@ -234,7 +238,11 @@ public final class ImageTask: Sendable, Identifiable {
             state.isFinished = ends
             // A failure after a picture was delivered leaves the picture what it is.
             if let response {
-                if case .success = response { state.response = response } else { state.response = state.response ?? response }
+                if case .success = response {
+                    state.response = response
+                } else {
+                    state.response = state.response ?? response
+                }
             }
             defer { state.waiters = [] }
             return state.waiters

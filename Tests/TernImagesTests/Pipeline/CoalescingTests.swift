@@ -13,12 +13,17 @@ import Foundation
 
 @Suite(.timeLimit(.minutes(1))) struct CoalescingTests {
     /// A stub that answers once it is let go.
-    private func held(_ answer: @escaping @Sendable () throws -> StubTransport.Answer) -> (LoopbackServer.Gate, StubTransport) {
+    private func held(
+        _ answer: @escaping @Sendable () throws -> StubTransport.Answer
+    ) -> (LoopbackServer.Gate, StubTransport) {
         let gate = LoopbackServer.Gate()
-        return (gate, StubTransport { _ in
-            try await gate.wait()
-            return try answer()
-        })
+        return (
+            gate,
+            StubTransport { _ in
+                try await gate.wait()
+                return try answer()
+            }
+        )
     }
 
     @Test func tenThousandEqualLoadsAreOneFetchOneDecodeAndOneProcess() async throws {
@@ -74,7 +79,9 @@ import Foundation
         post.body = .data(Data("a".utf8))
         other.method = .post
         other.body = .data(Data("b".utf8))
-        let tasks = [base, traced, ada, ada, grace, post, post, other].map { kit.pipeline.task(for: ImageRequest(.request($0))) }
+        let tasks = [base, traced, ada, ada, grace, post, post, other].map {
+            kit.pipeline.task(for: ImageRequest(.request($0)))
+        }
         await kit.pipeline.served()
         gate.open()
         for task in tasks { _ = try await task.image }

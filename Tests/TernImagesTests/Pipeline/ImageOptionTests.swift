@@ -22,7 +22,9 @@ import Foundation
     private var animation: Data {
         var gif: [UInt8] = Array("GIF89a".utf8) + [1, 0, 1, 0, 0x80, 0, 0, 255, 0, 0, 0, 0, 255]
         for index in [UInt8(0), 1] {
-            gif += [0x21, 0xF9, 4, 0, 2, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, index == 0 ? 0x44 : 0x4C, 1, 0]
+            gif += [
+                0x21, 0xF9, 4, 0, 2, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, index == 0 ? 0x44 : 0x4C, 1, 0,
+            ]
         }
         return Data(gif + [0x3B])
     }
@@ -173,12 +175,15 @@ import Foundation
             func decodes(_ format: ImageFormat) -> Bool { format == dot }
             func format(of bytes: Data) -> ImageFormat? { bytes.starts(with: "DOT".utf8) ? dot : nil }
             func image(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> RasterImage {
-                guard let image = RasterImage(size: PixelSize(width: 1, height: 1), premultiplied: [9, 9, 9, 255]) else {
+                guard let image = RasterImage(size: PixelSize(width: 1, height: 1), premultiplied: [9, 9, 9, 255])
+                else {
                     throw ImageError(.corrupt, "no dot")
                 }
                 return image
             }
-            func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)? { nil }
+            func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)? {
+                nil
+            }
         }
         let decoders = ImageDecoders()
         let kit = PipelineKit(picture: Data("DOT".utf8)) { $0.decoders = decoders }

@@ -62,7 +62,9 @@ import Foundation
         let kit = PipelineKit(picture: try Pictures.png())
         let addresses = [nil, URL(string: "ftp://a.example/x"), URL(string: "nothing")]
         for address in addresses {
-            let error = await #expect(throws: ImageError.self) { _ = try await kit.pipeline.image(for: ImageRequest(address)) }
+            let error = await #expect(throws: ImageError.self) {
+                _ = try await kit.pipeline.image(for: ImageRequest(address))
+            }
             #expect(error?.kind == .invalidURL)
         }
         #expect(kit.stub.calls.isEmpty)
@@ -99,7 +101,8 @@ import Foundation
 
     @Test func aFailureThatWouldRepeatItselfIsRememberedForAWhile() async throws {
         let clock = ManualClock()
-        let kit = PipelineKit(StubTransport(["GET /1.png": .status(404), "GET /2.png": .status(503)])) { configuration in
+        let kit = PipelineKit(StubTransport(["GET /1.png": .status(404), "GET /2.png": .status(503)])) {
+            configuration in
             configuration.clock = clock
             configuration.failureLifetime = .seconds(60)
         }
@@ -155,10 +158,11 @@ import Foundation
     @Test func aCancelledCallerCancelsItsLoad() async throws {
         let gate = LoopbackServer.Gate()
         let picture = try Pictures.png()
-        let kit = PipelineKit(StubTransport { _ in
-            try await gate.wait()
-            return .data(picture)
-        })
+        let kit = PipelineKit(
+            StubTransport { _ in
+                try await gate.wait()
+                return .data(picture)
+            })
         let request = ImageRequest(try url("https://a.example/1.png"))
         let waiting = Task { try await kit.pipeline.image(for: request) }
         try await kit.stub.waitForCalls(1)

@@ -53,10 +53,11 @@ import Foundation
     @Test func threeAreLoadedAtATimeAndCancellingStopsThem() async throws {
         let gate = LoopbackServer.Gate()
         let picture = try Pictures.png()
-        let kit = PipelineKit(StubTransport { _ in
-            try await gate.wait()
-            return .data(picture)
-        })
+        let kit = PipelineKit(
+            StubTransport { _ in
+                try await gate.wait()
+                return .data(picture)
+            })
         let prefetcher = ImagePrefetcher(pipeline: kit.pipeline)
         let batch = prefetcher.prefetch(try urls((0..<10).map { "\($0)" }))
         try await kit.stub.waitForCalls(3)
