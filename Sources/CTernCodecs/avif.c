@@ -124,8 +124,10 @@ static tern_codec_result told(const tern_avif *avif, int result, char *error) {
     case TRUNCATED: return TERN_CODEC_TRUNCATED;
     case OUT_OF_MEMORY: return TERN_CODEC_MEMORY;
     case NO_CODEC: case NOT_IMPLEMENTED: case UNSUPPORTED_DEPTH: return TERN_CODEC_UNSUPPORTED;
-    default: return strstr(diagnosis, "imageCountLimit") ? TERN_CODEC_SCANS : TERN_CODEC_CORRUPT;
+    default: break;
     }
+    bool limited = strstr(diagnosis, "imageCountLimit") || strstr(diagnosis, "too large");
+    return limited ? TERN_CODEC_SCANS : TERN_CODEC_CORRUPT;
 }
 
 /// Turned against the clock first, then mirrored (ISO/IEC 23000-22 §7.3.6.7), in EXIF's numbers.
@@ -136,7 +138,8 @@ static int orientation(const transforms *transforms) {
 }
 
 tern_avif *tern_avif_open(
-    const uint8_t *bytes, size_t count, uint32_t frameLimit, tern_codec_info *info, int *result, char *error) {
+    const uint8_t *bytes, size_t count, uint32_t pixelLimit, uint32_t frameLimit, tern_codec_info *info, int *result,
+    char *error) {
     *result = TERN_CODEC_UNSUPPORTED;
     const char *obstacle = tern_avif_obstacle();
     if (obstacle) {
@@ -149,6 +152,8 @@ tern_avif *tern_avif_open(
     decoder0 *decoder = avif->decoder = library.create();
     if (!decoder) { free(avif); return NULL; }
     decoder->ignoreExif = decoder->ignoreXMP = 1;
+    // Holds for the AV1 stream too, which may be larger than the file's header says. libavif's own is the highest.
+    if (pixelLimit < decoder->sizeLimit) decoder->sizeLimit = pixelLimit > 0 ? pixelLimit : 1;
     decoder->countLimit = frameLimit < UINT32_MAX ? frameLimit + 1 : frameLimit;
     // As browsers have it: files without these are about.
     decoder->strictFlags &= ~(uint32_t)(NEEDS_PIXI | NEEDS_VALID_APERTURE);

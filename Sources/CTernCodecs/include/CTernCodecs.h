@@ -145,7 +145,8 @@ void tern_avif_look(const char *name, char *obstacle);
 /// AVIF, still or a sequence, by the libavif that is found at run time; UNSUPPORTED without one.
 typedef struct tern_avif tern_avif;
 tern_avif *tern_avif_open(
-    const uint8_t *bytes, size_t count, uint32_t frameLimit, tern_codec_info *info, int *result, char *error);
+    const uint8_t *bytes, size_t count, uint32_t pixelLimit, uint32_t frameLimit, tern_codec_info *info, int *result,
+    char *error);
 const uint8_t *tern_avif_profile(const tern_avif *avif, size_t *count, int *channels);
 /// Writes the next frame, straight alpha, in one go; its time as the file has it.
 tern_codec_result tern_avif_next(

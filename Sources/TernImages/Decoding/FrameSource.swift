@@ -27,7 +27,10 @@ enum FrameSource {
             unsafe source = .apng(try call.open { unsafe tern_apng_open(bytes, count, limit, &info, $0, $1) })
             color = unsafe Self.color(ofPNG: bytes, count, info, call)
         case .avif:
-            let avif = try unsafe call.open { unsafe tern_avif_open(bytes, count, limit, &info, $0, $1) }
+            let pixels = UInt32(clamping: call.options.limits.pixels)
+            let avif = try unsafe call.open {
+                unsafe tern_avif_open(bytes, count, pixels, limit, &info, $0, $1)
+            }
             color = unsafe call.color(info) { unsafe tern_avif_profile(avif, $0, $1) }
             unsafe source = .avif(avif)
         default:

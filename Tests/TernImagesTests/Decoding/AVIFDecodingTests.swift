@@ -78,7 +78,18 @@ struct AVIFDecodingTests {
     @Test func limitsHold() {
         let pixels = ImageDecodingOptions(limits: .init(pixels: 24 * 16 - 1))
         #expect(errorKind(AVIFFiles.alpha, pixels) == .limitExceeded)
+        #expect(errorKind(AVIFFiles.alpha, ImageDecodingOptions(limits: .init(pixels: 24 * 16))) == nil)
         #expect(errorKind(AVIFFiles.animation, ImageDecodingOptions(limits: .init(frames: 2))) == .limitExceeded)
+    }
+
+    /// A header that says less than the stream holds: the limit is the stream's too.
+    @Test func aStreamLargerThanItsHeaderIsLimited() throws {
+        var file = AVIFFiles.alpha
+        let sizes = file.indices.dropLast(12).filter { Array(file[$0..<$0 + 4]) == Array("ispe".utf8) }
+        try #require(!sizes.isEmpty)
+        for at in sizes { file.replaceSubrange(at + 8..<at + 16, with: big(4, 4) + big(4, 4)) }
+        let options = ImageDecodingOptions(limits: .init(pixels: 16))
+        #expect(throws: ImageError.self) { try decoded(file, options) }
     }
 
     @Test func theCutFileIsAnError() {
