@@ -42,15 +42,17 @@ typedef struct {
 /// What the samples of a file's pixels are, for its colour profile. Of ink 255 is none.
 enum { TERN_CHANNELS_GREY = 1, TERN_CHANNELS_RGB = 3, TERN_CHANNELS_INK = 4 };
 
-/// A conversion of pixels to sRGB by an ICC profile, by the lcms2 that is found at run time.
+/// A conversion of pixels to sRGB by an ICC profile, its own of primaries and curves, others by the
+/// lcms2 that is found at run time.
 typedef struct tern_icc tern_icc;
-/// NULL if the profile is damaged or does not fit the samples, or lcms2 is missing; NULL and `plain` if it is sRGB.
+/// NULL if the profile is damaged or does not fit the samples, or lcms2 is needed and missing;
+/// NULL and `plain` if it is sRGB.
 tern_icc *tern_icc_open(const uint8_t *profile, size_t count, int channels, bool *plain);
 /// Converts straight RGBA in place; alpha stays.
-void tern_icc_convert(const tern_icc *color, uint8_t *pixels, size_t stride, uint32_t width, uint32_t rows);
+void tern_icc_convert(const tern_icc *icc, uint8_t *pixels, size_t stride, uint32_t width, uint32_t rows);
 /// Converts a row of four inks a pixel to opaque RGBA.
-void tern_icc_ink(const tern_icc *color, const uint8_t *ink, uint8_t *pixels, uint32_t width);
-void tern_icc_close(tern_icc *color);
+void tern_icc_ink(const tern_icc *icc, const uint8_t *ink, uint8_t *pixels, uint32_t width);
+void tern_icc_close(tern_icc *icc);
 /// Whether lcms2 is there.
 bool tern_icc_available(void);
 

@@ -42,7 +42,8 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     /// Whether a file that is cut short or damaged gives what could be decoded, marked `isPartial`, in place of an
     /// error. False by default. If not even the header is whole, it is an error all the same.
     public var allowsPartial: Bool
-    /// Whether pixels are converted to sRGB by the file's ICC profile, where lcms2 is there to do so. True by default;
+    /// Whether pixels are converted to sRGB by the file's ICC profile: by one of primaries and curves, as of cameras and
+    /// displays, always; by one of tables, as of presses, where lcms2 is there to do so. True by default;
     /// `metadata.colorProfile` tells what was done. A profile that is sRGB itself costs nothing.
     public var colorConversion: Bool
     /// The codecs' own pixels, not premultiplied: for tests that compare them exactly, at the file's own size.

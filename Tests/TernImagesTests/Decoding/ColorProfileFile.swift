@@ -43,6 +43,21 @@ struct ColorProfileFile {
     /// Of a grey picture whose levels are light.
     static let linearGrey = ColorProfileFile(space: "GRAY", tags: [("kTRC", linearCurve)]).bytes
 
+    static let displayP3 = display(
+        [[0.51512, 0.24120, -0.00105], [0.29198, 0.69225, 0.04189], [0.15710, 0.06657, 0.78407]], curve: plainCurve)
+    static let gamma22 = display(
+        [red, green, blue], curve: Array("curv".utf8) + big(0, 4) + big(1, 4) + [2, 0x33, 0, 0])
+
+    /// Of a display by a table: no light is black, every other corner of the cube is the white of L* 100.
+    static var tables: [UInt8] {
+        var table = Array("mft1".utf8) + big(0, 4) + [3, 3, 2, 0]
+        table += [1, 0, 0, 0, 1, 0, 0, 0, 1].flatMap { big($0 << 16, 4) }
+        for _ in 0..<3 { table += (0...255).map { UInt8($0) } }
+        for corner in 0..<8 { table += [corner == 0 ? 0 : 255, 128, 128] }
+        for _ in 0..<3 { table += (0...255).map { UInt8($0) } }
+        return ColorProfileFile(connection: "Lab ", tags: [("A2B0", table)]).bytes
+    }
+
     /// Of a press: no ink is white, black ink is black, and each coloured ink is the grey of L* 50.
     static var press: [UInt8] {
         var table = Array("mft1".utf8) + big(0, 4) + [4, 3, 2, 0]

@@ -9,8 +9,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-@Suite(.enabled(if: ColorConversion.isAvailable, "lcms2 is not installed: scripts/set-up test"))
-struct ColorProfileTests {
+@Suite struct ColorProfileTests {
     private static let size = PixelSize(width: 16, height: 16)
 
     private static func solid(_ pixel: [UInt8]) throws -> RasterImage {
@@ -60,6 +59,34 @@ struct ColorProfileTests {
         let tagged = try decoded(Tagged.png(file, ColorProfileFile.sRGB))
         #expect(tagged.metadata.colorProfile == .converted)
         #expect(tagged.pixels.bytes == plain.pixels.bytes)
+    }
+
+    /// As lcms2 has them.
+    @Test(
+        arguments: [
+            ([200, 100, 50], [215, 93, 31]), ([30, 60, 90], [17, 61, 93]), ([128, 128, 128], [128, 128, 128]),
+        ] as [([UInt8], [UInt8])])
+    func coloursOfDisplayP3AreThoseThatLcmsGives(stored: [UInt8], shown: [UInt8]) throws {
+        let file = [UInt8](try Self.solid(stored + [255]).encoded(as: .png()))
+        let picture = try decoded(Tagged.png(file, ColorProfileFile.displayP3))
+        #expect(Self.differ(picture, shown + [255]) <= 1)
+    }
+
+    @Test func aCurveThatIsAlmostSRGBsIsNotTakenForIt() throws {
+        let file = [UInt8](try Self.solid([20, 20, 20, 255]).encoded(as: .png()))
+        let picture = try decoded(Tagged.png(file, ColorProfileFile.gamma22))
+        // 20 in 255 to the power of 2.2 is 0.0037 of the light.
+        #expect(Self.differ(picture, [12, 12, 12, 255]) <= 1)
+    }
+
+    @Test(.enabled(if: ColorConversion.isAvailable, "lcms2 is not installed: scripts/set-up test"))
+    func aProfileOfTablesGoesThroughLcms() throws {
+        let file = [UInt8](try Self.solid([200, 40, 90, 255]).encoded(as: .png()))
+        let picture = try decoded(Tagged.png(file, ColorProfileFile.tables))
+        #expect(picture.metadata.colorProfile == .converted)
+        // To it each of them is a grey.
+        let pixel = picture.pixels.bytes.prefix(4)
+        #expect(pixel.max() == 255 && (pixel.dropLast().max() ?? 0) - (pixel.min() ?? 255) <= 3)
     }
 
     @Test func aDamagedProfileIsNotApplied() throws {
