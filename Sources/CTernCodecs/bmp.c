@@ -130,30 +130,41 @@ static inline uint8_t channel(const tern_bmp *bmp, int index, uint32_t pixel) {
     return width > 8 ? (uint8_t)(value >> (width - 8)) : (uint8_t)(value * 255 / ((1u << width) - 1));
 }
 
-static void readRow(tern_bmp *bmp, const uint8_t *source, uint8_t *target) {
-    bool plain = bmp->bits >= 24 && bmp->channels[0].mask == 0xFF0000 && bmp->channels[1].mask == 0xFF00
-        && bmp->channels[2].mask == 0xFF && !bmp->channels[3].mask;
+static void readIndices(const tern_bmp *bmp, const uint8_t *source, uint8_t *target) {
+    unsigned bits = bmp->bits, last = (1u << bits) - 1;
+    for (uint32_t x = 0; bits == 8 && x < bmp->width; x++) memcpy(target + (size_t)x * 4, bmp->palette[source[x]], 4);
+    for (size_t x = 0; bits < 8 && x < bmp->width; x++)
+        memcpy(target + x * 4, bmp->palette[source[x * bits / 8] >> (8 - bits - x * bits % 8) & last], 4);
+}
+
+/// Blue, green, red, and a fourth byte that means nothing if there is one.
+static void readPlain(const tern_bmp *bmp, const uint8_t *source, uint8_t *target) {
+    size_t step = bmp->bits / 8;
+    for (uint32_t x = 0; x < bmp->width; x++, source += step, target += 4) {
+        target[0] = source[2];
+        target[1] = source[1];
+        target[2] = source[0];
+        target[3] = 255;
+    }
+}
+
+static void readMasked(tern_bmp *bmp, const uint8_t *source, uint8_t *target) {
     unsigned step = bmp->bits / 8;
-    for (uint32_t x = 0; x < bmp->width; x++, target += 4) {
-        if (bmp->bits <= 8) {
-            size_t bit = (size_t)x * bmp->bits;
-            memcpy(target, bmp->palette[source[bit / 8] >> (8 - bmp->bits - bit % 8) & ((1 << bmp->bits) - 1)], 4);
-            continue;
-        }
-        const uint8_t *at = source + (size_t)x * step;
-        if (plain) {
-            target[0] = at[2];
-            target[1] = at[1];
-            target[2] = at[0];
-            target[3] = 255;
-            continue;
-        }
+    for (uint32_t x = 0; x < bmp->width; x++, source += step, target += 4) {
         uint32_t pixel = 0;
-        for (unsigned i = 0; i < step; i++) pixel |= (uint32_t)at[i] << 8 * i;
+        for (unsigned i = 0; i < step; i++) pixel |= (uint32_t)source[i] << 8 * i;
         for (int c = 0; c < 3; c++) target[c] = channel(bmp, c, pixel);
         target[3] = bmp->channels[3].mask ? channel(bmp, 3, pixel) : 255;
         if (target[3]) bmp->alphaSeen = true;
     }
+}
+
+static void readRow(tern_bmp *bmp, const uint8_t *source, uint8_t *target) {
+    bool plain = bmp->bits >= 24 && bmp->channels[0].mask == 0xFF0000 && bmp->channels[1].mask == 0xFF00
+        && bmp->channels[2].mask == 0xFF && !bmp->channels[3].mask;
+    if (bmp->bits <= 8) readIndices(bmp, source, target);
+    else if (plain) readPlain(bmp, source, target);
+    else readMasked(bmp, source, target);
 }
 
 /// The row that the stream stands in, in the buffer.
