@@ -275,7 +275,7 @@ def bmps():
         keep(f"{name}.bmp", data, [opened(data).convert("RGBA")])
 
 
-# WebP and JPEG
+# WebP, the rest of PNG, icons, JPEG
 
 
 def webps():
@@ -297,12 +297,54 @@ def webps():
         frames = [photo(48, 36, alpha=True) for _ in range(4)]
         data = saved(frames[0], "WEBP", save_all=True, append_images=frames[1:], duration=70, loop=2,
                      lossless=lossless, minimize_size=True)
-        frames = []
-        image = opened(data)
-        for number in range(image.n_frames):
-            image.seek(number)
-            frames.append(image.convert("RGBA"))
-        keep(f"animated-{'lossless' if lossless else 'lossy'}.webp", data, frames)
+        keep(f"animated-{'lossless' if lossless else 'lossy'}.webp", data, rgba_frames(data))
+
+
+def apngs():
+    """Animated PNGs: every way to dispose of a frame and to blend it.
+
+    Half-transparent pixels only where they replace what is there: Pillow's own blending dims them. And it does not
+    restore what a blended frame has covered.
+    """
+    for disposal in (0, 1, 2):
+        for blend in (0,) if disposal == 2 else (0, 1):
+            frames = []
+            for step in range(5):
+                frame = Image.new("RGBA", (52, 40))
+                draw = ImageDraw.Draw(frame)
+                draw.ellipse((step * 7, 4, step * 7 + 22, 30), fill=(250, step * 40, 30, 255 if blend else 200))
+                draw.rectangle((2, 30 - step, 20 + step, 37), fill=(20, 200, step * 50, 255 if blend else 90))
+                frames.append(frame)
+            data = saved(frames[0], "PNG", save_all=True, append_images=frames[1:], disposal=disposal, blend=blend,
+                         duration=[100, 20, 30, 50, 70], loop=2)
+            keep(f"animated-{disposal}-{blend}.png", data, rgba_frames(data))
+
+
+def icons():
+    picture = photo(24, 24, alpha=True)
+    for name in ("png", "bmp"):
+        data = saved(picture, "ICO", sizes=[(24, 24), (16, 16)], bitmap_format=name)
+        keep(f"{name}.ico", data, [opened(data).convert("RGBA")])
+
+
+def seeds():
+    """For fuzzing alone: they are in no index."""
+    for name, options in {"plain": {}, "lossless": {"quality": 100, "subsampling": "4:4:4"}}.items():
+        for alpha in (False, True):
+            picture = photo(40, 30, alpha)
+            (FOLDER / f"{name}{'-alpha' if alpha else ''}.avif").write_bytes(saved(picture, "AVIF", **options))
+    frames = [photo(32, 24) for _ in range(3)]
+    data = saved(frames[0], "AVIF", save_all=True, append_images=frames[1:], duration=50)
+    (FOLDER / "animated.avif").write_bytes(data)
+
+
+def rgba_frames(data):
+    image = opened(data)
+    frames = []
+    for number in range(image.n_frames):
+        image.seek(number)
+        frames.append(image.convert("RGBA"))
+    return frames
 
 
 def keep_jpeg(name, data):
@@ -360,7 +402,7 @@ def oriented():
 
 
 FOLDER.mkdir(parents=True, exist_ok=True)
-for make in (pngs, odd_pngs, gifs, bmps, webps, jpegs, oriented):
+for make in (pngs, odd_pngs, apngs, gifs, bmps, icons, webps, jpegs, oriented, seeds):
     make()
 (FOLDER / "index.tsv").write_text("".join(INDEX))
 print(f"{len(INDEX)} files, Pillow {Image.__version__}, libjpeg-turbo {features.version('libjpeg_turbo')}, "

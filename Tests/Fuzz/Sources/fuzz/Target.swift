@@ -16,16 +16,18 @@ struct Target: Sendable {
         Target(name: "png", format: .png, repair: repairPNG),
         Target(name: "webp", format: .webp),
         Target(name: "gif", format: .gif),
+        Target(name: "bmp", format: .bmp),
+        Target(name: "ico", format: .ico),
+        Target(name: "avif", format: .avif),
+        Target(name: "jpeg-incremental", format: .jpeg, run: decodeIncrementally),
+        Target(name: "png-incremental", format: .png, repair: repairPNG, run: decodeIncrementally),
+        Target(name: "webp-incremental", format: .webp, run: decodeIncrementally),
+        Target(name: "gif-incremental", format: .gif, run: decodeIncrementally),
     ]
 
     /// The still picture, to a size or in full, whole or in part, and the frames forwards and back.
     @Sendable private static func decode(_ data: Data, _ choice: UInt64) -> String {
-        var options = ImageDecodingOptions(limits: .init(pixels: 1 << 16, frames: 64))
-        options.allowsPartial = choice & 1 == 1
-        if choice & 2 == 2 {
-            options.targetSize = PixelSize(width: 1 + Int(choice >> 8 & 63), height: 1 + Int(choice >> 16 & 63))
-            options.contentMode = [.fit, .fill, .atLeast][Int(choice >> 24) % 3]
-        }
+        let options = options(choice)
         let decoder = CodecImageDecoder()
         do throws(ImageError) {
             let picture = try decoder.image(from: data, options: options)
@@ -38,9 +40,70 @@ struct Target: Sendable {
             }
             return told
         } catch {
-            // Without its numbers and the names of chunks.
-            return "\(error.kind): \(error.message.split(separator: ":").last ?? "")".filter { !$0.isNumber }
+            return words(error)
         }
+    }
+
+    /// In chunks, with the previews, up to the end; what comes of it whole is what `decode` makes of it.
+    @Sendable private static func decodeIncrementally(_ data: Data, _ choice: UInt64) -> String {
+        let options = options(choice)
+        let decoder = IncrementalDecoder(options: options, showsRows: choice & 4 == 4)
+        var numbers = Numbers(state: choice)
+        let largest = [1, 16, 256, 8192][Int(choice >> 4 & 3)]
+        var told = ""
+        do throws(ImageError) {
+            var rest = data
+            while !rest.isEmpty {
+                let chunk = rest.prefix(1 + numbers.below(largest))
+                rest = rest.dropFirst(chunk.count)
+                var stands = try decoder.append(chunk)
+                while stands {
+                    if let preview = try decoder.preview() { precondition(preview.byteCount > 0) }
+                    stands = try decoder.advance()
+                }
+            }
+        } catch {
+            told = words(error) + ", "
+        }
+        do throws(ImageError) {
+            let picture = try decoder.finish()
+            precondition(picture.byteCount == picture.size.width * picture.size.height * 4)
+            if !picture.metadata.isPartial { expectSame(picture, data, options) }
+            return "picture \(told)\(picture.metadata.isPartial) \(decoder.completedPasses)"
+        } catch {
+            return told + words(error)
+        }
+    }
+
+    private static func expectSame(_ picture: RasterImage, _ data: Data, _ options: ImageDecodingOptions) {
+        // Bytes that the one decoder never reads may be what the other fails on: then there is nothing to compare.
+        guard let other = try? CodecImageDecoder().image(from: data, options: options), !other.metadata.isPartial else {
+            return
+        }
+        let isSame = picture.withPixels { one in
+            other.withPixels { two in
+                unsafe one.withUnsafeBytes { a in unsafe two.withUnsafeBytes { b in unsafe a.elementsEqual(b) } }
+            }
+        }
+        if isSame && picture.size == other.size { return }
+        print("in pieces \(picture.size) \(picture.metadata), whole \(other.size) \(other.metadata)")
+        fflush(nil)
+        preconditionFailure("the decoders make different pictures of it")
+    }
+
+    private static func options(_ choice: UInt64) -> ImageDecodingOptions {
+        var options = ImageDecodingOptions(limits: .init(pixels: 1 << 16, frames: 64))
+        options.allowsPartial = choice & 1 == 1
+        if choice & 2 == 2 {
+            options.targetSize = PixelSize(width: 1 + Int(choice >> 8 & 63), height: 1 + Int(choice >> 16 & 63))
+            options.contentMode = [.fit, .fill, .atLeast][Int(choice >> 24) % 3]
+        }
+        return options
+    }
+
+    /// Without its numbers and the names of chunks.
+    private static func words(_ error: ImageError) -> String {
+        "\(error.kind): \(error.message.split(separator: ":").last ?? "")".filter { !$0.isNumber }
     }
 
     @Sendable private static func repairPNG(_ bytes: inout [UInt8]) {
