@@ -242,7 +242,7 @@ static tern_codec_result jpegStart(tern_feed *feed, uint32_t leastWidth, uint32_
     jpeg->cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
     info->out_color_space = jpeg->cmyk ? JCS_CMYK : JCS_EXT_RGBA;
     info->scale_denom = 8;
-    for (unsigned scale = 1; scale <= 8; scale++) {
+    for (unsigned scale = 1; scale <= 8; scale *= 2) {
         info->scale_num = scale;
         jpeg_calc_output_dimensions(info);
         if (info->output_width >= leastWidth && info->output_height >= leastHeight) break;

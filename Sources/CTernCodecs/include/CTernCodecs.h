@@ -63,7 +63,7 @@ tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *i
 const uint8_t *tern_jpeg_profile(tern_jpeg *jpeg, size_t *count, int *channels);
 /// Converts inks by a profile, which outlives the handle, in place of mixing them. Before the first row.
 void tern_jpeg_ink(tern_jpeg *jpeg, const tern_icc *color);
-/// Picks the smallest DCT scale that still gives at least the size, and says what it gives.
+/// Picks the smallest of the DCT scales 1/8, 1/4, 1/2 and 1 that still gives at least the size, and says what it gives.
 tern_codec_result tern_jpeg_start(
     tern_jpeg *jpeg, uint32_t leastWidth, uint32_t leastHeight, int scanLimit, uint32_t *width, uint32_t *height,
     char *error);
