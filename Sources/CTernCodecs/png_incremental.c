@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <png.h>
+#include <zlib.h>
 
 enum { chunkLimit = 8 << 20, IHDR = 0x49484452, IDAT = 0x49444154, eXIf = 0x65584966 };
 
@@ -114,7 +115,9 @@ static uint64_t chunk(png_feed *png) {
             return UINT64_MAX;
         }
     }
-    if (type == eXIf && !png->hasPicture) png->orientation = tern_exif_orientation(at + 8, length);
+    // libpng, which reads it of whole files, drops what fails its checksum.
+    if (type == eXIf && !png->hasPicture && crc32(0, at + 4, (uInt)length + 4) == number(at + 8 + length))
+        png->orientation = tern_exif_orientation(at + 8, length);
     return 8 + length + 4;
 }
 

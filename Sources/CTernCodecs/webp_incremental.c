@@ -64,6 +64,9 @@ static tern_codec_result webpStep(tern_feed *feed, char *error) {
     int last = 0;
     if (WebPIDecGetRGB(webp->decoder, &last, NULL, NULL, NULL) && last > 0) feed->state.rows = (uint32_t)last;
     webp->isDone = status == VP8_STATUS_OK;
+    // A damaged header may deny the alpha that comes later.
+    if (webp->isDone && WebPGetFeatures(feed->bytes, feed->end, &webp->config.input) == VP8_STATUS_OK)
+        feed->info.hasAlpha = webp->config.input.has_alpha != 0;
     if (status != VP8_STATUS_SUSPENDED) return told(status, error);
     return webp->shown < feed->end ? TERN_CODEC_MORE : tern_feed_starved(feed, error);
 }

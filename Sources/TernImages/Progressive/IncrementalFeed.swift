@@ -84,7 +84,7 @@ final class IncrementalFeed {
                 guard isLast, call.tolerates(error) else { throw error }
                 isPartial = true
             }
-            if header.info.hasAlpha || isPartial {
+            if unsafe tern_feed_info(handle).pointee.hasAlpha || isPartial {
                 unsafe tern_premultiply(base, size.width * 4, UInt32(size.width), UInt32(size.height))
             }
         }
