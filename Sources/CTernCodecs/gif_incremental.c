@@ -253,7 +253,7 @@ static tern_codec_result gifStart(tern_feed *feed, uint32_t leastWidth, uint32_t
 static void gifClose(tern_feed *feed) { free(((gif_feed *)feed)->line); }
 
 tern_feed *tern_gif_feed(void) {
-    static const tern_feed_format format = {gifStep, gifStart, NULL, NULL, gifClose};
+    static const tern_feed_format format = {gifStep, gifStart, NULL, NULL, gifClose, NULL};
     gif_feed *gif = calloc(1, sizeof *gif);
     if (!gif) return NULL;
     gif->transparent = -1;

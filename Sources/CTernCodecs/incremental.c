@@ -55,6 +55,12 @@ tern_codec_result tern_feed_step(tern_feed *feed, char *error) {
 
 const tern_codec_info *tern_feed_info(const tern_feed *feed) { return &feed->info; }
 
+const uint8_t *tern_feed_profile(tern_feed *feed, size_t *count, int *channels) {
+    return feed->format->profile ? feed->format->profile(feed, count, channels) : NULL;
+}
+
+void tern_feed_ink(tern_feed *feed, const tern_icc *color) { feed->ink = color; }
+
 tern_codec_result tern_feed_start(tern_feed *feed, uint32_t leastWidth, uint32_t leastHeight, char *error) {
     return feed->format->start(feed, leastWidth, leastHeight, error);
 }

@@ -11,6 +11,7 @@ typedef struct {
     tern_codec_result (*render)(tern_feed *feed, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
     tern_codec_result (*verdict)(const tern_feed *feed, char *error);
     void (*close)(tern_feed *feed);
+    const uint8_t *(*profile)(tern_feed *feed, size_t *count, int *channels);
 } tern_feed_format;
 
 struct tern_feed {
@@ -23,6 +24,7 @@ struct tern_feed {
     size_t start, end, capacity;
     bool hasEnded, hasFailed, keepsBytes;
     uint8_t *canvas;
+    const tern_icc *ink;
     uint32_t rendered;
 };
 

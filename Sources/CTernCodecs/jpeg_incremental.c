@@ -24,7 +24,7 @@ typedef struct {
     bool isOpen, hasHeader, isRendering, isWhole, cmyk;
     bool seen[MAX_COMPONENTS];
     int bits[MAX_COMPONENTS][DCTSIZE2];
-    uint8_t *line;
+    uint8_t *line, *profile;
 } jpeg_feed;
 
 static void failed(j_common_ptr info) {
@@ -104,7 +104,9 @@ static void give(jpeg_feed *jpeg) {
 static void readInfo(jpeg_feed *jpeg) {
     tern_codec_info *info = &jpeg->feed.info;
     *info = (tern_codec_info){.width = jpeg->info.image_width, .height = jpeg->info.image_height, .orientation = 1,
-                              .frameCount = 1};
+                              .frameCount = 1,
+                              .isInk = jpeg->info.jpeg_color_space == JCS_CMYK
+                                  || jpeg->info.jpeg_color_space == JCS_YCCK};
     for (jpeg_saved_marker_ptr marker = jpeg->info.marker_list; marker; marker = marker->next) {
         if (marker->marker == JPEG_APP0 + 1 && marker->data_length > 6 && !memcmp(marker->data, "Exif\0", 6))
             info->orientation = tern_exif_orientation(marker->data + 6, marker->data_length - 6);
@@ -120,8 +122,12 @@ static bool isNews(jpeg_feed *jpeg) {
     for (int i = 0; i < info->comps_in_scan; i++) {
         int component = info->cur_comp_info[i]->component_index;
         if (info->coef_bits) {
-            news |= memcmp(jpeg->bits[component], info->coef_bits[component], sizeof jpeg->bits[0]) != 0;
-            memcpy(jpeg->bits[component], info->coef_bits[component], sizeof jpeg->bits[0]);
+            for (int k = 0; k < DCTSIZE2; k++) {
+                int bit = info->coef_bits[component][k], *known = &jpeg->bits[component][k];
+                if (bit < 0 || (*known >= 0 && bit >= *known)) continue;
+                news = true;
+                *known = bit;
+            }
         } else {
             news |= !jpeg->seen[component];
         }
@@ -182,6 +188,10 @@ static bool readRow(jpeg_feed *jpeg, uint8_t *row) {
     JSAMPROW target = jpeg->cmyk ? jpeg->line : row;
     if (jpeg_read_scanlines(info, &target, 1) != 1) return false;
     if (!jpeg->cmyk) return true;
+    if (jpeg->feed.ink) {
+        tern_icc_ink(jpeg->feed.ink, jpeg->line, row, info->output_width);
+        return true;
+    }
     // Ink is inverted, 255 is none: Adobe began it, and Pillow and browsers expect it without its marker too.
     for (uint32_t x = 0; x < info->output_width; x++, row += 4) {
         const uint8_t *ink = jpeg->line + (size_t)x * 4;
@@ -310,10 +320,26 @@ static void jpegClose(tern_feed *feed) {
     jpeg->error = NULL;
     if (jpeg->isOpen && !setjmp(jpeg->jump)) jpeg_destroy_decompress(&jpeg->info);
     free(jpeg->line);
+    free(jpeg->profile);
+}
+
+static const uint8_t *jpegProfile(tern_feed *feed, size_t *count, int *channels) {
+    jpeg_feed *jpeg = (jpeg_feed *)feed;
+    unsigned length = 0;
+    jpeg->error = NULL;
+    if (setjmp(jpeg->jump)) return NULL;
+    free(jpeg->profile);
+    jpeg->profile = NULL;
+    if (!jpeg_read_icc_profile(&jpeg->info, &jpeg->profile, &length)) return NULL;
+    *count = length;
+    J_COLOR_SPACE space = jpeg->info.jpeg_color_space;
+    *channels = space == JCS_GRAYSCALE ? TERN_CHANNELS_GREY
+        : !feed->info.isInk ? TERN_CHANNELS_RGB : TERN_CHANNELS_INK;
+    return jpeg->profile;
 }
 
 tern_feed *tern_jpeg_feed(void) {
-    static const tern_feed_format format = {jpegStep, jpegStart, jpegRender, jpegVerdict, jpegClose};
+    static const tern_feed_format format = {jpegStep, jpegStart, jpegRender, jpegVerdict, jpegClose, jpegProfile};
     jpeg_feed *jpeg = calloc(1, sizeof *jpeg);
     if (!jpeg) return NULL;
     jpeg->feed.format = &format;

@@ -8,7 +8,9 @@
 #include <png.h>
 #include <zlib.h>
 
-enum { chunkLimit = 8 << 20, IHDR = 0x49484452, IDAT = 0x49444154, eXIf = 0x65584966 };
+enum {
+    chunkLimit = 8 << 20, IHDR = 0x49484452, IDAT = 0x49444154, eXIf = 0x65584966, acTL = 0x6163544C, fcTL = 0x6663544C
+};
 
 typedef struct {
     tern_feed feed;
@@ -19,6 +21,8 @@ typedef struct {
     uint64_t passing;
     int orientation, pass;
     uint32_t row;
+    // Of an animation: whether it is one, and whether the picture is a frame of it.
+    bool isAnimated, hasControl, isGrey;
     bool hasSignature, isData, hasAnnounced, hasPicture, isDone, memory;
 } png_feed;
 
@@ -47,6 +51,10 @@ static void onInfo(png_structp reader, png_infop info) {
     feed->info = (tern_codec_info){.width = width, .height = height, .orientation = png->orientation, .frameCount = 1,
                                    .hasAlpha = (color & PNG_COLOR_MASK_ALPHA) || transparent,
                                    .hasProfile = png_get_valid(reader, info, PNG_INFO_iCCP) != 0};
+    png->isGrey = !(color & PNG_COLOR_MASK_COLOR);
+    // What shows is the animation's first frame, and this picture is none: it takes the decoder of animations.
+    feed->state.isGathering = png->isAnimated && !png->hasControl;
+    feed->keepsBytes = feed->state.isGathering;
     feed->state.isInterlaced = interlace != PNG_INTERLACE_NONE;
     png_set_expand(reader);
     png_set_strip_16(reader);
@@ -115,6 +123,8 @@ static uint64_t chunk(png_feed *png) {
             return UINT64_MAX;
         }
     }
+    if (!png->hasPicture && type == acTL) png->isAnimated = true;
+    if (!png->hasPicture && type == fcTL) png->hasControl = true;
     // libpng, which reads it of whole files, drops what fails its checksum.
     if (type == eXIf && !png->hasPicture && crc32(0, at + 4, (uInt)length + 4) == number(at + 8 + length))
         png->orientation = tern_exif_orientation(at + 8, length);
@@ -144,7 +154,8 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
         png->hasSignature = true;
     }
     for (size_t given = 0; given < 65536;) {
-        if (png->isDone) return TERN_CODEC_OK;
+        if (png->isDone || (feed->state.isGathering && feed->hasEnded)) return TERN_CODEC_OK;
+        if (feed->state.isGathering) return TERN_CODEC_STARVED;
         bool isHead = png->passing == 0;
         if (isHead) {
             png->passing = chunk(png);
@@ -178,7 +189,7 @@ static tern_codec_result pngStart(tern_feed *feed, uint32_t leastWidth, uint32_t
     (void)leastHeight;
     feed->state.width = feed->info.width;
     feed->state.height = feed->info.height;
-    return tern_feed_canvas(feed, error);
+    return feed->state.isGathering ? TERN_CODEC_OK : tern_feed_canvas(feed, error);
 }
 
 static void pngClose(tern_feed *feed) {
@@ -186,12 +197,28 @@ static void pngClose(tern_feed *feed) {
     if (png->reader) png_destroy_read_struct(&png->reader, &png->info, NULL);
 }
 
+static const uint8_t *pngProfile(tern_feed *feed, size_t *count, int *channels) {
+    png_feed *png = (png_feed *)feed;
+    png->error = NULL;
+    if (setjmp(png_jmpbuf(png->reader))) return NULL;
+    png_charp name = NULL;
+    png_bytep profile = NULL;
+    png_uint_32 length = 0;
+    int compression = 0;
+    if (!png_get_iCCP(png->reader, png->info, &name, &compression, &profile, &length)) return NULL;
+    *count = length;
+    *channels = png->isGrey ? TERN_CHANNELS_GREY : TERN_CHANNELS_RGB;
+    return profile;
+}
+
 tern_feed *tern_png_feed(void) {
-    static const tern_feed_format format = {pngStep, pngStart, NULL, NULL, pngClose};
+    static const tern_feed_format format = {pngStep, pngStart, NULL, NULL, pngClose, pngProfile};
     png_feed *png = calloc(1, sizeof *png);
     if (!png) return NULL;
     png->orientation = 1;
     png->feed.format = &format;
+    // Until it is known whether the file is an animation that needs them all.
+    png->feed.keepsBytes = true;
     return &png->feed;
 }
 #endif

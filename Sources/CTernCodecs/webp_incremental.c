@@ -95,6 +95,20 @@ static tern_codec_result webpStart(tern_feed *feed, uint32_t width, uint32_t hei
     return TERN_CODEC_MEMORY;
 }
 
+static const uint8_t *webpProfile(tern_feed *feed, size_t *count, int *channels) {
+    *channels = TERN_CHANNELS_RGB;
+    // The profile stands between the extended header and the picture (RFC 9649, section 2.7).
+    for (size_t at = 30; feed->end >= 8 && at <= feed->end - 8;) {
+        const uint8_t *chunk = feed->bytes + at;
+        size_t size = chunk[4] | (size_t)chunk[5] << 8 | (size_t)chunk[6] << 16 | (size_t)chunk[7] << 24;
+        if (size > feed->end - at - 8) return NULL;
+        *count = size;
+        if (!memcmp(chunk, "ICCP", 4)) return chunk + 8;
+        at += 8 + size + (size & 1);
+    }
+    return NULL;
+}
+
 static void webpClose(tern_feed *feed) {
     webp_feed *webp = (webp_feed *)feed;
     if (webp->decoder) WebPIDelete(webp->decoder);
@@ -102,7 +116,7 @@ static void webpClose(tern_feed *feed) {
 }
 
 tern_feed *tern_webp_feed(void) {
-    static const tern_feed_format format = {webpStep, webpStart, NULL, NULL, webpClose};
+    static const tern_feed_format format = {webpStep, webpStart, NULL, NULL, webpClose, webpProfile};
     webp_feed *webp = calloc(1, sizeof *webp);
     if (!webp || !WebPInitDecoderConfig(&webp->config)) {
         free(webp);

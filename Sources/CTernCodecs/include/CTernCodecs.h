@@ -184,6 +184,10 @@ void tern_feed_end(tern_feed *feed);
 /// an error it is not to be called again.
 tern_codec_result tern_feed_step(tern_feed *feed, char *error);
 const tern_codec_info *tern_feed_info(const tern_feed *feed);
+/// After HEADER: the ICC profile, good until the next call; NULL if there is none or it is not whole.
+const uint8_t *tern_feed_profile(tern_feed *feed, size_t *count, int *channels);
+/// As `tern_jpeg_ink`, before `tern_feed_start`.
+void tern_feed_ink(tern_feed *feed, const tern_icc *color);
 /// After HEADER: the least size wanted, as of `tern_jpeg_start`; for WebP exactly the size to scale to.
 tern_codec_result tern_feed_start(tern_feed *feed, uint32_t leastWidth, uint32_t leastHeight, char *error);
 tern_feed_state tern_feed_progress(const tern_feed *feed);

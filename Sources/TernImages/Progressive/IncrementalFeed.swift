@@ -18,6 +18,9 @@ final class IncrementalFeed {
     private let handle: OpaquePointer
     /// What the header says, and the plan made of it; nil until it is there.
     private(set) var header: (info: tern_codec_info, plan: DecodingPlan)?
+    private var color = ColorUse.none
+    /// Inks are converted as they are read: the conversion lives as long as the decoder.
+    private var ink: ColorConversion?
 
     init(call: CodecCall) throws(ImageError) {
         let kind: tern_feed_kind? =
@@ -74,6 +77,7 @@ final class IncrementalFeed {
         }
         if isLast, state.isGathering { return try whole() }
         let size = PixelSize(width: Int(state.width), height: Int(state.height))
+        var color = color
         var isPartial = !isLast || hasFailed
         let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: call.options.allowsPartial) {
             (base) throws(ImageError) in
@@ -84,16 +88,22 @@ final class IncrementalFeed {
                 guard isLast, call.tolerates(error) else { throw error }
                 isPartial = true
             }
-            if unsafe tern_feed_info(handle).pointee.hasAlpha || isPartial {
-                unsafe tern_premultiply(base, size.width * 4, UInt32(size.width), UInt32(size.height))
-            }
+            // Of a preview by scans every row is there: like a whole picture it is converted last, when it is small.
+            let hasGaps = isLast ? isPartial : !state.isInterlaced
+            if unsafe tern_feed_info(handle).pointee.hasAlpha || hasGaps { try unsafe call.premultiply(base, size, &color) }
         }
-        return try call.finish(pixels, size, header.info, header.plan, isPartial)
+        return try call.finish(pixels, size, header.info, header.plan, isPartial, color)
     }
 
     private func start() throws(ImageError) {
         let info = unsafe tern_feed_info(handle).pointee
         try call.check(info)
+        color = unsafe call.color(info) { unsafe tern_feed_profile(handle, $0, $1) }
+        if info.isInk {
+            ink = color.conversion
+            color.conversion = nil
+            if let ink { unsafe tern_feed_ink(handle, ink.handle) }
+        }
         let plan = call.plan(info)
         let least = call.stored(plan.codecSize(of: call.upright(info)), info)
         _ = try unsafe result {
@@ -107,6 +117,9 @@ final class IncrementalFeed {
         var count = 0
         guard let bytes = unsafe tern_feed_bytes(handle, &count) else {
             throw ImageError(.truncated, format: call.format, "no bytes")
+        }
+        guard call.format == .webp else {
+            return try unsafe CodecFrames(copying: bytes, count, call: call).frame(at: 0).image
         }
         return try unsafe call.webp(bytes, count)
     }
