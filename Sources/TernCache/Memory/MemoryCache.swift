@@ -2,7 +2,7 @@
 ///
 /// ```swift
 /// let cache = MemoryCache<URL, Data>(costLimit: 100 << 20) { $0.count }
-/// cache[url] = data                              // no await: the lock is held for some 30 ns
+/// cache[url] = data                              // no await: a lock is held for some 30 ns
 /// if let data = cache[url] { show(data) }        // in the same turn of the main actor, without a flicker
 /// await cache.trim(toCost: 10 << 20)
 /// ```

@@ -51,9 +51,9 @@ extension MemoryShard {
 
     /// Takes everything out at once: what was in it, to be let go of outside the lock.
     mutating func empty(_ ledger: borrowing MemoryLedger) -> Self {
-        var old = self
+        var old = Self(policy: order.policy, tracksUse: faded.isEnabled)
+        swap(&self, &old)
         ledger.release(cost: old.cost, count: old.count)
-        self = Self(policy: order.policy, tracksUse: faded.isEnabled)
         swap(&counters, &old.counters)
         return old
     }

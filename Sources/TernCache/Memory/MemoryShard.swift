@@ -1,7 +1,10 @@
 /// The entries of one shard on flat arrays: keys, values and terms by slot, an index from hashes to slots, and the order
 /// of eviction. Pure but for the sums, which all shards share; what leaves is returned, never released here.
+///
+/// Not copyable, so that a look-up reads it where it lies: a copy would write the reference count of each array, on lines
+/// that all threads share.
 @usableFromInline
-struct MemoryShard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+struct MemoryShard<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendable {
     @usableFromInline typealias Leavers = MemoryLeavers<Key, Value>
 
     /// One entry, or a free place.
@@ -57,6 +60,14 @@ struct MemoryShard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         order.touch(slot)
         counters.hits += 1
         return entries[Int(slot)].value
+    }
+
+    /// The same for the policy whose hits move nothing, and may run beside each other: a use is noted, and that is all.
+    @inlinable @inline(__always)
+    func glance(_ key: Key, _ fingerprint: UInt32, now: UInt64) -> (Value?, ReaderStripe.Count) {
+        guard let slot = find(key, fingerprint), entries[Int(slot)].deadline > now else { return (nil, .miss) }
+        order.s3FIFO.touch(slot)
+        return (entries[Int(slot)].value, .hit)
     }
 
     @inlinable

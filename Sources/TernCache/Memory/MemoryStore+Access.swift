@@ -3,17 +3,26 @@ extension MemoryStore {
     func value(for key: Key) -> Value? {
         let place = place(of: key)
         let now = currentTime()
-        let value = withShard(place.shard) { $0.look(key, place.fingerprint, now: now) }
+        let value = look(key, place.shard, place.fingerprint, now: now)
         if value == nil, mayFindMore {
             return lookFurther(key, place.shard, place.fingerprint, now: now)
         }
         return value
     }
 
+    @inlinable @inline(__always)
+    func look(_ key: Key, _ shard: Int, _ fingerprint: UInt32, now: UInt64) -> Value? {
+        if readsTogether { return shards.read(shard) { $0.glance(key, fingerprint, now: now) } }
+        return withShard(shard) { $0.look(key, fingerprint, now: now) }
+    }
+
     @inlinable
     func contains(_ key: Key) -> Bool {
         let place = place(of: key)
         let now = currentTime()
+        if readsTogether {
+            return shards.read(place.shard) { ($0.contains(key, place.fingerprint, now: now), .nothing) }
+        }
         return withShard(place.shard) { $0.contains(key, place.fingerprint, now: now) }
     }
 

@@ -1,7 +1,8 @@
 public import Synchronization
 import TernConcurrency
 
-/// What a `MemoryCache` holds: four shards behind locks of their own, or one, and the sums they share.
+/// What a `MemoryCache` holds: four shards behind locks of their own, or one, with readers beside them, and the sums
+/// they share.
 ///
 /// What user code could run under a lock is only `==` and the hash of a key. Values, finders and readers of evictions are
 /// let go of and told after it.
@@ -12,9 +13,12 @@ final class MemoryStore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// One less than the number of shards.
     @usableFromInline let shardMask: Int
+    /// Whether a hit moves nothing, so that look-ups may run beside each other. LRU moves its entry.
+    @usableFromInline let readsTogether: Bool
     /// Whether a look-up that found nothing has more to try: values in use, or entries whose time was over.
     @usableFromInline let looksFurther: Atomic<Bool>
     @usableFromInline let hasDeadlines = Atomic<Bool>(false)
+    @usableFromInline let hash = KeyHash()
     @usableFromInline let clock: CacheClock
     @usableFromInline let timeToLive: Duration?
     @usableFromInline let cost: @Sendable (Value) -> Int
@@ -30,6 +34,7 @@ final class MemoryStore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ) {
         // Strict LRU needs one order; and shares of few entries would be too uneven.
         shardMask = configuration.policy == .lru || configuration.limits.count < 256 ? 0 : 3
+        readsTogether = configuration.policy != .lru
         looksFurther = Atomic(inUse != nil)
         clock = CacheClock(configuration.clock)
         timeToLive = configuration.timeToLive
@@ -58,15 +63,14 @@ final class MemoryStore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// Runs `body` under the lock of one shard.
     @inlinable @inline(__always)
-    func withShard<Result>(_ number: Int, _ body: (inout sending Shard) -> sending Result) -> sending Result {
+    func withShard<Result: Sendable & ~Copyable>(_ number: Int, _ body: (inout Shard) -> Result) -> Result {
         shards.withLock(number, body)
     }
 
     /// The shard of a key, and the 32 bits of its hash by which it is found there.
     @inlinable @inline(__always)
     func place(of key: Key) -> (shard: Int, fingerprint: UInt32) {
-        // A product, so that a type's own poor `hashValue` fills the upper bits too.
-        let hash = UInt64(UInt(bitPattern: key.hashValue)) &* 0x9E37_79B9_7F4A_7C15
+        let hash = hash(key)
         return (Int(truncatingIfNeeded: hash >> 30) & shardMask, UInt32(truncatingIfNeeded: hash >> 32))
     }
 
@@ -85,6 +89,9 @@ final class MemoryStore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         var statistics = MemoryCacheStatistics()
         for number in 0...shardMask {
             statistics.add(withShard(number) { $0.counters })
+            let readers = shards.readerCounts(number)
+            statistics.hits += readers.hits
+            statistics.misses += readers.misses
         }
         statistics.count = ledger.count
         statistics.cost = ledger.cost

@@ -3,7 +3,7 @@
 /// A new entry goes into a small queue of a tenth of the weight; one that was used more than once before it reaches the
 /// end goes on to the main queue, any other is evicted and remembered as a ghost. An entry that comes back while its
 /// ghost is remembered goes straight to the main queue. There, an entry that was used gets another round, one use less.
-/// A hit writes a counter at most: it moves nothing.
+/// A hit writes a counter at most: it moves nothing, and needs nobody to stand still.
 @usableFromInline
 struct S3FIFOOrder: Sendable {
     @usableFromInline
@@ -11,22 +11,27 @@ struct S3FIFOOrder: Sendable {
         /// At least 1, so that a cache of entries without cost has queues too.
         @usableFromInline var weight = 1
         @usableFromInline var fingerprint: UInt32 = 0
-        /// Uses since admission, or since the last round: at most 3.
-        @usableFromInline var uses: UInt8 = 0
         @usableFromInline var isMain = false
 
         @inlinable
         init() {}
     }
 
+    /// Uses since admission, or since the last round. First, with the rest of what a hit touches.
+    @usableFromInline private(set) var uses: UseCounts
+    /// A copy of an order would share it; there is none.
+    private var memory: UseCounts.Memory
     @usableFromInline var links: [SlotLink] = []
     @usableFromInline var marks: [Mark] = []
     @usableFromInline var small = SlotList()
     @usableFromInline var main = SlotList()
     @usableFromInline var ghosts = GhostTable()
 
-    @inlinable
-    init() {}
+    @usableFromInline
+    init() {
+        memory = UseCounts.Memory(0)
+        uses = memory.counts
+    }
 
     @inlinable var count: Int { small.count + main.count }
 
@@ -37,6 +42,8 @@ struct S3FIFOOrder: Sendable {
             links.append(SlotLink())
             marks.append(Mark())
         }
+        if uses.count <= Int(slot) { growUses() }
+        uses[slot] = 0
         var mark = Mark()
         mark.weight = max(1, cost)
         mark.fingerprint = fingerprint
@@ -45,11 +52,9 @@ struct S3FIFOOrder: Sendable {
         push(slot, mark)
     }
 
-    /// `slot` was used now.
-    @inlinable
-    mutating func touch(_ slot: Slot) {
-        if marks[Int(slot)].uses < 3 { marks[Int(slot)].uses += 1 }
-    }
+    /// `slot` was used now. May run beside itself.
+    @inlinable @inline(__always)
+    func touch(_ slot: Slot) { uses.note(slot) }
 
     /// `slot` holds a value of another cost now.
     @inlinable
@@ -92,6 +97,15 @@ struct S3FIFOOrder: Sendable {
     mutating func shrink() {
         links = []
         marks = []
+        memory = UseCounts.Memory(0)
+        uses = memory.counts
+    }
+
+    /// Room for the counts of twice as many slots as there are.
+    @usableFromInline
+    mutating func growUses() {
+        memory = UseCounts.Memory(max(16, marks.count * 2), copying: uses)
+        uses = memory.counts
     }
 
     @inlinable
@@ -110,11 +124,11 @@ struct S3FIFOOrder: Sendable {
         let mark = marks[Int(slot)]
         let capacity = count
         small.remove(slot, weight: mark.weight, links: &links)
-        guard mark.uses > 1 else {
+        guard uses[slot] > 1 else {
             ghosts.insert(mark.fingerprint, capacity: capacity)
             return slot
         }
-        marks[Int(slot)].uses = 0
+        uses[slot] = 0
         marks[Int(slot)].isMain = true
         main.push(slot, weight: mark.weight, links: &links)
         return nil
@@ -126,8 +140,8 @@ struct S3FIFOOrder: Sendable {
         let slot = main.oldest
         let mark = marks[Int(slot)]
         main.remove(slot, weight: mark.weight, links: &links)
-        guard mark.uses > 0 else { return slot }
-        marks[Int(slot)].uses -= 1
+        guard uses[slot] > 0 else { return slot }
+        uses[slot] -= 1
         main.push(slot, weight: mark.weight, links: &links)
         return nil
     }

@@ -134,6 +134,17 @@ private struct ModelS3FIFO {
         #expect(order.evict() == 2)
     }
 
+    @Test func usesAreKeptWhenTheOrderGrows() {
+        var order = S3FIFOOrder()
+        order.admit(0, fingerprint: 0, cost: 1)
+        for _ in 0..<5 { order.touch(0) }
+        for slot in 1..<1_000 { order.admit(Slot(slot), fingerprint: UInt32(slot), cost: 1) }
+        #expect(order.uses[0] == 3)
+        #expect((1..<1_000).allSatisfy { order.uses[Slot($0)] == 0 })
+        order.shrink()
+        #expect(order.uses.count == 0)
+    }
+
     @Test func anEntryThatComesBackSoonGoesToTheMainQueue() {
         var order = S3FIFOOrder()
         for slot in 0..<4 { order.admit(Slot(slot), fingerprint: UInt32(100 + slot), cost: 1) }
