@@ -39,4 +39,12 @@ uint64_t tern_xxh64_finish(const tern_xxh64_state *state);
 /// XXH64 of one run of bytes.
 uint64_t tern_xxh64(const void *bytes, size_t count, uint64_t seed);
 
+/// Opens a file for reading, if all that it takes is in memory already: -1 where the disk would be asked, and where the
+/// system cannot tell (before Linux 5.12, in some sandboxes, on other systems). Never waits for the disk.
+int tern_open_cached(const char *path);
+
+/// Reads from a place of a file what is in memory: the count of bytes, as far as they are; -1 if the first is not, or if
+/// the file system cannot tell. Never waits for the disk.
+ptrdiff_t tern_read_cached(int descriptor, void *buffer, size_t count, int64_t offset);
+
 #endif

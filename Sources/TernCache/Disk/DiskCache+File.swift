@@ -44,11 +44,12 @@ extension DiskCache {
     @concurrent
     public nonisolated func file(for key: String) async throws(DiskCacheError) -> File? {
         let kept = KeptDescriptor()
-        let entry = try await look(for: key) { file, path, expires, _ in
-            let reading = file.map(path, expires: expires)
+        let reader = DiskValueReader.opening { file, path, location in
+            let reading = file.map(path, location)
             if case .found = reading { kept.keep(fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0)) }
             return reading
         }
+        let entry = try await look(for: key, reading: reader)
         guard let entry else { return nil }
         if let descriptor = kept.take() {
             guard descriptor >= 0 else { throw .system("another descriptor of", folder.values) }
@@ -74,8 +75,8 @@ extension DiskCache {
 
 extension DiskValueFile {
     /// The value as a mapping of its file, read once to verify it.
-    func map(_ path: String, expires: Int64) -> DiskReading {
-        guard trailer.size > 0 else { return .found(entry(Data(), expires: expires)) }
+    func map(_ path: String, _ location: DiskIndex.Location) -> DiskReading {
+        guard trailer.size > 0 else { return .found(entry(Data(), location)) }
         #if canImport(Darwin)
         let flags = MAP_PRIVATE
         #else
@@ -88,6 +89,6 @@ extension DiskValueFile {
         let size = trailer.size
         let value = unsafe Data(
             bytesNoCopy: memory, count: size, deallocator: .custom { memory, size in _ = unsafe munmap(memory, size) })
-        return DiskChecksum.of(value) == trailer.checksum ? .found(entry(value, expires: expires)) : .damaged
+        return DiskChecksum.of(value) == trailer.checksum ? .found(entry(value, location)) : .damaged
     }
 }

@@ -31,7 +31,7 @@ extension DiskCache {
     /// The value of a key with its metadata and times. Otherwise as `value(for:)`.
     @concurrent
     public nonisolated func entry(for key: String) async throws(DiskCacheError) -> Entry? {
-        try await look(for: key) { file, path, expires, files in file.read(path, expires: expires, files) }
+        try await look(for: key, reading: .copying)
     }
 
     /// The value as bytes of the file itself, not copied into memory: for large values of which parts are read, or none
@@ -39,12 +39,12 @@ extension DiskCache {
     /// the bytes are released. Small values are copied.
     @concurrent
     public nonisolated func mappedValue(for key: String) async throws(DiskCacheError) -> Data? {
-        try await look(for: key) { file, path, expires, _ in file.map(path, expires: expires) }?.value
+        try await look(for: key, reading: .opening { file, path, location in file.map(path, location) })?.value
     }
 
     /// Looks a key up in memory, reads what is found with `reading`, and removes what turns out to be damaged.
     nonisolated func look(
-        for text: String, reading: @escaping DiskValueFile.Reader
+        for text: String, reading: DiskValueReader
     ) async throws(DiskCacheError) -> Entry? {
         let now = configuration.now().milliseconds
         while true {
@@ -85,7 +85,7 @@ extension DiskCache {
 
     private nonisolated func read(
         _ location: DiskIndex.Location, _ key: DiskKey, catalog: Int?, _ folder: DiskFolder,
-        _ reading: @escaping DiskValueFile.Reader
+        _ reading: DiskValueReader
     ) async -> DiskReading {
         if location.isInline {
             return await withCheckedContinuation { continuation in
@@ -100,20 +100,14 @@ extension DiskCache {
             }
         }
         let files = seams.files
-        return await readers.run(location.id) {
-            let path = folder.value(location.id)
-            switch DiskValueFile.open(path, location, key: key, files) {
-            case .not(let reading): return reading
-            case .open(let file):
-                defer { files.close(file.descriptor) }
-                return reading(file, path, location.expires, files)
-            }
-        }
+        let path = folder.value(location.id)
+        if let result = reading.atOnce(path, location, key, files) { return result }
+        return await readers.run(location.id) { reading.waiting(path, location, key, files) }
     }
 
     /// The read-only folders, in their order. Nothing is removed from them, damaged or not.
     private nonisolated func lookElsewhere(
-        for text: String, now: Int64, reading: @escaping DiskValueFile.Reader
+        for text: String, now: Int64, reading: DiskValueReader
     ) async throws(DiskCacheError) -> Entry? {
         guard !configuration.readOnlyFolders.isEmpty else { return nil }
         for (number, catalog) in catalogEntries.withLock({ $0 }).enumerated() {

@@ -19,8 +19,8 @@ public import Foundation
 /// end of the process, however it ends, though not a loss of power (`Documentation/DiskCache.md` says why). Inserts that
 /// come together share a transaction.
 ///
-/// All writing happens on one thread of the cache's own, and files are read on a few others; `contains`, and a look-up
-/// that finds nothing, ask the memory only. A folder has one owner at a time, in this process or another.
+/// All writing happens on one thread of the cache's own, and files are read on a few others, or by the caller as far as
+/// the system has them in memory; `contains`, and a look-up that finds nothing, ask the memory only. A folder has one owner at a time, in this process or another.
 public actor DiskCache {
     nonisolated let shared: DiskShared
     nonisolated let hub = DiskEventHub()

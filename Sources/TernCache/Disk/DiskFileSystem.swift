@@ -12,6 +12,12 @@ package protocol DiskFileSystem: Sendable {
     func read(
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int, _ path: String
     ) throws(DiskCacheError) -> Int
+    /// `open` where that needs nothing of the disk; nil if it may, or if the system cannot tell. Never waits, and may be
+    /// called on any thread.
+    func openAtOnce(_ path: String) -> Int32?
+    /// `read` of a whole buffer, all of which is in memory; false if it is not, or if the system cannot tell. Never waits,
+    /// and may be called on any thread.
+    func readAtOnce(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool
     func status(_ descriptor: Int32, _ path: String) throws(DiskCacheError) -> DiskFileStatus
     /// Nil if nothing is there.
     func status(of path: String) throws(DiskCacheError) -> DiskFileStatus?
@@ -26,6 +32,13 @@ package protocol DiskFileSystem: Sendable {
     func names(in path: String) throws(DiskCacheError) -> [String]
     /// Bytes that this user may still write to the disk.
     func freeBytes(at path: String) throws(DiskCacheError) -> Int
+}
+
+extension DiskFileSystem {
+    package func openAtOnce(_ path: String) -> Int32? { nil }
+    package func readAtOnce(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+    ) -> Bool { false }
 }
 
 /// Facts of a file.

@@ -35,21 +35,22 @@ final class DiskSlabs: Sendable {
 
     private let state = Lock(State())
 
-    /// Memory of `size` bytes, filled by `fill`, as a value that gives it back when nobody holds it any more. Nil if there
-    /// is no memory.
-    func data(_ size: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) -> Data? {
-        guard size >= Self.smallest else {
-            guard let memory = unsafe malloc(max(size, 1)) else { return nil }
-            unsafe fill(UnsafeMutableRawBufferPointer(start: memory, count: size))
+    /// Memory of `size` bytes, as a value that gives it back when nobody holds it any more. `fill` is given `spare` bytes
+    /// more, which are not of the value. Nil if there is no memory.
+    func data(_ size: Int, spare: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) -> Data? {
+        let whole = size + spare
+        guard whole >= Self.smallest else {
+            guard let memory = unsafe malloc(max(whole, 1)) else { return nil }
+            unsafe fill(UnsafeMutableRawBufferPointer(start: memory, count: whole))
             return unsafe Data(bytesNoCopy: memory, count: size, deallocator: .free)
         }
-        let slab = take(size)
-        let capacity = slab?.capacity ?? (size + 65_535) & ~65_535
+        let slab = take(whole)
+        let capacity = slab?.capacity ?? (whole + 65_535) & ~65_535
         guard
             let memory = unsafe slab.flatMap({ unsafe UnsafeMutableRawPointer(bitPattern: $0.address) })
                 ?? malloc(capacity)
         else { return nil }
-        unsafe fill(UnsafeMutableRawBufferPointer(start: memory, count: size))
+        unsafe fill(UnsafeMutableRawBufferPointer(start: memory, count: whole))
         return unsafe Data(
             bytesNoCopy: memory, count: size,
             deallocator: .custom { memory, _ in unsafe self.give(memory, capacity) })

@@ -50,26 +50,36 @@ struct DiskTrailer: Equatable {
     }
 
     /// The length that the last 16 bytes of a file state; nil if they are no footer.
-    static func count(footer: Data) -> Int? {
+    static func count(footer: Data) -> Int? { unsafe footer.withUnsafeBytes { unsafe count(footer: $0) } }
+
+    private static func count(footer: UnsafeRawBufferPointer) -> Int? {
         guard footer.count == footerCount else { return nil }
-        var reader = ByteReader(footer)
+        var reader = unsafe ByteReader(footer)
         guard let count = reader.word(UInt32.self), reader.word(UInt32.self) == 0 else { return nil }
         return (headCount + footerCount...maximumCount).contains(Int(count)) ? Int(count) : nil
     }
 
     /// A whole trailer; nil if anything about it is not as it was written.
     init?(_ bytes: Data) {
+        guard let trailer = unsafe bytes.withUnsafeBytes({ unsafe DiskTrailer($0) }) else { return nil }
+        self = trailer
+    }
+
+    /// The same of bytes that stand still meanwhile, and are copied.
+    init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= Self.headCount + Self.footerCount,
-            Self.count(footer: bytes.suffix(Self.footerCount)) == bytes.count
+            unsafe Self.count(footer: bytes.part(bytes.count - Self.footerCount, Self.footerCount)) == bytes.count
         else { return nil }
-        var footer = ByteReader(bytes.suffix(8))
-        guard footer.word(UInt64.self) == DiskChecksum.of(bytes.dropLast(8)) else { return nil }
-        var reader = ByteReader(bytes)
+        var footer = unsafe ByteReader(bytes.part(bytes.count - 8, 8))
+        guard let sum = footer.word(UInt64.self), unsafe DiskChecksum.of(bytes.part(0, bytes.count - 8)) == sum else {
+            return nil
+        }
+        var reader = unsafe ByteReader(bytes)
         guard reader.word(UInt64.self) == Self.magic, let checksum = reader.word(UInt64.self),
             let size = reader.word(UInt64.self), let created = reader.word(UInt64.self),
             let expires = reader.word(UInt64.self), let keyCount = reader.word(UInt32.self),
             let metadataCount = reader.word(UInt32.self), let tagCount = reader.word(UInt16.self),
-            reader.bytes(6) != nil, let key = reader.bytes(Int(keyCount)),
+            reader.skip(6), let key = reader.bytes(Int(keyCount)),
             let metadata = reader.bytes(Int(metadataCount)), let length = Int(exactly: size)
         else { return nil }
         var tags: [String] = []
@@ -95,30 +105,39 @@ struct DiskTrailer: Equatable {
     }
 }
 
-/// Reads little-endian numbers and runs of bytes, one after another; nil past the end.
-private struct ByteReader {
-    private let data: Data
-    private var place: Int
+/// Reads little-endian numbers and runs of bytes, one after another; nil past the end. Not to outlive the bytes.
+@safe private struct ByteReader {
+    private let data: UnsafeRawBufferPointer
+    private var place = 0
 
-    init(_ data: Data) {
-        self.data = data
-        place = data.startIndex
+    init(_ data: UnsafeRawBufferPointer) { unsafe self.data = data }
+
+    private var rest: Int { unsafe data.count - place }
+
+    mutating func skip(_ count: Int) -> Bool {
+        guard count <= rest else { return false }
+        place += count
+        return true
     }
 
+    /// A copy: the caller may keep a key without keeping the whole trailer.
     mutating func bytes(_ count: Int) -> Data? {
-        guard count <= data.endIndex - place else { return nil }
+        guard count <= rest else { return nil }
         defer { place += count }
-        // A copy: the caller may keep a key without keeping the whole trailer.
-        return Data(data[place..<place + count])
+        return unsafe Data(data.part(place, count))
     }
 
-    mutating func word<Word: FixedWidthInteger>(_: Word.Type) -> Word? {
-        let count = Word.bitWidth / 8
-        guard count <= data.endIndex - place else { return nil }
+    mutating func word<Word: FixedWidthInteger & BitwiseCopyable>(_: Word.Type) -> Word? {
+        let count = MemoryLayout<Word>.size
+        guard count <= rest else { return nil }
         defer { place += count }
-        var word: Word = 0
-        for index in 0..<count { word |= Word(truncatingIfNeeded: data[place + index]) << (8 * index) }
-        return word
+        return unsafe Word(littleEndian: data.loadUnaligned(fromByteOffset: place, as: Word.self))
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    fileprivate func part(_ start: Int, _ count: Int) -> UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(rebasing: self[start..<start + count])
     }
 }
 

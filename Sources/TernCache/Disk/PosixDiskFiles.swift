@@ -1,3 +1,5 @@
+import CTernSQLite
+
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Musl)
@@ -61,6 +63,17 @@ package struct PosixDiskFiles: DiskFileSystem {
             }
         }
         return done
+    }
+
+    package func openAtOnce(_ path: String) -> Int32? {
+        let descriptor = unsafe tern_open_cached(path)
+        return descriptor >= 0 ? descriptor : nil
+    }
+
+    package func readAtOnce(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+    ) -> Bool {
+        unsafe tern_read_cached(descriptor, buffer.baseAddress, buffer.count, Int64(offset)) == buffer.count
     }
 
     package func status(_ descriptor: Int32, _ path: String) throws(DiskCacheError) -> DiskFileStatus {

@@ -75,6 +75,8 @@ extension DiskCache {
 struct FaultyDiskFiles: DiskFileSystem {
     private let files = PosixDiskFiles()
     let fault: @Sendable (_ call: String, _ path: String) -> Int32?
+    /// Whether what a call needs is in memory; as long as it is nil, nothing is.
+    var isInMemory: (@Sendable (_ call: String, _ offset: Int) -> Bool)?
 
     private func check(_ call: String, _ path: String) throws(DiskCacheError) {
         if let code = fault(call, path) { throw .system(call, path, code: code) }
@@ -101,6 +103,15 @@ struct FaultyDiskFiles: DiskFileSystem {
     ) throws(DiskCacheError) -> Int {
         try check("read", path)
         return unsafe try files.read(descriptor, into: buffer, at: offset, path)
+    }
+    func openAtOnce(_ path: String) -> Int32? {
+        guard isInMemory?("open", 0) == true else { return nil }
+        return try? files.open(path)  // What fails here is asked again, and told then.
+    }
+    func readAtOnce(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool {
+        guard isInMemory?("read", offset) == true else { return false }
+        // As above.
+        return unsafe (try? files.read(descriptor, into: buffer, at: offset, "")) == buffer.count
     }
     func status(_ descriptor: Int32, _ path: String) throws(DiskCacheError) -> DiskFileStatus {
         try files.status(descriptor, path)
