@@ -1,6 +1,12 @@
 #if canImport(CTernSQLite)
 import TernCache
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
@@ -24,13 +30,18 @@ enum DiskBenchmark {
     static func key(_ number: Int) -> String { "https://images.example.com/photos/\(number)/large.jpg?w=400" }
 
     static func run(_ part: String = "disk") async {
+        // They are in the way of nobody if they cannot be removed.
+        defer { try? FileManager.default.removeItem(atPath: home) }
         do {
             print("## Disk\n")
             print(
-                "Medians of \(rounds) rounds, the peers in turn in each; warm (page cache); ms unless said otherwise.\n"
+                "Medians of \(rounds) rounds, the peers in turn in each, by the wall; warm (page cache); ms unless said "
+                    + "otherwise. \(ProcessInfo.processInfo.activeProcessorCount) processors; what else ran on them is in "
+                    + "the table above.\n"
             )
             if !part.hasSuffix("reads") {
                 try await mixedSet()
+                if part.hasSuffix("mixed") { return }
                 try await smallWrites()
             }
             for size in [256 << 10, 1 << 20] { try await largeReads(size) }
@@ -262,11 +273,16 @@ enum DiskBenchmark {
         }
     }
 
+    /// All folders of a run. They are removed at its end: ext4 gives no inode away again for a minute or five after its
+    /// file was deleted, and looks through all of those for each file that is made meanwhile.
+    private static let home =
+        FileManager.default.temporaryDirectory.path() + "tern-bench-\(UInt64.random(in: 0 ... .max))"
+
     private static func inFolder(_ body: (String) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.path() + "tern-bench-\(UInt64.random(in: 0 ... .max))"
+        let folder = home + "/\(UInt64.random(in: 0 ... .max))"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        // It is in the way of nobody if it cannot be removed.
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        // What the one before has written goes to the disk in its time, and not in this one's.
+        sync()
         try await body(folder)
     }
 }

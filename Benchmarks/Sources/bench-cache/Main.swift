@@ -15,6 +15,7 @@ struct BenchCache {
         case "list": print(parts.joined(separator: "\n"))
         #if canImport(CTernSQLite)
         case "disk": await DiskBenchmark.run()
+        case "disk-mixed": await DiskBenchmark.run("disk-mixed")
         case "disk-reads": await DiskBenchmark.run("disk-reads")
         #endif
         case "memory": await MemoryBenchmark.run()
