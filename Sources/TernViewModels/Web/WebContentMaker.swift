@@ -1,0 +1,69 @@
+import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Makes a web view's content of a response. Pure; runs off every actor.
+enum WebContentMaker {
+    @concurrent
+    static func content(of response: Response<Data>, _ options: WebOptions) async -> Result<WebContent, TransferFailure>
+    {
+        do {
+            return .success(try make(response.value, response.head, options))
+        } catch let problem as TextDecoding.Problem {
+            return .failure(TransferFailure(.decoding, "the page from \(response.head.target): \(problem)"))
+        } catch {
+            let reason = "the transform of the page from \(response.head.target) failed"
+            return .failure(TransferFailure(.decoding, reason, underlying: error))
+        }
+    }
+
+    static func make(_ body: Data, _ head: ResponseHead, _ options: WebOptions) throws -> WebContent {
+        let type = head.headers["Content-Type"].flatMap { MediaType($0) }
+        let charset = charset(of: body, options.textEncoding ?? type?.charset)
+        var (data, textEncoding) = (body, charset.name)
+        switch options.transform.kind {
+        case .none:
+            break
+        case .data(let transform):
+            data = try transform(body, head)
+        case .html(let undecodable, let transform):
+            let bytes = Array(body.dropFirst(charset.markLength))
+            let text =
+                switch undecodable {
+                case .fails: try TextDecoding.string(from: bytes, charset: charset.name)
+                case .isReplaced: try TextDecoding.replacing(bytes, charset: charset.name)
+                }
+            (data, textEncoding) = encoded(try transform(text, head), charset.name)
+        }
+        return WebContent(
+            data: data, mimeType: options.mimeType ?? type?.essence ?? "text/html", textEncoding: textEncoding,
+            baseURL: head.url, response: head)
+    }
+
+    /// The charset that holds for a body, and the length of the byte order mark that says so.
+    private static func charset(of body: Data, _ name: String?) -> (name: String, markLength: Int) {
+        // The mark comes first (WHATWG Encoding §6, "decode").
+        if body.starts(with: [0xEF, 0xBB, 0xBF]) { return ("utf-8", 3) }
+        if body.starts(with: [0xFE, 0xFF]) { return ("utf-16be", 2) }
+        if body.starts(with: [0xFF, 0xFE]) { return ("utf-16le", 2) }
+        guard let name else { return ("utf-8", 0) }
+        do {
+            _ = try TextDecoding.string(from: [], charset: name)
+            return (name.lowercased(), 0)
+        } catch {
+            return ("utf-8", 0)
+        }
+    }
+
+    private static func encoded(_ text: String, _ charset: String) -> (Data, String) {
+        // A page in UTF-16 without a mark would be read wrongly by some, and UTF-8 holds all that it does.
+        if !charset.hasPrefix("utf-"), let bytes = TextDecoding.bytes(of: text, charset: charset) {
+            return (Data(bytes), charset)
+        }
+        return (Data(text.utf8), "utf-8")
+    }
+}

@@ -1,0 +1,56 @@
+public import Tern
+
+/// A navigation that a web view is about to make: a tapped link, a form, a reload.
+public struct WebNavigation: Sendable {
+    /// What led to it.
+    public enum Kind: Sendable, Hashable {
+        /// A link was activated.
+        case link
+        /// A form was submitted.
+        case formSubmission
+        /// The page is loaded anew.
+        case reload
+        /// One page back in the history.
+        case back
+        /// One page forward in the history.
+        case forward
+        /// All else: content that was handed to the view, scripts, frames.
+        case other
+    }
+
+    /// Who carries a navigation out.
+    public enum Decision: Sendable, Hashable {
+        /// Tern loads it, and the view is shown the result.
+        case loadThroughTern
+        /// The view itself.
+        case loadInView
+        /// Nobody: it does not happen.
+        case ignore
+    }
+
+    /// What led to it.
+    public let kind: Kind
+    /// What is to be loaded: method, headers and body, as far as the toolkit tells them.
+    public let request: Request
+    /// Whether the whole page is to change, and not a frame of it. True by default.
+    public let isMainFrame: Bool
+
+    /// A navigation as a toolkit's delegate reports it.
+    public init(_ kind: Kind, _ request: Request, isMainFrame: Bool = true) {
+        self.kind = kind
+        self.request = request
+        self.isMainFrame = isMainFrame
+    }
+
+    /// The decision where the view's own hook makes none.
+    ///
+    /// Frames, and what is handed to the view, are the view's affair; so is a jump within the page that is shown.
+    func decision(loadsLinks: Bool, shown: String?) -> Decision {
+        guard loadsLinks, isMainFrame else { return .loadInView }
+        switch kind {
+        case .other: return .loadInView
+        case .link where request.fragment != nil && request.urlString == shown: return .loadInView
+        case .link, .formSubmission, .reload, .back, .forward: return .loadThroughTern
+        }
+    }
+}

@@ -1,0 +1,102 @@
+import Testing
+
+@testable import Tern
+@testable import TernViewModels
+
+@Suite("Web history")
+struct WebHistoryTests {
+    private var history = WebHistory()
+
+    private func request(_ path: String, _ method: Request.Method = .get) throws -> Request {
+        try Request(method, "https://a.example/\(path)")
+    }
+
+    private func head(_ path: String, redirects: [Int] = []) throws -> ResponseHead {
+        func head(_ status: Int, _ path: String) throws -> ResponseHead {
+            let target = try Target(absolute: "https://a.example/\(path)")
+            return ResponseHead(status: status, version: .http11, target: target, headers: [:])
+        }
+        var last = try head(200, path)
+        last.redirects = try redirects.map { try head($0, "from") }
+        return last
+    }
+
+    private mutating func show(_ path: String, _ placement: WebHistory.Placement = .append) throws {
+        history.commit(placement, try request(path), WebOptions(), try head(path))
+    }
+
+    private func url(_ step: WebHistory.Step, pending: WebHistory.Placement? = nil) -> String? {
+        history.entry(step, pending: pending).map { String($0.urlString.suffix(1)) }
+    }
+
+    @Test mutating func itGoesBackAndForward() throws {
+        #expect(history.current == nil && url(.back) == nil && url(.forward) == nil)
+        for path in ["a", "b", "c"] { try show(path) }
+        #expect(url(.none) == "c" && url(.back) == "b" && url(.forward) == nil)
+        let back = try #require(history.entry(.back))
+        try show("b", .visit(back.id))
+        #expect(url(.back) == "a" && url(.none) == "b" && url(.forward) == "c")
+    }
+
+    @Test mutating func aNewPageForgetsWhatLayAhead() throws {
+        for path in ["a", "b"] { try show(path) }
+        try show("a", .visit(try #require(history.entry(.back)).id))
+        try show("d")
+        #expect(history.entries.count == 2 && url(.back) == "a" && url(.none) == "d" && url(.forward) == nil)
+    }
+
+    @Test mutating func twoStepsInARowAreTwoPages() throws {
+        for path in ["a", "b", "c"] { try show(path) }
+        let back = WebHistory.Placement.visit(try #require(history.entry(.back)).id)
+        #expect(url(.back, pending: back) == "a" && url(.forward, pending: back) == "c")
+        #expect(url(.back, pending: .append) == "c" && url(.forward, pending: .append) == nil)
+    }
+
+    @Test mutating func itKeepsAHundredPages() throws {
+        for number in 0..<150 { try show("\(number)") }
+        #expect(history.entries.count == WebHistory.limit && history.current?.urlString.hasSuffix("/149") == true)
+    }
+
+    @Test(arguments: [
+        ([303], "POST", "GET"), ([302], "POST", "GET"), ([301], "POST", "GET"), ([307], "POST", "POST"),
+        ([], "POST", "POST"), ([303], "PUT", "GET"), ([302], "PUT", "PUT"), ([302], "GET", "GET"),
+    ])
+    func aFormIsSentAgainOnlyIfItsAnswerWasThePage(redirects: [Int], method: String, expected: String) throws {
+        var request = try request("form", Request.Method(rawValue: method))
+        request.body = .text("x")
+        request.headers = ["Authorization": "secret", "Accept": "text/html"]
+        let again = WebHistory.again(request, try head("page", redirects: redirects))
+        #expect(again.method.rawValue == expected)
+        if expected != method {
+            #expect(again.urlString == "https://a.example/page" && again.body.isNone)
+            #expect(again.headers["Authorization"] == nil && again.headers["Accept"] == "text/html")
+        } else {
+            #expect(again.urlString == "https://a.example/form")
+        }
+    }
+}
+
+@Suite("Web navigations")
+struct WebNavigationTests {
+    private let shown = "https://a.example/page"
+
+    @Test func linksAreLoadedThroughTernByChoice() throws {
+        let request = try Request(.get, "https://a.example/next")
+        for kind in [WebNavigation.Kind.link, .formSubmission, .reload, .back, .forward] {
+            let navigation = WebNavigation(kind, request)
+            #expect(navigation.decision(loadsLinks: false, shown: shown) == .loadInView)
+            #expect(navigation.decision(loadsLinks: true, shown: shown) == .loadThroughTern)
+            let frame = WebNavigation(kind, request, isMainFrame: false)
+            #expect(frame.decision(loadsLinks: true, shown: shown) == .loadInView)
+        }
+    }
+
+    @Test func whatIsHandedToTheViewAndJumpsWithinThePageAreTheViews() throws {
+        let other = WebNavigation(.other, try Request(.get, "https://a.example/page"))
+        #expect(other.decision(loadsLinks: true, shown: shown) == .loadInView)
+        let jump = WebNavigation(.link, try Request(.get, "https://a.example/page#end"))
+        #expect(jump.decision(loadsLinks: true, shown: shown) == .loadInView)
+        let away = WebNavigation(.link, try Request(.get, "https://a.example/other#end"))
+        #expect(away.decision(loadsLinks: true, shown: shown) == .loadThroughTern)
+    }
+}
