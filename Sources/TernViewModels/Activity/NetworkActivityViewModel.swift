@@ -31,7 +31,7 @@ extension NetworkActivityViewModel {
         // The stream first: what changes after it was made is an element of it.
         let stream = activity.visibility
         let shown = Shown(activity.isVisible)
-        showNetworkActivity(shown.isVisible)
+        if binding.isActive { showNetworkActivity(shown.isVisible) }
         binding.follow(stream, for: self) { view, isVisible in
             guard shown.isVisible != isVisible else { return }
             shown.isVisible = isVisible

@@ -18,7 +18,8 @@ public import Foundation
 /// let load = webView.load(try Request(.get, "https://example.com/"))
 /// ```
 ///
-/// Every requirement but the first may be left out, each for itself.
+/// Every requirement but the first may be left out, each for itself. Each start that the view is told of is followed by one
+/// end: finished, failed or cancelled.
 @MainActor
 public protocol WebContentViewModel: BindableView {
     /// Shows content in place of what is there. Called on the main actor, never after the load's end.
@@ -37,6 +38,9 @@ public protocol WebContentViewModel: BindableView {
     /// called for loads that were cancelled or replaced. Does nothing by default.
     func didFailLoading(_ load: WebLoad, _ error: NetworkError)
 
+    /// A load that had started was cancelled, or another is about to take its place. Does nothing by default.
+    func didCancelLoading(_ load: WebLoad)
+
     /// Who carries a navigation out; nil, the default, leaves it to ``loadsLinksThroughTern``.
     func decide(_ navigation: WebNavigation) -> WebNavigation.Decision?
 }
@@ -50,13 +54,15 @@ extension WebContentViewModel {
     public func didFinishLoading(_ load: WebLoad) {}
     /// Nothing.
     public func didFailLoading(_ load: WebLoad, _ error: NetworkError) {}
+    /// Nothing.
+    public func didCancelLoading(_ load: WebLoad) {}
     /// No decision.
     public func decide(_ navigation: WebNavigation) -> WebNavigation.Decision? { nil }
 }
 
 extension WebContentViewModel {
     /// Loads a request, whole: with its method, its headers and its body. The previous load of the view, running or
-    /// suspended, ends with `.cancelled` for its caller, and the view hears no more of it.
+    /// suspended, ends with `.cancelled` for its caller, and is neither shown nor said to have finished or failed.
     @discardableResult
     public func load(_ request: Request, options: WebOptions = WebOptions()) -> WebLoad {
         load(request, options, .append)

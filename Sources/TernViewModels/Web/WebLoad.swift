@@ -77,7 +77,7 @@ public final class WebLoad: BindingContent {
     /// Moves no more bytes until `resume()`.
     public func pause() { task.pause() }
 
-    /// Ends the load with `.cancelled` for its caller; the view is told nothing more. No effect on one that has ended.
+    /// Ends the load with `.cancelled` for its caller; the view hears of that, and no more. No effect on one that has ended.
     public func cancel() { perform(state.lost()) }
 
     // MARK: The slot
@@ -89,6 +89,8 @@ public final class WebLoad: BindingContent {
     public nonisolated func viewIsGone() { task.cancel() }
 
     func entered(_ receipt: ViewBindings.Receipt) {
+        // The slot may be another's already: of whoever hears that the one before was cancelled, and loads something.
+        guard isActive else { return }
         self.receipt = receipt
         // Owned by this load.
         drivers.append(
@@ -172,9 +174,10 @@ public final class WebLoad: BindingContent {
             task.resume()
             view?.didStartLoading(self)
             return true
-        case .endCancelled:
+        case .endCancelled(let tellsView):
             task.cancel()
             leave(with: .failure(cancellation))
+            if tellsView { view?.didCancelLoading(self) }
             return true
         case .none, .show, .fail, .finish:
             return false

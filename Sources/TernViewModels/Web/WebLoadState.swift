@@ -10,8 +10,8 @@ struct WebLoadState {
         case fail
         /// The view is told that it finished, and the caller has the content.
         case finish
-        /// The caller has an error of kind `.cancelled`, and the view is told nothing.
-        case endCancelled
+        /// The caller has an error of kind `.cancelled`, and the view is told that what it was told of has ended, if it was.
+        case endCancelled(tellsView: Bool)
     }
 
     private enum Phase {
@@ -54,7 +54,7 @@ struct WebLoadState {
     /// Cancelled, replaced, or without a view.
     mutating func lost() -> Action {
         guard phase != .ended else { return .none }
-        phase = .ended
-        return .endCancelled
+        defer { phase = .ended }
+        return .endCancelled(tellsView: phase != .suspended)
     }
 }

@@ -27,7 +27,13 @@ struct WebLoadStateTests {
     @Test func whatIsLostWhileItIsShownIsCancelled() {
         var state = WebLoadState()
         let actions = [Event.resumed, .succeeded, .lost, .shown].map { apply($0, to: &state) }
-        #expect(actions == [.start, .show, .endCancelled, .none])
+        #expect(actions == [.start, .show, .endCancelled(tellsView: true), .none])
+    }
+
+    @Test func theViewHearsNothingOfALoadThatNeverStarted() {
+        var state = WebLoadState()
+        let action = state.lost()
+        #expect(action == .endCancelled(tellsView: false))
     }
 
     /// Every order of five events out of the five kinds.
@@ -42,7 +48,10 @@ struct WebLoadStateTests {
                 if wasEnded { #expect(action == .none) }
                 actions.append(action)
             }
-            let ends = actions.filter { [.fail, .finish, .endCancelled].contains($0) }
+            let kinds: [WebLoadState.Action] = [
+                .fail, .finish, .endCancelled(tellsView: true), .endCancelled(tellsView: false),
+            ]
+            let ends = actions.filter { kinds.contains($0) }
             #expect(ends.count == (state.hasEnded ? 1 : 0) && actions.filter { $0 == .start }.count <= 1)
             #expect(actions.filter { $0 == .show }.count <= 1)
         }

@@ -16,6 +16,7 @@ final class WebView: WebContentViewModel {
         case show(String)
         case finish(String)
         case fail(String, NetworkError.Kind)
+        case cancel(String)
     }
 
     let log: Log<Event>
@@ -47,6 +48,7 @@ final class WebView: WebContentViewModel {
     func didStartLoading(_ load: WebLoad) { log.append(.start(path(load))) }
     func didFinishLoading(_ load: WebLoad) { log.append(.finish(path(load))) }
     func didFailLoading(_ load: WebLoad, _ error: NetworkError) { log.append(.fail(path(load), error.kind)) }
+    func didCancelLoading(_ load: WebLoad) { log.append(.cancel(path(load))) }
     func decide(_ navigation: WebNavigation) -> WebNavigation.Decision? { decision }
 
     private func path(_ load: WebLoad) -> String { load.request.url?.path() ?? "" }
