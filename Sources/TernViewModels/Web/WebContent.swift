@@ -24,8 +24,8 @@ public struct WebContent: Sendable {
 public struct WebOptions: Sendable {
     /// The media type; nil, the default, for that of the response, and `text/html` where it has none.
     public var mimeType: String?
-    /// The IANA name of the charset; nil, the default, for that of the response. A name that the system does not know, and
-    /// none at all, mean UTF-8. A byte order mark comes before both.
+    /// The IANA name of the charset; nil, the default, for that of the response, and where it has none, for what the page
+    /// says of itself. A name that the system does not know, and none at all, mean UTF-8. A byte order mark comes before all.
     public var textEncoding: String?
     /// What is made of the content before it is shown. Nothing by default.
     public var transform: WebTransform

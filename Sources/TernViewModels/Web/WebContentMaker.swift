@@ -23,7 +23,7 @@ enum WebContentMaker {
 
     static func make(_ body: Data, _ head: ResponseHead, _ options: WebOptions) throws -> WebContent {
         let type = head.headers["Content-Type"].flatMap { MediaType($0) }
-        let charset = charset(of: body, options.textEncoding ?? type?.charset)
+        let charset = WebCharset(of: body, options.textEncoding ?? type?.charset)
         var (data, textEncoding) = (body, charset.name)
         switch options.transform.kind {
         case .none:
@@ -42,21 +42,6 @@ enum WebContentMaker {
         return WebContent(
             data: data, mimeType: options.mimeType ?? type?.essence ?? "text/html", textEncoding: textEncoding,
             baseURL: head.url, response: head)
-    }
-
-    /// The charset that holds for a body, and the length of the byte order mark that says so.
-    private static func charset(of body: Data, _ name: String?) -> (name: String, markLength: Int) {
-        // The mark comes first (WHATWG Encoding §6, "decode").
-        if body.starts(with: [0xEF, 0xBB, 0xBF]) { return ("utf-8", 3) }
-        if body.starts(with: [0xFE, 0xFF]) { return ("utf-16be", 2) }
-        if body.starts(with: [0xFF, 0xFE]) { return ("utf-16le", 2) }
-        guard let name else { return ("utf-8", 0) }
-        do {
-            _ = try TextDecoding.string(from: [], charset: name)
-            return (name.lowercased(), 0)
-        } catch {
-            return ("utf-8", 0)
-        }
     }
 
     private static func encoded(_ text: String, _ charset: String) -> (Data, String) {
