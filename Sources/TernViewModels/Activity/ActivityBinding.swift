@@ -14,7 +14,8 @@ struct ActivityControl {
 final class ActivityBinding: BindingContent {
     let binding: ViewBinding
     private let control: ActivityControl
-    private var tasks: [AnySessionTask] = []
+    /// Those that have not ended, by their number in the state.
+    private var tasks: [Int: AnySessionTask] = [:]
     private var state = ActivityState()
 
     init(_ binding: ViewBinding, _ control: ActivityControl) {
@@ -31,7 +32,7 @@ final class ActivityBinding: BindingContent {
         // The streams first: what changes after they were made is an element of them.
         let streams = tasks.map(\.states)
         let numbers = tasks.map { state.add($0.state) }
-        self.tasks += tasks
+        self.tasks.merge(zip(numbers, tasks)) { _, new in new }
         settle()
         for (number, stream) in zip(numbers, streams) {
             binding.follow(stream, for: view) { [weak self] _, state in self?.receive(state, of: number) }
@@ -40,8 +41,10 @@ final class ActivityBinding: BindingContent {
 
     private func receive(_ taskState: Session.TaskState, of task: Int) {
         // The streams of several tasks arrive in any order: that one has begun may not be heard after another's end.
-        for (number, other) in tasks.enumerated() {
-            state.change(number, to: number == task ? taskState : other.state)
+        for (number, other) in tasks {
+            let now = number == task ? taskState : other.state
+            state.change(number, to: now)
+            if now.isTerminal { tasks[number] = nil }
         }
         settle()
     }

@@ -11,24 +11,27 @@ struct ActivityState {
         case end
     }
 
-    private var states: [Session.TaskState] = []
+    /// Those that have not ended, by number.
+    private var states: [Int: Session.TaskState] = [:]
+    private var lastNumber = 0
     private var wasRunning: Bool?
 
-    private var isRunning: Bool { states.contains(.running) }
+    private var isRunning: Bool { states.values.contains(.running) }
 
     /// Whether all tasks have ended: nothing more will come.
-    var isOver: Bool { states.allSatisfy(\.isTerminal) }
+    var isOver: Bool { states.isEmpty }
 
     /// Another task. Its number.
     mutating func add(_ state: Session.TaskState) -> Int {
-        states.append(state)
-        return states.count - 1
+        lastNumber += 1
+        if !state.isTerminal { states[lastNumber] = state }
+        return lastNumber
     }
 
     /// A task has changed. An ended one stays ended.
     mutating func change(_ task: Int, to state: Session.TaskState) {
-        guard !states[task].isTerminal else { return }
-        states[task] = state
+        guard states[task] != nil else { return }
+        states[task] = state.isTerminal ? nil : state
     }
 
     /// What is to be done, given what the control shows at this moment.

@@ -25,7 +25,8 @@ public final class ViewBinding: BindingContent {
     private var receipt: ViewBindings.Receipt?
     private var decided: Outcome?
     /// Owned here; cancelled when the binding ends, whoever ends it, and with this object.
-    private let drivers = Lock<[Task<Void, Never>]>([])
+    private let drivers = Lock<[Int: Task<Void, Never>]>([:])
+    private var lastDriver = 0
 
     init(of view: any BindableView, to task: (any TaskHandle)?) {
         self.view = view
@@ -101,16 +102,26 @@ public final class ViewBinding: BindingContent {
     /// Runs work in a Swift task of the binding's own. The work holds neither binding nor view across a wait.
     func drive(_ work: @escaping @MainActor () async -> Void) {
         guard decided == nil else { return }
+        lastDriver += 1
+        let number = lastDriver
         // Owned by this binding, which cancels it at its end.
-        let driver = Task { await work() }
-        drivers.withLock { $0.append(driver) }
+        let driver = Task { [weak self] in
+            await work()
+            self?.forget(number)
+        }
+        drivers.withLock { $0[number] = driver }
+    }
+
+    /// A binding that goes on, and follows ever more, keeps nothing of what has ended.
+    private func forget(_ driver: Int) {
+        _ = drivers.withLock { $0.removeValue(forKey: driver) }
     }
 
     private nonisolated func cancelDrivers() {
         let drivers = drivers.withLock { drivers in
-            defer { drivers = [] }
+            defer { drivers = [:] }
             return drivers
         }
-        for driver in drivers { driver.cancel() }
+        for driver in drivers.values { driver.cancel() }
     }
 }

@@ -110,30 +110,6 @@ public final class WebLoad: BindingContent {
 
     // MARK: What comes
 
-    private static func outcome(
-        _ source: SessionTask<Response<Data>>, _ options: WebOptions
-    ) async -> Result<WebContent, NetworkError> {
-        do throws(NetworkError) {
-            let response = try await source.value
-            switch await WebContentMaker.content(of: response, options) {
-            case .success(let content): return .success(content)
-            case .failure(let failure): throw error(failure, source, response)
-            }
-        } catch {
-            return .failure(error)
-        }
-    }
-
-    private static func error(
-        _ failure: TransferFailure, _ source: SessionTask<Response<Data>>, _ response: Response<Data>
-    ) -> NetworkError {
-        guard let request = source.request else {
-            return NetworkError(failure.kind, reason: failure.reason, underlying: failure.underlying)
-        }
-        return NetworkError(failure, request: request, response: response.head, metrics: response.metrics)
-            .identified(task: source.id, session: source.sessionID, label: source.label)
-    }
-
     private func receive(_ progress: Session.Progress) {
         guard let view else {
             // Nobody is left to see it.
@@ -200,9 +176,4 @@ public final class WebLoad: BindingContent {
         self.waiters = []
         for waiter in waiters { waiter.resume() }
     }
-}
-
-extension Session {
-    /// The session of all web views that have none of their own: made on first use, with the defaults.
-    public static let forWebViews = Session()
 }
