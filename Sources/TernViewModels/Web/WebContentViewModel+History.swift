@@ -15,10 +15,7 @@ extension WebContentViewModel {
     ///
     /// - Returns: Whether the view is to carry it out itself.
     public func navigate(_ navigation: WebNavigation) -> Bool {
-        let decision =
-            decide(navigation)
-            ?? navigation.decision(loadsLinks: loadsLinksThroughTern, shown: history.current?.urlString)
-        switch decision {
+        switch decide(navigation) ?? navigation.decision(loadsLinks: loadsLinksThroughTern, history: history) {
         case .loadInView: return true
         case .ignore: break
         case .loadThroughTern: loadThroughTern(navigation)

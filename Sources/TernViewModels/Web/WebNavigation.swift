@@ -44,13 +44,19 @@ public struct WebNavigation: Sendable {
 
     /// The decision where the view's own hook makes none.
     ///
-    /// Frames, and what is handed to the view, are the view's affair; so is a jump within the page that is shown.
-    func decision(loadsLinks: Bool, shown: String?) -> Decision {
+    /// Frames, and what is handed to the view, are the view's affair; so are a jump within the page that is shown, and steps
+    /// to pages that Tern has not loaded.
+    func decision(loadsLinks: Bool, history: WebHistory) -> Decision {
         guard loadsLinks, isMainFrame else { return .loadInView }
-        switch kind {
-        case .other: return .loadInView
-        case .link where request.fragment != nil && request.urlString == shown: return .loadInView
-        case .link, .formSubmission, .reload, .back, .forward: return .loadThroughTern
-        }
+        let isOurs =
+            switch kind {
+            case .other: false
+            case .link: request.fragment == nil || request.urlString != history.current?.urlString
+            case .formSubmission: true
+            case .reload: history.current != nil
+            case .back: history.entry(.back) != nil
+            case .forward: history.entry(.forward) != nil
+            }
+        return isOurs ? .loadThroughTern : .loadInView
     }
 }

@@ -78,25 +78,45 @@ struct WebHistoryTests {
 
 @Suite("Web navigations")
 struct WebNavigationTests {
-    private let shown = "https://a.example/page"
+    /// Three pages, of which the second is shown.
+    private let history: WebHistory
+    private let next: Request
 
-    @Test func linksAreLoadedThroughTernByChoice() throws {
-        let request = try Request(.get, "https://a.example/next")
-        for kind in [WebNavigation.Kind.link, .formSubmission, .reload, .back, .forward] {
-            let navigation = WebNavigation(kind, request)
-            #expect(navigation.decision(loadsLinks: false, shown: shown) == .loadInView)
-            #expect(navigation.decision(loadsLinks: true, shown: shown) == .loadThroughTern)
-            let frame = WebNavigation(kind, request, isMainFrame: false)
-            #expect(frame.decision(loadsLinks: true, shown: shown) == .loadInView)
+    init() throws {
+        var history = WebHistory()
+        for path in ["a", "b", "c"] {
+            let target = try Target(absolute: "https://a.example/\(path)")
+            let head = ResponseHead(status: 200, version: .http11, target: target, headers: [:])
+            history.commit(.append, Request(.get, target), WebOptions(), head)
         }
+        let page = try #require(history.entry(.back))
+        let target = try Target(absolute: page.urlString)
+        let head = ResponseHead(status: 200, version: .http11, target: target, headers: [:])
+        history.commit(.visit(page.id), page.request, WebOptions(), head)
+        self.history = history
+        next = try Request(.get, "https://a.example/next")
+    }
+
+    @Test(arguments: [WebNavigation.Kind.link, .formSubmission, .reload, .back, .forward])
+    func navigationsAreLoadedThroughTernByChoice(kind: WebNavigation.Kind) {
+        let navigation = WebNavigation(kind, next)
+        #expect(navigation.decision(loadsLinks: false, history: history) == .loadInView)
+        #expect(navigation.decision(loadsLinks: true, history: history) == .loadThroughTern)
+        let frame = WebNavigation(kind, next, isMainFrame: false)
+        #expect(frame.decision(loadsLinks: true, history: history) == .loadInView)
     }
 
     @Test func whatIsHandedToTheViewAndJumpsWithinThePageAreTheViews() throws {
-        let other = WebNavigation(.other, try Request(.get, "https://a.example/page"))
-        #expect(other.decision(loadsLinks: true, shown: shown) == .loadInView)
-        let jump = WebNavigation(.link, try Request(.get, "https://a.example/page#end"))
-        #expect(jump.decision(loadsLinks: true, shown: shown) == .loadInView)
-        let away = WebNavigation(.link, try Request(.get, "https://a.example/other#end"))
-        #expect(away.decision(loadsLinks: true, shown: shown) == .loadThroughTern)
+        let other = WebNavigation(.other, try Request(.get, "https://a.example/b"))
+        #expect(other.decision(loadsLinks: true, history: history) == .loadInView)
+        let jump = WebNavigation(.link, try Request(.get, "https://a.example/b#end"))
+        #expect(jump.decision(loadsLinks: true, history: history) == .loadInView)
+        let away = WebNavigation(.link, try Request(.get, "https://a.example/c#end"))
+        #expect(away.decision(loadsLinks: true, history: history) == .loadThroughTern)
+    }
+
+    @Test(arguments: [WebNavigation.Kind.reload, .back, .forward])
+    func stepsToPagesThatTernHasNotLoadedAreTheViews(kind: WebNavigation.Kind) {
+        #expect(WebNavigation(kind, next).decision(loadsLinks: true, history: WebHistory()) == .loadInView)
     }
 }
