@@ -52,7 +52,8 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
-        .target(name: "TernViewModels", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
+        .target(
+            name: "TernViewModels", dependencies: ["Tern", "TernConcurrency", "TernImages"], swiftSettings: settings),
         .target(name: "TernXML", dependencies: ["Tern"], swiftSettings: settings),
         .testTarget(
             name: "TernTests",
@@ -78,7 +79,7 @@ let package = Package(
         ),
         .testTarget(
             name: "TernViewModelsTests",
-            dependencies: ["Tern", "TernConcurrency", "TernTesting", "TernViewModels"],
+            dependencies: ["Tern", "TernConcurrency", "TernImages", "TernTesting", "TernViewModels"],
             swiftSettings: settings
         ),
         .testTarget(
