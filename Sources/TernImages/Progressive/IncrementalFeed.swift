@@ -90,7 +90,9 @@ final class IncrementalFeed {
             }
             // Of a preview by scans every row is there: like a whole picture it is converted last, when it is small.
             let hasGaps = isLast ? isPartial : !state.isInterlaced
-            if unsafe tern_feed_info(handle).pointee.hasAlpha || hasGaps { try unsafe call.premultiply(base, size, &color) }
+            if unsafe tern_feed_info(handle).pointee.hasAlpha || hasGaps {
+                try unsafe call.premultiply(base, size, &color)
+            }
         }
         return try call.finish(pixels, size, header.info, header.plan, isPartial, color)
     }
