@@ -46,9 +46,9 @@ import Foundation
         func show(_ preview: RasterImage) {}
         for await preview in pipeline.task(for: request).previews { show(preview) }
         let response = try await pipeline.response(for: request)
-        if let frames = response.animation {
-            let first = try frames.frame(at: 0)
-            print(frames.count, frames.loopCount, first.duration)
+        if let animation = response.animation {
+            let player = AnimationPlayer(animation)
+            for await frame in player.frames { show(frame.image) }
         }
         #expect(response.animation == nil)
     }

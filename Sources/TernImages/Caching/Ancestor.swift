@@ -7,7 +7,7 @@ struct Ancestor {
     static func best(_ ancestors: [Ancestor], for key: ImageKey) -> (stored: StoredImage, plan: DecodingPlan)? {
         // A limit of bytes has sizes of its own, and frames are decoded to theirs.
         let usable = ancestors.filter { ancestor in
-            ancestor.key != key && ancestor.stored.frames == nil && ancestor.key.processors.isEmpty
+            ancestor.key != key && ancestor.stored.animation == nil && ancestor.key.processors.isEmpty
                 && ancestor.key.decoding.byteLimit == nil && ancestor.key.scale == key.scale
                 // Of a first frame that was asked for alone nobody knows whether others follow.
                 && (ancestor.key.animation != .firstFrame || key.animation == .firstFrame)

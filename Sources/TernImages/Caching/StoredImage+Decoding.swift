@@ -7,23 +7,22 @@ import Foundation
 extension StoredImage {
     /// A picture that was decoded while it came.
     init(_ image: RasterImage, _ flight: ImageFlight) {
-        self.init(image: image, frames: nil, data: nil, freshness: .always)
+        self.init(image: image, animation: nil, data: nil, freshness: .always)
         self.image.scale = flight.key.scale
     }
 
     /// Decodes bytes as a flight says; of an animation the first frame, and the frames to come.
-    init(decoding data: Data, _ flight: ImageFlight, _ decoders: ImageDecoders) throws(ImageError) {
-        let decoder = try decoders.decoder(for: data)
+    init(decoding data: Data, _ flight: ImageFlight, _ tools: ImageTools) throws(ImageError) {
+        let decoder = try tools.decoders.decoder(for: data)
         let options = flight.key.decoding
-        frames =
+        let frames =
             flight.key.animation == .firstFrame ? nil : try decoder.animation(from: data, options: options)
         if let frames {
             image = try frames.frame(at: 0).image
-            if flight.options.preloadsAllFrames {
-                self.frames = try PreloadedFrames(frames)
-            }
+            animation = tools.animated(flight.options.preloadsAllFrames ? try PreloadedFrames(frames) : frames)
         } else {
             image = try decoder.image(from: data, options: options)
+            animation = nil
         }
         image.scale = flight.key.scale
         self.data = nil

@@ -29,7 +29,7 @@ extension ImagePipeline {
 
     /// Puts a picture into memory under a request's key, as if it had been loaded. Synchronous, from any thread.
     public nonisolated func cache(_ image: RasterImage, for request: ImageRequest) {
-        remember(StoredImage(image: image, frames: nil, data: nil, freshness: .always), for: key(of: request))
+        remember(StoredImage(image: image, animation: nil, data: nil, freshness: .always), for: key(of: request))
     }
 
     /// Whether the disk has the request's bytes or its processed picture, and neither has expired: from memory, without a

@@ -25,6 +25,8 @@ extension ImagePipeline {
         public var decoders = ImageDecoders.shared
         /// Where pictures are decoded and processed: threads of their own, shared by all pipelines by default.
         public var executor = ImageExecutor.shared
+        /// How many bytes of decoded frames of animations are kept in all. `.shared` by default: one budget for the process.
+        public var frameBudget = FrameBudget.shared
         /// Fetches at a time. 6 by default.
         public var maximumFetches = 6
         /// Pictures that are decoded at a time; nil, the default: one for each thread of the executor.

@@ -101,7 +101,7 @@ extension ImagePipeline {
                 try ancestor.image.resized(to: plan.scaled).cropped(to: plan.cropped)
             }
         }
-        let stored = StoredImage(image: image, frames: nil, data: nil, freshness: ancestor.freshness)
+        let stored = StoredImage(image: image, animation: nil, data: nil, freshness: ancestor.freshness)
         if flight.caching.memory.contains(.write) { remember(stored, for: flight.key) }
         return LoadedImage(stored: stored, source: .memory, trace: trace)
     }
@@ -130,7 +130,7 @@ extension ImagePipeline {
             image.scale = scale
             trace.add(.disk, .hit)
             let freshness = Freshness(entry.metadata) ?? .always
-            let stored = StoredImage(image: image, frames: nil, data: nil, freshness: freshness)
+            let stored = StoredImage(image: image, animation: nil, data: nil, freshness: freshness)
             if flight.caching.memory.contains(.write) { remember(stored, for: flight.key) }
             return LoadedImage(stored: stored, source: .disk, trace: trace)
         } catch let error as ImageError where error.kind == .cancelled {
@@ -151,11 +151,11 @@ extension ImagePipeline {
         running[load]?.processor = processor
         var loaded = try await variant(parent, request.withoutLastProcessor, for: load)
         guard let processor else { return loaded }
-        let (stored, executor) = (loaded.stored, configuration.executor)
+        let (stored, tools) = (loaded.stored, tools)
         let processesFrames = flight.key.animation == .processedFrames
         loaded.stored = try await inTurn(.process, load, rank(of: load)) { () async throws(ImageError) in
-            try await executor.run { () throws(ImageError) in
-                try stored.processed(by: processor, frames: processesFrames)
+            try await tools.executor.run { () throws(ImageError) in
+                try stored.processed(by: processor, frames: processesFrames, tools)
             }
         }
         loaded.trace.add(.processing, .hit, "\(processor.identifier)")
@@ -207,12 +207,12 @@ extension ImagePipeline {
     }
 
     func decode(_ original: Original, _ flight: ImageFlight, _ load: Int) async throws(ImageError) -> LoadedImage {
-        let (decoders, executor, hooks) = (configuration.decoders, configuration.executor, configuration.hooks)
+        let (tools, hooks) = (tools, configuration.hooks)
         let data = original.data
         let stored = try await inTurn(.decode, load, rank(of: load)) { () async throws(ImageError) in
             let bytes = try await Self.decrypted(data, hooks)
-            return try await executor.run { () throws(ImageError) in
-                try StoredImage(decoding: bytes, flight, decoders)
+            return try await tools.executor.run { () throws(ImageError) in
+                try StoredImage(decoding: bytes, flight, tools)
             }
         }
         return original.loaded(stored, flight)
@@ -240,7 +240,7 @@ extension ImagePipeline {
             loaded.trace.add(.memory, .stored)
         }
         guard flight.storesProcessed(configuration.diskContent), flight.caching.disk.contains(.write),
-            loaded.stored.frames == nil, !loaded.stored.freshness.isUnstorable, let disk = await disk.cache
+            loaded.stored.animation == nil, !loaded.stored.freshness.isUnstorable, let disk = await disk.cache
         else { return }
         let (image, key, metadata) = (loaded.stored.image, flight.key, loaded.stored.freshness.encoded)
         let (executor, encoding) = (configuration.executor, configuration.diskEncoding)

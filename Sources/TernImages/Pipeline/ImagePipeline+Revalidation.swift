@@ -30,10 +30,10 @@ extension ImagePipeline {
             var fresh = try await decode(original, flight, load)
             let processesFrames = flight.key.animation == .processedFrames
             for processor in request.steps {
-                let (stored, executor) = (fresh.stored, configuration.executor)
+                let (stored, tools) = (fresh.stored, tools)
                 fresh.stored = try await inTurn(.process, load, rank(of: load)) { () async throws(ImageError) in
-                    try await executor.run { () throws(ImageError) in
-                        try stored.processed(by: processor, frames: processesFrames)
+                    try await tools.executor.run { () throws(ImageError) in
+                        try stored.processed(by: processor, frames: processesFrames, tools)
                     }
                 }
             }

@@ -25,6 +25,7 @@ public actor ImagePipeline {
     nonisolated let ancestry = Lock(Ancestry())
     private nonisolated let inbox = Lock(Inbox())
     nonisolated let fetcher: ImageFetcher
+    nonisolated let tools: ImageTools
 
     var images = LoadTable<ImageFlight, ImageSink>()
     var originals = LoadTable<OriginalFlight, OriginalSink>()
@@ -54,6 +55,7 @@ public actor ImagePipeline {
         memory = MemoryCache(MemoryCacheConfiguration(limits: limits), inUse: StoredImage.inUse) { $0.cost }
         disk = DiskTier(configuration.disk)
         fetcher = ImageFetcher(configuration: configuration, disk: disk)
+        tools = ImageTools(configuration)
         let threads = configuration.executor.threadCount
         queues = [
             StageQueue(limit: configuration.maximumFetches, order: configuration.order),

@@ -22,8 +22,9 @@ public struct ImageResponse: Sendable {
 
     /// The picture; of an animation the first frame.
     public var image: RasterImage
-    /// The frames of an animation; nil for a still picture.
-    public var animation: (any ImageFrames)?
+    /// The animation, to be given to an `AnimationPlayer`; nil for a still picture. The same object for all who load it, so
+    /// that their players share its frames.
+    public var animation: AnimatedImage?
     /// Where it came from.
     public var source: Source
     /// Whether it is stale by the words of the response that brought it, and is being asked for again.

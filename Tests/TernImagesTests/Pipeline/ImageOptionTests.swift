@@ -77,13 +77,14 @@ import Foundation
         let kit = PipelineKit(picture: animation)
         let both = try await kit.pipeline.response(for: request())
         #expect(both.animation?.count == 2)
-        #expect(try both.animation?.frame(at: 1).image.pixels.bytes == [0, 0, 255, 255])
+        #expect(try await both.animation?.frame(at: 1).image.pixels.bytes == [0, 0, 255, 255])
+        #expect(try await kit.pipeline.response(for: request()).animation === both.animation)
         let first = try await kit.pipeline.response(for: request { $0.decodesFirstFrameOnly = true })
         #expect(first.animation == nil)
         #expect(first.image.pixels.bytes == [255, 0, 0, 255])
         var preloaded = try request { $0.preloadsAllFrames = true }
         preloaded.caching = .none
-        #expect(try await kit.pipeline.response(for: preloaded).animation is PreloadedFrames)
+        #expect(try await kit.pipeline.response(for: preloaded).animation?.frames is PreloadedFrames)
     }
 
     @Test func aStillPictureIsAnErrorWhereAnAnimationIsRequired() async throws {
