@@ -24,7 +24,8 @@ public final class AnimationPlayer: Sendable {
     /// What a stream does next.
     enum Step {
         case show(Int, ahead: FrameDemands.Window)
-        case learn(Int)
+        /// `isDue`: it is that frame's turn, too.
+        case learn(Int, isDue: Bool)
         case wait(Waiter<Void>, until: Duration?)
         case end
     }
@@ -118,7 +119,7 @@ extension AnimationPlayer {
                     if let duration = image.store.duration(of: index) {
                         shared.state.learn(duration, of: index)
                     } else {
-                        return .learn(index)
+                        return .learn(index, isDue: index != shown && !shared.state.isSeeking)
                     }
                 case .show(let index, let until):
                     if index != shown { return .show(index, ahead: ahead(shared.state, share)) }
@@ -151,6 +152,12 @@ extension AnimationPlayer {
 
     func forget(_ waiter: Waiter<Void>) {
         shared.withLock { shared in shared.waiters.removeAll { $0 === waiter } }
+    }
+
+    /// The frames to decode while the one that is due shows.
+    func ahead() -> FrameDemands.Window {
+        let share = image.store.budget.share(ofFrames: image.store.frameBytes)
+        return shared.withLock { ahead($0.state, share) }
     }
 
     private func ahead(_ state: PlaybackState, _ share: Int) -> FrameDemands.Window {

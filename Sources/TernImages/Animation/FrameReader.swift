@@ -24,11 +24,21 @@ final class FrameReader: Sendable {
         while !Task.isCancelled {
             do throws(ImageError) {
                 switch player.step(shown: place.withLock { $0.shown }) {
-                case .learn(let index):
+                case .learn(let index, let isDue):
+                    let begin = player.clock.now()
                     let frame = try await player.image.store.frame(
                         for: FrameDemands.Window(indices: [index]), of: reader)
                     player.learn(frame, at: index)
-                    place.withLock { $0.learned = (index, frame) }
+                    // Who is late skips frames. But a decoder that takes much of a frame's time would never be in time:
+                    // what it gives is shown, late as it is.
+                    let isSlow = player.clock.now() - begin >= frame.duration / 4
+                    guard isDue, isSlow else {
+                        place.withLock { $0.learned = (index, frame) }
+                        continue
+                    }
+                    player.image.store.prepare(player.ahead(), of: reader)
+                    place.withLock { $0.shown = index }
+                    return frame
                 case .show(let index, let ahead):
                     let frame = try await frame(index, ahead)
                     place.withLock { $0.shown = index }

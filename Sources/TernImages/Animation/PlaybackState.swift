@@ -69,7 +69,8 @@ struct PlaybackState {
         knownSum += duration
     }
 
-    func isKnown(_ index: Int) -> Bool { durations[index] != nil }
+    /// Whether a time was asked for whose frame is not found yet.
+    var isSeeking: Bool { wantedTime != nil }
 
     /// The first frame is there: its time begins. Later calls change nothing.
     mutating func start(at now: Duration) {

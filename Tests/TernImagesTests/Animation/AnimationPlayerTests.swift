@@ -126,6 +126,42 @@ final class Audience: Sendable {
         #expect(audience.times == [.zero, .milliseconds(10), .milliseconds(45), .milliseconds(50)])
     }
 
+    @Test func aSlowDecoderSkipsFramesAndKeepsTheTime() async throws {
+        let opens = DispatchSemaphore(value: 0)
+        let frames = CountedFrames(Array(repeating: 10, count: 8), gate: (1, opens))
+        let audience = Audience(player(frames, PlaybackOptions(framesAhead: 0)), clock)
+        try await turn(1)
+        while frames.order.count < 2 { await Task.yield() }
+        // The second frame takes 35 ms: it is shown, and after it the one that is due.
+        clock.advance(by: .milliseconds(35))
+        opens.signal()
+        try await turn(1)
+        try await clock.waitForSleepers(1)
+        audience.cancel()
+        await audience.end()
+        #expect(audience.frames == [0, 1, 4, 5])
+        #expect(audience.times == [.zero, .milliseconds(45), .milliseconds(45), .milliseconds(50)])
+    }
+
+    @Test func framesAreDecodedAheadAlsoAfterASlowFirst() async throws {
+        let opens = DispatchSemaphore(value: 0)
+        let frames = CountedFrames([10, 10, 10, 10, 10, 10], gate: (0, opens))
+        let audience = Audience(player(frames), clock)
+        while frames.order.isEmpty { await Task.yield() }
+        clock.advance(by: .seconds(1))
+        opens.signal()
+        try await clock.waitForSleepers(1)
+        while frames.order.count < 4 { await Task.yield() }
+        await Task(executorPreference: executor) {}.value
+        #expect(frames.order == [0, 1, 2, 3])
+        // Time began with the first frame.
+        try await turn(1)
+        try await clock.waitForSleepers(1)
+        audience.cancel()
+        await audience.end()
+        #expect(audience.times == [.seconds(1), .seconds(1) + .milliseconds(10)])
+    }
+
     @Test func twoPlayersOfOneImageDecodeEachFrameOnce() async throws {
         let frames = CountedFrames([10, 20, 30, 40, 50], loops: 3)
         let image = AnimatedImage(frames, executor: executor, budget: FrameBudget(limit: 1 << 20))
