@@ -205,7 +205,8 @@ static tern_codec_result advance(gif_feed *gif, char *error) {
             snprintf(error, 160, "more than %u frames", feed->limits.frames);
             return TERN_CODEC_LIMIT;
         }
-        gif->place = gif->frameCount > 1 ? comment : data;
+        feed->state.isAnimation = gif->frameCount > 1;
+        gif->place = feed->state.isAnimation ? comment : data;
         if (gif->frameCount > 1) return TERN_CODEC_MORE;
         if (*at < 1 || *at > 8) return corrupt(error, "codes of an impossible size");
         gif->width0 = *at;

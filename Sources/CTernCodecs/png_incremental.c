@@ -55,6 +55,7 @@ static void onInfo(png_structp reader, png_infop info) {
     // What shows is the animation's first frame, and this picture is none: it takes the decoder of animations.
     feed->state.isGathering = png->isAnimated && !png->hasControl;
     feed->keepsBytes = feed->state.isGathering;
+    feed->state.isAnimation = png->isAnimated;
     feed->state.isInterlaced = interlace != PNG_INTERLACE_NONE;
     png_set_expand(reader);
     png_set_strip_16(reader);

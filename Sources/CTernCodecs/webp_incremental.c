@@ -43,7 +43,8 @@ static tern_codec_result readHeader(webp_feed *webp, char *error) {
                                    .hasAlpha = webp->config.input.has_alpha != 0,
                                    .hasProfile = (flags & iccFlag) != 0};
     // The orientation stands behind the picture, an animation's frames are composed elsewhere: all bytes are needed.
-    feed->state.isGathering = (flags & (exifFlag | animationFlag)) || webp->config.input.has_animation;
+    feed->state.isAnimation = (flags & animationFlag) || webp->config.input.has_animation;
+    feed->state.isGathering = (flags & exifFlag) || feed->state.isAnimation;
     webp->isKnown = true;
     return TERN_CODEC_HEADER;
 }

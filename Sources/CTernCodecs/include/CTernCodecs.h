@@ -175,6 +175,8 @@ typedef struct {
     bool isInterlaced;
     /// Whether it only gathers bytes, for a decoder that wants them whole.
     bool isGathering;
+    /// Whether more than one frame is known to come, whatever this decoder makes of it.
+    bool isAnimation;
 } tern_feed_state;
 tern_feed *tern_feed_open(tern_feed_kind kind, tern_feed_limits limits);
 tern_codec_result tern_feed_append(tern_feed *feed, const uint8_t *bytes, size_t count, char *error);

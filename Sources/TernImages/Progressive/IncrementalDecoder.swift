@@ -56,6 +56,10 @@ public final class IncrementalDecoder {
     /// Scans of a JPEG, passes of an interlaced PNG (of 7) or GIF (of 4) that are complete.
     public var completedPasses: Int { Int(feed?.state.passes ?? 0) }
 
+    /// Whether the file is known to be an animation: `finish()` gives its first frame. Of a GIF it is known when the
+    /// second frame comes, of a PNG or WebP with the header.
+    public var isAnimation: Bool { feed?.state.isAnimation ?? false }
+
     /// Bytes that were copied in memory until now, at most four times those appended.
     public var bytesCopied: Int { Int(clamping: feed?.state.copied ?? 0) + head.count }
 

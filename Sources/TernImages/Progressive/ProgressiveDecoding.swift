@@ -1,4 +1,5 @@
 #if os(Linux)
+import Synchronization
 import TernConcurrency
 
 #if canImport(FoundationEssentials)
@@ -16,7 +17,7 @@ public final class ProgressiveDecoding: Sendable {
     public enum Update: Sendable {
         /// A better picture than before, marked `isPartial`.
         case preview(RasterImage)
-        /// The whole picture; the last update.
+        /// The whole picture, of an animation the first frame; the last update.
         case image(RasterImage)
         /// There will be no picture; the last update.
         case failure(ImageError)
@@ -34,6 +35,7 @@ public final class ProgressiveDecoding: Sendable {
     /// Entered by the worker alone: nobody ever waits for this lock.
     private let decoder: Lock<IncrementalDecoder>
     private let latest = Latest<Update?>(nil)
+    private let animation = Atomic<Bool>(false)
     private let clock: ClockReading
     private let executor: any TaskExecutor
 
@@ -59,6 +61,10 @@ public final class ProgressiveDecoding: Sendable {
             return nil
         }
     }
+
+    /// Whether the file is an animation, of which `.image` is the first frame. Known once that update is there, false
+    /// until then.
+    public var isAnimation: Bool { animation.load(ordering: .acquiring) }
 
     /// Takes more bytes, in the order of the file. Returns at once; after `end()` or `cancel()` it does nothing.
     public func receive(_ bytes: Data) {
@@ -136,7 +142,10 @@ public final class ProgressiveDecoding: Sendable {
 
     private func finish() {
         do throws(ImageError) {
-            let image = try decoding { (decoder) throws(ImageError) in try decoder.finish() }
+            let (image, isAnimation) = try decoding { (decoder) throws(ImageError) in
+                (try decoder.finish(), decoder.isAnimation)
+            }
+            if isAnimation { animation.store(true, ordering: .releasing) }
             close(.image(image))
         } catch {
             close(.failure(error))

@@ -88,8 +88,10 @@ private func inkFile(_ levels: [Int]) -> [UInt8] {
             let frames = [AnimatedPNGFile.Frame(image: first), AnimatedPNGFile.Frame(image: standIn)]
             let file = Data(try AnimatedPNGFile(frames: frames, still: still).bytes)
             for size in [1, 60, 10_000] {
-                let (_, final) = try feed(file, by: size, to: IncrementalDecoder(showsRows: true))
+                let decoder = IncrementalDecoder(showsRows: true)
+                let (_, final) = try feed(file, by: size, to: decoder)
                 #expect(final.pixels.bytes == first.pixels.bytes)
+                #expect(decoder.isAnimation)
             }
         }
     }

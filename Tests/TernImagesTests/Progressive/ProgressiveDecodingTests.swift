@@ -73,6 +73,15 @@ final class QueueTaskExecutor: TaskExecutor {
         #expect(!image.metadata.isPartial)
     }
 
+    @Test(arguments: [Coming.gif, .interlacedGIF, .png, .webp]) func anAnimationIsTold(kind: Coming) async throws {
+        let file = try kind.file(#require(InterlacedFixtures.photo(30, 20)))
+        let decoding = ProgressiveDecoding(policy: .none, executor: QueueTaskExecutor())
+        for chunk in chunks(file, 64) { decoding.receive(chunk) }
+        decoding.end()
+        for await update in decoding.updates { if case .image = update {} else { Issue.record("no image") } }
+        #expect(decoding.isAnimation == (kind == .gif || kind == .interlacedGIF))
+    }
+
     @Test func aFailureIsTheLastUpdate() async throws {
         let file = try Coming.interlacedPNG.file(#require(InterlacedFixtures.photo(80, 60)))
         let decoding = ProgressiveDecoding(policy: .none, executor: QueueTaskExecutor())
