@@ -46,6 +46,9 @@ public final class FrameBudget: Sendable {
         withExtendedLifetime(left) {}
     }
 
+    /// Gives up what memory pressure asks for: a half on a warning, all but what is on show on more.
+    func relieve(_ level: MemoryPressureLevel) { trim(to: level == .warning ? used / 2 : 0) }
+
     /// The most bytes that were held at any time.
     var peak: Int { shared.withLock { $0.ledger.peak } }
 

@@ -15,6 +15,8 @@ extension ImagePipeline {
         public var session = Session.images
         /// Bytes that decoded pictures may take in memory; the default is recommended for the machine's memory.
         public var memoryLimit = MemoryBudget.current.recommendedCost
+        /// Who tells of pressure on memory, so that pictures and frames are given up; nil for nobody. The system by default.
+        public var pressure: (any MemoryPressureSource)? = SystemMemoryPressure.shared
         /// Where bytes are kept on the disk; `.standard` by default.
         public var disk = Disk.standard
         /// What is stored on the disk; `.original` by default.

@@ -69,11 +69,11 @@ extension ImagePipeline {
 
     /// The picture that the previews were of, once all bytes have come; nil if it is to be decoded from the bytes.
     ///
-    /// Only a JPEG: the other formats may turn out to be animations.
-    func previewed(_ original: Original, for load: Int) async throws(ImageError) -> RasterImage? {
+    /// Not of an animation, whose frames are more than the first.
+    func previewed(_ original: Original, _ flight: ImageFlight, for load: Int) async throws(ImageError) -> RasterImage? {
         pump(load)
         guard let previewer = previewers[load] else { return nil }
-        guard original.source == .network, ImageFormat(sniffing: original.data) == .jpeg else {
+        guard original.source == .network else {
             endPreviews(of: load)
             return nil
         }
@@ -81,6 +81,7 @@ extension ImagePipeline {
         let result = await previewer.last.wait(cancelled: .failure(.cancelled))
         endPreviews(of: load)
         if Task.isCancelled { throw .cancelled }
+        if previewer.decoding.isAnimation, flight.key.animation != .firstFrame { return nil }
         // Whatever was wrong with it, the decoder of whole files has the last word.
         return try? result.get()
     }

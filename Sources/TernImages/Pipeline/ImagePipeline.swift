@@ -47,12 +47,14 @@ public actor ImagePipeline {
     private var lastNumber = 0
     private let start: ClockReading
     private var networkWatch: Task<Void, Never>?
+    private let pressureWatch: Task<Void, Never>?
 
     /// A pipeline with caches of its own.
     public init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
-        let limits = MemoryCacheLimits(cost: configuration.memoryLimit)
-        memory = MemoryCache(MemoryCacheConfiguration(limits: limits), inUse: StoredImage.inUse) { $0.cost }
+        var memoryConfiguration = MemoryCacheConfiguration(limits: MemoryCacheLimits(cost: configuration.memoryLimit))
+        memoryConfiguration.pressure = configuration.pressure
+        memory = MemoryCache(memoryConfiguration, inUse: StoredImage.inUse) { $0.cost }
         disk = DiskTier(configuration.disk)
         fetcher = ImageFetcher(configuration: configuration, disk: disk)
         tools = ImageTools(configuration)
@@ -65,9 +67,18 @@ public actor ImagePipeline {
         failures = NegativeCache(limit: configuration.failureLimit, lifetime: configuration.failureLifetime)
         bucket = configuration.rateLimit.map(TokenBucket.init)
         start = ClockReading(configuration.clock)
+        let budget = configuration.frameBudget
+        pressureWatch = configuration.pressure.map { source in
+            let levels = source.levels
+            // Lives as long as the pipeline, not as whoever makes it.
+            return Task.detached(priority: .utility) { for await level in levels { budget.relieve(level) } }
+        }
     }
 
-    deinit { networkWatch?.cancel() }
+    deinit {
+        networkWatch?.cancel()
+        pressureWatch?.cancel()
+    }
 
     var now: Duration { start.now() }
 

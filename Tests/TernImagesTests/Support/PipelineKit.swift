@@ -27,6 +27,7 @@ struct PipelineKit {
         configuration.disk = disk
         configuration.memoryLimit = 64 << 20
         configuration.reachability = nil
+        configuration.pressure = nil
         configuration.decoders = ImageDecoders([decoder])
         change(&configuration)
         pipeline = ImagePipeline(configuration: configuration)
