@@ -61,7 +61,7 @@ import Foundation
         let response = try await kit.pipeline.response(for: request)
         let frames = try #require(response.animation)
         #expect(frames.size == size(40, 40))
-        for image in [response.image, try await frames.frame(at: 0).image, try frames.frame(at: 1).image] {
+        for image in [response.image, try await frames.frame(at: 0).image, try await frames.frame(at: 1).image] {
             #expect(image.scale == 2)
             #expect(image.size == size(40, 40))
             #expect(image.pixel(0, 0) == [0, 0, 0, 0])
