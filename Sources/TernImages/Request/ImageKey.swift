@@ -14,13 +14,14 @@ struct ImageKey: Sendable, Hashable {
     /// - Parameter source: the identity that the user gives the source; nil for its own.
     init(_ request: ImageRequest, source named: SourceKey? = nil) {
         let options = request.options
-        let source = named ?? request.source.key
+        let own = options.handlesCookies ? request.source.key.sendingCookies : request.source.key
+        let source = named ?? own
         self.source = options.allowsInvalidCertificates ? source.trustingAnyone : source
         decoding = ImageDecodingOptions(
             targetSize: request.targetSize, contentMode: request.targetSize == nil ? .fit : request.contentMode,
             limits: options.limits, allowsPartial: options.allowsPartial, byteLimit: options.decodedByteLimit)
         processors = request.steps.map(\.identifier)
-        scale = request.scale ?? Self.scale(named: request.source.key.text)
+        scale = request.scale ?? Self.scale(named: request.source.name)
         animation =
             options.decodesFirstFrameOnly
             ? .firstFrame : options.processesAnimations && !processors.isEmpty ? .processedFrames : .frames
@@ -44,14 +45,18 @@ struct ImageKey: Sendable, Hashable {
         var text = "image \(source.text)"
         if let target = decoding.targetSize { text += " \(target) \(decoding.contentMode)" }
         if let limit = decoding.byteLimit { text += " ≤\(limit)" }
+        // Of an animation that was processed or is whole nothing is stored, its first frame alone is.
+        if animation == .firstFrame { text += " first" }
+        // Processors may measure in points.
+        if !processors.isEmpty, scale != 1 { text += " @\(scale)" }
         for processor in processors { text += " | \(processor)" }
         return text
     }
 
     /// 2 of `photo@2x.png`; 1 where nothing is said.
     private static func scale(named text: String) -> Double {
-        // The last component, up to its query: the rest of a URL says nothing of pixels.
-        let path = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: " ") }
+        // The last component: the rest says nothing of pixels.
+        let path = text.utf8
         let name = path.suffix(64).split(separator: UInt8(ascii: "/")).last ?? path[...]
         guard let at = name.lastIndex(of: UInt8(ascii: "@")) else { return 1 }
         let rest = Array(name[at...].prefix(4))

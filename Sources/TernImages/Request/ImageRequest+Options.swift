@@ -4,7 +4,8 @@ extension ImageRequest {
     public struct Options: Sendable, Hashable {
         /// Whether a failure that is remembered from before is forgotten and the load tried again. False by default.
         public var retriesFailed = false
-        /// Whether the fetch begins only once scrolling has settled (`ImagePipeline.isScrolling`). False by default.
+        /// Whether the fetch begins only once scrolling has settled (`ImagePipeline.setScrolling`), or another load of the
+        /// same bytes does not wait. False by default.
         public var waitsForScrolling = false
         /// Which previews are made while the bytes come, told by `ImageTask.previews`. `.none` by default. Previews are of what
         /// the network brings: a load that joins a fetch which was begun without them, a hook that changes the bytes, and a
@@ -15,7 +16,8 @@ extension ImageRequest {
         /// Whether the load goes on while the app is in the background: by a background task of the system on Apple's
         /// platforms that have one; no effect on Linux, where nothing stops a process in the background. False by default.
         public var continuesInBackground = false
-        /// Whether the request sends and stores the session's cookies. False by default: it does neither.
+        /// Whether the request sends and stores the session's cookies. False by default: it does neither. What comes with
+        /// cookies is never shared with who sends none, neither while it comes nor from a cache.
         public var handlesCookies = false
         /// Whether any certificate is taken, for this request alone: on a connection of its own, in a load that is never
         /// shared, under keys of its own in the caches. False by default; never a thing for production.

@@ -99,11 +99,12 @@ extension ImageRequest {
 
         /// What the response to a request carries: method, headers and body count for what is the same picture.
         ///
-        /// Requests that are alike share one fetch, unless they have interceptors, a policy, a validation, credentials,
-        /// cookies or a trust policy of their own, or a body that is not in memory.
+        /// Requests that are alike share one fetch and the caches, unless they have interceptors, a policy, a validation,
+        /// credentials, cookies or a trust policy of their own, or a body that is not in memory. What those bring is kept
+        /// in memory alone, and found by this very value and its copies; a name by `Hooks.cacheKey` shares it.
         public static func request(_ request: Request) -> Source {
-            Source(
-                content: .request(request), key: SourceKey(request), serial: request.mayShare ? nil : serials.next())
+            let serial = request.mayShare ? nil : serials.next()
+            return Source(content: .request(request), key: SourceKey(request, serial: serial), serial: serial)
         }
 
         /// A file, read off the caller.
@@ -126,6 +127,15 @@ extension ImageRequest {
             case .file(let path): "file \(path)"
             case .data: "data of \(key.text.dropFirst(5))"
             case .invalid: "an invalid URL"
+            }
+        }
+
+        /// What its file is called, without a query.
+        var name: String {
+            switch content {
+            case .request(let request): request.target.path
+            case .file(let path): path
+            case .data, .invalid: key.text
             }
         }
 

@@ -13,10 +13,18 @@ import Foundation
 struct SourceKey: Sendable, Hashable {
     /// Printable, one line.
     let text: String
+    /// Whether it is of this process alone, and nothing for the disk.
+    let isPrivate: Bool
 
-    init(text: String) { self.text = text }
+    init(text: String) { self.init(text: text, isPrivate: false) }
 
-    init(_ request: Request) {
+    private init(text: String, isPrivate: Bool) {
+        self.text = text
+        self.isPrivate = isPrivate
+    }
+
+    /// - Parameter serial: Sets what must not be shared apart from all else; nil for most.
+    init(_ request: Request, serial: UInt64? = nil) {
         let headers = request.headers.filter { field in
             !CoalescingKey.ignoredHeaders.contains { Headers.namesMatch($0, field.name) }
         }
@@ -24,11 +32,15 @@ struct SourceKey: Sendable, Hashable {
         if !headers.isEmpty || request.target.user != nil || !request.body.isNone {
             text += " #" + Self.digest(headers, request)
         }
-        self.text = text
+        if let serial { text += " !own \(serial)" }
+        self.init(text: text, isPrivate: serial != nil)
     }
 
     /// What was loaded with any certificate taken is never the same as what was not.
-    var trustingAnyone: SourceKey { SourceKey(text: text + " !certificates") }
+    var trustingAnyone: SourceKey { SourceKey(text: text + " !certificates", isPrivate: isPrivate) }
+
+    /// What a session with cookies was given may be for its user alone.
+    var sendingCookies: SourceKey { SourceKey(text: text + " !cookies", isPrivate: isPrivate) }
 
     private static func digest(_ headers: [Headers.Field], _ request: Request) -> String {
         var function = DigestFunction(.sha256)
