@@ -32,11 +32,12 @@ struct Freshness: Sendable, Hashable {
         lastModified = headers["Last-Modified"]
         let control = Self.directives(headers.values(for: "Cache-Control"))
         isUnstorable = control["no-store"] != nil
-        let age = headers["Age"].flatMap { Double($0) } ?? 0
-        if control["no-cache"] != nil || headers["Vary"] == "*" {
+        let age = headers["Age"].map(Self.seconds) ?? 0
+        if control["no-cache"] != nil || Self.variesByAnything(headers) {
             lifetime = 0
-        } else if let seconds = control["max-age"].flatMap({ Double($0) }) {
-            lifetime = max(0, seconds - age)
+        } else if let maximum = control["max-age"] {
+            // What is no number of seconds is taken for stale (RFC 9111 §4.2.1).
+            lifetime = max(0, Self.seconds(maximum) - age)
         } else if headers.contains("Expires") {
             // What is not a date is a date in the past (RFC 9111 §5.3).
             let expires = headers.date("Expires") ?? .distantPast
@@ -48,6 +49,16 @@ struct Freshness: Sendable, Hashable {
 
     func isFresh(at now: Date) -> Bool { now.timeIntervalSince1970 - received < lifetime }
 
+    /// What a version of the bytes is known by.
+    struct Validators: Sendable, Hashable {
+        var entityTag: String?
+        var lastModified: String?
+
+        var isEmpty: Bool { entityTag == nil && lastModified == nil }
+    }
+
+    var validators: Validators { Validators(entityTag: entityTag, lastModified: lastModified) }
+
     /// The fields that ask for the bytes only if they have changed; nil where nothing can be asked by.
     var conditions: Headers? {
         var headers = Headers()
@@ -56,12 +67,28 @@ struct Freshness: Sendable, Hashable {
         return headers.isEmpty ? nil : headers
     }
 
-    /// After a 304: its words count from now on, where it has some (RFC 9111 §4.3.4).
+    /// After a 304: its words count from now on, where it has some; else those of before do (RFC 9111 §4.3.4).
     func renewed(by head: ResponseHead, now: Date, fallback: Duration) -> Freshness {
         var renewed = Freshness(head, now: now, fallback: fallback)
+        if !head.headers.contains("Cache-Control"), !head.headers.contains("Expires") { renewed.lifetime = lifetime }
         renewed.entityTag = renewed.entityTag ?? entityTag
         renewed.lastModified = renewed.lastModified ?? lastModified
         return renewed
+    }
+
+    /// A number of seconds (RFC 9111 §1.2.2); 0 for anything else, as `1e9`, `inf` or `-1`.
+    private static func seconds(_ text: String) -> Double {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
+            return 0
+        }
+        return Double(text) ?? 0
+    }
+
+    /// No request is like another one (RFC 9111 §4.1).
+    private static func variesByAnything(_ headers: Headers) -> Bool {
+        headers.values(for: "Vary").contains { value in
+            value.split(separator: ",").contains { $0.filter { $0 != " " } == "*" }
+        }
     }
 
     /// The directives by lower-case name, with their values without quotes.

@@ -37,10 +37,15 @@ struct PartialImage: Sendable, Equatable {
         guard !data.isEmpty, !headers.contains("Content-Encoding"), headers["Accept-Ranges"] != "none" else {
             return nil
         }
-        if let tag = headers["ETag"], tag.hasPrefix("\"") {
+        if let tag = headers["ETag"] {
+            // A weak one says nothing of the bytes, and the date may not stand in for it.
+            guard tag.hasPrefix("\"") else { return nil }
             validator = tag
-        } else if let date = headers["Last-Modified"] {
-            validator = date
+        } else if let text = headers["Last-Modified"], let changed = headers.date("Last-Modified"),
+            let sent = headers.date("Date"), sent.timeIntervalSince(changed) >= 1
+        {
+            // Else it may have changed again within the same second (RFC 9110 §8.8.2.2).
+            validator = text
         } else {
             return nil
         }
@@ -58,6 +63,10 @@ struct PartialImage: Sendable, Equatable {
         guard let range = head.headers["Content-Range"].flatMap({ ContentRange($0) }), range.unit == "bytes",
             range.range?.lowerBound == Int64(data.count), !head.headers.contains("Content-Encoding")
         else { return .contradicts }
+        // Less than all of the rest would pass for the end of the picture.
+        if let complete = range.completeLength, let last = range.range?.upperBound, last + 1 != complete {
+            return .contradicts
+        }
         if let length, let complete = range.completeLength, complete != Int64(length) { return .contradicts }
         // A server that does not know If-Range sends the rest of whatever it has now.
         let name = validator.hasPrefix("\"") ? "ETag" : "Last-Modified"

@@ -129,3 +129,15 @@ final class Setting: Sendable {
         set { number.withLock { $0 = newValue } }
     }
 }
+
+extension ResponseHead {
+    /// A head from somewhere.
+    init(status: Int = 200, headers: Headers) {
+        do {
+            let target = try Target(absolute: "https://a.example/1.png")
+            self.init(status: status, version: .http11, target: target, headers: headers)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+}

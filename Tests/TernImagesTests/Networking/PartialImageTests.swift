@@ -1,0 +1,134 @@
+import Tern
+import TernCache
+import TernConcurrency
+import TernTesting
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite struct PartialImageTests {
+    private let bytes = Data(repeating: 7, count: 10)
+
+    private func head(_ status: Int = 200, _ headers: Headers) -> ResponseHead {
+        ResponseHead(status: status, headers: headers)
+    }
+
+    @Test func onlyAPartWhoseRestCanBeAskedForIsKept() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+        let second = "Sun, 06 Nov 1994 08:49:38 GMT"
+        #expect(PartialImage(bytes, of: head(200, ["ETag": "\"1\""]), length: 20)?.validator == "\"1\"")
+        #expect(
+            PartialImage(bytes, of: head(200, ["Last-Modified": date, "Date": second]), length: 20)?.validator == date)
+        let useless: [Headers] = [
+            [:],
+            // A weak tag does not hold byte for byte, nor may the date stand in for it (RFC 9110 §13.1.5).
+            ["ETag": "W/\"1\""], ["ETag": "W/\"1\"", "Last-Modified": date, "Date": second],
+            // Within a second it may have changed again, and without a date nobody knows.
+            ["Last-Modified": date, "Date": date], ["Last-Modified": date], ["Last-Modified": "once", "Date": second],
+            ["ETag": "\"1\"", "Content-Encoding": "gzip"], ["ETag": "\"1\"", "Accept-Ranges": "none"],
+        ]
+        for headers in useless { #expect(PartialImage(bytes, of: head(200, headers), length: 20) == nil, "\(headers)") }
+        #expect(PartialImage(Data(), of: head(200, ["ETag": "\"1\""]), length: 20) == nil)
+    }
+
+    @Test func theRestIsAskedForIfNothingHasChanged() {
+        let part = PartialImage(data: bytes, validator: "\"1\"", length: 20)
+        #expect(part.fields["Range"] == "bytes=10-")
+        #expect(part.fields["If-Range"] == "\"1\"")
+        #expect(part.fields["Accept-Encoding"] == "identity")
+    }
+
+    @Test(arguments: [
+        ("bytes 10-19/20", PartialImage.Verdict.continues), ("bytes 10-19/*", .continues),
+        ("bytes 9-19/20", .contradicts),
+        ("bytes 11-19/20", .contradicts), ("bytes 10-20/21", .contradicts), ("bytes 0-9/20", .contradicts),
+        // Less than the rest would pass for all of it.
+        ("bytes 10-14/20", .contradicts),
+        ("items 10-19/20", .contradicts), ("bytes */20", .contradicts), ("nonsense", .contradicts), ("", .contradicts),
+    ])
+    func aPartOfTheBytesMustBeTheRest(_ range: String, verdict: PartialImage.Verdict) {
+        let part = PartialImage(data: bytes, validator: "\"1\"", length: 20)
+        #expect(part.verdict(on: head(206, ["Content-Range": range])) == verdict)
+    }
+
+    @Test func whatTellsOfOtherBytesIsNotJoined() {
+        let part = PartialImage(data: bytes, validator: "\"1\"", length: nil)
+        let range: Headers = ["Content-Range": "bytes 10-19/20"]
+        #expect(part.verdict(on: head(206, range.overriding(with: ["ETag": "\"1\""]))) == .continues)
+        #expect(part.verdict(on: head(206, range.overriding(with: ["ETag": "\"2\""]))) == .contradicts)
+        #expect(part.verdict(on: head(206, range.overriding(with: ["Content-Encoding": "gzip"]))) == .contradicts)
+        #expect(part.verdict(on: head(206, [:])) == .contradicts)
+        #expect(part.verdict(on: head(200, range)) == .startsAnew)
+    }
+
+    @Test func itIsTheSameAfterItWasStored() {
+        for part in [
+            PartialImage(data: bytes, validator: "\"1\"", length: 20),
+            PartialImage(data: bytes, validator: "x", length: nil),
+        ] { #expect(PartialImage(part.data, metadata: part.metadata) == part) }
+        for text in ["", "1\n20\n", "2\n20\nx", "1\n20"] {
+            #expect(PartialImage(bytes, metadata: Data(text.utf8)) == nil)
+        }
+    }
+}
+
+@Suite struct ImageBodyTests {
+    private func head(_ headers: Headers) -> ResponseHead { ResponseHead(status: 200, headers: headers) }
+
+    @Test func aLengthBeyondTheLimitIsRefusedBeforeItsBytesCome() {
+        var body = ImageBody(limit: 10)
+        #expect(body.begin(head(["Content-Length": "11"]), after: nil) == false)
+        var other = ImageBody(limit: 10)
+        #expect(other.begin(head(["Content-Length": "10"]), after: nil) == true)
+        #expect(other.length == 10)
+        // A rest counts with what is there.
+        var rest = ImageBody(limit: 10)
+        #expect(rest.begin(head(["Content-Length": "6"]), after: Data(count: 5)) == false)
+    }
+
+    @Test func bytesBeyondTheLimitAreRefused() {
+        var body = ImageBody(limit: 10)
+        #expect(body.begin(head([:]), after: nil) == true)
+        #expect(body.append(Data(count: 6)) == true)
+        #expect(body.append(Data(count: 5)) == false)
+        #expect(body.append(Data(count: 4)) == true)
+        #expect(body.data.count == 10)
+    }
+
+    @Test func theLengthOfAnEncodedBodySaysNothing() {
+        var body = ImageBody(limit: 10)
+        #expect(body.begin(head(["Content-Length": "100", "Content-Encoding": "gzip"]), after: nil) == true)
+        #expect(body.length == nil)
+    }
+
+    @Test func whatWasThereComesFirst() {
+        var body = ImageBody(limit: 100)
+        _ = body.begin(head(["Content-Length": "3"]), after: Data([1, 2]))
+        _ = body.append(Data([3, 4, 5]))
+        #expect(body.offset == 2)
+        #expect(body.length == 5)
+        #expect(Array(body.data) == [1, 2, 3, 4, 5])
+    }
+
+    @Test func progressIsToldAtMostThirtyTimesASecondAndNotOfTheEnd() {
+        var body = ImageBody(limit: 1_000)
+        _ = body.begin(head(["Content-Length": "500"]), after: nil)
+        var told = 0
+        for millisecond in 1...499 {
+            _ = body.append(Data(count: 1))
+            if let progress = body.progress(at: UInt64(1_000 + millisecond) * 1_000_000) {
+                told += 1
+                #expect(progress.totalBytes == 500)
+            }
+        }
+        #expect((12...16).contains(told))
+        _ = body.append(Data(count: 1))
+        #expect(body.progress(at: .max / 2) == nil)
+    }
+}
