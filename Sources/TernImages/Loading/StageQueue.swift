@@ -26,12 +26,21 @@ struct StageQueue: Sendable {
 
     var waiting: Int { placeOf.count }
 
+    /// Whether `next` would name somebody.
+    var hasNext: Bool { running < limit && !placeOf.isEmpty }
+
     /// Whether the load may begin now; else it waits until `next` names it.
     mutating func enter(_ load: Int, _ rank: LoadRank) -> Bool {
         if running < limit, placeOf.isEmpty {
             running += 1
             return true
         }
+        wait(load, rank)
+        return false
+    }
+
+    /// The load waits until `next` names it, also if there is room.
+    mutating func wait(_ load: Int, _ rank: LoadRank) {
         let place = free.popLast() ?? places.count
         if place == places.count {
             places.append(Place(load: load, rank: rank))
@@ -40,7 +49,6 @@ struct StageQueue: Sendable {
         }
         placeOf[load] = place
         link(place)
-        return false
     }
 
     /// One that ran has ended.

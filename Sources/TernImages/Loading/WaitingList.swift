@@ -23,7 +23,17 @@ struct WaitingList<Key: Sendable, Target: Sendable>: Sendable {
         guard let place = placeOf.removeValue(forKey: ticket) else { return false }
         targets[place] = nil
         if let rank = ranks.removeValue(forKey: ticket) { rankCounts[rank.level] -= 1 }
+        closeUp()
         return true
+    }
+
+    /// Takes the places of those who left out once they are the most: who comes and goes while another stays does not pile
+    /// up. O(1) for each who left.
+    private mutating func closeUp() {
+        guard targets.count > 2 * placeOf.count + 32 else { return }
+        targets = targets[first...].filter { $0 != nil }
+        first = 0
+        for (place, entry) in targets.enumerated() { if let entry { placeOf[entry.ticket] = place } }
     }
 
     mutating func move(_ ticket: Int, to rank: LoadRank) {
@@ -35,8 +45,11 @@ struct WaitingList<Key: Sendable, Target: Sendable>: Sendable {
 
     mutating func takeLeader() -> Target? {
         while first < targets.count {
-            defer { first += 1 }
-            guard let (ticket, target) = targets[first] else { continue }
+            guard let (ticket, target) = targets[first] else {
+                first += 1
+                continue
+            }
+            first += 1
             _ = remove(ticket)
             return target
         }
