@@ -26,6 +26,13 @@ struct StoredImage: Sendable {
             data: options.includesData ? data : nil)
     }
 
+    /// Whether it has what was asked for with these options, beside the picture.
+    func suits(_ options: ImageRequest.Options) -> Bool {
+        if options.includesData, data == nil { return false }
+        guard options.preloadsAllFrames, let animation else { return true }
+        return animation.frames is PreloadedFrames
+    }
+
     /// Why it is no answer to who asked with these options; nil if it is one.
     func refusal(by options: ImageRequest.Options) -> ImageError? {
         guard options.requiresAnimation, animation == nil else { return nil }
@@ -39,7 +46,8 @@ struct StoredImage: Sendable {
         var result = self
         if processesFrames, let frames = animation?.frames {
             let processed = try ProcessedFrames(frames, processor: processor, scale: image.scale)
-            result.animation = tools.animated(processed)
+            // Who wants all frames at once wants them ready.
+            result.animation = tools.animated(frames is PreloadedFrames ? try PreloadedFrames(processed) : processed)
             result.image = try processed.frame(at: 0).image
         } else {
             result.image = try processor.process(image)

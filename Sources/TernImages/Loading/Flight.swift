@@ -9,8 +9,11 @@ struct ImageFlight: Sendable, Hashable {
     init(_ key: ImageKey, _ request: ImageRequest) {
         self.key = key
         caching = request.caching
-        options = request.options
-        options.presentation = ImageRequest.Presentation()
+        if key.source.isPrivate {
+            caching.disk = []
+            caching.originals = []
+        }
+        options = request.options.deciding
         serial = request.source.serial ?? (options.allowsInvalidCertificates ? ImageRequest.Source.serials.next() : nil)
     }
 
@@ -33,20 +36,18 @@ struct OriginalFlight: Sendable, Hashable {
     let key: SourceKey
     let caching: ImageRequest.Caching.Access
     let network: Bool
-    /// Whether to ask only for other bytes than those that are there.
-    let revalidates: Bool
-    let retriesFailed: Bool
-    let waitsForScrolling: Bool
+    /// What the bytes that are there are known by, to ask only for others: who has another version asks another question.
+    let known: Freshness.Validators?
+    let sendsCookies: Bool
     let limit: Int?
     let serial: UInt64?
 
-    init(_ flight: ImageFlight, revalidates: Bool) {
+    init(_ flight: ImageFlight, revalidating known: Freshness?) {
         key = flight.key.source
         caching = flight.caching.originals
         network = flight.caching.network
-        self.revalidates = revalidates
-        retriesFailed = flight.options.retriesFailed
-        waitsForScrolling = flight.options.waitsForScrolling
+        self.known = known?.validators
+        sendsCookies = flight.options.handlesCookies
         limit = flight.options.responseByteLimit
         serial = flight.serial
     }

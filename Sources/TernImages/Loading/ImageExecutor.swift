@@ -43,6 +43,8 @@ public final class ImageExecutor: TaskExecutor {
     private static func outcome<Value: Sendable>(
         of work: @Sendable () throws(ImageError) -> Value
     ) async -> Result<Value, ImageError> {
+        // It may have been cancelled while it waited for a thread.
+        if Task.isCancelled { return .failure(.cancelled) }
         do throws(ImageError) { return .success(try work()) } catch { return .failure(error) }
     }
 }

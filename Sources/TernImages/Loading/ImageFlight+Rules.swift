@@ -10,6 +10,22 @@ extension ImageFlight {
     }
 }
 
+extension ImageRequest.Options {
+    /// What decides how a picture is come by. What the key says, or what is looked at for each task, hinders no sharing.
+    var deciding: ImageRequest.Options {
+        var options = self
+        let defaults = ImageRequest.Options()
+        options.presentation = defaults.presentation
+        options.continuesInBackground = defaults.continuesInBackground
+        options.requiresAnimation = defaults.requiresAnimation
+        options.waitsForScrolling = defaults.waitsForScrolling
+        options.processesAnimations = defaults.processesAnimations
+        options.decodesFirstFrameOnly = defaults.decodesFirstFrameOnly
+        options.decodedByteLimit = defaults.decodedByteLimit
+        return options
+    }
+}
+
 extension ImagePipeline.DiskContent {
     /// Whether the fetched bytes are kept.
     func holdsOriginal(of request: ImageRequest) -> Bool {

@@ -1,3 +1,4 @@
+import Tern
 import TernConcurrency
 
 #if canImport(FoundationEssentials)
@@ -55,12 +56,19 @@ struct RunningLoad: Sendable {
         case original(load: Int, ticket: Int)
     }
 
-    var job: Task<Void, Never>
+    /// Nil for a caller who waits for bytes in a task of its own.
+    var job: Task<Void, Never>?
+    /// Whether it is to begin its fetch only once scrolling has settled: if all who wait for it say so.
+    var waitsForScrolling = false
     var upstream: Upstream?
     /// What is done to the picture that it waits for.
     var processor: (any ImageProcessor)?
     /// Where it waits for its turn.
     var turn: (stage: LoadStage, waiter: Waiter<Bool>)?
+    /// How far it was told to be, for who comes later.
+    var progress: Session.Progress?
+    /// What was delivered already and is being asked for again.
+    var found: LoadedImage?
 }
 
 /// A stage at which so many may work at a time.

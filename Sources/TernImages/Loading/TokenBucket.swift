@@ -11,11 +11,19 @@ struct TokenBucket: Sendable {
         tokens = burst
     }
 
-    /// Takes a token that is there, or the next one to come: how long to wait for it.
+    /// Takes a token if one is there, and returns zero; else how long it is until there is one. None is promised: whoever is
+    /// first in line by then takes it.
     mutating func take(at now: Duration) -> Duration {
         tokens = min(burst, tokens + max(0, (now - updated) / .seconds(1)) * perSecond)
-        updated = now
-        tokens -= 1
-        return tokens >= 0 ? .zero : .seconds(-tokens / perSecond)
+        updated = max(updated, now)
+        // A sum of parts may fall short of one by the last bit.
+        guard tokens < 1 - 1e-9 else {
+            tokens -= 1
+            return .zero
+        }
+        return .seconds((1 - tokens) / perSecond)
     }
+
+    /// Puts a token back that was of no use.
+    mutating func giveBack() { tokens = min(burst, tokens + 1) }
 }

@@ -29,10 +29,11 @@ struct ImageFetcher: Sendable {
     /// The bytes of a request's source.
     /// - Parameters:
     ///   - known: The freshness of the bytes that are there, to ask only for others; nil to ask for the bytes.
+    ///   - keepsParts: Whether what comes of a response that breaks off may be kept on the disk.
     ///   - report: Told of the progress, at most about thirty times a second.
     @concurrent
     func fetch(
-        _ order: ImageRequest, key: SourceKey, known: Freshness?, priority: Request.Priority,
+        _ order: ImageRequest, key: SourceKey, known: Freshness?, priority: Request.Priority, keepsParts: Bool,
         feed: ImageFeed?, report: @Sendable (Session.Progress) -> Void
     ) async throws(ImageError) -> Fetched {
         let limit = order.options.responseByteLimit ?? configuration.responseByteLimit
@@ -45,8 +46,7 @@ struct ImageFetcher: Sendable {
             return .bytes(try await given(load, limit: limit), .always, resumedFrom: 0)
         case .request(let request):
             let request = try await prepared(request, order, priority)
-            let keepsParts = configuration.resumesPartialDownloads && order.caching.originals.contains(.write)
-            let disk = keepsParts ? await disk.cache : nil
+            let disk = configuration.resumesPartialDownloads && keepsParts ? await disk.cache : nil
             var partial = known == nil ? await part(of: key, in: disk) : nil
             while true {
                 let body = ImageBody(limit: limit)
@@ -55,6 +55,8 @@ struct ImageFetcher: Sendable {
                     return fetched
                 case .again:
                     partial = nil
+                    // It will fit no better the next time. A failure to remove it costs a question, no more.
+                    try? await disk?.remove(PartialImage.key(key))
                     feed?.restart()
                 }
             }

@@ -46,6 +46,8 @@ extension ImagePipeline {
         for variant in ancestry.withLock({ $0.remove(key.source) }) { memory.remove(variant) }
         memory.remove(key)
         failures.remove(key.source)
+        // What is on its way to the disk would be there again.
+        await storesEnd()
         guard let disk = await disk.cache else { return }
         do {
             try await disk.remove(key.text)
@@ -61,6 +63,7 @@ extension ImagePipeline {
         ancestry.withLock { $0 = Ancestry() }
         memory.removeAll()
         failures.removeAll()
+        await storesEnd()
         guard let disk = await disk.cache else { return }
         do {
             try await disk.removeAll()
@@ -71,10 +74,7 @@ extension ImagePipeline {
 
     /// Returns once everything that was loaded before is on the disk.
     public func flush() async throws(ImageError) {
-        while let store = stores.first {
-            await store.value.value
-            stores[store.key] = nil
-        }
+        await storesEnd()
         guard let disk = await disk.cache else { return }
         do {
             try await disk.flush()
@@ -83,9 +83,12 @@ extension ImagePipeline {
         }
     }
 
-    nonisolated func remember(_ stored: StoredImage, for key: ImageKey) {
-        guard memory.insert(stored, for: key) else { return }
+    /// Returns false if it is more than memory takes.
+    @discardableResult
+    nonisolated func remember(_ stored: StoredImage, for key: ImageKey) -> Bool {
+        guard memory.insert(stored, for: key) else { return false }
         ancestry.withLock { $0.insert(key) }
+        return true
     }
 
     static func originalKey(_ source: SourceKey) -> String { "bytes \(source.text)" }

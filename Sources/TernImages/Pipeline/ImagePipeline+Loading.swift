@@ -16,7 +16,7 @@ extension ImagePipeline {
         let key = key(of: request)
         let task = ImageTask(request, key, self)
         guard request.caching.memory.contains(.read), let stored = memory.value(for: key),
-            !request.options.includesData || stored.data != nil
+            stored.suits(request.options)
         else {
             post(.begin(task, stale: nil))
             return task
@@ -67,12 +67,16 @@ extension ImagePipeline {
     }
 
     /// The bytes of a request's source, from the disk or fetched and stored; nothing is decoded.
+    ///
+    /// Encrypted ones stay so. Cancelling the calling Swift task stops the fetch, unless others wait for it.
     public func data(for request: ImageRequest) async throws(ImageError) -> Data {
+        var request = request
+        request.options.progressive = .none
         let flight = ImageFlight(key(of: request), request)
         let number = nextNumber()
         let rank = LoadRank(request.priority, isVisible: request.isVisible)
         // The way of a load that wants the bytes alone: it waits like one that would decode them.
-        running[number] = RunningLoad(job: Task {}, upstream: nil, turn: nil)
+        running[number] = RunningLoad(waitsForScrolling: request.options.waitsForScrolling)
         defer { running[number] = nil }
         do throws(ImageError) {
             return try await original(flight, request, for: number, rank, revalidating: nil).data

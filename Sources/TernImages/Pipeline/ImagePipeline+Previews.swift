@@ -14,6 +14,8 @@ struct Previewer: Sendable {
     let decoding: ProgressiveDecoding
     let feed: ImageFeed
     var cursor = ImageFeed.Cursor()
+    /// The newest preview, for who comes later.
+    var shown: RasterImage?
     /// The whole picture, or why there is none.
     let last: Waiter<Result<RasterImage, ImageError>>
 }
@@ -40,7 +42,7 @@ extension ImagePipeline {
                 switch update {
                 case .preview(var image):
                     image.scale = scale
-                    await self?.show(image, of: load)
+                    await self?.showFirst(image, of: load)
                 case .image(let image): result = .success(image)
                 case .failure(let error): result = .failure(error)
                 }
@@ -84,6 +86,11 @@ extension ImagePipeline {
         if previewer.decoding.isAnimation, flight.key.animation != .firstFrame { return nil }
         // Whatever was wrong with it, the decoder of whole files has the last word.
         return try? result.get()
+    }
+
+    private func showFirst(_ image: RasterImage, of load: Int) async {
+        previewers[load]?.shown = image
+        await show(image, of: load)
     }
 
     /// Shows a preview to all tasks that wait for the picture, and after their processors to those of its variants.

@@ -14,17 +14,34 @@ extension ImagePipeline {
         }
     }
 
+    /// Delivers what was found, asks for it again, and ends the load. Who joins meanwhile is given what was found at once.
+    func revalidate(_ found: LoadedImage, _ flight: ImageFlight, _ request: ImageRequest, _ load: Int) async {
+        running[load]?.found = found
+        for sink in images.targets(of: load) where sink.hasNothing { finish(sink, .success(found), isLast: false) }
+        // It ends here if nobody has a use for it.
+        guard running[load] != nil else { return }
+        let changed = await changed(found, flight, request, load)
+        guard running[load] != nil else { return }
+        running[load] = nil
+        for sink in images.finish(load) {
+            if changed == nil, case .task(let task) = sink, task.current != nil {
+                loadOf[task.id] = nil
+                task.end(.success(nil))
+            } else {
+                finish(sink, .success(changed ?? found))
+            }
+        }
+    }
+
     /// The picture if it has changed; nil if it has not, or could not be asked for: what was delivered stays what it is.
-    func revalidated(
-        _ loaded: LoadedImage, _ flight: ImageFlight, _ request: ImageRequest, _ load: Int
+    private func changed(
+        _ found: LoadedImage, _ flight: ImageFlight, _ request: ImageRequest, _ load: Int
     ) async -> LoadedImage? {
         do throws(ImageError) {
             let original = try await original(
-                flight, request, for: load, rank(of: load), revalidating: loaded.stored.freshness)
+                flight, request, for: load, rank(of: load), revalidating: found.stored.freshness)
             if original.isUnchanged {
-                var stored = loaded.stored
-                stored.freshness = original.freshness
-                if flight.caching.memory.contains(.write) { remember(stored, for: flight.key) }
+                await renew(found.stored, original.freshness, flight)
                 return nil
             }
             var fresh = try await decode(original, flight, load)
@@ -37,24 +54,32 @@ extension ImagePipeline {
                     }
                 }
             }
-            // Other sizes of what was there are of a picture that is no more.
-            for variant in ancestry.withLock({ $0.remove(flight.key.source) }) { memory.remove(variant) }
-            if flight.caching.memory.contains(.write) { remember(fresh.stored, for: flight.key) }
-            if let disk = await disk.cache { try? await disk.remove(flight.key.text) }
+            // A server without validators sends the same again.
+            if await Self.areEqual(fresh.stored, found.stored) {
+                await renew(found.stored, original.freshness, flight)
+                return nil
+            }
+            await store(&fresh, flight)
             return fresh
         } catch {
             return nil
         }
     }
 
-    /// Who was given the cached picture gets the changed one, or the end; who came since gets what there is.
-    func finish(_ sink: ImageSink, changed: LoadedImage?, else loaded: LoadedImage) {
-        if case .task(let task) = sink, !sink.hasNothing, changed == nil {
-            loadOf[task.id] = nil
-            task.end(.success(nil))
-        } else {
-            finish(sink, .success(changed ?? loaded))
-        }
+    /// The picture is right, and fresh again: in memory, and where it stands on the disk as it is.
+    private func renew(_ stored: StoredImage, _ freshness: Freshness, _ flight: ImageFlight) async {
+        var renewed = stored
+        renewed.freshness = freshness
+        if flight.caching.memory.contains(.write) { remember(renewed, for: flight.key) }
+        guard flight.storesProcessed(configuration.diskContent), flight.caching.disk.contains(.write) else { return }
+        await renew(flight.key.text, of: stored.freshness.validators, freshness)
+    }
+
+    /// Whether two stills have the same pixels; of animations nobody looks at all frames.
+    @concurrent
+    private static func areEqual(_ one: StoredImage, _ other: StoredImage) async -> Bool {
+        one.animation == nil && other.animation == nil && one.image.size == other.image.size
+            && one.image.pixels.bytes == other.image.pixels.bytes
     }
 }
 

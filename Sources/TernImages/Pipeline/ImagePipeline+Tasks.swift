@@ -11,10 +11,30 @@ extension ImagePipeline {
         switch images.join(flight, as: number, ticket: Int(task.id), rank: task.rank, .task(task)) {
         case .begin:
             loadOf[task.id] = number
-            start(number, flight, task.request, stale)
+            start(number, flight, task.request, stale, waitsForScrolling: task.request.options.waitsForScrolling)
         case .joined(let load, let rank):
             loadOf[task.id] = load
             if let rank { moved(load, to: rank) }
+            if !task.request.options.waitsForScrolling { hurry(load) }
+            catchUp(task, load)
+        }
+    }
+
+    /// Tells who comes later what the others know.
+    private func catchUp(_ task: ImageTask, _ load: Int) {
+        if let progress = progress(of: load) { task.report(progress) }
+        #if os(Linux)
+        if let preview = previewers[load]?.shown { task.preview(preview) }
+        #endif
+        if let found = running[load]?.found, task.current == nil { finish(.task(task), .success(found), isLast: false) }
+    }
+
+    /// How far the fetch of a load was told to be.
+    func progress(of load: Int) -> Session.Progress? {
+        guard let known = running[load] else { return nil }
+        switch known.upstream {
+        case .image(let upstream, _)?, .original(let upstream, _)?: return progress(of: upstream)
+        case nil: return known.progress
         }
     }
 
@@ -28,8 +48,11 @@ extension ImagePipeline {
         if let rank = images.move(load, ticket: Int(task.id), to: task.rank) { moved(load, to: rank) }
     }
 
-    func start(_ load: Int, _ flight: ImageFlight, _ request: ImageRequest, _ stale: StoredImage?) {
-        running[load] = RunningLoad(job: Task { await self.run(load, flight, request, stale) })
+    func start(
+        _ load: Int, _ flight: ImageFlight, _ request: ImageRequest, _ stale: StoredImage?, waitsForScrolling: Bool
+    ) {
+        running[load] = RunningLoad(
+            job: Task { await self.run(load, flight, request, stale) }, waitsForScrolling: waitsForScrolling)
     }
 
     func left<Key, Target>(_ leaving: LoadTable<Key, Target>.Leaving, _ load: Int) {
@@ -50,7 +73,7 @@ extension ImagePipeline {
         #if os(Linux)
         endPreviews(of: load)
         #endif
-        dropped.job.cancel()
+        dropped.job?.cancel()
         leave(dropped.upstream)
     }
 
@@ -85,23 +108,36 @@ extension ImagePipeline {
             waiter.resume(returning: result)
         case .task(let task):
             if isLast { loadOf[task.id] = nil }
-            switch result {
-            case .failure(let error):
-                task.end(.failure(error.from(task.request.source.description)))
-            case .success(let loaded):
-                if let refusal = loaded.stored.refusal(by: task.request.options) {
-                    loadOf[task.id] = nil
-                    task.end(.failure(refusal.from(task.request.source.description)))
-                    return
-                }
-                let response = loaded.stored.response(
-                    loaded.source, isStale: !isLast, loaded.trace, task.request.options)
-                if isLast { task.end(.success(response)) } else { task.deliver(response) }
+            tell(task, result, isLast: isLast)
+        }
+    }
+
+    private func tell(_ task: ImageTask, _ result: Result<LoadedImage, ImageError>, isLast: Bool) {
+        let known: ImageResponse? = if case .success(let response)? = task.current { response } else { nil }
+        switch result {
+        case .failure(let error):
+            // What was delivered stays what it is.
+            task.end(known == nil ? .failure(error.from(task.request.source.description)) : .success(nil))
+        case .success(let loaded):
+            if let refusal = loaded.stored.refusal(by: task.request.options) {
+                // It waits no more, also if others do.
+                leave(task)
+                task.end(.failure(refusal.from(task.request.source.description)))
+                return
             }
+            // Given from memory already, and found there again.
+            if isLast, known?.image.pixels === loaded.stored.image.pixels {
+                task.end(.success(nil))
+                return
+            }
+            let isStale = loaded.source != .network && !loaded.stored.freshness.isFresh(at: configuration.now())
+            let response = loaded.stored.response(loaded.source, isStale: isStale, loaded.trace, task.request.options)
+            if isLast { task.end(.success(response)) } else { task.deliver(response) }
         }
     }
 
     func report(_ progress: Session.Progress, of load: Int) {
+        running[load]?.progress = progress
         for original in originals.targets(of: load) { tell(original.load) { $0.report(progress) } }
     }
 

@@ -37,7 +37,11 @@ public actor ImagePipeline {
     var scrollWaiters: [Int: Waiter<Bool>] = [:]
     var failures: NegativeCache<SourceKey>
     var bucket: TokenBucket?
-    var stores: [Int: Task<Void, Never>] = [:]
+    /// Whether somebody looks again when the rate allows the next fetch.
+    var isAwaitingRate = false
+    /// Pictures that are being encoded for the disk, one after the other; each tells why it could not be stored.
+    var stores: [Int: Task<String?, Never>] = [:]
+    var lastStore: Task<String?, Never>?
     /// By the load of bytes, while it comes.
     var feeds: [Int: ImageFeed] = [:]
     #if os(Linux)

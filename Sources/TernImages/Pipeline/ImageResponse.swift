@@ -27,7 +27,8 @@ public struct ImageResponse: Sendable {
     public var animation: AnimatedImage?
     /// Where it came from.
     public var source: Source
-    /// Whether it is stale by the words of the response that brought it, and is being asked for again.
+    /// Whether it comes from a cache and is stale by the words of the response that brought it. It is being asked for again
+    /// if the request's `revalidation` says so.
     public var isStale: Bool
     /// What was decided at each cache and stage, in order.
     public var trace: ImageTrace

@@ -1,4 +1,5 @@
 import Tern
+import TernConcurrency
 import TernTesting
 import Testing
 
@@ -127,12 +128,66 @@ import Foundation
         let tasks = try (0..<4).map { kit.pipeline.task(for: ImageRequest(try url("https://a.example/\($0)"))) }
         _ = try await tasks[0].image
         _ = try await tasks[1].image
-        try await clock.waitForSleepers(2)
+        try await clock.waitForSleepers(1)
         #expect(kit.stub.calls.count == 2)
         clock.advance(by: .milliseconds(100))
         _ = try await tasks[2].image
         #expect(kit.stub.calls.count == 3)
+        try await clock.waitForSleepers(1)
         clock.advance(by: .milliseconds(100))
         _ = try await tasks[3].image
+    }
+
+    @Test func theRateLetsInWhoeverIsFirstInLineByThenAndNoneForTheCancelled() async throws {
+        let clock = ManualClock()
+        let kit = PipelineKit(picture: try Pictures.png()) { configuration in
+            configuration.clock = clock
+            configuration.rateLimit = ImagePipeline.RateLimit(perSecond: 10, burst: 1)
+        }
+        func task(_ name: String, _ priority: Request.Priority = .normal) throws -> ImageTask {
+            kit.pipeline.task(for: ImageRequest(try url("https://a.example/\(name)"), priority: priority))
+        }
+        _ = try await task("first").image
+        let passing = try (0..<50).map { try task("gone\($0)") }
+        let patient = try task("patient")
+        await kit.pipeline.served()
+        for task in passing { task.cancel() }
+        let urgent = try task("urgent", .veryHigh)
+        while await kit.pipeline.queues[LoadStage.fetch.rawValue].waiting != 2 { await Task.yield() }
+        try await clock.waitForSleepers(1)
+        for task in [urgent, patient] {
+            clock.advance(by: .milliseconds(100))
+            _ = try await task.image
+            if task === urgent { try await clock.waitForSleepers(1) }
+        }
+        #expect(kit.stub.calls.map(\.path) == ["/first", "/urgent", "/patient"])
+        await kit.expectNothingLeft()
+    }
+
+    @Test func aRequestIsSentWithTheRankThatItHasByThen() async throws {
+        let seen = Lock<[String: Request.Priority]>([:])
+        let gate = LoopbackServer.Gate()
+        let picture = try Pictures.png()
+        let stub = StubTransport { call in
+            if call.path == "/first" { try await gate.wait() }
+            return .data(picture)
+        }
+        let kit = PipelineKit(stub) { configuration in
+            configuration.maximumFetches = 1
+            configuration.hooks.prepare = { request in
+                seen.withLock { $0[request.urlString] = request.priority }
+                return request
+            }
+        }
+        let first = kit.pipeline.task(for: ImageRequest(try url("https://a.example/first")))
+        try await stub.waitForCalls(1)
+        let second = kit.pipeline.task(for: ImageRequest(try url("https://a.example/second"), priority: .low))
+        while await kit.pipeline.queues[LoadStage.fetch.rawValue].waiting != 1 { await Task.yield() }
+        second.priority = .veryHigh
+        await kit.pipeline.served()
+        gate.open()
+        _ = try await first.image
+        _ = try await second.image
+        #expect(seen.withLock { $0["https://a.example/second"] } == .veryHigh)
     }
 }

@@ -1,0 +1,149 @@
+import Tern
+import TernCache
+import TernConcurrency
+import TernTesting
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What is remembered of failures and of parts, and what is not; and what the trace says of it.
+@Suite(.timeLimit(.minutes(1))) struct FailureTests {
+    @Test func aProcessorsFailureIsNotThePictures() async throws {
+        let kit = PipelineKit(picture: try Pictures.png())
+        var request = ImageRequest(try url("https://a.example/1.png"))
+        request.caching = .none
+        request.processors = [.custom(identifier: "picky") { _ in throw ImageError(.corrupt, "not to my taste") }]
+        #expect(await kit.pipeline.failure(of: request)?.kind == .corrupt)
+        request.processors = []
+        _ = try await kit.pipeline.image(for: request)
+    }
+
+    @Test func aFileThatIsMendedIsReadAgain() async throws {
+        let folder = try ScratchFolder()
+        let file = folder.url.appending(path: "1.png")
+        try Data("not yet".utf8).write(to: file)
+        let kit = PipelineKit(picture: Data())
+        #expect(await kit.pipeline.failure(of: ImageRequest(file))?.kind == .unknownFormat)
+        try Pictures.png().write(to: file)
+        _ = try await kit.pipeline.image(from: file)
+    }
+
+    @Test func bytesThatAreNoPictureAreRememberedUntilTheyAreForgotten() async throws {
+        let kit = PipelineKit(picture: Data("no picture".utf8))
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        #expect(await kit.pipeline.failure(of: request)?.kind == .unknownFormat)
+        #expect(await kit.pipeline.failure(of: request)?.kind == .failedBefore)
+        // The second answer does not begin the time anew, and removal forgets.
+        try await kit.pipeline.remove(request)
+        #expect(await kit.pipeline.failure(of: request)?.kind == .unknownFormat)
+        #expect(kit.stub.calls.count == 2)
+    }
+
+    @Test func theNetworksReturnForgetsFailures() async throws {
+        let clock = ManualClock()
+        let kit = PipelineKit(StubTransport { _ in .status(404) }) { $0.clock = clock }
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        _ = await kit.pipeline.failure(of: request)
+        await kit.pipeline.forgetFailures()
+        #expect(await kit.pipeline.failure(of: request)?.kind == .network)
+    }
+
+    @Test func theTraceTellsWhatDidNotDecodeBeforeItTellsOfTheFetch() async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url)
+        let kit = PipelineKit(picture: try Pictures.png(), disk: .cache(cache))
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        try await cache.insert(Data("no picture".utf8), for: ImagePipeline.originalKey(request.source.key))
+        let trace = try await kit.pipeline.response(for: request).trace
+        let failed = try #require(trace.steps.firstIndex { $0.stage == .originals && $0.outcome == .failed })
+        let fetched = try #require(trace.steps.firstIndex { $0.stage == .network })
+        #expect(failed < fetched)
+        #expect(trace[.originals] == .stored)
+    }
+
+    @Test func aPictureThatMemoryDoesNotTakeIsNotCalledStored() async throws {
+        let kit = PipelineKit(picture: try Pictures.png(200, 200)) { $0.memoryLimit = 1_000 }
+        let trace = try await kit.pipeline.response(for: ImageRequest(try url("https://a.example/1.png"))).trace
+        #expect(trace[.memory] == .notStored)
+    }
+
+    @Test func aPictureThatTheDiskDoesNotTakeIsNotCalledStored() async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url)
+        let kit = PipelineKit(picture: try Pictures.png(), disk: .cache(cache)) { $0.diskContent = .processed }
+        var request = ImageRequest(try url("https://a.example/1.png"))
+        request.options.waitsForStore = true
+        request.caching.originals = []
+        _ = await kit.pipeline.disk.cache
+        try await cache.close()
+        let trace = try await kit.pipeline.response(for: request).trace
+        #expect(trace[.disk] == .notStored)
+        await kit.expectNothingLeft()
+    }
+
+    @Test func whatIsRemovedRightAfterItCameIsNotStoredAfterwards() async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url)
+        let kit = PipelineKit(picture: try Pictures.png(300, 300), disk: .cache(cache)) { $0.diskContent = .all }
+        for number in 0..<10 {
+            let request = ImageRequest(try url("https://a.example/\(number).png"))
+            _ = try await kit.pipeline.image(for: request)
+            try await kit.pipeline.remove(request)
+            try await kit.pipeline.flush()
+            #expect(await kit.pipeline.isOnDisk(request) == false)
+        }
+    }
+
+    // MARK: Parts
+
+    @Test func aPartThatIsLessThanTheRestIsNotTheEndOfThePicture() async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url)
+        let picture = try Pictures.png(300, 200)
+        let kit = PipelineKit(
+            StubTransport { call in
+                guard call.headers.contains("Range") else { return .data(picture, headers: ["ETag": "\"v1\""]) }
+                return .data(
+                    picture[10..<20], status: 206,
+                    headers: ["Content-Range": "bytes 10-19/\(picture.count)", "ETag": "\"v1\""])
+            }, disk: .cache(cache))
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        let part = PartialImage(data: picture.prefix(10), validator: "\"v1\"", length: nil)
+        let key = PartialImage.key(request.source.key)
+        try await cache.insert(part.data, for: key, metadata: part.metadata)
+        #expect(try await kit.pipeline.image(for: request).size == PixelSize(width: 300, height: 200))
+        // A part that did not fit is not tried again.
+        #expect(!cache.contains(key))
+    }
+
+    @Test func aCancelledTransferIsTakenUpWhereItEnded() async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url)
+        let picture = try Pictures.png(300, 200)
+        let half = picture.count / 2
+        let clock = ManualClock()
+        let stub = StubTransport(clock: clock) { call in
+            let headers: Headers = ["Content-Length": "\(picture.count)", "ETag": "\"v1\""]
+            guard call.headers["Range"] == "bytes=\(half)-" else {
+                return .chunks(
+                    [picture.prefix(half), picture.suffix(from: half)], interval: .seconds(1), headers: headers)
+            }
+            let range = "bytes \(half)-\(picture.count - 1)/\(picture.count)"
+            return .data(picture.suffix(from: half), status: 206, headers: ["Content-Range": range, "ETag": "\"v1\""])
+        }
+        let kit = PipelineKit(stub, disk: .cache(cache))
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        let task = kit.pipeline.task(for: request)
+        for await progress in task.progress where progress.completedBytes == half { break }
+        task.cancel()
+        await kit.expectNothingLeft()
+        let trace = try await kit.pipeline.response(for: request).trace
+        #expect(trace.description.contains("\(half) of them from before"))
+    }
+}
