@@ -61,7 +61,7 @@ extension ImagePipeline {
         let original = try await original(flight, request, for: load, rank(of: load), revalidating: nil)
         do throws(ImageError) {
             #if os(Linux)
-            if let image = try await previewed(original, for: load) {
+            if let image = try await previewed(original, flight, for: load) {
                 return original.loaded(StoredImage(image, flight), flight)
             }
             #endif
