@@ -149,6 +149,8 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
         png_set_user_limits(png->reader, 0x7FFFFFFF, 0x7FFFFFFF);
         png_set_chunk_malloc_max(png->reader, chunkLimit);
         png_set_chunk_cache_max(png->reader, 256);
+        png_set_keep_unknown_chunks(png->reader, PNG_HANDLE_CHUNK_NEVER,
+                                    (png_const_bytep)"tEXt\0zTXt\0iTXt\0sPLT", 4);
         png_set_progressive_read_fn(png->reader, png, onInfo, onRow, onEnd);
         png_process_data(png->reader, png->info, feed->bytes + feed->start, 8);
         feed->start += 8;

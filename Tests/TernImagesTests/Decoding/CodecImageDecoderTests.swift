@@ -91,6 +91,26 @@ func gradient(_ width: Int, _ height: Int, alpha: Bool = false) throws -> Raster
         #expect(ContinuousClock.now - start < .milliseconds(200))
     }
 
+    /// Found by fuzzing: compressed texts that nobody reads were unpacked, 240 of 7 MiB each in three seconds.
+    @Test(arguments: [false, true]) func textsThatAreBombsAreSkipped(isIncremental: Bool) throws {
+        var bytes = [UInt8](try gradient(4, 4).encoded(as: .png()))
+        let size = PixelSize(width: 1024, height: 1024)
+        let zeros = RasterImage(size: size, premultiplied: [UInt8](repeating: 0, count: size.pixelCount * 4))
+        // A deflate stream of 4 MiB: the data of a PNG's rows, between its header and its checksum.
+        let stream = try #require(zeros).encoded(as: .png(level: 9)).dropFirst(41).dropLast(16)
+        let text = chunk("zTXt", Array("a".utf8) + [0, 0] + stream)
+        bytes.insert(contentsOf: [[UInt8]](repeating: text, count: 200).flatMap(\.self), at: 33)
+        let start = ContinuousClock.now
+        if isIncremental {
+            let decoder = IncrementalDecoder()
+            try decoder.append(Data(bytes))
+            _ = try decoder.finish()
+        } else {
+            _ = try decoder.image(from: Data(bytes), options: ImageDecodingOptions())
+        }
+        #expect(ContinuousClock.now - start < .milliseconds(500))
+    }
+
     @Test func progressiveScansAreLimited() throws {
         let data = try gradient(64, 64).encoded(as: .jpeg(progressive: true))
         let limits = ImageDecodingOptions.Limits(scans: 2)
