@@ -178,28 +178,44 @@ static inline uint8_t scaled(unsigned value, unsigned by) {
     return (uint8_t)((product + (product >> 8)) >> 8);
 }
 
+/// The next row as RGBA. Jumps.
+static bool readRow(tern_jpeg *jpeg, uint8_t *row, char *error) {
+    struct jpeg_decompress_struct *info = &jpeg->info;
+    JSAMPROW target = jpeg->cmyk ? jpeg->line : row;
+    if (jpeg_read_scanlines(info, &target, 1) != 1) {
+        snprintf(error, 160, "libjpeg gave no row");
+        return false;
+    }
+    if (jpeg->cmyk && jpeg->color) tern_icc_ink(jpeg->color, jpeg->line, row, info->output_width);
+    if (!jpeg->cmyk || jpeg->color) return true;
+    // Ink is inverted, 255 is none: Adobe began it, and Pillow and browsers expect it without its marker too.
+    for (uint32_t x = 0; x < info->output_width; x++) {
+        const uint8_t *ink = jpeg->line + (size_t)x * 4;
+        for (int c = 0; c < 3; c++) row[x * 4 + c] = scaled(ink[c], ink[3]);
+        row[x * 4 + 3] = 255;
+    }
+    return true;
+}
+
 tern_codec_result tern_jpeg_rows(tern_jpeg *jpeg, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
     jpeg->errors.error = error;
     if (setjmp(jpeg->errors.jump)) return kind(jpeg);
     struct jpeg_decompress_struct *info = &jpeg->info;
+    for (uint32_t done = 0; done < rows && info->output_scanline < info->output_height; done++)
+        if (!readRow(jpeg, pixels + stride * info->output_scanline, error)) return TERN_CODEC_CORRUPT;
+    return info->output_scanline < info->output_height ? TERN_CODEC_MORE : TERN_CODEC_OK;
+}
+
+tern_codec_result tern_jpeg_resized(
+    tern_jpeg *jpeg, tern_resize *resize, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+    jpeg->errors.error = error;
+    if (setjmp(jpeg->errors.jump)) return kind(jpeg);
+    struct jpeg_decompress_struct *info = &jpeg->info;
     for (uint32_t done = 0; done < rows && info->output_scanline < info->output_height; done++) {
-        uint8_t *row = pixels + stride * info->output_scanline;
-        JSAMPROW target = jpeg->cmyk ? jpeg->line : row;
-        if (jpeg_read_scanlines(info, &target, 1) != 1) {
-            snprintf(error, 160, "libjpeg gave no row");
-            return TERN_CODEC_CORRUPT;
-        }
-        if (!jpeg->cmyk) continue;
-        if (jpeg->color) {
-            tern_icc_ink(jpeg->color, jpeg->line, row, info->output_width);
-            continue;
-        }
-        // Ink is inverted, 255 is none: Adobe began it, and Pillow and browsers expect it without its marker too.
-        for (uint32_t x = 0; x < info->output_width; x++) {
-            const uint8_t *ink = jpeg->line + (size_t)x * 4;
-            for (int c = 0; c < 3; c++) row[x * 4 + c] = scaled(ink[c], ink[3]);
-            row[x * 4 + 3] = 255;
-        }
+        uint8_t *row = tern_resize_place(resize);
+        if (!row) return TERN_CODEC_MEMORY;
+        if (!readRow(jpeg, row, error)) return TERN_CODEC_CORRUPT;
+        tern_resize_take(resize, pixels, stride);
     }
     return info->output_scanline < info->output_height ? TERN_CODEC_MORE : TERN_CODEC_OK;
 }

@@ -18,7 +18,7 @@ struct tern_png {
     char *error;
     uint32_t height, row;
     int pass, passes;
-    bool truncated, memory, grey, started;
+    bool truncated, memory, grey, alpha, started;
 };
 
 static void failed(png_structp reader, png_const_charp text) {
@@ -82,6 +82,7 @@ tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
         info->orientation = tern_exif_orientation(exif, exifCount);
 #endif
     png->height = height;
+    png->alpha = info->hasAlpha;
     png->grey = !(color & PNG_COLOR_MASK_COLOR);
     *result = TERN_CODEC_OK;
     return png;
@@ -125,6 +126,28 @@ tern_codec_result tern_png_rows(tern_png *png, uint8_t *pixels, size_t stride, u
     }
     if (png->pass < png->passes) return TERN_CODEC_MORE;
     // The last row may be there and the stream's checksum not, or wrong.
+    png_read_end(png->reader, NULL);
+    return TERN_CODEC_OK;
+}
+
+bool tern_png_interlaced(const tern_png *png) {
+    return png_get_interlace_type(png->reader, png->info) != PNG_INTERLACE_NONE;
+}
+
+tern_codec_result tern_png_resized(
+    tern_png *png, tern_resize *resize, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+    png->error = error;
+    if (setjmp(png_jmpbuf(png->reader))) return kind(png);
+    if (!png->started) start(png);
+    uint32_t width = png_get_image_width(png->reader, png->info);
+    for (uint32_t done = 0; done < rows && png->row < png->height; done++, png->row++) {
+        uint8_t *row = tern_resize_place(resize);
+        if (!row) return TERN_CODEC_MEMORY;
+        png_read_row(png->reader, row, NULL);
+        if (png->alpha) tern_premultiply(row, (size_t)width * 4, width, 1);
+        tern_resize_take(resize, pixels, stride);
+    }
+    if (png->row < png->height) return TERN_CODEC_MORE;
     png_read_end(png->reader, NULL);
     return TERN_CODEC_OK;
 }

@@ -56,6 +56,8 @@ void tern_icc_close(tern_icc *icc);
 /// Whether lcms2 is there.
 bool tern_icc_available(void);
 
+typedef struct tern_resize tern_resize;
+
 // Each decoder borrows its bytes: they outlive the handle. `error` points to 160 characters or more.
 typedef struct tern_jpeg tern_jpeg;
 tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
@@ -71,6 +73,9 @@ tern_codec_result tern_jpeg_start(
 tern_codec_result tern_jpeg_prepare(tern_jpeg *jpeg, char *error);
 /// Writes up to `rows` rows of RGBA at the next row of `pixels`, the whole picture's buffer; MORE until the last.
 tern_codec_result tern_jpeg_rows(tern_jpeg *jpeg, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+/// As `tern_jpeg_rows`, resized on the way: `pixels` is the target's buffer.
+tern_codec_result tern_jpeg_resized(
+    tern_jpeg *jpeg, tern_resize *resize, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
 /// TRUNCATED or CORRUPT if libjpeg had to invent pixels; OK otherwise.
 tern_codec_result tern_jpeg_verdict(const tern_jpeg *jpeg, char *error);
 void tern_jpeg_close(tern_jpeg *jpeg);
@@ -80,6 +85,10 @@ tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
 const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels);
 /// As `tern_jpeg_rows`, straight alpha; an interlaced picture takes seven passes.
 tern_codec_result tern_png_rows(tern_png *png, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+bool tern_png_interlaced(const tern_png *png);
+/// As `tern_jpeg_resized`, premultiplied if it has alpha. Not for interlaced pictures.
+tern_codec_result tern_png_resized(
+    tern_png *png, tern_resize *resize, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
 void tern_png_close(tern_png *png);
 
 /// 0 for a still PNG, 1 for an animation that the still picture begins, 2 for one that it is no part of.
@@ -213,12 +222,17 @@ void tern_premultiply(uint8_t *pixels, size_t stride, uint32_t width, uint32_t h
 /// The inverse, rounded; a pixel without alpha becomes 0.
 void tern_unpremultiply(const uint8_t *source, uint8_t *target, size_t pixels);
 
-/// Lanczos3 over premultiplied RGBA8, in slices of target rows; NULL or MEMORY when memory is short.
-typedef struct tern_resize tern_resize;
+/// Lanczos3 over premultiplied RGBA8, in slices of target rows; NULL when memory is short.
 tern_resize *tern_resize_open(uint32_t width, uint32_t height, uint32_t targetWidth, uint32_t targetHeight);
-tern_codec_result tern_resize_rows(
-    const tern_resize *resize, const uint8_t *source, size_t sourceStride, uint8_t *target, size_t targetStride,
+void tern_resize_rows(
+    tern_resize *resize, const uint8_t *source, size_t sourceStride, uint8_t *target, size_t targetStride,
     uint32_t firstRow, uint32_t rows);
+/// The same of rows that come one by one, of which it keeps no more than a target row is made of: where the next one is
+/// to be written, NULL when memory is short; then that it is there, and the target rows that can be made of it are.
+uint8_t *tern_resize_place(tern_resize *resize);
+void tern_resize_take(tern_resize *resize, uint8_t *target, size_t targetStride);
+/// Takes rows without colour and alpha for those that are still to come.
+void tern_resize_finish(tern_resize *resize, uint8_t *target, size_t targetStride);
 void tern_resize_close(tern_resize *resize);
 
 /// Encoders take straight RGBA and return bytes to be freed with `tern_codec_free`, or NULL.

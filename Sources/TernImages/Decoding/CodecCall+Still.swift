@@ -26,19 +26,26 @@ extension CodecCall {
         defer { withExtendedLifetime(ink) {} }
         if info.isInk { color.conversion = nil }
         var isPartial = false
-        let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
+        let (target, window) = try unsafe window(size, stored(plan.scaled, info))
+        defer { unsafe tern_resize_close(window) }
+        let pixels = try unsafe PixelBuffer(count: target.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
+            let stride = target.width * 4
             do throws(ImageError) {
                 try unsafe run { unsafe tern_jpeg_prepare(handle, $0) }
-                try unsafe run { unsafe tern_jpeg_rows(handle, base, size.width * 4, rowGroup, $0) }
+                try unsafe run { text in
+                    unsafe window == nil
+                        ? tern_jpeg_rows(handle, base, stride, rowGroup, text)
+                        : tern_jpeg_resized(handle, window, base, stride, rowGroup, text)
+                }
                 _ = try unsafe step { unsafe tern_jpeg_verdict(handle, $0) }
             } catch {
                 guard tolerates(error) else { throw error }
                 isPartial = true
             }
-            if isPartial { try unsafe premultiply(base, size, &color) }
+            if isPartial { try unsafe end(base, target, window, &color) }
         }
-        return try finish(pixels, size, info, plan, isPartial, color)
+        return try finish(pixels, target, info, plan, isPartial, color)
     }
 
     func png(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
@@ -49,17 +56,27 @@ extension CodecCall {
         var color = unsafe color(info) { unsafe tern_png_profile(handle, $0, $1) }
         let size = PixelSize(width: Int(info.width), height: Int(info.height))
         var isPartial = false
-        let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
+        let plan = plan(info)
+        // Passes go over the whole picture, and straight colours are converted before they are premultiplied.
+        let isWhole = unsafe tern_png_interlaced(handle) || (info.hasAlpha && color.conversion != nil)
+        let (target, window) = try unsafe window(size, isWhole ? size : stored(plan.scaled, info))
+        defer { unsafe tern_resize_close(window) }
+        let pixels = try unsafe PixelBuffer(count: target.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
+            let stride = target.width * 4
             do throws(ImageError) {
-                try unsafe run { unsafe tern_png_rows(handle, base, size.width * 4, rowGroup, $0) }
+                try unsafe run { text in
+                    unsafe window == nil
+                        ? tern_png_rows(handle, base, stride, rowGroup, text)
+                        : tern_png_resized(handle, window, base, stride, rowGroup, text)
+                }
             } catch {
                 guard tolerates(error) else { throw error }
                 isPartial = true
             }
-            if info.hasAlpha || isPartial { try unsafe premultiply(base, size, &color) }
+            if info.hasAlpha || isPartial { try unsafe end(base, target, window, &color) }
         }
-        return try finish(pixels, size, info, plan(info), isPartial, color)
+        return try finish(pixels, target, info, plan, isPartial, color)
     }
 
     func webp(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
@@ -87,6 +104,26 @@ extension CodecCall {
             if info.hasAlpha || isPartial { try unsafe premultiply(base, size, &color) }
         }
         return try finish(pixels, size, info, plan, isPartial, color)
+    }
+
+    /// What resizes rows while a codec writes them, so that no more of the picture is kept than a few: nil if the size
+    /// is the target already.
+    private func window(_ size: PixelSize, _ target: PixelSize) throws(ImageError) -> (PixelSize, OpaquePointer?) {
+        if size == target { return (size, nil) }
+        let window = unsafe tern_resize_open(
+            UInt32(size.width), UInt32(size.height), UInt32(target.width), UInt32(target.height))
+        guard let window = unsafe window else {
+            throw ImageError(.outOfMemory, format: format, "no memory to resize \(size) to \(target) pixels")
+        }
+        return unsafe (target, window)
+    }
+
+    /// Settles pixels that are not opaque: a window has done so, and takes the rows that never came as empty.
+    private func end(
+        _ pixels: UnsafeMutablePointer<UInt8>, _ size: PixelSize, _ window: OpaquePointer?, _ color: inout ColorUse
+    ) throws(ImageError) {
+        guard let window = unsafe window else { return try unsafe premultiply(pixels, size, &color) }
+        unsafe tern_resize_finish(window, pixels, size.width * 4)
     }
 
     /// The size as shown.

@@ -18,12 +18,9 @@ extension RasterImage {
         let made = try unsafe PixelBuffer(count: target.pixelCount * 4) { (base) throws(ImageError) in
             for row in stride(from: 0, to: height, by: 64) {
                 if Task.isCancelled { throw ImageError(.cancelled, format: format, "the task was cancelled") }
-                let result = unsafe pixels.bytes.withUnsafeBufferPointer { source in
+                unsafe pixels.bytes.withUnsafeBufferPointer { source in
                     unsafe tern_resize_rows(
                         kernel, source.baseAddress, bytesPerRow, base, target.width * 4, row, 64)
-                }
-                guard result == TERN_CODEC_OK else {
-                    throw ImageError(.outOfMemory, format: format, "no memory to resize \(size) to \(target) pixels")
                 }
             }
         }
