@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 static uint8_t *kept;
@@ -47,6 +48,12 @@ void cfuzz_begin(const uint8_t *bytes, size_t count) {
 }
 
 void cfuzz_end(void) { arm(0); }
+
+uint64_t cfuzz_spent(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
 
 size_t cfuzz_allocated(void) {
     return __sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes() : 0;

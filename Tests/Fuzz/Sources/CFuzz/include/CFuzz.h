@@ -15,6 +15,8 @@ bool cfuzz_open(const char *path, int seconds);
 /// Before an input: what is in the file after a crash is this one. The first eight bytes are its length.
 void cfuzz_begin(const uint8_t *bytes, size_t count);
 void cfuzz_end(void);
+/// Processor time of this process, in nanoseconds.
+uint64_t cfuzz_spent(void);
 /// Bytes that are allocated now, as the address sanitizer counts them; 0 without it.
 size_t cfuzz_allocated(void);
 /// Bytes of this process that are in memory now.
