@@ -32,8 +32,8 @@ TARGETS = [
 ]
 LEAST_DECIBELS = 50
 MOST_MEMORY = 0.4
-PEERS = {"tern": "Tern", "c": "the C library", "pillow": "Pillow", "vips-debian": "libvips, the system's",
-         "vips": "libvips, the newest"}
+PEERS = {"tern": "Tern", "c": "the C library", "pillow": "Pillow", "vips-debian": "the system's libvips",
+         "vips": "the newest libvips"}
 
 
 def measure(commands, worker, pictures, rounds):
@@ -59,7 +59,8 @@ def measure(commands, worker, pictures, rounds):
         for peer in ("tern", "pillow", "vips"):
             once = worker(commands[peer])
             once.ask("thumb", kind, pictures / f"photo-12.{kind}", 1)
-            memory[kind, peer] = once.close()
+            memory[kind, peer] = once.peak()
+            once.close()
     return versions, (costs, quality, memory)
 
 
