@@ -46,6 +46,15 @@ let package = Package(
             dependencies: [.product(name: "TernCache", package: "Tern")],
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "bench-images",
+            dependencies: [.product(name: "TernImages", package: "Tern")],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "bench-images-c",
+            linkerSettings: ["jpeg", "png", "webp"].map { .linkedLibrary($0, .when(platforms: [.linux])) }
+        ),
         .executableTarget(name: "bench-urlsession", dependencies: ["BenchSupport"], swiftSettings: settings),
     ]
 )
