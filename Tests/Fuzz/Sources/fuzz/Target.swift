@@ -80,7 +80,7 @@ struct Target: Sendable {
         guard let other = try? CodecImageDecoder().image(from: data, options: options), !other.metadata.isPartial else {
             return
         }
-        // Of damaged pixels libjpeg and libwebp make one thing when they come in pieces, and another when they do not.
+        // Of damaged files libjpeg and libwebp make one thing when they come in pieces, and another when they do not.
         let isSteady = picture.format == .png || picture.format == .gif
         let isSame =
             !isSteady
@@ -89,7 +89,8 @@ struct Target: Sendable {
                     unsafe one.withUnsafeBytes { a in unsafe two.withUnsafeBytes { b in unsafe a.elementsEqual(b) } }
                 }
             }
-        if isSame && picture.size == other.size && picture.metadata == other.metadata { return }
+        let isAlike = picture.size == other.size && (!isSteady || picture.metadata == other.metadata)
+        if isSame && isAlike { return }
         print("in pieces \(picture.size) \(picture.metadata), whole \(other.size) \(other.metadata), \(options)")
         fflush(nil)
         preconditionFailure("the decoders make different pictures of it")
