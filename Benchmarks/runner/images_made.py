@@ -1,6 +1,6 @@
 """Photo-like pictures, made by code and the same in every run: images_made.py FOLDER
 
-NAME-1.EXT has 1 megapixel, NAME-12.EXT twelve. Clouds of several octaves, hard edges, and grain.
+photo-1 has 1 megapixel, photo-12 twelve, photo-0 next to none. Clouds of several octaves, hard edges, and grain.
 """
 
 import pathlib
@@ -9,7 +9,7 @@ import sys
 
 from PIL import Image, ImageDraw, ImageFilter
 
-SIZES = {"1": (1152, 864), "12": (4000, 3000)}
+SIZES = {"0": (32, 24), "1": (1152, 864), "12": (4000, 3000)}
 
 
 def photo(width, height):
@@ -23,7 +23,7 @@ def photo(width, height):
         picture = Image.blend(picture, clouds.resize((width, height), Image.Resampling.BICUBIC), 0.5 / octave ** 0.8)
     draw = ImageDraw.Draw(picture)
     for _ in range(160):
-        x, y, side = numbers.randrange(width), numbers.randrange(height), numbers.randrange(10, width // 8)
+        x, y, side = numbers.randrange(width), numbers.randrange(height), numbers.randrange(2, width // 8)
         colour = tuple(numbers.randrange(256) for _ in range(3))
         shape = numbers.choice((draw.ellipse, draw.rectangle))
         shape((x, y, x + side, y + side * numbers.randrange(2, 9) // 8), outline=colour, width=1 + side // 40)
