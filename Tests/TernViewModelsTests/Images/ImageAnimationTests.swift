@@ -1,0 +1,210 @@
+import Tern
+import TernImages
+import TernTesting
+import Testing
+
+@testable import TernViewModels
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Animations in views, on a clock of the test.
+@MainActor
+@Suite("Image views: animations", .timeLimit(.minutes(1)))
+struct ImageAnimationTests {
+    private let photos = Photos()
+    private let clock = ManualClock()
+
+    private var display: ImageDisplay {
+        var display = ImageDisplay()
+        display.clock = clock
+        return display
+    }
+
+    private func frames(_ photo: Photo) -> [String] { photo.lines.filter { $0.hasSuffix("frame") } }
+
+    /// The next frame's time has come.
+    private func tick() async throws {
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .milliseconds(100))
+    }
+
+    @Test func anAnimationPlaysByTheClock() async throws {
+        try await photos.load("/40/3")
+        let photo = Photo(photos.pipeline)
+        photo.loadImage(from: photos.url("/40/3"), display: display)
+        #expect(photo.lines == ["40 memory", "ended"], "the first frame is there within the call")
+        for width in [40, 41, 42, 40, 41] {
+            await photo.log.wait { $0.last == "\(width) memory frame" }
+            try await tick()
+        }
+        #expect(photo.imagePlayback() != nil)
+    }
+
+    @Test func anotherPictureEndsThePlaying() async throws {
+        try await photos.load("/40/3")
+        try await photos.load("/50")
+        let photo = Photo(photos.pipeline)
+        photo.loadImage(from: photos.url("/40/3"), display: display)
+        let player = photo.imagePlayback()?.player
+        await photo.log.wait { $0.last == "40 memory frame" }
+        photo.loadImage(from: photos.url("/50"), display: display)
+        #expect(photo.imagePlayback() == nil)
+        clock.advance(by: .seconds(1))
+        await settle()
+        #expect(photo.lines.suffix(2) == ["50 memory", "ended"])
+        // Its stream has ended, too.
+        if let player { for await _ in player.frames { Issue.record("a frame") } }
+    }
+
+    @Test func whileALoadWaitsTheAnimationOfBeforePlaysOn() async throws {
+        try await photos.load("/40/3")
+        let photo = Photo(photos.pipeline)
+        photo.loadImage(from: photos.url("/40/3"), display: display)
+        photo.loadImage(from: photos.url("/slow/50"), display: display)
+        #expect(photo.imagePlayback() != nil)
+        await photo.log.wait { $0.last == "40 placeholder frame" }
+        try await photos.advance()
+        await photo.log.wait { $0.last == "ended" }
+        #expect(photo.imagePlayback() == nil)
+    }
+
+    @Test func anAnimationStandsWhileItsViewIsNotVisible() async throws {
+        try await photos.load("/40/3")
+        let photo = Photo(photos.pipeline)
+        photo.loadImage(from: photos.url("/40/3"), display: display)
+        await photo.log.wait { $0.last == "40 memory frame" }
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .milliseconds(60))
+        photo.setImagesVisible(false)
+        clock.advance(by: .seconds(10))
+        await settle()
+        #expect(frames(photo) == ["40 memory frame"])
+        photo.setImagesVisible(true)
+        // What was left of the frame's time is left still.
+        await eventually { clock.nextDeadline == ManualClock.Instant(offset: .milliseconds(10_100)) }
+        clock.advance(by: .milliseconds(40))
+        await photo.log.wait { $0.last == "41 memory frame" }
+    }
+
+    @Test func whatTheUserPausedIsNotResumedByBecomingVisible() async throws {
+        try await photos.load("/40/3")
+        let photo = Photo(photos.pipeline)
+        photo.loadImage(from: photos.url("/40/3"), display: display)
+        let player = try #require(photo.imagePlayback()?.player)
+        player.pause()
+        photo.setImagesVisible(false)
+        photo.setImagesVisible(true)
+        #expect(player.isPaused)
+        // One that begins while the view is not visible stands from the beginning.
+        photo.setImagesVisible(false)
+        try await photos.load("/60/3")
+        photo.loadImage(from: photos.url("/60/3"), display: display)
+        #expect(photo.imagePlayback()?.player.isPaused == true)
+        photo.setImagesVisible(true)
+        #expect(photo.imagePlayback()?.player.isPaused == false)
+    }
+
+    @Test func visibilityIsTheLoadsRankToo() async throws {
+        let photo = Photo(photos.pipeline)
+        let load = photo.loadImage(from: photos.url("/slow/40"))
+        #expect(load.task?.isVisible == false)
+        photo.setImagesVisible(true)
+        #expect(load.task?.isVisible == true)
+        let next = photo.loadImage(from: photos.url("/slow/41"))
+        #expect(next.task?.isVisible == true)
+    }
+
+    @Test func aViewMayPlayItself() async throws {
+        try await photos.load("/40/3")
+        let view = Framed(photos.pipeline)
+        var display = display
+        display.playback = nil
+        view.loadImage(from: photos.url("/40/3"), display: display)
+        #expect(view.shown.count == 1 && view.shown[0].animation?.count == 3 && view.imagePlayback() == nil)
+    }
+
+    @MainActor
+    private final class Framed: ImageViewModel {
+        let bindings = ViewBindings()
+        private(set) var shown: [ShownImage] = []
+
+        init(_ pipeline: ImagePipeline) { imagePipeline = pipeline }
+
+        func showImage(_ shown: ShownImage, in slot: ImageSlot) { self.shown.append(shown) }
+    }
+
+    @Test func viewsThatShowTheSameAnimationShareItsFrames() async throws {
+        try await photos.load("/40/3")
+        let views = (0..<3).map { _ in Photo(photos.pipeline) }
+        for view in views { view.loadImage(from: photos.url("/40/3"), display: display) }
+        let images = views.compactMap { $0.imagePlayback()?.player.image }
+        #expect(images.count == 3 && images.allSatisfy { $0 === images[0] })
+    }
+
+    @Test func aPlaybackDoesNotKeepItsViewAlive() async throws {
+        try await photos.load("/40/3")
+        var photo: Photo? = Photo(photos.pipeline)
+        photo?.loadImage(from: photos.url("/40/3"), display: display)
+        let player = photo?.imagePlayback()?.player
+        await photo?.log.wait { $0.last == "40 memory frame" }
+        weak let weakly = photo
+        photo = nil
+        #expect(weakly == nil)
+        await eventually { clock.sleeperCount == 0 }
+        if let player { for await _ in player.frames { Issue.record("a frame") } }
+    }
+
+    // MARK: Pictures of several URLs
+
+    @Test func picturesOfSeveralURLsPlayInTheirPlacesAsTheyCome() async throws {
+        try await photos.load("/42")
+        let photo = Photo(photos.pipeline)
+        let requests = ["/slow/40", "/slow/41", "/42"].map(photos.request)
+        let loads = photo.loadAnimationImages(requests, frameDuration: .milliseconds(100), display: display)
+        #expect(photo.imageLoads.all(for: .animation).count == 2)
+        await photo.log.wait { $0.contains("animation images: 42 memory frame") }
+        try await photos.clock.waitForSleepers(2)
+        photos.clock.advance(by: .seconds(1))
+        for load in loads { _ = try await load.value }
+        await eventually { photo.imageLoads[.animation] == nil }
+        // Restarted with each that came; now all three, from the first.
+        let playback = try #require(photo.imagePlayback(in: .animation))
+        #expect(playback.player.image.count == 3)
+        await photo.log.wait { $0.last?.contains(": 40 ") ?? false }
+        await settle()
+        for width in [41, 42, 40] {
+            try await tick()
+            await photo.log.wait { $0.last?.contains(": \(width) ") ?? false }
+        }
+    }
+
+    @Test func oneThatFailsLeavesTheOthersAndTheFailureIsShownWhenAllHave() async throws {
+        try await photos.load("/40")
+        let photo = Photo(photos.pipeline)
+        var display = display
+        (display.placeholder, display.failure) = (.custom("grey"), .custom("torn"))
+        let mixed = photo.loadAnimationImages(
+            [photos.request("/slow"), photos.request("/40"), ImageRequest(nil)], display: display)
+        try await photos.advance()
+        #expect(await mixed[0].failure() == .network)
+        #expect(await mixed[2].failure() == .invalidURL)
+        #expect(photo.imagePlayback(in: .animation)?.player.image.count == 1)
+        #expect(!photo.lines.contains { $0.contains("torn") })
+        let none = photo.loadAnimationImages([ImageRequest(nil), ImageRequest(nil)], display: display)
+        #expect(none.allSatisfy { !$0.isActive })
+        #expect(photo.lines.last { $0.contains("animation images") }?.contains("torn") == true)
+        #expect(photo.imagePlayback(in: .animation) == nil)
+    }
+
+    @Test func anotherCallOfTheSlotCancelsAll() async throws {
+        let photo = Photo(photos.pipeline)
+        let loads = photo.loadAnimationImages(["/slow/40", "/slow/41"].map(photos.request), display: display)
+        photo.loadAnimationImages([], display: display)
+        for load in loads { #expect(await load.failure() == .cancelled) }
+        #expect(photo.imagePlayback(in: .animation) == nil)
+    }
+}

@@ -1,0 +1,252 @@
+import Tern
+import TernImages
+import TernTesting
+import Testing
+
+@testable import TernViewModels
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Random orders of loads, cancellations, other loads, removals, sizes, visibility and views that end, with results that
+/// come early and late. Nothing is shown after a cancellation or another load, each load ends once, activity alternates,
+/// and no view is kept alive.
+@MainActor
+@Suite("Image loads in any order", .timeLimit(.minutes(1)))
+struct ImagePropertyTests {
+    private static let slots = [ImageSlot.image, .highlighted]
+
+    @MainActor
+    private final class View: ImageViewModel {
+        /// nil for the table.
+        let stored: ViewBindings?
+        var size: PixelSize?
+        /// What may be shown in a slot: the width of the newest load, which is unique to it; nil for nothing.
+        var current: [ImageSlot: Int] = [:]
+        var faults: [String] = []
+        private var active: [ImageSlot: Int] = [:]
+
+        init(isStored: Bool) { stored = isStored ? ViewBindings() : nil }
+
+        var bindings: ViewBindings { stored ?? ViewBindings(of: self) }
+
+        func showImage(_ shown: ShownImage, in slot: ImageSlot) {
+            switch shown.content {
+            case .image(let image):
+                // The frames of an animation count up from its width.
+                let width = image.size.width / 10 * 10
+                if width != current[slot] { faults.append("\(width) is shown, not \(current[slot] ?? 0)") }
+            case .custom(let of):
+                if of as? Int != current[slot] { faults.append("a placeholder or failure of \(of) is shown") }
+            case .none: faults.append("a slot is cleared")
+            }
+        }
+
+        func imageSize(for slot: ImageSlot) -> PixelSize? { size }
+
+        func beginImageActivity(in slot: ImageSlot) {
+            if active[slot, default: 0] != 0 { faults.append("activity begins twice") }
+            active[slot, default: 0] += 1
+        }
+
+        func endImageActivity(in slot: ImageSlot) {
+            if active[slot, default: 0] != 1 { faults.append("activity ends that has not begun") }
+            active[slot, default: 0] -= 1
+        }
+
+        func imageLoadEnded(_ load: ImageLoad) {
+            if load.result == nil { faults.append("told of an end that is none") }
+            if let number = ImagePropertyTests.number(of: load.request), number != current[load.slot] {
+                faults.append("told of the end of \(number), not of the newest")
+            }
+        }
+
+        var isIdle: Bool { active.values.allSatisfy { $0 == 0 } }
+    }
+
+    /// What a request's path says; nil without a URL.
+    private static func number(of request: ImageRequest) -> Int? {
+        let words = request.source.url?.path().split(separator: "/") ?? []
+        return words.lazy.compactMap { Int($0.drop { $0 == "x" }) }.first
+    }
+
+    private final class Weak {
+        weak var view: View?
+        init(_ view: View) { self.view = view }
+    }
+
+    /// One run.
+    @MainActor
+    private final class Run {
+        private var random: Dice
+        private let photos = Photos()
+        private let clock = ManualClock()
+        private var views: [View] = []
+        private var gone: [Weak] = []
+        private var faults: [String] = []
+        private var loads: [ImageLoad] = []
+        private var ends: [Int: Int] = [:]
+        private var tellings: [Int: Int] = [:]
+        private var callers: [Task<Void, Never>] = []
+
+        init(seed: Int) {
+            random = Dice(seed: seed)
+            for _ in 0..<2 { addView() }
+        }
+
+        private func addView() {
+            let view = View(isStored: Bool.random(using: &random))
+            view.imagePipeline = photos.pipeline
+            views.append(view)
+        }
+
+        func step() async {
+            let view = views[Int.random(in: 0..<views.count, using: &random)]
+            let slot = ImagePropertyTests.slots[Int.random(in: 0..<2, using: &random)]
+            switch Int.random(in: 0..<16, using: &random) {
+            case 0, 1, 2, 3: load(view, slot)
+            case 4:
+                view.current[slot] = nil
+                stop(view, slot)
+                view.cancelImageLoad(in: slot)
+            case 5:
+                guard let load = loads.randomElement(using: &random) else { return }
+                for view in views where view.imageLoads[load.slot] === load { view.current[load.slot] = nil }
+                load.cancel()
+            case 6:
+                // It goes on, and is not shown.
+                view.current[slot] = nil
+                stop(view, slot)
+                view.imageLoads.remove(slot)
+            case 7:
+                view.current = [:]
+                for slot in ImagePropertyTests.slots { stop(view, slot) }
+                view.imageLoads.cancelAll()
+            case 8:
+                view.size = PixelSize(width: 1_000_000, height: 1)
+                view.imageSizesChanged()
+            case 9: view.setImagesVisible(Bool.random(using: &random))
+            case 10: replaceView()
+            case 11, 12: photos.clock.advance(by: .milliseconds(600))
+            case 13: clock.advance(by: .milliseconds(70))
+            default: for _ in 0..<Int.random(in: 1..<30, using: &random) { await Task.yield() }
+            }
+        }
+
+        /// What plays shows the picture of a load that has ended; it goes with the slot's next content.
+        private func stop(_ view: View, _ slot: ImageSlot) { view.bindings.cancel(.playback(slot)) }
+
+        private func load(_ view: View, _ slot: ImageSlot) {
+            let number = (loads.count + 1) * 10
+            let path = ["/slow/\(number)", "/\(number)/3", "/slow/\(number)/3", "/slow/x\(number)", "/\(number)"]
+                .randomElement(using: &random)
+            let isRepeated = Int.random(in: 0..<4, using: &random) == 0
+            var request = isRepeated ? (loads.last?.asked ?? photos.request("/\(number)")) : photos.request(path ?? "/")
+            if Int.random(in: 0..<10, using: &random) == 0 { request = ImageRequest(nil) }
+            if Bool.random(using: &random) { request.options.presentation.waitsForTransition = true }
+            // The number stands in the request, so that a load that is found again is told from a new one.
+            let kept = ImagePropertyTests.number(of: request) ?? number
+            var display = ImageDisplay(placeholder: .custom(kept), failure: .custom(kept))
+            display.clock = clock
+            display.fitsView = Int.random(in: 0..<4, using: &random) == 0
+            display.refreshesCached = Int.random(in: 0..<4, using: &random) == 0
+            var receiver: ImageLoad.Receiver?
+            if Int.random(in: 0..<5, using: &random) == 0 {
+                receiver = { [weak self, weak view] _ in self?.take(view, slot, kept) }
+            }
+            stop(view, slot)
+            view.current[slot] = kept
+            let index = loads.count
+            let completion: ImageLoad.Completion = { [weak self, weak view] result in
+                self?.tell(index, view, slot, kept, result)
+            }
+            let load = view.loadImage(
+                request, into: slot, display: display, completion: completion, receive: receiver)
+            guard !loads.contains(where: { $0 === load }) else { return loads.append(load) }
+            loads.append(load)
+            callers.append(
+                Task { [weak self] in
+                    // How it ended is for the other tests: here it counts that it did.
+                    _ = try? await load.value
+                    self?.ends[index, default: 0] += 1
+                })
+        }
+
+        private func take(_ view: View?, _ slot: ImageSlot, _ number: Int) {
+            if view?.current[slot] != number { faults.append("a caller is given \(number) after its time") }
+        }
+
+        private func tell(
+            _ index: Int, _ view: View?, _ slot: ImageSlot, _ number: Int, _ result: Result<ImageResponse, ImageError>
+        ) {
+            tellings[index, default: 0] += 1
+            if view?.current[slot] != number { faults.append("a caller is told of \(number) after its time") }
+            if case .failure(let error) = result, error.kind == .cancelled { faults.append("told of a cancellation") }
+        }
+
+        private func replaceView() {
+            let index = Int.random(in: 0..<views.count, using: &random)
+            faults += views[index].faults
+            gone.append(Weak(views[index]))
+            views.remove(at: index)
+            addView()
+        }
+
+        func finish() async {
+            for view in views {
+                view.size = PixelSize(width: 1_000_000, height: 1)
+                view.imageSizesChanged()
+            }
+            BindingTable.shared.sweep()
+            var turns = 0
+            while loads.contains(where: \.isActive), turns < 100_000 {
+                turns += 1
+                photos.clock.advance(by: .seconds(1))
+                await Task.yield()
+            }
+            for caller in callers { await caller.value }
+            for _ in 0..<20 { await Task.yield() }
+        }
+
+        func verify(_ seed: Int) {
+            faults += views.flatMap(\.faults)
+            #expect(faults.isEmpty, "seed \(seed)")
+            #expect(loads.allSatisfy { !$0.isActive }, "seed \(seed): a load has not ended")
+            #expect(ends.values.allSatisfy { $0 == 1 } && tellings.values.allSatisfy { $0 == 1 }, "seed \(seed)")
+            #expect(ends.count == Set(loads.map(ObjectIdentifier.init)).count, "seed \(seed)")
+            #expect(gone.allSatisfy { $0.view == nil }, "seed \(seed): a view was kept alive")
+            for view in views {
+                #expect(view.isIdle, "seed \(seed): activity goes on")
+                #expect(ImagePropertyTests.slots.allSatisfy { view.imageLoads[$0] == nil }, "seed \(seed)")
+            }
+        }
+    }
+
+    @Test(arguments: 0..<10)
+    func nothingIsShownAfterItsTimeAndEachLoadEndsOnce(block: Int) async throws {
+        for seed in block * 20..<(block + 1) * 20 {
+            let run = Run(seed: seed)
+            for _ in 0..<60 { await run.step() }
+            await run.finish()
+            run.verify(seed)
+        }
+    }
+}
+
+/// SplitMix64: the same numbers for the same seed, on every machine.
+private struct Dice: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: Int) { state = UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

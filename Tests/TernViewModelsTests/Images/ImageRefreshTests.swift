@@ -1,0 +1,146 @@
+import Tern
+import TernConcurrency
+import TernImages
+import TernTesting
+import TernViewModels
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What is cached is shown at once and asked for again; and what shows while the bytes come.
+@MainActor
+@Suite("Image views: refresh and previews", .timeLimit(.minutes(1)))
+struct ImageRefreshTests {
+    /// The picture of `version`, with an entity tag. Whether it has changed is said a second later.
+    @MainActor
+    private final class Changing {
+        let version = Version()
+        let clock = ManualClock()
+        let stub: StubTransport
+        let pipeline: ImagePipeline
+        let request = ImageRequest(URL(string: "https://a.example/photo"))
+
+        init(disk: ImagePipeline.Disk = .none) {
+            stub = StubTransport(clock: clock) { [version] call in
+                let tag = "\"\(version.number)\""
+                let headers: Headers = ["ETag": tag, "Cache-Control": "max-age=0"]
+                guard let known = call.headers["If-None-Match"] else {
+                    return .data(PhotoDecoder.file(version.number), headers: headers)
+                }
+                let answer: StubTransport.Answer =
+                    known == tag
+                    ? .status(304, headers: headers) : .data(PhotoDecoder.file(version.number), headers: headers)
+                return answer.delayed(by: .seconds(1))
+            }
+            pipeline = Photos.pipeline(stub) { $0.disk = disk }
+        }
+
+        /// The server answers whether it has changed.
+        func answer() async throws {
+            try await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(1))
+        }
+    }
+
+    private final class Version: Sendable {
+        private let lock = Lock(40)
+        var number: Int {
+            get { lock.withLock { $0 } }
+            set { lock.withLock { $0 = newValue } }
+        }
+    }
+
+    private var refreshing: ImageDisplay {
+        var display = ImageDisplay(placeholder: .custom("grey"))
+        display.refreshesCached = true
+        return display
+    }
+
+    @Test func whatIsInMemoryIsShownAtOnceAndAgainOnlyIfItHasChanged() async throws {
+        let changing = Changing()
+        _ = try await changing.pipeline.image(for: changing.request)
+        let photo = Photo(changing.pipeline)
+        let unchanged = photo.loadImage(changing.request, display: refreshing)
+        #expect(photo.lines == ["40 memory"])
+        #expect(unchanged.isActive)
+        try await changing.answer()
+        await photo.log.wait { $0.last == "ended" }
+        #expect(photo.lines == ["40 memory", "ended"])
+        #expect(try await unchanged.value.image.size.width == 40)
+
+        changing.version.number = 50
+        photo.log.removeAll()
+        let changed = photo.loadImage(changing.request, display: refreshing)
+        #expect(photo.lines == ["40 memory"])
+        try await changing.answer()
+        await photo.log.wait { $0.last == "ended" }
+        #expect(photo.lines == ["40 memory", "50 network slowly", "ended"])
+        #expect(try await changed.value.image.size.width == 50)
+        #expect(changing.stub.calls.count == 3)
+    }
+
+    @Test func whatIsOnTheDiskStandsInOnceItIsRead() async throws {
+        let name = "tern-views-\(UInt64.random(in: 0 ... .max))"
+        let folder = FileManager.default.temporaryDirectory.appending(path: name)
+        // Nothing depends on the folder's end.
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let changing = Changing(disk: .folder(folder))
+        _ = try await changing.pipeline.image(for: changing.request)
+        try await changing.pipeline.flush()
+        var request = changing.request
+        request.caching.memory = .write
+        changing.version.number = 50
+        let photo = Photo(changing.pipeline)
+        photo.loadImage(request, display: refreshing)
+        #expect(!photo.lines.contains("40 original"))
+        await photo.log.wait { $0.last?.hasPrefix("40") ?? false }
+        try await changing.answer()
+        await photo.log.wait { $0.last == "ended" }
+        #expect(photo.lines.filter { $0.first?.isNumber ?? false } == ["40 original slowly", "50 network slowly"])
+    }
+
+    @Test func aRefreshThatIsCancelledShowsNothingMore() async throws {
+        let changing = Changing()
+        _ = try await changing.pipeline.image(for: changing.request)
+        changing.version.number = 50
+        let photo = Photo(changing.pipeline)
+        let load = photo.loadImage(changing.request, display: refreshing)
+        try await changing.clock.waitForSleepers(1)
+        photo.cancelImageLoad()
+        changing.clock.advance(by: .seconds(1))
+        #expect(await load.failure() == .cancelled)
+        await settle()
+        #expect(photo.lines == ["40 memory"])
+    }
+
+    #if os(Linux)
+    @Test func previewsAreShownBeforeThePicture() async throws {
+        let size = PixelSize(width: 320, height: 240)
+        var bytes: [UInt8] = []
+        for pixel in 0..<size.pixelCount { bytes += [UInt8(pixel % 256), UInt8(pixel / 320), 128, 255] }
+        let raster = try #require(RasterImage(size: size, premultiplied: bytes))
+        let file = try raster.encoded(as: .jpeg(progressive: true))
+        let chunks = stride(from: 0, to: file.count, by: 1_000).map { file[$0..<min($0 + 1_000, file.count)] }
+        let clock = ManualClock()
+        let stub = StubTransport(clock: clock) { _ in .chunks(chunks, interval: .seconds(1)) }
+        let photo = Photo(Photos.pipeline(stub) { $0.decoders = ImageDecoders() })
+        var request = ImageRequest(URL(string: "https://a.example/1.jpg"))
+        request.options.progressive = .scans
+        photo.loadImage(request)
+        // A chunk at a time, each once all that the one before gave has been shown.
+        while photo.lines.last != "ended" {
+            for _ in 0..<500 { await Task.yield() }
+            clock.advance(by: .seconds(1))
+        }
+        let shown = photo.lines.filter { $0.hasPrefix("320") }
+        #expect(shown.count >= 3 && shown.last == "320 network slowly")
+        #expect(shown.first == "320 preview 1")
+        #expect(shown.dropLast().allSatisfy { $0.hasPrefix("320 preview") })
+        #expect(photo.lines.suffix(3) == ["end", "320 network slowly", "ended"])
+    }
+    #endif
+}
