@@ -1,0 +1,68 @@
+import Tern
+import TernImages
+import TernTesting
+import TernViewModels
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@MainActor
+@Suite("ImageModel", .timeLimit(.minutes(1)))
+struct ImageModelTests {
+    private let photos = Photos()
+
+    private func model() -> ImageModel {
+        let model = ImageModel()
+        model.imagePipeline = photos.pipeline
+        return model
+    }
+
+    @Test func itKeepsWhatIsShown() async throws {
+        let model = model()
+        let load = model.loadImage(
+            from: photos.url("/slow/40"), display: ImageDisplay(placeholder: .image(try PhotoDecoder.image(1))))
+        #expect(model.isLoading && model.image?.size.width == 1 && model.shown?.phase == .placeholder)
+        try await photos.advance()
+        _ = try await load.value
+        #expect(!model.isLoading && model.image?.size.width == 40 && model.error == nil)
+        #expect(model.shown(in: .highlighted) == nil)
+    }
+
+    @Test func itKeepsTheErrorUntilTheNextLoad() async throws {
+        let model = model()
+        let failing = model.loadImage(from: photos.url("/slow"))
+        try await photos.advance()
+        #expect(await failing.failure() == .network)
+        #expect(model.error?.kind == .network && !model.isLoading)
+        model.loadImage(from: photos.url("/slow/40"))
+        #expect(model.error == nil && model.isLoading)
+        model.cancelImageLoad()
+        #expect(!model.isLoading && model.error == nil)
+        model.loadImage(from: nil)
+        #expect(model.error?.kind == .invalidURL)
+    }
+
+    @Test func itsSizeIsWhatLoadsWaitFor() async throws {
+        let model = model()
+        var display = ImageDisplay()
+        display.fitsView = true
+        let load = model.loadImage(from: photos.url("/40"), display: display)
+        #expect(load.task == nil)
+        model.size = PixelSize(width: 10, height: 10)
+        #expect(load.task != nil)
+        #expect(try await load.value.image.size.width == 10)
+    }
+
+    @Test func itIsLetGoOf() async throws {
+        var model: ImageModel? = model()
+        let load = model?.loadImage(from: photos.url("/slow/40"))
+        weak let weakly = model
+        model = nil
+        #expect(weakly == nil)
+        #expect(await load?.failure() == .cancelled)
+    }
+}
