@@ -90,13 +90,19 @@ extension ButtonImageViewModel {
 }
 
 extension BindingKey<ImageLoad> {
-    /// A button's picture of a state.
+    /// A button's picture of a state. The normal one is `.image`, the highlighted one `.highlighted`.
     public static func button(_ part: ButtonImagePart, _ state: ButtonState) -> ImageSlot {
-        ImageSlot("button \(part.rawValue) \(state.rawValue)")
+        switch (part, state) {
+        case (.image, .normal): .image
+        case (.image, .highlighted): .highlighted
+        default: ImageSlot("button \(part.rawValue) \(state.rawValue)")
+        }
     }
 
     /// Which picture of a button it is, and for which states; nil for a slot that is not a button's.
     public var button: (part: ButtonImagePart, state: ButtonState)? {
+        if self == .image { return (.image, .normal) }
+        if self == .highlighted { return (.image, .highlighted) }
         let words = name.split(separator: " ")
         guard words.count == 3, words[0] == "button", let part = ButtonImagePart(rawValue: String(words[1])),
             let bits = Int(words[2])

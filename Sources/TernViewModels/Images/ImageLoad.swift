@@ -88,8 +88,10 @@ public final class ImageLoad: BindingContent {
         perform(state.lost())
     }
 
-    /// It goes on, and its view waits for it no more.
-    func wasRemoved() { perform(state.removed()) }
+    /// It goes on, and its view waits for it no more. Without a size there is nothing to go on with.
+    func wasRemoved() {
+        if task == nil { lose() } else { perform(state.removed()) }
+    }
 
     /// Whether the view and the closures may hear of it.
     var isCurrent: Bool { core.result == nil && receipt?.isCurrent ?? false }

@@ -18,7 +18,7 @@ public import Foundation
 public struct ImageLoads {
     let view: any BindableView
 
-    /// Keeps a task by a key, and cancels those that had it. Nothing is shown: that is the caller's affair.
+    /// Keeps a task by a key, and cancels the others that had it. Nothing is shown: that is the caller's affair.
     @discardableResult
     public func set(_ task: ImageTask, for key: ImageSlot) -> ImageLoad { enter(task, key, adds: false) }
 
@@ -26,7 +26,13 @@ public struct ImageLoads {
     @discardableResult
     public func add(_ task: ImageTask, for key: ImageSlot) -> ImageLoad { enter(task, key, adds: true) }
 
+    /// The load of a task that has the key to itself, or is the last of several that have it.
+    func load(of task: ImageTask, for key: ImageSlot) -> ImageLoad? {
+        self[key].flatMap { $0.isActive && $0.task === task ? $0 : nil }
+    }
+
     private func enter(_ task: ImageTask, _ key: ImageSlot, adds: Bool) -> ImageLoad {
+        if let load = load(of: task, for: key) { return load }
         let load = ImageLoad(task.request, in: key, of: view, nil, nil)
         view.enter(load, adds: adds)
         load.begin(task)

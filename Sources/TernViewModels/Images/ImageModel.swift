@@ -39,9 +39,10 @@ public final class ImageModel: ImageViewModel {
     /// What a slot shows; nil before anything was.
     public func shown(in slot: ImageSlot) -> ShownImage? { contents[slot] }
 
-    /// Keeps what is shown.
+    /// Keeps what is shown. A transition counts as ended: who observes makes its own.
     public func showImage(_ shown: ShownImage, in slot: ImageSlot) {
         contents[slot] = shown
+        shown.transition?.end()
         if case .failure = shown.phase { return }
         error = nil
     }

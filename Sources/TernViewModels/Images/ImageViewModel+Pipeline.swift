@@ -10,7 +10,7 @@ extension ImageViewModel {
     /// The pipeline of all views of this type and of its subclasses that have no nearer one; nil, the default, for that of
     /// the superclass, and at last for `ImagePipeline.shared`.
     public static var imagePipeline: ImagePipeline? {
-        get { TypePipelines.shared[ObjectIdentifier(self)] }
+        get { TypePipelines.shared[ObjectIdentifier(Self.self)] }
         set { TypePipelines.shared.set(newValue, for: Self.self) }
     }
 

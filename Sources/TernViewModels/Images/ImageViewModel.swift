@@ -102,6 +102,14 @@ extension ImageViewModel {
         of task: ImageTask, into slot: ImageSlot = .image, display: ImageDisplay = ImageDisplay(),
         completion: ImageLoad.Completion? = nil
     ) -> ImageLoad {
+        if let load = imageLoads.load(of: task, for: slot) {
+            guard load.display == nil else {
+                if let completion { load.completions.append(completion) }
+                return load
+            }
+            // It was kept by its key alone: the task goes over to a load that shows it.
+            imageLoads.remove(slot)
+        }
         let load = ImageLoad(task.request, in: slot, of: self, nil, display)
         if let completion { load.completions.append(completion) }
         enter(load, adds: !task.request.options.presentation.cancelsPrevious)

@@ -55,6 +55,16 @@ struct ButtonImageViewModelTests {
         #expect(button.imageLoads.url(for: .button(.image, [.selected, .highlighted])) == photos.url("/11"))
     }
 
+    @Test func withoutAStateItIsTheNormalOne() async throws {
+        let button = button()
+        let load = button.loadImage(from: photos.url("/slow/1"))
+        #expect(button.imageLoads[.button(.image, .normal)] === load)
+        button.loadImage(from: photos.url("/2"), for: .normal)
+        #expect(!load.isActive)
+        await eventually { button.widths == [Button.Place(part: .image, state: .normal): 2] }
+        #expect(ImageSlot.button(.image, .highlighted) == .highlighted)
+    }
+
     @Test func cancellingOneStateKeepsTheOthers() async throws {
         let button = button()
         let normal = button.loadImage(from: photos.url("/slow/1"), for: .normal)
@@ -93,7 +103,7 @@ struct ButtonImageViewModelTests {
     }
 
     @Test func namesOfSlotsAreReadBack() {
-        #expect(ImageSlot.image.button == nil && ImageSlot("button image").button == nil)
+        #expect(ImageSlot.animation.button == nil && ImageSlot("button image").button == nil)
         #expect(ImageSlot("button image x").button == nil && ImageSlot("button other 1").button == nil)
         let button = ImageSlot.button(.background, [.selected, .focused]).button
         #expect(button?.part == .background && button?.state == [.selected, .focused])

@@ -57,6 +57,14 @@ struct ImageModelTests {
         #expect(try await load.value.image.size.width == 10)
     }
 
+    @Test func transitionsHoldNothingUp() async throws {
+        let model = model()
+        var request = photos.request("/40")
+        request.options.presentation.waitsForTransition = true
+        #expect(try await model.loadImage(request).value.image.size.width == 40)
+        #expect(model.shown?.transition != nil)
+    }
+
     @Test func itIsLetGoOf() async throws {
         var model: ImageModel? = model()
         let load = model?.loadImage(from: photos.url("/slow/40"))

@@ -56,6 +56,26 @@ struct ImageSlotsTests {
         #expect(told.results.isEmpty)
     }
 
+    @Test func theSameTaskAgainIsNotCancelled() async throws {
+        let photo = Photo()
+        let task = photos.pipeline.task(for: photos.request("/slow/40"))
+        let load = photo.imageLoads.set(task, for: .image)
+        #expect(photo.imageLoads.set(task, for: .image) === load)
+        // One that shows it takes its place.
+        let shown = photo.showImage(of: task)
+        #expect(shown !== load && photo.showImage(of: task) === shown && photo.imageLoads[.image] === shown)
+        #expect(!task.isFinished && photo.lines == ["begin"])
+    }
+
+    @Test func aLoadThatIsTakenOutBeforeTheViewHasASizeEnds() async throws {
+        let photo = Photo(photos.pipeline)
+        var display = ImageDisplay()
+        display.fitsView = true
+        let load = photo.loadImage(from: photos.url("/40"), display: display)
+        photo.imageLoads.remove(.image)
+        #expect(await load.failure() == .cancelled)
+    }
+
     @Test func anEndTakesItsOwnEntryAlone() async throws {
         let view = Plain()
         let slow = view.imageLoads.set(photos.pipeline.task(for: photos.request("/slow/40")), for: .image)
