@@ -55,6 +55,15 @@ let package = Package(
             name: "bench-images-c",
             linkerSettings: ["jpeg", "png", "webp"].map { .linkedLibrary($0, .when(platforms: [.linux])) }
         ),
+        .executableTarget(
+            name: "bench-pipeline",
+            dependencies: [
+                .product(name: "Tern", package: "Tern"),
+                .product(name: "TernImages", package: "Tern"),
+                .product(name: "TernTesting", package: "Tern"),
+            ],
+            swiftSettings: settings
+        ),
         .executableTarget(name: "bench-urlsession", dependencies: ["BenchSupport"], swiftSettings: settings),
     ]
 )
