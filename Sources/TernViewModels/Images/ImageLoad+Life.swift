@@ -67,8 +67,8 @@ extension ImageLoad {
         let gradual = hasTransition ? ImageTransition() : nil
         transition = presentation.waitsForTransition ? gradual?.waiter : nil
         shower.present(.image(response.image), in: slot, transition: gradual, animation: response.animation)
-        guard isCurrent, let frames = response.animation, let display else { return }
-        shower.play(frames, in: slot, display, on: pipeline)
+        guard isCurrent, let animation = response.animation, let display else { return }
+        shower.play(animation, in: slot, display)
     }
 
     /// What stands in for the picture.

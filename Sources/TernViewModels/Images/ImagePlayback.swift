@@ -62,25 +62,3 @@ public final class ImagePlayback: BindingContent {
 extension BindingKey<ImagePlayback> {
     static func playback(_ slot: ImageSlot) -> Self { Self(slot.name) }
 }
-
-/// One animation for all views that show the same frames: they share what is decoded of it.
-@MainActor
-enum SharedAnimations {
-    private struct Entry {
-        weak var image: AnimatedImage?
-    }
-
-    private static var entries: [ObjectIdentifier: Entry] = [:]
-
-    static func image(of frames: any ImageFrames, on executor: any TaskExecutor) -> AnimatedImage {
-        // Frames without an identity are nobody else's.
-        guard type(of: frames) is AnyObject.Type else { return AnimatedImage(frames, executor: executor) }
-        let identity = ObjectIdentifier(frames as AnyObject)
-        // An animation holds its frames: as long as it is there, no others have their address.
-        if let image = entries[identity]?.image { return image }
-        entries = entries.filter { $0.value.image != nil }
-        let image = AnimatedImage(frames, executor: executor)
-        entries[identity] = Entry(image: image)
-        return image
-    }
-}

@@ -19,7 +19,9 @@ extension ImageViewModel {
         let loads = requests.enumerated().map { index, request in
             let load = ImageLoad(request, in: slot, of: self, pipeline, ImageDisplay()) { [weak self] response in
                 guard let self else { return }
-                self.play(sequence.adding(response.image, at: index), in: slot, display, on: pipeline)
+                let frames = sequence.adding(response.image, at: index)
+                let executor = pipeline.configuration.executor
+                self.play(AnimatedImage(frames, executor: executor), in: slot, display)
             }
             load.fillsSlot = false
             load.completions.append { [weak self] result in

@@ -28,19 +28,17 @@ extension ImageViewModel {
     /// Shows something in place of what is there, an animation included.
     func present(
         _ content: ImageContent, in slot: ImageSlot, transition: ImageTransition? = nil,
-        animation: (any ImageFrames)? = nil
+        animation: AnimatedImage? = nil
     ) {
         bindings.cancel(.playback(slot))
         let phase = imagePhase(of: slot)
         showImage(ShownImage(content, phase: phase, transition: transition, animation: animation), in: slot)
     }
 
-    /// Plays frames in a slot, from the first.
-    func play(_ frames: any ImageFrames, in slot: ImageSlot, _ display: ImageDisplay, on pipeline: ImagePipeline?) {
+    /// Plays an animation in a slot, from its first frame.
+    func play(_ animation: AnimatedImage, in slot: ImageSlot, _ display: ImageDisplay) {
         guard let options = display.playback else { return }
-        let executor = pipeline?.configuration.executor ?? .shared
-        let image = SharedAnimations.image(of: frames, on: executor)
-        let playback = ImagePlayback(AnimationPlayer(image, options: options, clock: display.clock))
+        let playback = ImagePlayback(AnimationPlayer(animation, options: options, clock: display.clock))
         let receipt = bindings.set(playback, for: .playback(slot))
         playback.begin(receipt, in: slot, of: self, isVisible: imageSlots.isVisible ?? true)
     }

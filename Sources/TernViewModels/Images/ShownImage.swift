@@ -23,15 +23,15 @@ public struct ShownImage: Sendable {
     public let phase: ImagePhase
     /// Whether and how to go over to it gradually; nil to change at once.
     public let transition: ImageTransition?
-    /// The frames of which `content` is the first, for a view that plays them itself; nil for a still picture.
-    public let animation: (any ImageFrames)?
+    /// The animation of which `content` is the first frame, for a view that plays it itself; nil for a still picture.
+    public let animation: AnimatedImage?
     /// Whether it is one frame of an animation that is played for the view.
     public let isFrame: Bool
 
     /// What a test or a preview shows; by default at once, and still.
     public init(
         _ content: ImageContent, phase: ImagePhase, transition: ImageTransition? = nil,
-        animation: (any ImageFrames)? = nil, isFrame: Bool = false
+        animation: AnimatedImage? = nil, isFrame: Bool = false
     ) {
         self.content = content
         self.phase = phase
