@@ -15,6 +15,7 @@ public final class ImageTask: Sendable, Identifiable {
     private let pipeline: ImagePipeline
     private let state: Lock<State>
     let latest: Latest<Snapshot>
+    private let activity: BackgroundActivity?
 
     private struct State {
         var rank: LoadRank
@@ -34,6 +35,7 @@ public final class ImageTask: Sendable, Identifiable {
         self.pipeline = pipeline
         state = Lock(State(rank: LoadRank(request.priority, isVisible: request.isVisible)))
         latest = Latest(Snapshot())
+        activity = request.options.continuesInBackground ? BackgroundActivity.begin() : nil
     }
 
     // MARK: What comes of it
@@ -143,6 +145,7 @@ public final class ImageTask: Sendable, Identifiable {
             case .failure(let error): .failure(error)
             }
         guard let waiters = take(response, ends: true) else { return false }
+        activity?.end()
         latest.finish { snapshot in
             var next = snapshot
             if case .success(let response?) = result { next = Self.adding(response, to: next) }
