@@ -100,11 +100,4 @@ enum FrameSource {
         }
     }
 }
-
-extension ImageFrame {
-    /// The time for a delay as a file of finer time says it, by the same rule as for milliseconds.
-    static func duration(microseconds: UInt64) -> Duration {
-        microseconds < 11_000 ? .milliseconds(100) : .microseconds(Int64(clamping: microseconds))
-    }
-}
 #endif
