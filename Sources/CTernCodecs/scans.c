@@ -75,3 +75,26 @@ tern_codec_result tern_scan_survey(const uint8_t *bytes, size_t count, int limit
     }
     return TERN_CODEC_OK;
 }
+
+tern_codec_result tern_jpeg_survey(
+    const uint8_t *bytes, size_t count, uint32_t width, uint32_t height, int scanLimit, char *error) {
+    return tern_scan_survey(bytes, count, tern_scan_limit(width, height, scanLimit), error);
+}
+
+bool tern_jpeg_ends(const uint8_t *bytes, size_t count) {
+    for (size_t at = 2; at < count;) {
+        const uint8_t *next = memchr(bytes + at, 0xFF, count - at);
+        if (!next) return false;
+        at = (size_t)(next - bytes) + 1;
+        if (at >= count) return false;
+        uint8_t marker = bytes[at];
+        if (marker == 0xFF) continue;
+        at++;
+        if (marker == 0xD9) return true;
+        if (marker == 0 || marker == 1 || (marker >= 0xD0 && marker <= 0xD8)) continue;
+        if (count - at < 2) return false;
+        // What a segment holds, a thumbnail with an end of its own too, is passed over.
+        at += (size_t)bytes[at] << 8 | bytes[at + 1];
+    }
+    return false;
+}

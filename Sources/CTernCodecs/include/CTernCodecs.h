@@ -80,6 +80,12 @@ tern_codec_result tern_jpeg_resized(
 tern_codec_result tern_jpeg_verdict(const tern_jpeg *jpeg, char *error);
 void tern_jpeg_close(tern_jpeg *jpeg);
 
+/// Walks over the markers of a file of the size, for a decoder that counts no scans: SCANS as of `tern_jpeg_start`.
+tern_codec_result tern_jpeg_survey(
+    const uint8_t *bytes, size_t count, uint32_t width, uint32_t height, int scanLimit, char *error);
+/// Whether the picture's end marker is there; those of pictures within the headers do not count.
+bool tern_jpeg_ends(const uint8_t *bytes, size_t count);
+
 typedef struct tern_png tern_png;
 tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
 const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels);
