@@ -1,0 +1,109 @@
+import CTernCodecs
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Whether a file reaches the end that its own structure names. Decodes nothing.
+///
+/// For decoders that fill up what is missing without a word, as ImageIO does.
+enum FileEnd {
+    /// True also for formats whose structure names no end.
+    static func isReached(by data: Data, _ format: ImageFormat) -> Bool {
+        unsafe data.withUnsafeBytes { bytes in
+            switch format {
+            case .jpeg: unsafe tern_jpeg_ends(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
+            case .png: unsafe Bytes(bytes).endsAsPNG
+            case .gif: unsafe Bytes(bytes).endsAsGIF
+            case .webp: unsafe Bytes(bytes).endsAsRIFF
+            default: unsafe Bytes(bytes).endsAsBoxes
+            }
+        }
+    }
+}
+
+/// The bytes of a file, for as long as they are lent; each read is checked against their end.
+@safe
+private struct Bytes {
+    private let bytes: UnsafeRawBufferPointer
+
+    init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = bytes }
+
+    private var count: Int { unsafe bytes.count }
+
+    private func byte(_ index: Int) -> Int? {
+        guard index >= 0, index < count else { return nil }
+        return unsafe Int(bytes[index])
+    }
+
+    /// A number of four bytes, the highest first.
+    private func number(_ start: Int) -> Int? {
+        guard start >= 0, start <= count - 4 else { return nil }
+        return unsafe Int(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: start, as: UInt32.self)))
+    }
+
+    /// Chunks up to IEND (PNG, third edition, §5).
+    var endsAsPNG: Bool {
+        var at = 8
+        while let length = number(at), let type = number(at + 4) {
+            at += 12 + length
+            if type == 0x4945_4E44 { return at <= count }
+        }
+        return false
+    }
+
+    /// A chunk that says how long the file is (RFC 9649, §2.4).
+    var endsAsRIFF: Bool {
+        guard let size = number(4).map({ UInt32(truncatingIfNeeded: $0).byteSwapped }) else { return false }
+        return Int(size) + 8 <= count
+    }
+
+    /// Blocks up to the trailer (GIF 89a, §20 to §27).
+    var endsAsGIF: Bool {
+        guard let flags = byte(10) else { return false }
+        var at = 13 + colors(flags)
+        while let block = byte(at) {
+            at += 1
+            switch block {
+            case 0x3B: return true
+            case 0x21: at += 1
+            case 0x2C:
+                guard let flags = byte(at + 8) else { return false }
+                // The table's colours, and the byte that begins the pixels' blocks.
+                at += 9 + colors(flags) + 1
+            default: continue
+            }
+            while let length = byte(at) {
+                at += 1 + length
+                if length == 0 { break }
+            }
+        }
+        return false
+    }
+
+    /// Bytes of a colour table.
+    private func colors(_ flags: Int) -> Int { flags & 0x80 == 0 ? 0 : 3 << (flags & 7) + 1 }
+
+    /// Boxes one after the other to the end, of files that begin with `ftyp` (ISO/IEC 14496-12, §4.2).
+    var endsAsBoxes: Bool {
+        guard number(4) == 0x6674_7970 else { return true }
+        var at = 0
+        while at < count {
+            guard let short = number(at) else { return false }
+            var size = short
+            // 0: to the end of the file; 1: the size is in the eight bytes after the type.
+            if short == 0 { return true }
+            if short == 1 {
+                guard let high = number(at + 8), let low = number(at + 12), high < 1 << 16 else {
+                    return false
+                }
+                size = high << 32 | low
+            }
+            guard size >= 8 else { return true }
+            at += size
+        }
+        return at == count
+    }
+}

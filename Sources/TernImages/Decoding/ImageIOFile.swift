@@ -1,0 +1,175 @@
+#if canImport(ImageIO)
+import CTernCodecs
+import CoreGraphics
+import Foundation
+import ImageIO
+
+/// A file that ImageIO has open: headers judged by the limits before anything is decoded, pictures at the size wanted.
+struct ImageIOFile {
+    let format: ImageFormat
+    let options: ImageDecodingOptions
+    /// Pictures in it: frames, pages, or sizes of an icon.
+    let count: Int
+    /// Nil if they are no animation.
+    let times: ImageIOTimes?
+    private let source: CGImageSource
+    /// Whether the bytes reach the end that their format has: ImageIO fills up what is missing without a word.
+    private let isWhole: Bool
+
+    init(_ data: Data, _ format: ImageFormat, _ options: ImageDecodingOptions) throws(ImageError) {
+        let whole = imageIODictionary([kCGImageSourceShouldCache: false])
+        guard let source = CGImageSourceCreateWithData(NSData(data: data) as CFData, whole) else {
+            throw ImageError(.corrupt, format: format, "ImageIO does not open it")
+        }
+        self.format = format
+        self.options = options
+        self.source = source
+        count = CGImageSourceGetCount(source)
+        times = CGImageSourceGetType(source).flatMap { ImageIOTimes(type: ($0 as NSString).description) }
+        isWhole = FileEnd.isReached(by: data, format)
+        guard times == nil || count <= options.limits.frames else {
+            throw ImageError(.limitExceeded, format: format, "more than \(options.limits.frames) frames")
+        }
+        if format == .jpeg { try surveyScans(data, header(at: 0).stored) }
+    }
+
+    /// A bomb of repeated scans is known by its markers: ImageIO would decode them all.
+    private func surveyScans(_ data: Data, _ size: PixelSize) throws(ImageError) {
+        var message = [CChar](repeating: 0, count: 200)
+        let result = unsafe data.withUnsafeBytes { bytes in
+            unsafe tern_jpeg_survey(
+                bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, UInt32(size.width), UInt32(size.height),
+                Int32(clamping: options.limits.scans), &message)
+        }
+        guard result != TERN_CODEC_OK else { return }
+        let text = String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        throw ImageError(.limitExceeded, format: format, text)
+    }
+
+    // MARK: What it says
+
+    /// How often the animation plays, 0 for ever.
+    var loopCount: Int { times?.loopCount(CGImageSourceCopyProperties(source, nil) as NSDictionary?) ?? 1 }
+
+    func duration(at index: Int) -> Duration {
+        let properties = CGImageSourceCopyPropertiesAtIndex(source, index, nil) as NSDictionary?
+        return times?.duration(properties) ?? ImageFrame.duration(milliseconds: 0)
+    }
+
+    /// The header of a picture; an error if there is none, or its size passes the limits.
+    func header(at index: Int) throws(ImageError) -> ImageIOHeader {
+        guard let properties = CGImageSourceCopyPropertiesAtIndex(source, index, nil) as NSDictionary?,
+            let header = ImageIOHeader(properties)
+        else {
+            throw failure(at: index) ?? ImageError(.corrupt, format: format, "the header says no size")
+        }
+        guard header.stored.width > 0, header.stored.height > 0 else {
+            throw ImageError(.corrupt, format: format, "the header says \(header.stored) pixels")
+        }
+        guard header.stored.pixelCount <= min(options.limits.pixels, Int(Int32.max)) else {
+            throw ImageError(
+                .limitExceeded, format: format,
+                "\(header.stored) pixels, the limit is \(options.limits.pixels) in all")
+        }
+        return header
+    }
+
+    /// The picture that stands for the file: of an icon the smallest that the target needs, else the largest.
+    func bestIndex() throws(ImageError) -> Int {
+        guard format == .ico, count > 1 else { return 0 }
+        var sizes: [(index: Int, size: PixelSize)] = []
+        for index in 0..<count { sizes.append((index, try header(at: index).upright)) }
+        sizes.sort { $0.size.pixelCount < $1.size.pixelCount }
+        guard let largest = sizes.last else { return 0 }
+        let wanted = DecodingPlan(size: largest.size, options).scaled
+        return (sizes.first { $0.size.width >= wanted.width && $0.size.height >= wanted.height } ?? largest).index
+    }
+
+    // MARK: Pictures
+
+    /// Decodes, then resizes, turns upright and crops: the fewest pixels are turned.
+    func image(at index: Int) throws(ImageError) -> RasterImage {
+        try checkCancellation()
+        let header = try header(at: index)
+        guard isWhole || options.allowsPartial else {
+            throw failure(at: index)
+                ?? ImageError(.truncated, format: format, "the bytes end before the picture does")
+        }
+        let plan = header.plan(options)
+        guard let decoded = decoded(index, header, plan) else {
+            throw failure(at: index) ?? ImageError(.corrupt, format: format, "ImageIO makes no picture of it")
+        }
+        try checkCancellation()
+        let (space, profile) = try color(decoded, header)
+        let pixels = try PixelBuffer(drawing: decoded, in: space)
+        // Asked last: only by now the bytes have been read.
+        let failure = failure(at: index)
+        if let failure, !tolerates(failure) { throw failure }
+        let metadata = RasterImage.Metadata(
+            originalSize: header.upright, orientation: header.orientation, colorProfile: profile,
+            isPartial: !isWhole || failure != nil)
+        let size = PixelSize(width: decoded.width, height: decoded.height)
+        var image = RasterImage(pixels: pixels, size: size, format: format, metadata: metadata)
+        image = try image.resized(to: header.turned(plan.scaled))
+        image = try image.oriented(header.orientation)
+        return try image.cropped(to: plan.cropped)
+    }
+
+    /// The picture as stored, at its own size or at least twice the size it is resized to.
+    private func decoded(_ index: Int, _ header: ImageIOHeader, _ plan: DecodingPlan) -> CGImage? {
+        let least = plan.codecSize(of: header.upright)
+        if least != header.upright {
+            let thumbnail = CGImageSourceCreateThumbnailAtIndex(
+                source, index,
+                imageIODictionary([
+                    kCGImageSourceCreateThumbnailFromImageAlways: true,
+                    kCGImageSourceCreateThumbnailWithTransform: false,
+                    kCGImageSourceThumbnailMaxPixelSize: max(least.width, least.height),
+                    kCGImageSourceShouldCache: false,
+                ]))
+            // Smaller than what is wanted, it would be made larger again: then rather the whole.
+            let wanted = header.turned(plan.scaled)
+            if let thumbnail, thumbnail.width >= wanted.width, thumbnail.height >= wanted.height { return thumbnail }
+        }
+        return CGImageSourceCreateImageAtIndex(
+            source, index, imageIODictionary([kCGImageSourceShouldCache: false]))
+    }
+
+    /// The colours to draw in, and what that makes of the file's profile.
+    private func color(
+        _ image: CGImage, _ header: ImageIOHeader
+    ) throws(ImageError) -> (CGColorSpace, RasterImage.Metadata.ColorProfile) {
+        // Drawn in its own space a picture keeps its numbers. Ink and grey have none that would be RGB.
+        if !options.colorConversion, let own = image.colorSpace, own.model == .rgb, own.supportsOutput {
+            return (own, header.hasProfile ? .notApplied : .none)
+        }
+        guard let space = CGColorSpace(name: CGColorSpace.sRGB) else {
+            throw ImageError(.unsupported, format: format, "the system has no sRGB")
+        }
+        return (space, header.hasProfile ? .converted : .none)
+    }
+
+    // MARK: Errors
+
+    /// What ImageIO says is wrong with a picture. Of the last one only the status of the file as a whole is to be trusted.
+    private func failure(at index: Int) -> ImageError? {
+        let status = index == count - 1 ? CGImageSourceGetStatus(source) : CGImageSourceGetStatusAtIndex(source, index)
+        switch status {
+        case .statusComplete:
+            return nil
+        case .statusUnexpectedEOF, .statusIncomplete, .statusReadingHeader:
+            return ImageError(.truncated, format: format, "the bytes end before the picture does")
+        default:
+            return ImageError(.corrupt, format: format, "ImageIO gives up (status \(status.rawValue))")
+        }
+    }
+
+    private func tolerates(_ error: ImageError) -> Bool {
+        options.allowsPartial && (error.kind == .truncated || error.kind == .corrupt)
+    }
+
+    private func checkCancellation() throws(ImageError) {
+        if Task.isCancelled { throw ImageError(.cancelled, format: format, "the task was cancelled") }
+    }
+}
+#endif
