@@ -82,6 +82,7 @@ lint:
 	scripts/check-forbidden
 	scripts/check-coverage
 	scripts/check-docs
+	scripts/check-apple
 
 format:
 	swift format --in-place --recursive --parallel $(SWIFT_FOLDERS)
