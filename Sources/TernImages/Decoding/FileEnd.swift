@@ -31,22 +31,23 @@ private struct Bytes {
 
     init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = bytes }
 
-    private var count: Int { unsafe bytes.count }
+    // 64 bits also where Int has 32: no sum of a file's own numbers overflows.
+    private var count: Int64 { unsafe Int64(bytes.count) }
 
-    private func byte(_ index: Int) -> Int? {
+    private func byte(_ index: Int64) -> Int64? {
         guard index >= 0, index < count else { return nil }
-        return unsafe Int(bytes[index])
+        return unsafe Int64(bytes[Int(index)])
     }
 
     /// A number of four bytes, the highest first.
-    private func number(_ start: Int) -> Int? {
+    private func number(_ start: Int64) -> Int64? {
         guard start >= 0, start <= count - 4 else { return nil }
-        return unsafe Int(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: start, as: UInt32.self)))
+        return unsafe Int64(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: Int(start), as: UInt32.self)))
     }
 
     /// Chunks up to IEND (PNG, third edition, §5).
     var endsAsPNG: Bool {
-        var at = 8
+        var at: Int64 = 8
         while let length = number(at), let type = number(at + 4) {
             at += 12 + length
             if type == 0x4945_4E44 { return at <= count }
@@ -57,7 +58,7 @@ private struct Bytes {
     /// A chunk that says how long the file is (RFC 9649, §2.4).
     var endsAsRIFF: Bool {
         guard let size = number(4).map({ UInt32(truncatingIfNeeded: $0).byteSwapped }) else { return false }
-        return Int(size) + 8 <= count
+        return Int64(size) + 8 <= count
     }
 
     /// Blocks up to the trailer (GIF 89a, §20 to §27).
@@ -84,21 +85,19 @@ private struct Bytes {
     }
 
     /// Bytes of a colour table.
-    private func colors(_ flags: Int) -> Int { flags & 0x80 == 0 ? 0 : 3 << (flags & 7) + 1 }
+    private func colors(_ flags: Int64) -> Int64 { flags & 0x80 == 0 ? 0 : 3 << ((flags & 7) + 1) }
 
-    /// Boxes one after the other to the end, of files that begin with `ftyp` (ISO/IEC 14496-12, §4.2).
+    /// Boxes one after the other to the end, of files that begin with `ftyp` (ISO/IEC 14496-12, §4.2). What follows them
+    /// and is none of the boxes of pictures is nobody's.
     var endsAsBoxes: Bool {
         guard number(4) == 0x6674_7970 else { return true }
-        var at = 0
+        var at: Int64 = 0
         while at < count {
-            guard let short = number(at) else { return false }
-            var size = short
+            guard var size = number(at), let type = number(at + 4) else { return false }
             // 0: to the end of the file; 1: the size is in the eight bytes after the type.
-            if short == 0 { return true }
-            if short == 1 {
-                guard let high = number(at + 8), let low = number(at + 12), high < 1 << 16 else {
-                    return false
-                }
+            if size == 0 || !Self.boxes.contains(type) { return true }
+            if size == 1 {
+                guard let high = number(at + 8), let low = number(at + 12), high < 1 << 16 else { return false }
                 size = high << 32 | low
             }
             guard size >= 8 else { return true }
@@ -106,4 +105,9 @@ private struct Bytes {
         }
         return at == count
     }
+
+    /// `ftyp`, `meta`, `mdat`, `moov`, `free`, `skip`.
+    private static let boxes: Set<Int64> = [
+        0x6674_7970, 0x6D65_7461, 0x6D64_6174, 0x6D6F_6F76, 0x6672_6565, 0x736B_6970,
+    ]
 }
