@@ -20,6 +20,7 @@ public func CGImageSourceCopyTypeIdentifiers() -> CFArray { NSArray() }
 public func CGImageSourceCreateWithData(_ data: CFData, _ options: CFDictionary?) -> CGImageSource? { nil }
 public func CGImageSourceGetType(_ isrc: CGImageSource) -> CFString? { nil }
 public func CGImageSourceGetCount(_ isrc: CGImageSource) -> Int { 0 }
+public func CGImageSourceGetPrimaryImageIndex(_ isrc: CGImageSource) -> Int { 0 }
 public func CGImageSourceGetStatus(_ isrc: CGImageSource) -> CGImageSourceStatus { .statusComplete }
 public func CGImageSourceGetStatusAtIndex(_ isrc: CGImageSource, _ index: Int) -> CGImageSourceStatus {
     .statusComplete

@@ -12,9 +12,9 @@ struct ImageIOFile {
     let count: Int
     /// Nil if they are no animation.
     let times: ImageIOTimes?
-    private let source: CGImageSource
+    let source: CGImageSource
     /// Whether the bytes reach the end that their format has: ImageIO fills up what is missing without a word.
-    private let isWhole: Bool
+    let isWhole: Bool
 
     init(_ data: Data, _ format: ImageFormat, _ options: ImageDecodingOptions) throws(ImageError) {
         let whole = imageIODictionary([kCGImageSourceShouldCache: false])
@@ -74,102 +74,17 @@ struct ImageIOFile {
         return header
     }
 
-    /// The picture that stands for the file: of an icon the smallest that the target needs, else the largest.
+    /// The picture that stands for the file: the first frame, the one that the file names as its own; of an icon the
+    /// smallest that the target needs, else the largest.
     func bestIndex() throws(ImageError) -> Int {
-        guard format == .ico, count > 1 else { return 0 }
+        guard times == nil, count > 1 else { return 0 }
+        guard format == .ico else { return CGImageSourceGetPrimaryImageIndex(source) }
         var sizes: [(index: Int, size: PixelSize)] = []
         for index in 0..<count { sizes.append((index, try header(at: index).upright)) }
         sizes.sort { $0.size.pixelCount < $1.size.pixelCount }
         guard let largest = sizes.last else { return 0 }
         let wanted = DecodingPlan(size: largest.size, options).scaled
         return (sizes.first { $0.size.width >= wanted.width && $0.size.height >= wanted.height } ?? largest).index
-    }
-
-    // MARK: Pictures
-
-    /// Decodes, then resizes, turns upright and crops: the fewest pixels are turned.
-    func image(at index: Int) throws(ImageError) -> RasterImage {
-        try checkCancellation()
-        let header = try header(at: index)
-        guard isWhole || options.allowsPartial else {
-            throw failure(at: index)
-                ?? ImageError(.truncated, format: format, "the bytes end before the picture does")
-        }
-        let plan = header.plan(options)
-        guard let decoded = decoded(index, header, plan) else {
-            throw failure(at: index) ?? ImageError(.corrupt, format: format, "ImageIO makes no picture of it")
-        }
-        try checkCancellation()
-        let (space, profile) = try color(decoded, header)
-        let pixels = try PixelBuffer(drawing: decoded, in: space)
-        // Asked last: only by now the bytes have been read.
-        let failure = failure(at: index)
-        if let failure, !tolerates(failure) { throw failure }
-        let metadata = RasterImage.Metadata(
-            originalSize: header.upright, orientation: header.orientation, colorProfile: profile,
-            isPartial: !isWhole || failure != nil)
-        let size = PixelSize(width: decoded.width, height: decoded.height)
-        var image = RasterImage(pixels: pixels, size: size, format: format, metadata: metadata)
-        image = try image.resized(to: header.turned(plan.scaled))
-        image = try image.oriented(header.orientation)
-        return try image.cropped(to: plan.cropped)
-    }
-
-    /// The picture as stored, at its own size or at least twice the size it is resized to.
-    private func decoded(_ index: Int, _ header: ImageIOHeader, _ plan: DecodingPlan) -> CGImage? {
-        let least = plan.codecSize(of: header.upright)
-        if least != header.upright {
-            let thumbnail = CGImageSourceCreateThumbnailAtIndex(
-                source, index,
-                imageIODictionary([
-                    kCGImageSourceCreateThumbnailFromImageAlways: true,
-                    kCGImageSourceCreateThumbnailWithTransform: false,
-                    kCGImageSourceThumbnailMaxPixelSize: max(least.width, least.height),
-                    kCGImageSourceShouldCache: false,
-                ]))
-            // Smaller than what is wanted, it would be made larger again: then rather the whole.
-            let wanted = header.turned(plan.scaled)
-            if let thumbnail, thumbnail.width >= wanted.width, thumbnail.height >= wanted.height { return thumbnail }
-        }
-        return CGImageSourceCreateImageAtIndex(
-            source, index, imageIODictionary([kCGImageSourceShouldCache: false]))
-    }
-
-    /// The colours to draw in, and what that makes of the file's profile.
-    private func color(
-        _ image: CGImage, _ header: ImageIOHeader
-    ) throws(ImageError) -> (CGColorSpace, RasterImage.Metadata.ColorProfile) {
-        // Drawn in its own space a picture keeps its numbers. Ink and grey have none that would be RGB.
-        if !options.colorConversion, let own = image.colorSpace, own.model == .rgb, own.supportsOutput {
-            return (own, header.hasProfile ? .notApplied : .none)
-        }
-        guard let space = CGColorSpace(name: CGColorSpace.sRGB) else {
-            throw ImageError(.unsupported, format: format, "the system has no sRGB")
-        }
-        return (space, header.hasProfile ? .converted : .none)
-    }
-
-    // MARK: Errors
-
-    /// What ImageIO says is wrong with a picture. Of the last one only the status of the file as a whole is to be trusted.
-    private func failure(at index: Int) -> ImageError? {
-        let status = index == count - 1 ? CGImageSourceGetStatus(source) : CGImageSourceGetStatusAtIndex(source, index)
-        switch status {
-        case .statusComplete:
-            return nil
-        case .statusUnexpectedEOF, .statusIncomplete, .statusReadingHeader:
-            return ImageError(.truncated, format: format, "the bytes end before the picture does")
-        default:
-            return ImageError(.corrupt, format: format, "ImageIO gives up (status \(status.rawValue))")
-        }
-    }
-
-    private func tolerates(_ error: ImageError) -> Bool {
-        options.allowsPartial && (error.kind == .truncated || error.kind == .corrupt)
-    }
-
-    private func checkCancellation() throws(ImageError) {
-        if Task.isCancelled { throw ImageError(.cancelled, format: format, "the task was cancelled") }
     }
 }
 #endif
