@@ -4,3 +4,5 @@
 void *malloc(size_t), *calloc(size_t, size_t), *realloc(void *, size_t);
 void free(void *);
 int abs(int);
+// POSIX, and there as well.
+int posix_memalign(void **, size_t, size_t);
