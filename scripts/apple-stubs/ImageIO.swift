@@ -1,5 +1,5 @@
-// What Tern uses of ImageIO, as Apple documents it (developer.apple.com/documentation/imageio): names, types and labels, no
-// behaviour. Only scripts/check-apple compiles it. Of a constant a getter stands here: NSString is not Sendable.
+// What Tern uses of ImageIO, as Apple documents it (developer.apple.com/documentation/imageio): names, types and labels,
+// no behaviour. Only scripts/check-apple compiles it. Of a constant a getter stands here: NSString is not Sendable.
 @_exported public import CoreGraphics
 public import Foundation
 
