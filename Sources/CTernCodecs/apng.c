@@ -134,7 +134,8 @@ static tern_codec_result walk(tern_apng *apng, uint32_t limit, tern_codec_info *
             *(named(&each, "PLTE") ? &apng->palette : &apng->transparency) = each;
             if (!sound(apng->bytes, &each)) return corrupt(error, "a wrong checksum");
         } else if (named(&each, "iCCP")) info->hasProfile = true;
-        else if (named(&each, "eXIf") && sound(apng->bytes, &each)) info->orientation = tern_exif_orientation(bytes, each.length);
+        else if (named(&each, "eXIf") && sound(apng->bytes, &each))
+            info->orientation = tern_exif_orientation(bytes, each.length);
         else ended = named(&each, "IEND");
     }
     if (ended && (waiting || info->frameCount != promised)) return corrupt(error, "not the frames that were promised");
