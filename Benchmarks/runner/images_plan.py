@@ -90,7 +90,8 @@ def render(facts, measured, rounds):
     middle = {row: {peer: statistics.median(values) for peer, values in peers.items()} for row, peers in costs.items()}
     out = ["# Benchmarks of the image codecs", "",
            "Written by `Benchmarks/run-images`: processor time (of all threads) by the public interface in a release "
-           f"build, medians of {rounds} rounds in which the peers take turns in one run. The pictures are made by code.",
+           f"build, medians of {rounds} rounds in which the peers take turns in one run. The pictures are made by "
+           "code.",
            "", "| | |", "|---|---|"]
     out += [f"| {name} | {value} |" for name, value in facts]
     out += ["", "## Against the targets", "", "| | Tern took | target | |", "|---|---:|---:|---|"]
@@ -117,7 +118,8 @@ def render(facts, measured, rounds):
     names = ("tern", "pillow", "vips-debian", "vips")
     out += ["", "## Quality of the JPEG thumbnail, dB", "", f"| | {' | '.join(PEERS[peer] for peer in names)} |",
             "|---|---:|---:|---:|---:|"]
-    out += [f"| {size} MP | " + " | ".join(f"{quality[size, peer]:.1f}" for peer in names) + " |" for size in ("1", "12")]
+    out += [f"| {size} MP | " + " | ".join(f"{quality[size, peer]:.1f}" for peer in names) + " |"
+            for size in ("1", "12")]
     names = ("tern", "pillow", "vips")
     out += ["", "## Peak of resident memory, one thumbnail of 12 MP, MB", "",
             "The whole process with its language's runtime; behind it what the picture and the bytes of its file added "
