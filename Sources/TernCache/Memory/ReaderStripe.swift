@@ -35,10 +35,10 @@ struct ReaderStripe: ~Copyable, Sendable {
     @usableFromInline
     static func current() -> Int {
         // The descriptors of threads that were made one after the other lie a stack apart: the product spreads them.
-        #if canImport(Darwin)
-        let thread = unsafe UInt64(UInt(bitPattern: pthread_self()))
-        #else
+        #if canImport(Glibc)
         let thread = UInt64(pthread_self())
+        #else
+        let thread = unsafe UInt64(UInt(bitPattern: pthread_self()))
         #endif
         return Int(truncatingIfNeeded: ((thread >> 12) &* 0x9E37_79B9_7F4A_7C15) >> 60)
     }
