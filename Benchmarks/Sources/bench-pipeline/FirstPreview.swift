@@ -55,7 +55,9 @@ enum FirstPreview {
             place += 2 + Int(bytes[place + 2]) << 8 + Int(bytes[place + 3])
             guard isScan else { continue }
             while place + 1 < bytes.count {
-                if bytes[place] == 0xFF, bytes[place + 1] != 0, !(0xD0...0xD7).contains(bytes[place + 1]) { return place }
+                if bytes[place] == 0xFF, bytes[place + 1] != 0, !(0xD0...0xD7).contains(bytes[place + 1]) {
+                    return place
+                }
                 place += 1
             }
         }

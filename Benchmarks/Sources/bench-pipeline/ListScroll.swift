@@ -30,7 +30,8 @@ enum Row {
     static func number(of image: RasterImage) -> Int {
         image.withPixels { span in
             (0..<bits).reduce(0) { number, bit in
-                let place = (image.size.height / 4 * image.size.width + (2 * bit + 1) * image.size.width / (2 * bits)) * 4
+                let place =
+                    (image.size.height / 4 * image.size.width + (2 * bit + 1) * image.size.width / (2 * bits)) * 4
                 return unsafe span.unsafeLoad(fromByteOffset: place, as: UInt8.self) > 127 ? number | 1 << bit : number
             }
         }

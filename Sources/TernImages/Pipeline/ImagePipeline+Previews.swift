@@ -72,7 +72,8 @@ extension ImagePipeline {
     /// The picture that the previews were of, once all bytes have come; nil if it is to be decoded from the bytes.
     ///
     /// Not of an animation, whose frames are more than the first.
-    func previewed(_ original: Original, _ flight: ImageFlight, for load: Int) async throws(ImageError) -> RasterImage? {
+    func previewed(_ original: Original, _ flight: ImageFlight, for load: Int) async throws(ImageError) -> RasterImage?
+    {
         pump(load)
         guard let previewer = previewers[load] else { return nil }
         guard original.source == .network else {
