@@ -46,7 +46,10 @@ struct ImageFetcher: Sendable {
             return .bytes(try await given(load, limit: limit), .always, resumedFrom: 0)
         case .request(let request):
             let request = try await prepared(request, order, priority)
-            let disk = configuration.resumesPartialDownloads && keepsParts ? await disk.cache : nil
+            let keepsParts = keepsParts && configuration.resumesPartialDownloads && request.method == .get
+            let disk = keepsParts ? await disk.cache : nil
+            // Ranges and conditions are for GET: of another method they would be refused (RFC 9110 §13.1, §14.2).
+            let known = request.method == .get ? known : nil
             var partial = known == nil ? await part(of: key, in: disk) : nil
             while true {
                 let body = ImageBody(limit: limit)
@@ -145,7 +148,12 @@ extension ImageFetcher {
         try await configuration.executor.run { () throws(ImageError) in
             let data: Data
             do {
+                // Before memory is taken for it. Without a size it is measured once it is read.
+                let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? any BinaryInteger
+                if let size { try Self.check(Int(clamping: size), limit) }
                 data = try Data(contentsOf: URL(filePath: path))
+            } catch let error as ImageError {
+                throw error
             } catch {
                 throw ImageError(.source, "the file cannot be read: \(error)", underlying: error)
             }

@@ -54,6 +54,8 @@ extension ImagePipeline {
                     }
                 }
             }
+            // A transfer that broke off gives less than there was.
+            if fresh.stored.image.metadata.isPartial { return nil }
             // A server without validators sends the same again.
             if await Self.areEqual(fresh.stored, found.stored) {
                 await renew(found.stored, original.freshness, flight)

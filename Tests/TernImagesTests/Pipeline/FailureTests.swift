@@ -100,6 +100,16 @@ import Foundation
         }
     }
 
+    @Test func aFileBeyondTheLimitIsNotRead() async throws {
+        let folder = try ScratchFolder()
+        let file = folder.url.appending(path: "huge.png")
+        try Data(count: 100_000).write(to: file)
+        var request = ImageRequest(file)
+        request.options.responseByteLimit = 99_999
+        let kit = PipelineKit(picture: Data())
+        #expect(await kit.pipeline.failure(of: request)?.kind == .limitExceeded)
+    }
+
     // MARK: Parts
 
     @Test func aPartThatIsLessThanTheRestIsNotTheEndOfThePicture() async throws {
