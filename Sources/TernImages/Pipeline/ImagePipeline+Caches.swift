@@ -19,12 +19,18 @@ extension ImagePipeline {
         memory.value(for: key(of: request))?.image
     }
 
-    /// Any size of the request's picture in memory, the largest first: a placeholder until the right one is there. Nil if
-    /// there is none. Synchronous, from any thread.
+    /// The largest size of the request's picture in memory, processed like it, else not processed at all: a placeholder
+    /// until the right one is there. Nil if there is none. Synchronous, from any thread.
     public nonisolated func cachedVariant(of request: ImageRequest) -> RasterImage? {
-        let source = key(of: request).source
-        let keys = ancestry.withLock { $0.keys(of: source) }
-        return keys.lazy.compactMap { self.memory.value(for: $0)?.image }.max { $0.byteCount < $1.byteCount }
+        let key = key(of: request)
+        let keys = ancestry.withLock { $0.keys(of: key.source) }
+        for processors in [key.processors, []] {
+            let images = keys.lazy.filter { $0.processors == processors }.compactMap {
+                self.memory.value(for: $0)?.image
+            }
+            if let largest = images.max(by: { $0.byteCount < $1.byteCount }) { return largest }
+        }
+        return nil
     }
 
     /// Puts a picture into memory under a request's key, as if it had been loaded. Synchronous, from any thread.

@@ -172,4 +172,39 @@ import Foundation
         _ = try await old.pipeline.image(for: request)
         #expect(try await old.pipeline.response(for: request).isStale)
     }
+
+    @Test func conditionsAndRangesAreForGetAlone() async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url)
+        let picture = try Pictures.png(20, 40)
+        let stub = StubTransport { call in
+            if call.headers.contains("If-None-Match") || call.headers.contains("Range") { return .status(412) }
+            return .data(picture, headers: ["ETag": "\"1\"", "Cache-Control": "max-age=0"])
+        }
+        let kit = PipelineKit(stub, disk: .cache(cache))
+        var post = try Request(.post, "https://a.example/1.png")
+        post.body = .data(Data("which".utf8))
+        let request = ImageRequest(.request(post))
+        let part = PartialImage(data: picture.prefix(10), validator: "\"1\"", length: nil)
+        try await cache.insert(part.data, for: PartialImage.key(request.source.key), metadata: part.metadata)
+        _ = try await kit.pipeline.image(for: request)
+        #expect(await widths(kit.pipeline.task(for: request)) == [20])
+        #expect(stub.calls.count == 2)
+        #expect(kit.pipeline.cachedImage(for: request) != nil)
+    }
+
+    @Test func aPlaceholderIsProcessedLikeThePictureOrNotAtAll() async throws {
+        let kit = PipelineKit(versions(Setting(20), maxAge: 3_600))
+        func request(_ side: Int?, turned: Bool) throws -> ImageRequest {
+            ImageRequest(
+                try url("https://a.example/1.png"), targetSize: side.map { PixelSize(width: $0, height: $0) },
+                processors: turned ? [.rotate(degrees: 90)] : [])
+        }
+        kit.pipeline.cache(try gradient(40, 20), for: try request(nil, turned: true))
+        #expect(kit.pipeline.cachedVariant(of: try request(10, turned: false)) == nil)
+        #expect(kit.pipeline.cachedVariant(of: try request(10, turned: true))?.size.width == 40)
+        kit.pipeline.cache(try gradient(20, 40), for: try request(nil, turned: false))
+        #expect(kit.pipeline.cachedVariant(of: try request(10, turned: false))?.size.width == 20)
+        #expect(kit.pipeline.cachedVariant(of: try request(10, turned: true))?.size.width == 40)
+    }
 }
