@@ -27,8 +27,11 @@ struct ImageFlight: Sendable, Hashable {
     /// The load of the picture before the last processor.
     var parent: ImageFlight? { key.parent.map { ImageFlight($0, like: self) } }
 
-    // The key tells nearly all apart; the rest is compared.
-    func hash(into hasher: inout Hasher) { hasher.combine(key) }
+    // These tell nearly all apart; the rest is compared. Without the number, what is never shared would be looked through.
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(key)
+        hasher.combine(serial)
+    }
 }
 
 /// What fetches must have in common to be one.
@@ -52,5 +55,8 @@ struct OriginalFlight: Sendable, Hashable {
         serial = flight.serial
     }
 
-    func hash(into hasher: inout Hasher) { hasher.combine(key) }
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(key)
+        hasher.combine(serial)
+    }
 }

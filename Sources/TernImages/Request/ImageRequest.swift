@@ -114,6 +114,9 @@ extension ImageRequest {
         }
 
         /// Bytes that a closure gives, under an identifier that is the same for the same picture and for no other.
+        ///
+        /// The closure counts as one of the pipeline's fetches until it returns: it must not wait for another picture of the
+        /// same pipeline, which may wait for its place.
         public static func data(
             _ identifier: String, _ load: @escaping @concurrent @Sendable () async throws -> Data
         ) -> Source {

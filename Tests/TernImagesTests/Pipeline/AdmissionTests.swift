@@ -1,0 +1,98 @@
+import Tern
+import TernCache
+import TernConcurrency
+import TernTesting
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Turns that are given and given up at the same moment, and how soon who is cancelled is gone.
+@Suite(.timeLimit(.minutes(1))) struct AdmissionTests {
+    /// One at a time at every stage; the second is cancelled while the first leaves, a little earlier or later each time.
+    @Test func aTurnThatIsGivenToWhoIsCancelledGoesToTheNext() async throws {
+        let picture = try Pictures.png()
+        for round in 0..<150 {
+            let gate = LoopbackServer.Gate()
+            let kit = PipelineKit(
+                StubTransport { call in
+                    if call.path == "/0" { try await gate.wait() }
+                    return .data(picture)
+                }
+            ) { configuration in
+                configuration.maximumFetches = 1
+                configuration.maximumDecodes = 1
+                configuration.maximumProcesses = 1
+            }
+            let tasks = try (0..<4).map { number in
+                kit.pipeline.task(
+                    for: ImageRequest(try url("https://a.example/\(number)"), processors: [.rotate(degrees: 90)]))
+            }
+            try await kit.stub.waitForCalls(1)
+            await kit.pipeline.served()
+            let canceller = Task {
+                for _ in 0..<round % 30 { await Task.yield() }
+                tasks[1].cancel()
+                tasks[2].cancel()
+            }
+            gate.open()
+            _ = try await tasks[0].image
+            _ = try await tasks[3].image
+            await canceller.value
+            for task in tasks[1...2] {
+                do {
+                    _ = try await task.image
+                } catch {
+                    #expect(error.kind == .cancelled)
+                }
+            }
+            await kit.expectNothingLeft()
+        }
+    }
+
+    @Test func whoIsCancelledInALongLineIsGoneWithinAMillisecond() async throws {
+        let gate = LoopbackServer.Gate()
+        let kit = PipelineKit(
+            StubTransport { _ in
+                try await gate.wait()
+                return .status(404)
+            }
+        ) { $0.maximumFetches = 1 }
+        let tasks = try (0..<3_000).map { kit.pipeline.task(for: ImageRequest(try url("https://a.example/\($0)"))) }
+        let stage = LoadStage.fetch.rawValue
+        while await kit.pipeline.queues[stage].waiting != 2_999 { await Task.yield() }
+        let clock = ContinuousClock()
+        var times: [Duration] = []
+        for (count, task) in tasks.dropFirst(1_000).prefix(50).enumerated() {
+            let start = clock.now
+            task.cancel()
+            await kit.pipeline.served()
+            times.append(clock.now - start)
+            #expect(await kit.pipeline.queues[stage].waiting == 2_998 - count)
+        }
+        // The machine has other work: the better half counts.
+        #expect(times.sorted()[25] < .milliseconds(1))
+        for task in tasks { task.cancel() }
+        await kit.expectNothingLeft()
+        gate.open()
+    }
+
+    @Test func loadsThatAreNeverSharedDoNotSlowEachOtherDown() async throws {
+        let picture = try Pictures.png()
+        let kit = PipelineKit(picture: picture)
+        var request = ImageRequest(try url("https://a.example/1.png"))
+        request.options.allowsInvalidCertificates = true
+        request.caching = .none
+        let tasks = (0..<2_000).map { _ in kit.pipeline.task(for: request) }
+        for task in tasks { task.cancel() }
+        await kit.expectNothingLeft()
+        // Their places in a table differ, though their keys do not.
+        let flights = (0..<100).map { _ in ImageFlight(kit.pipeline.key(of: request), request) }
+        #expect(Set(flights.map(\.hashValue)).count > 90)
+    }
+}
