@@ -27,6 +27,7 @@ extension ImagePipeline {
     /// Whether two requests would be one load, shown in one way.
     package nonisolated func isOneLoad(_ one: ImageRequest, _ other: ImageRequest) -> Bool {
         one.options.presentation == other.options.presentation
+            && one.options.requiresAnimation == other.options.requiresAnimation
             && ImageFlight(key(of: one), one) == ImageFlight(key(of: other), other)
     }
 }
