@@ -42,6 +42,8 @@ extension ImageLoad {
             let isKnown = known == response.source
             known = nil
             if !isKnown { receive(response) }
+            // With the last picture, not a turn of the main actor later.
+            if task?.isFinished ?? false, isActive { finish() }
         case .finished(nil): finish()
         case .finished(let error?): fail(error)
         }
@@ -121,6 +123,8 @@ extension ImageLoad {
         guard let last else { return fail(ImageError(.source, "the load ended without a picture")) }
         let awaited = isCurrent ? transition : nil
         let action = state.finished(awaitsTransition: awaited != nil)
+        // Told of the end twice, by the task and by its events: the second time there is nothing to do.
+        if action == .none { return }
         guard action == .awaitTransition, let awaited else { return end(.success(last), action) }
         core.drive {
             await awaited.wait()

@@ -60,7 +60,7 @@ struct ImageSlotState: Sendable, Hashable {
 
     /// The load cannot begin: there is no URL.
     mutating func refuse(_ generation: UInt64, _ error: ImageError, _ fillings: Fillings) -> Action {
-        guard generation == newest else { return .none }
+        guard generation == newest, !isOccupied else { return .none }
         let filling = [Filling.fallback, .placeholder].first(where: fillings.isThere.contains) ?? .nothing
         return fill(filling, .failure(error))
     }

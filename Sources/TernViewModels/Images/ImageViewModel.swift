@@ -70,7 +70,7 @@ extension ImageViewModel {
     }
 
     /// Loads the picture of a request into a slot, and cancels the load that had it. What is in memory is shown within this
-    /// call. If the slot's load is one of the same request, which goes on, nothing new begins.
+    /// call. If the slot's load is one of the same request, which still waits for its picture, nothing new begins.
     ///
     /// - Parameters:
     ///   - completion: told the end, within this call if the picture is in memory; not told of a cancelled or replaced load.
@@ -129,9 +129,10 @@ extension ImageViewModel {
 }
 
 extension ImageLoad {
-    /// Whether it goes on, and another of this request would be the same.
+    /// Whether it waits for its picture, and another of this request would be the same. Once a picture has come, who asks
+    /// again may have cleared the view, and is to be shown it again.
     func loads(_ request: ImageRequest, by pipeline: ImagePipeline) -> Bool {
-        guard isActive, let own = self.pipeline, own === pipeline, request.source.refusal == nil else { return false }
-        return own.isOneLoad(asked, request)
+        guard isActive, last == nil, let own = self.pipeline, own === pipeline else { return false }
+        return request.source.refusal == nil && own.isOneLoad(asked, request)
     }
 }

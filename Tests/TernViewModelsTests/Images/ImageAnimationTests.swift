@@ -192,7 +192,9 @@ struct ImageAnimationTests {
         try await photos.advance()
         #expect(await mixed[0].failure() == .network)
         #expect(await mixed[2].failure() == .invalidURL)
-        #expect(photo.imagePlayback(in: .animation)?.player.image.count == 1)
+        // One picture is shown, and plays no longer.
+        await eventually { frames(photo) == ["animation images: 40 memory frame"] }
+        #expect(photo.imagePhase(of: .animation) == .success(.memory))
         #expect(!photo.lines.contains { $0.contains("torn") })
         let none = photo.loadAnimationImages([ImageRequest(nil), ImageRequest(nil)], display: display)
         #expect(none.allSatisfy { !$0.isActive })

@@ -103,6 +103,22 @@ struct ImageRefreshTests {
         #expect(photo.lines.filter { $0.first?.isNumber ?? false } == ["40 original slowly", "50 network slowly"])
     }
 
+    @Test func whileARefreshGoesOnAViewThatAsksAgainIsShownThePictureAgain() async throws {
+        let changing = Changing()
+        _ = try await changing.pipeline.image(for: changing.request)
+        let photo = Photo(changing.pipeline)
+        let first = photo.loadImage(changing.request, display: refreshing)
+        // It may have been cleared in between: a cell that is used again.
+        let second = photo.loadImage(changing.request, display: refreshing)
+        #expect(photo.lines == ["40 memory", "40 memory"] && !first.isActive && second.isActive)
+        // The first one's question may still be under way, to be answered for nobody.
+        while photo.lines.last != "ended" {
+            changing.clock.advance(by: .seconds(1))
+            await Task.yield()
+        }
+        #expect(photo.lines.count == 3)
+    }
+
     @Test func aRefreshThatIsCancelledShowsNothingMore() async throws {
         let changing = Changing()
         _ = try await changing.pipeline.image(for: changing.request)

@@ -104,6 +104,7 @@ import Testing
         var state = begun()
         state.begin(2, url: nil)
         #expect(state.succeed(1, .network, .never) == .picture(hasTransition: false))
+        #expect(state.refuse(2, error, all) == .none)
         #expect(state.fail(2, error, all) == .none, "the failure of one does not take the picture of another")
         #expect(state.succeed(2, .network, .never) == .picture(hasTransition: false))
         #expect(state.succeed(1, .network, .never) == .none)
