@@ -1,0 +1,230 @@
+import Tern
+import TernImages
+import TernTesting
+import TernViewModels
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+// The examples of Documentation/LoadingImagesIntoViews.md, as they stand there, over widgets of no toolkit.
+
+@MainActor
+private class Canvas {
+    private(set) var widths: [Int] = []
+    func draw(_ image: RasterImage?) { widths.append(image?.size.width ?? 0) }
+}
+
+@MainActor
+private final class PhotoView: Canvas {
+    private(set) var fades = 0
+    func draw(_ image: RasterImage?, fading: Bool) {
+        draw(image)
+        fades += fading ? 1 : 0
+    }
+}
+
+extension PhotoView: ImageViewModel {
+    func showImage(_ shown: ShownImage, in slot: ImageSlot) {
+        draw(shown.image, fading: shown.transition != nil)
+    }
+}
+
+@MainActor
+private final class Widget {
+    private(set) var calls: [String] = []
+    func start() { calls.append("start") }
+    func stop() { calls.append("stop") }
+    func set(_ fraction: Double?) { calls.append("set") }
+}
+
+@MainActor
+private final class DetailView: Canvas {
+    let (spinner, bar) = (Widget(), Widget())
+    private(set) var message = ""
+    func show(_ message: String) { self.message = message }
+}
+
+extension DetailView: ImageViewModel {
+    func showImage(_ shown: ShownImage, in slot: ImageSlot) { draw(shown.image) }
+    func beginImageActivity(in slot: ImageSlot) { spinner.start() }
+    func endImageActivity(in slot: ImageSlot) { spinner.stop() }
+    func showImageProgress(_ progress: Session.Progress, in slot: ImageSlot) {
+        bar.set(progress.fractionCompleted)
+    }
+    func imageLoadEnded(_ load: ImageLoad) {
+        if case .failure(let error)? = load.result { show(error.message) }
+    }
+}
+
+@MainActor
+private final class TileView: Canvas {
+    var pixelSize: PixelSize?
+}
+
+extension TileView: ImageViewModel {
+    func showImage(_ shown: ShownImage, in slot: ImageSlot) { draw(shown.image) }
+    func imageSize(for slot: ImageSlot) -> PixelSize? { pixelSize }
+    func layoutHasChanged() { imageSizesChanged() }
+}
+
+extension ImageSlot {
+    fileprivate static var badge: ImageSlot { ImageSlot("badge") }
+}
+
+@MainActor
+private final class AnyView: BindableView {}
+
+@MainActor
+private final class PlayButton {
+    private(set) var pictures: [ImageSlot: Int] = [:]
+    func setPicture(_ image: RasterImage?, _ part: ButtonImagePart, _ state: ButtonState) {
+        pictures[.button(part, state)] = image?.size.width
+    }
+}
+
+extension PlayButton: ButtonImageViewModel {
+    func showImage(_ shown: ShownImage, as part: ButtonImagePart, for state: ButtonState) {
+        setPicture(shown.image, part, state)
+    }
+}
+
+@MainActor
+@Suite("Loading images into views: the examples", .timeLimit(.minutes(1)))
+struct ImageDocumentationTests {
+    private struct Item {
+        var url: URL?
+    }
+
+    private let photos = Photos()
+
+    private func view() -> PhotoView {
+        let view = PhotoView()
+        view.imagePipeline = photos.pipeline
+        return view
+    }
+
+    @Test func aView() async throws {
+        let (grey, torn) = (try PhotoDecoder.image(1), try PhotoDecoder.image(2))
+        let photoView = view()
+        func show(_ photo: Item, in cell: PhotoView) {
+            cell.loadImage(
+                from: photo.url, display: ImageDisplay(placeholder: .image(grey), failure: .image(torn)))
+        }
+        show(Item(url: photos.url("/slow/40")), in: photoView)
+        show(Item(url: photos.url("/slow/41")), in: photoView)
+        try await photos.clock.waitForSleepers(1)
+        while photoView.imagePhase() == .placeholder {
+            photos.clock.advance(by: .seconds(1))
+            await Task.yield()
+        }
+        #expect(photoView.widths == [1, 1, 41] && photoView.fades == 1)
+        photoView.loadImage(from: photos.url("/slow/41"))
+        #expect(photoView.widths == [1, 1, 41, 41] && photoView.fades == 1)
+    }
+
+    @Test func theOrder() async throws {
+        let view = DetailView()
+        view.imagePipeline = photos.pipeline
+        view.loadImage(from: photos.url("/slow"))
+        #expect(view.spinner.calls == ["start"] && view.bar.calls == ["set"])
+        try await photos.advance()
+        await eventually { !view.message.isEmpty }
+        #expect(view.spinner.calls == ["start", "stop"])
+    }
+
+    @Test func whatTheCallerGets() async throws {
+        let view = view()
+        var errors: [ImageError] = []
+        func log(_ error: ImageError) { errors.append(error) }
+        let load = view.loadImage(from: photos.url("/40")) { result in
+            if case .failure(let error) = result { log(error) }
+        }
+        let response = try await load.value
+        #expect(response.image.size.width == 40 && errors.isEmpty)
+        load.cancel()
+        view.loadImage(
+            from: photos.url("/40"),
+            receive: { response in
+                view.draw(response.image)
+            })
+        #expect(view.widths == [40, 40])
+    }
+
+    @Test func withoutAURL() async throws {
+        let (view, grey, nobody) = (view(), try PhotoDecoder.image(1), try PhotoDecoder.image(3))
+        view.loadImage(from: nil, display: ImageDisplay(placeholder: .image(grey), fallback: .image(nobody)))
+        #expect(view.widths == [3])
+    }
+
+    @Test func theViewsSize() async throws {
+        let (tile, grey) = (TileView(), try PhotoDecoder.image(1))
+        tile.imagePipeline = photos.pipeline
+        var display = ImageDisplay(placeholder: .image(grey))
+        display.fitsView = true
+        tile.loadImage(from: photos.url("/40"), display: display)
+        tile.pixelSize = PixelSize(width: 20, height: 20)
+        tile.layoutHasChanged()
+        await eventually { tile.widths == [1, 20] || tile.widths == [1, 1, 20] }
+    }
+
+    @Test func slots() async throws {
+        let (cell, anyView) = (view(), AnyView())
+        cell.loadImage(from: photos.url("/slow/40"))
+        cell.loadImage(from: photos.url("/slow/41"), into: .badge)
+        cell.imageLoads.cancel(.badge)
+        cell.imageLoads.remove(.badge)
+        cell.imageLoads.cancelAll()
+        #expect(cell.imageLoads[.image] == nil && cell.imageLoads[.badge] == nil)
+        #expect(cell.imageLoads.url(for: .image) == photos.url("/slow/40") && cell.imagePhase(of: .image) == .idle)
+        let task = photos.pipeline.task(for: photos.request("/slow/42"))
+        anyView.imageLoads.set(task, for: .badge)
+        anyView.imageLoads.cancelAll()
+        #expect(task.isFinished)
+    }
+
+    @Test func buttons() async throws {
+        let button = PlayButton()
+        button.imagePipeline = photos.pipeline
+        button.loadImage(from: photos.url("/1"))
+        button.loadImage(from: photos.url("/2"), for: [.selected, .highlighted])
+        button.loadImage(from: photos.url("/slow/3"), as: .background, for: .disabled)
+        button.cancelImageLoads(for: .disabled)
+        await eventually { button.pictures == [.image: 1, .button(.image, [.selected, .highlighted]): 2] }
+    }
+
+    @Test func animations() async throws {
+        let view = view()
+        view.loadImage(from: photos.url("/40/3"))
+        await eventually { view.imagePlayback() != nil }
+        view.setImagesVisible(false)
+        #expect(view.imagePlayback()?.player.isPaused == true)
+        view.setImagesVisible(true)
+        view.imagePlayback()?.player.setRate(2)
+        let urls = [photos.url("/50"), photos.url("/51")]
+        view.loadAnimationImages(urls.map { ImageRequest($0) }, frameDuration: .milliseconds(100))
+        await eventually { view.imagePlayback(in: .animation)?.player.image.count == 2 }
+    }
+
+    @Test func pipelines() async throws {
+        let (all, avatars) = (Photos().pipeline, Photos().pipeline)
+        defer { PhotoView.imagePipeline = nil }
+        let view = PhotoView()
+        PhotoView.imagePipeline = all
+        view.imagePipeline = avatars
+        #expect(view.currentImagePipeline === avatars)
+        view.imagePipeline = nil
+        #expect(view.currentImagePipeline === all)
+    }
+
+    @Test func theModel() async throws {
+        let model = ImageModel()
+        model.imagePipeline = photos.pipeline
+        let grey = try PhotoDecoder.image(1)
+        model.loadImage(from: photos.url("/slow/40"), display: ImageDisplay(placeholder: .image(grey)))
+        #expect(model.image?.size.width == 1 && model.isLoading && model.error == nil)
+    }
+}
