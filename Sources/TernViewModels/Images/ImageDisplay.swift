@@ -28,7 +28,7 @@ public struct ImageDisplay: Sendable {
     public var refreshesCached = false
     /// Whether a request without a target size gets the size that the view says, and waits for it. False by default.
     public var fitsView = false
-    /// How an animation plays; nil for a still first frame, with the frames in `ShownImage.animation`.
+    /// How an animation plays; nil for a still first frame, with the animation in `ShownImage.animation`.
     public var playback: PlaybackOptions? = PlaybackOptions()
     /// The clock by which it plays.
     public var clock: any Clock<Duration> = ContinuousClock()

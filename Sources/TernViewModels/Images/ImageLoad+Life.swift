@@ -9,11 +9,13 @@ extension ImageLoad {
     func follow(_ task: ImageTask) {
         core.begin(task)
         if let isVisible = view?.imageSlots.isVisible { task.isVisible = isVisible }
+        // Asked first: what is there after the end is the last.
+        let wasFinished = task.isFinished
         switch task.current {
         case .success(let response)?:
             known = response.source
             receive(response)
-            if task.isFinished { return finish() }
+            if wasFinished { return finish() }
         case .failure(let error)?:
             return fail(error)
         case nil:
@@ -41,11 +43,20 @@ extension ImageLoad {
         case .response(let response):
             let isKnown = known == response.source
             known = nil
-            if !isKnown { receive(response) }
+            guard !isKnown else { return }
+            receive(response)
             // With the last picture, not a turn of the main actor later.
-            if task?.isFinished ?? false, isActive { finish() }
+            if isLast(response), task?.isFinished ?? false { finish() }
         case .finished(nil): finish()
         case .finished(let error?): fail(error)
+        }
+    }
+
+    /// Whether no changed picture can be on its way: what came from the network is asked for no more.
+    private func isLast(_ response: ImageResponse) -> Bool {
+        switch response.source {
+        case .network, .revalidated: true
+        case .memory, .disk, .original: !response.isStale && request.options.revalidation != .always
         }
     }
 

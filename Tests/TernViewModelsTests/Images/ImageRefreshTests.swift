@@ -24,7 +24,7 @@ struct ImageRefreshTests {
         let pipeline: ImagePipeline
         let request = ImageRequest(URL(string: "https://a.example/photo"))
 
-        init(disk: ImagePipeline.Disk = .none) {
+        init(disk: ImagePipeline.Disk = .none, delay: Duration = .seconds(1)) {
             stub = StubTransport(clock: clock) { [version] call in
                 let tag = "\"\(version.number)\""
                 let headers: Headers = ["ETag": tag, "Cache-Control": "max-age=0"]
@@ -34,7 +34,7 @@ struct ImageRefreshTests {
                 let answer: StubTransport.Answer =
                     known == tag
                     ? .status(304, headers: headers) : .data(PhotoDecoder.file(version.number), headers: headers)
-                return answer.delayed(by: .seconds(1))
+                return answer.delayed(by: delay)
             }
             pipeline = Photos.pipeline(stub) { $0.disk = disk }
         }
@@ -101,6 +101,18 @@ struct ImageRefreshTests {
         try await changing.answer()
         await photo.log.wait { $0.last == "ended" }
         #expect(photo.lines.filter { $0.first?.isNumber ?? false } == ["40 original slowly", "50 network slowly"])
+    }
+
+    @Test func theChangedPictureIsNeverLostHoweverSoonItComes() async throws {
+        let changing = Changing(delay: .zero)
+        _ = try await changing.pipeline.image(for: changing.request)
+        let photo = Photo(changing.pipeline)
+        for width in 50..<250 {
+            changing.version.number = width
+            let load = photo.loadImage(changing.request, display: refreshing)
+            #expect(try await load.value.image.size.width == width)
+            #expect(photo.lines.last { $0 != "ended" } == "\(width) network slowly")
+        }
     }
 
     @Test func whileARefreshGoesOnAViewThatAsksAgainIsShownThePictureAgain() async throws {
