@@ -105,6 +105,11 @@ struct ImageViewModelTests {
         #expect(told.widths == [41] && told.failures.isEmpty)
     }
 
+    @Test func thePipelinesOwnSessionAsksForImages() {
+        let accept = ImagePipeline.Configuration().session.configuration.headers["Accept"]
+        #expect(accept?.hasPrefix("image/*") == true)
+    }
+
     @Test func nothingIsShownAfterACancellation() async throws {
         let (photo, told) = (Photo(photos.pipeline), Told())
         let load = photo.loadImage(from: photos.url("/slow/40"), completion: told.tell)

@@ -94,7 +94,7 @@ extension PlayButton: ButtonImageViewModel {
 
 @MainActor
 @Suite("Loading images into views: the examples", .timeLimit(.minutes(1)))
-struct ImageDocumentationTests {
+struct ImageViewDocumentationTests {
     private struct Item {
         var url: URL?
     }
