@@ -72,7 +72,7 @@ extension ImageTask {
         return AsyncStream { await reader.next() }
     }
 
-    /// Everything that streams tell, in its newest form.
+    /// Everything that a task tells, in its newest form.
     struct Snapshot: Sendable {
         var progress = Session.Progress()
         var hasProgress = false
@@ -81,5 +81,28 @@ extension ImageTask {
         var responseCount = 0
         var response: ImageResponse?
         var end: Result<Void, ImageError>?
+
+        /// What a caller is given: a failure after a picture was delivered leaves the picture what it is.
+        var result: Result<ImageResponse, ImageError>? {
+            if let response { return .success(response) }
+            if case .failure(let error)? = end { return .failure(error) }
+            return nil
+        }
+
+        mutating func add(_ response: ImageResponse) {
+            self.response = response
+            responseCount += 1
+            preview = nil
+        }
+
+        mutating func end(_ result: Result<ImageResponse?, ImageError>) {
+            if case .success(let response?) = result { add(response) }
+            end = result.map { _ in }
+            // The last piece is not told of by itself.
+            let (done, total) = (progress.completedBytes, progress.totalBytes)
+            let isWhole = if case .success = result { true } else { false }
+            progress = Session.Progress(
+                completedBytes: isWhole ? total ?? done : done, totalBytes: total, isFinished: true)
+        }
     }
 }

@@ -14,14 +14,14 @@ public final class ImageTask: Sendable, Identifiable {
     /// Told of what the caller does. A pipeline goes with its last task.
     private let pipeline: ImagePipeline
     private let state: Lock<State>
-    let latest: Latest<Snapshot>
     private let activity: BackgroundActivity?
 
     private struct State {
         var rank: LoadRank
-        var response: Result<ImageResponse, ImageError>?
-        var isFinished = false
+        var newest = Snapshot()
         var waiters: [Waiter<Result<ImageResponse, ImageError>>] = []
+        /// What streams read; nil until there is one: most tasks have none.
+        var latest: Latest<Snapshot>?
     }
 
     static let numbers = SerialNumbers()
@@ -34,7 +34,6 @@ public final class ImageTask: Sendable, Identifiable {
         self.key = key
         self.pipeline = pipeline
         state = Lock(State(rank: LoadRank(request.priority, isVisible: request.isVisible)))
-        latest = Latest(Snapshot())
         activity = request.options.continuesInBackground ? BackgroundActivity.begin() : nil
     }
 
@@ -48,7 +47,7 @@ public final class ImageTask: Sendable, Identifiable {
         get async throws(ImageError) {
             let waiter = Waiter<Result<ImageResponse, ImageError>>()
             let known = state.withLock { state -> Result<ImageResponse, ImageError>? in
-                if let response = state.response { return response }
+                if let response = state.newest.result { return response }
                 state.waiters.append(waiter)
                 return nil
             }
@@ -69,10 +68,10 @@ public final class ImageTask: Sendable, Identifiable {
     }
 
     /// What has come by now, at once: nil while nothing has.
-    public var current: Result<ImageResponse, ImageError>? { state.withLock { $0.response } }
+    public var current: Result<ImageResponse, ImageError>? { state.withLock { $0.newest.result } }
 
     /// Whether the task has ended, revalidation included.
-    public var isFinished: Bool { state.withLock { $0.isFinished } }
+    public var isFinished: Bool { state.withLock { $0.newest.end != nil } }
 
     // MARK: What the caller does
 
@@ -94,7 +93,7 @@ public final class ImageTask: Sendable, Identifiable {
         let isLive = state.withLock { state in
             let rank = change(state.rank)
             defer { state.rank = rank }
-            return !state.isFinished && rank != state.rank
+            return state.newest.end == nil && rank != state.rank
         }
         if isLive { pipeline.post(.move(self)) }
     }
@@ -107,85 +106,80 @@ public final class ImageTask: Sendable, Identifiable {
     // MARK: What the pipeline tells
 
     func report(_ progress: Session.Progress) {
-        latest.update { snapshot in
-            guard !snapshot.hasProgress || progress.completedBytes >= snapshot.progress.completedBytes else {
-                return nil
-            }
-            var next = snapshot
-            next.progress = progress
-            next.hasProgress = true
-            return next
+        tell { newest in
+            guard !newest.hasProgress || progress.completedBytes >= newest.progress.completedBytes else { return false }
+            newest.progress = progress
+            newest.hasProgress = true
+            return true
         }
     }
 
     func preview(_ image: RasterImage) {
-        latest.update { snapshot in
-            guard snapshot.responseCount == 0 else { return nil }
-            var next = snapshot
-            next.preview = image
-            next.previewCount += 1
-            return next
+        tell { newest in
+            guard newest.responseCount == 0 else { return false }
+            newest.preview = image
+            newest.previewCount += 1
+            return true
         }
     }
 
     /// A picture after which the task may go on.
     func deliver(_ response: ImageResponse) {
-        let waiters = take(.success(response), ends: false)
-        guard let waiters else { return }
-        latest.update { Self.adding(response, to: $0) }
-        for waiter in waiters { waiter.resume(returning: .success(response)) }
+        tell { newest in
+            newest.add(response)
+            return true
+        }
     }
 
     /// The end, with the last picture, or with none if one was delivered before.
     @discardableResult
     func end(_ result: Result<ImageResponse?, ImageError>) -> Bool {
-        let response: Result<ImageResponse, ImageError>? =
-            switch result {
-            case .success(let response): response.map { .success($0) }
-            case .failure(let error): .failure(error)
-            }
-        guard let waiters = take(response, ends: true) else { return false }
-        activity?.end()
-        latest.finish { snapshot in
-            var next = snapshot
-            if case .success(let response?) = result { next = Self.adding(response, to: next) }
-            next.end = result.map { _ in }
-            // The last piece is not told of by itself.
-            let (done, total) = (next.progress.completedBytes, next.progress.totalBytes)
-            let isWhole = if case .success = result { true } else { false }
-            next.progress = Session.Progress(
-                completedBytes: isWhole ? total ?? done : done, totalBytes: total, isFinished: true)
-            return next
+        let isFirst = tell { newest in
+            newest.end(result)
+            return true
         }
-        if let response { for waiter in waiters { waiter.resume(returning: response) } }
+        if isFirst { activity?.end() }
+        return isFirst
+    }
+
+    /// Changes the newest state unless the task has ended, and has those who wait and the streams hear of it.
+    ///
+    /// What comes before the end is told by one thread at a time; the end by any, and what streams are told after it by
+    /// another has no effect.
+    @discardableResult
+    private func tell(_ change: (inout Snapshot) -> Bool) -> Bool {
+        let told = state.withLock { state -> Told? in
+            guard state.newest.end == nil, change(&state.newest) else { return nil }
+            var told = Told(latest: state.latest, newest: state.latest == nil ? nil : state.newest)
+            if !state.waiters.isEmpty, let result = state.newest.result {
+                told.result = result
+                swap(&told.waiters, &state.waiters)
+            }
+            return told
+        }
+        guard let told else { return false }
+        if let latest = told.latest, let newest = told.newest {
+            if newest.end == nil { latest.update { _ in newest } } else { latest.finish { _ in newest } }
+        }
+        if let result = told.result { for waiter in told.waiters { waiter.resume(returning: result) } }
         return true
     }
 
-    /// Those who wait and are to be told; nil if the task has ended before.
-    private func take(
-        _ response: Result<ImageResponse, ImageError>?, ends: Bool
-    ) -> [Waiter<Result<ImageResponse, ImageError>>]? {
-        state.withLock { state in
-            guard !state.isFinished else { return nil }
-            state.isFinished = ends
-            // A failure after a picture was delivered leaves the picture what it is.
-            if let response {
-                if case .success = response {
-                    state.response = response
-                } else {
-                    state.response = state.response ?? response
-                }
-            }
-            defer { state.waiters = [] }
-            return state.waiters
-        }
+    private struct Told {
+        let latest: Latest<Snapshot>?
+        let newest: Snapshot?
+        var result: Result<ImageResponse, ImageError>?
+        var waiters: [Waiter<Result<ImageResponse, ImageError>>] = []
     }
 
-    private static func adding(_ response: ImageResponse, to snapshot: Snapshot) -> Snapshot {
-        var next = snapshot
-        next.response = response
-        next.responseCount += 1
-        next.preview = nil
-        return next
+    /// What streams read, from the first one on.
+    var latest: Latest<Snapshot> {
+        state.withLock { state in
+            if let latest = state.latest { return latest }
+            let latest = Latest(state.newest)
+            if state.newest.end != nil { latest.finish { $0 } }
+            state.latest = latest
+            return latest
+        }
     }
 }
