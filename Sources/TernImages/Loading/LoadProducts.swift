@@ -24,7 +24,7 @@ extension Original {
         stored.freshness = freshness
         if flight.options.includesData { stored.data = data }
         var trace = trace
-        trace.add(.decoding, .hit, "\(stored.image.format.map(\.description) ?? "") to \(stored.image.size)")
+        trace.add(.decoding, .hit, .picture(stored.image.format, stored.image.size))
         return LoadedImage(stored: stored, source: source, trace: trace)
     }
 }

@@ -26,8 +26,11 @@ extension ImagePipeline {
             return task
         }
         let isStale = !stored.freshness.isFresh(at: configuration.now())
-        var trace = ImageTrace()
-        trace.add(.memory, isStale ? .stale : .hit)
+        var trace = ImageTrace.memoryHit
+        if isStale {
+            trace = ImageTrace()
+            trace.add(.memory, .stale)
+        }
         let response = stored.response(.memory, isStale: isStale, trace, request.options)
         if request.options.revalidation == .always || request.options.revalidation == .whenStale && isStale,
             request.caching.network

@@ -44,23 +44,53 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         public let stage: Stage
         /// What came of it.
         public let outcome: Outcome
-        /// Why, for people; empty where that goes without saying.
-        public let detail: String
+        let note: Note
+        /// Why, for people; empty where that goes without saying. Made when it is asked for.
+        public var detail: String { note.text }
 
         /// The step as `memory miss` or `disk not-stored (no-store)`.
         public var description: String {
-            "\(stage.rawValue) \(outcome.rawValue)\(detail.isEmpty ? "" : " (\(detail))")"
+            let detail = detail
+            return "\(stage.rawValue) \(outcome.rawValue)\(detail.isEmpty ? "" : " (\(detail))")"
         }
     }
 
     /// The decisions, oldest first.
     public private(set) var steps: [Step] = []
 
-    mutating func add(_ stage: Stage, _ outcome: Outcome, _ detail: String = "") {
-        steps.append(Step(stage: stage, outcome: outcome, detail: detail))
+    /// What there is to say of a step, not yet said: hardly any trace is read.
+    enum Note: Sendable, Hashable {
+        case text(String)
+        /// Bytes that were fetched, and how many of them were there before.
+        case bytes(Int, before: Int)
+        case picture(ImageFormat?, PixelSize)
+        case processor(ProcessorIdentity)
+
+        var text: String {
+            switch self {
+            case .text(let text): text
+            case .bytes(let count, before: 0): "\(count) bytes"
+            case .bytes(let count, let before): "\(count) bytes, \(before) of them from before"
+            case .picture(let format, let size): "\(format.map(\.description) ?? "") to \(size)"
+            case .processor(let identity): identity.description
+            }
+        }
     }
 
-    mutating func prepend(_ other: ImageTrace) { steps = other.steps + steps }
+    /// Of a picture that was in memory: made once for all.
+    static let memoryHit = ImageTrace(steps: [Step(stage: .memory, outcome: .hit, note: .text(""))])
+
+    mutating func add(_ stage: Stage, _ outcome: Outcome, _ detail: String = "") {
+        add(stage, outcome, .text(detail))
+    }
+
+    mutating func add(_ stage: Stage, _ outcome: Outcome, _ note: Note) {
+        // As many as most loads have.
+        if steps.isEmpty { steps.reserveCapacity(6) }
+        steps.append(Step(stage: stage, outcome: outcome, note: note))
+    }
+
+    mutating func prepend(_ other: ImageTrace) { steps.insert(contentsOf: other.steps, at: 0) }
 
     /// The last decision of a stage; nil if it was not reached.
     public subscript(stage: Stage) -> Outcome? { steps.last { $0.stage == stage }?.outcome }

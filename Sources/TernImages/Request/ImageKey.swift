@@ -20,7 +20,7 @@ struct ImageKey: Sendable, Hashable {
         decoding = ImageDecodingOptions(
             targetSize: request.targetSize, contentMode: request.targetSize == nil ? .fit : request.contentMode,
             limits: options.limits, allowsPartial: options.allowsPartial, byteLimit: options.decodedByteLimit)
-        processors = request.steps.map(\.identifier)
+        processors = request.processors.isEmpty ? [] : request.steps.map(\.identifier)
         scale = request.scale ?? Self.scale(named: request.source.name)
         animation =
             options.decodesFirstFrameOnly
@@ -53,16 +53,35 @@ struct ImageKey: Sendable, Hashable {
         return text
     }
 
-    /// 2 of `photo@2x.png`; 1 where nothing is said.
+    // The rest hardly ever tells apart what these do not: it is compared.
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(source)
+        if let target = decoding.targetSize {
+            hasher.combine(target.width)
+            hasher.combine(target.height)
+        }
+        for processor in processors { hasher.combine(processor) }
+    }
+
+    /// 2 of `photo@2x.png`; 1 where nothing is said. Made for every request: from the end, without memory.
     private static func scale(named text: String) -> Double {
         // The last component: the rest says nothing of pixels.
-        let path = text.utf8
-        let name = path.suffix(64).split(separator: UInt8(ascii: "/")).last ?? path[...]
-        guard let at = name.lastIndex(of: UInt8(ascii: "@")) else { return 1 }
-        let rest = Array(name[at...].prefix(4))
-        guard rest.count >= 3, rest[2] == UInt8(ascii: "x"), (UInt8(ascii: "1")...UInt8(ascii: "9")).contains(rest[1]),
-            rest.count == 3 || rest[3] == UInt8(ascii: ".")
-        else { return 1 }
-        return Double(rest[1] - UInt8(ascii: "0"))
+        var isInName = false
+        var after: (UInt8?, UInt8?, UInt8?) = (nil, nil, nil)
+        for byte in text.utf8.suffix(64).reversed() {
+            if byte == UInt8(ascii: "@") {
+                guard let digit = after.0, (UInt8(ascii: "1")...UInt8(ascii: "9")).contains(digit),
+                    after.1 == UInt8(ascii: "x"), after.2 == nil || after.2 == UInt8(ascii: ".")
+                else { return 1 }
+                return Double(digit - UInt8(ascii: "0"))
+            }
+            if byte == UInt8(ascii: "/") {
+                if isInName { return 1 }
+            } else {
+                isInName = true
+                after = (byte, after.0, after.1)
+            }
+        }
+        return 1
     }
 }

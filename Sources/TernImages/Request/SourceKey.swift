@@ -42,6 +42,9 @@ struct SourceKey: Sendable, Hashable {
     /// What a session with cookies was given may be for its user alone.
     var sendingCookies: SourceKey { SourceKey(text: text + " !cookies", isPrivate: isPrivate) }
 
+    // What is private says so in its text.
+    func hash(into hasher: inout Hasher) { hasher.combine(text) }
+
     private static func digest(_ headers: [Headers.Field], _ request: Request) -> String {
         var function = DigestFunction(.sha256)
         // One line for each, sorted: the order of different names says nothing.
