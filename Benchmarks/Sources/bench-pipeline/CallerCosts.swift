@@ -46,8 +46,8 @@ enum Binding {
         static let size = PixelSize(width: 200, height: 200)
 
         init() throws {
-            urls = try (0..<64).map {
-                try address("https://images.example.com/photos/2026/11/photo-\($0)@2x.jpg?width=400")
+            urls = try (0..<64).map { number in
+                try address("https://images.example.com/photos/2026/11/photo-\(number)@2x.jpg?width=400")
             }
             requests = urls.map { ImageRequest($0, targetSize: Self.size, contentMode: .fill) }
             let image = try EmptyDecoder().image

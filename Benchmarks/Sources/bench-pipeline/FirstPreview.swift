@@ -8,7 +8,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// From the last byte of a progressive JPEG's first scan to the preview of it.
+/// From the end of a progressive JPEG's first scan to the preview of it. A scan ends with the marker behind it: before
+/// that nobody can tell that its last byte has come.
 enum FirstPreview {
     static func run(_ picture: Data) async throws {
         let bytes = Array(picture)
@@ -25,13 +26,13 @@ enum FirstPreview {
         let (seen, sent) = (LoopbackServer.Gate(), Held(0.0))
         let server = try LoopbackServer { exchange in
             try exchange.write("HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\nContent-Length: \(bytes.count)\r\n\r\n")
-            try exchange.write(Array(bytes[..<(end - 1)]))
+            try exchange.write(Array(bytes[..<end]))
             // What came before is decoded by then.
             try exchange.pause(for: .milliseconds(100))
             sent.update { $0 = Moment.wall() }
-            try exchange.write([bytes[end - 1]])
+            try exchange.write(Array(bytes[end..<(end + 3)]))
             try exchange.wait(for: seen)
-            try exchange.write(Array(bytes[end...]))
+            try exchange.write(Array(bytes[(end + 3)...]))
         }
         defer { server.stop() }
         var request = ImageRequest(server.baseURL, targetSize: target)
@@ -47,7 +48,7 @@ enum FirstPreview {
         return first - sent.value
     }
 
-    /// The place behind the last byte of the first scan (ITU-T T.81, B.1.1).
+    /// The place of the last byte of the first scan, before the two of a marker (ITU-T T.81, B.1.1).
     private static func endOfFirstScan(_ bytes: [UInt8]) throws -> Int {
         var place = 2
         while place + 4 < bytes.count, bytes[place] == 0xFF {
@@ -55,9 +56,8 @@ enum FirstPreview {
             place += 2 + Int(bytes[place + 2]) << 8 + Int(bytes[place + 3])
             guard isScan else { continue }
             while place + 1 < bytes.count {
-                if bytes[place] == 0xFF, bytes[place + 1] != 0, !(0xD0...0xD7).contains(bytes[place + 1]) {
-                    return place
-                }
+                let (byte, next) = (bytes[place], bytes[place + 1])
+                if byte == 0xFF, next != 0, !(0xD0...0xD7).contains(next) { return place - 1 }
                 place += 1
             }
         }

@@ -19,7 +19,8 @@ enum Row {
             for x in 0..<size.width {
                 // A ramp below, so that there is something to decode.
                 let bit = UInt8(truncatingIfNeeded: number >> (x * bits / size.width) & 1) * 255
-                let level = y < size.height / 2 ? bit : UInt8(truncatingIfNeeded: (x * y + number) >> 5)
+                let ramp = UInt8(truncatingIfNeeded: (x * y + number) >> 5)
+                let level = y < size.height / 2 ? bit : ramp
                 for channel in 0..<3 { bytes[(y * size.width + x) * 4 + channel] = level }
             }
         }
