@@ -29,8 +29,9 @@ extension ImagePipeline {
         public var executor = ImageExecutor.shared
         /// How many bytes of decoded frames of animations are kept in all. `.shared` by default: one budget for the process.
         public var frameBudget = FrameBudget.shared
-        /// Fetches at a time. 6 by default.
-        public var maximumFetches = 6
+        /// Fetches at a time. 12 by default: a list that scrolls by 60 rows a second needs 6 under way to stand still at a
+        /// latency of 100 ms, and as many again to catch up. Connections to one host are the session's to limit.
+        public var maximumFetches = 12
         /// Pictures that are decoded at a time; nil, the default: one for each thread of the executor.
         public var maximumDecodes: Int?
         /// Processors that run at a time; nil, the default: one for each thread of the executor.
