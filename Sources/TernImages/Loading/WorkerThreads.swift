@@ -119,7 +119,8 @@ final class WorkerThreads: Sendable {
         #if canImport(Darwin)
         pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0)
         #elseif canImport(Glibc)
-        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 5)
+        // Of what the process was given, which may be less than the usual already.
+        _ = nice(5)
         #endif
     }
 }
