@@ -30,19 +30,22 @@ public final class ImageExecutor: TaskExecutor {
     }
 
     /// Runs the work on one of the threads. The current task's cancellation reaches it.
-    @concurrent
+    ///
+    /// By a child, since the way there and back by a preference of the caller's own costs two more switches of threads, and
+    /// would have the caller's actor run on these threads too.
     func run<Value: Sendable>(
         _ work: @escaping @Sendable () throws(ImageError) -> Value
     ) async throws(ImageError) -> Value {
-        let outcome = await withTaskExecutorPreference(self) { await Self.outcome(of: work) }
+        let outcome = await withTaskGroup(of: Result<Value, ImageError>.self) { group in
+            group.addTask(executorPreference: self) { Self.outcome(of: work) }
+            return await group.next() ?? .failure(.cancelled)
+        }
         return try outcome.get()
     }
 
-    // Async and of no actor, so that it runs on the executor that is preferred.
-    @concurrent
     private static func outcome<Value: Sendable>(
         of work: @Sendable () throws(ImageError) -> Value
-    ) async -> Result<Value, ImageError> {
+    ) -> Result<Value, ImageError> {
         // It may have been cancelled while it waited for a thread.
         if Task.isCancelled { return .failure(.cancelled) }
         do throws(ImageError) { return .success(try work()) } catch { return .failure(error) }

@@ -2,10 +2,9 @@
 struct WaitingList<Key: Sendable, Target: Sendable>: Sendable {
     let key: Key
     /// In order of joining; who left is nil.
-    var targets: [(ticket: Int, target: Target)?] = []
+    var targets: [(ticket: Int, rank: LoadRank, target: Target)?] = []
     var first = 0
     var placeOf: [Int: Int] = [:]
-    var ranks: [Int: LoadRank] = [:]
     var rankCounts = [Int](repeating: 0, count: LoadRank.count)
     var wasRepeated = false
 
@@ -14,15 +13,14 @@ struct WaitingList<Key: Sendable, Target: Sendable>: Sendable {
 
     mutating func add(_ ticket: Int, _ rank: LoadRank, _ target: Target) {
         placeOf[ticket] = targets.count
-        targets.append((ticket, target))
-        ranks[ticket] = rank
+        targets.append((ticket, rank, target))
         rankCounts[rank.level] += 1
     }
 
     mutating func remove(_ ticket: Int) -> Bool {
         guard let place = placeOf.removeValue(forKey: ticket) else { return false }
+        if let rank = targets[place]?.rank { rankCounts[rank.level] -= 1 }
         targets[place] = nil
-        if let rank = ranks.removeValue(forKey: ticket) { rankCounts[rank.level] -= 1 }
         closeUp()
         return true
     }
@@ -37,15 +35,15 @@ struct WaitingList<Key: Sendable, Target: Sendable>: Sendable {
     }
 
     mutating func move(_ ticket: Int, to rank: LoadRank) {
-        guard let old = ranks[ticket] else { return }
-        ranks[ticket] = rank
+        guard let place = placeOf[ticket], let old = targets[place]?.rank else { return }
+        targets[place]?.rank = rank
         rankCounts[old.level] -= 1
         rankCounts[rank.level] += 1
     }
 
     mutating func takeLeader() -> Target? {
         while first < targets.count {
-            guard let (ticket, target) = targets[first] else {
+            guard let (ticket, _, target) = targets[first] else {
                 first += 1
                 continue
             }

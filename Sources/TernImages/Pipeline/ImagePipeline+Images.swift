@@ -12,7 +12,7 @@ extension ImagePipeline {
             #if os(Linux)
             endPreviews(of: load)
             #endif
-            guard running[load] != nil else { return }
+            guard isRunning(load) else { return }
             switch result {
             case .success(let loaded):
                 // Who makes a variant of it has what it needs, and sees to the freshness itself.

@@ -24,7 +24,7 @@ extension ImagePipeline {
                 try stored.processed(by: processor, frames: processesFrames, tools)
             }
         }
-        loaded.trace.add(.processing, .hit, "\(processor.identifier)")
+        loaded.trace.add(.processing, .hit, .processor(processor.identifier))
         return loaded
     }
 
@@ -84,7 +84,8 @@ extension ImagePipeline {
         let (tools, hooks) = (tools, configuration.hooks)
         let data = original.data
         let stored = try await inTurn(.decode, load, rank(of: load)) { () async throws(ImageError) in
-            let bytes = try await Self.decrypted(data, hooks)
+            // A switch of threads there and back, only where there is something to do.
+            let bytes = hooks.decrypt == nil ? data : try await Self.decrypted(data, hooks)
             return try await tools.executor.run { () throws(ImageError) in
                 try StoredImage(decoding: bytes, flight, tools)
             }

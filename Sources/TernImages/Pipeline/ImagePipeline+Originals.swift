@@ -74,7 +74,7 @@ extension ImagePipeline {
             } catch {
                 result = .failure(error)
             }
-            guard running[load] != nil else { return }
+            guard isRunning(load) else { return }
             if case .failure(let error) = result {
                 recordFailure(error, of: flight.key, request)
                 switch originals.fail(load, isFinal: error.isFinal) {
@@ -116,7 +116,7 @@ extension ImagePipeline {
         }
         switch fetched {
         case .bytes(let data, let freshness, let offset):
-            trace.add(.network, .hit, "\(data.count) bytes\(offset > 0 ? ", \(offset) of them from before" : "")")
+            trace.add(.network, .hit, .bytes(data.count, before: offset))
             await store(data, freshness, flight, request, &trace)
             return Original(data: data, freshness: freshness, source: .network, trace: trace)
         case .notModified(let freshness):

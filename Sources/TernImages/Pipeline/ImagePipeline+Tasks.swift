@@ -98,6 +98,9 @@ extension ImagePipeline {
         }
     }
 
+    /// Without a copy of what it holds.
+    func isRunning(_ load: Int) -> Bool { running.index(forKey: load) != nil }
+
     func rank(of load: Int) -> LoadRank { max(images.rank(of: load), originals.rank(of: load)) }
 
     // MARK: Telling

@@ -127,14 +127,19 @@ public actor ImagePipeline {
     }
 
     private func serve() {
+        // The two lists change places, so that neither grows anew.
+        var messages: [Message] = []
         while true {
-            let messages = inbox.withLock { inbox -> [Message] in
-                if inbox.messages.isEmpty { inbox.isServed = false }
-                defer { inbox.messages = [] }
-                return inbox.messages
+            inbox.withLock { inbox in
+                swap(&inbox.messages, &messages)
+                guard messages.isEmpty else { return }
+                inbox.isServed = false
+                // Of a rush nothing is kept.
+                if inbox.messages.capacity > 1_024 { inbox.messages = [] }
             }
             if messages.isEmpty { return }
             for message in messages { act(on: message) }
+            messages.removeAll(keepingCapacity: true)
         }
     }
 
