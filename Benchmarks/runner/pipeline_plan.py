@@ -70,7 +70,10 @@ def figures(tool, pictures):
     found = {}
     for words in RUNS:
         command = [str(tool), *(word.format(**pictures) for word in words)]
-        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        run = subprocess.run(command, capture_output=True, text=True)
+        said = run.stdout
+        if run.returncode != 0:
+            print(f"Benchmarks/run-pipeline: {words[0]} has failed: {run.stderr[:300].strip()}")
         found.update((line.rsplit(" ", 1)[0], float(line.rsplit(" ", 1)[1])) for line in said.splitlines())
     return found
 
@@ -101,6 +104,8 @@ def verdict(value, most, least):
 
 
 def number(value):
+    if value == float("inf"):
+        return "∞"
     return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.3g}"
 
 
@@ -129,9 +134,11 @@ def render(facts, costs, found, rounds):
         out.append(row)
     out += ["", "## The pipeline itself", "", "| | | target | |", "|---|---:|---:|---|"]
     for name, row, unit, most, least in FIGURES:
-        if name not in found:
-            continue
-        value, unit = found[name], f" {unit}" if unit else ""
+        value, unit = found.get(name), f" {unit}" if unit else ""
         target = f"≤ {most:,}{unit}" if most is not None else f"≥ {least:,}{unit}" if least is not None else ""
-        out.append(f"| {row} | {number(value)}{unit} | {target} | {verdict(value, most, least)} |")
+        if value is None:
+            said = "not counted" if name == "bind-calls" else "**failed**"
+            out.append(f"| {row} | – | {target} | {said if target else ''} |")
+        else:
+            out.append(f"| {row} | {number(value)}{unit} | {target} | {verdict(value, most, least)} |")
     return "\n".join(out) + "\n"
