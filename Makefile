@@ -92,6 +92,7 @@ bench:
 	Benchmarks/run
 	Benchmarks/run-caches
 	Benchmarks/run-images
+	Benchmarks/run-pipeline
 
 docs:
 	@scripts/set-up build
