@@ -28,7 +28,7 @@ help:
 	@echo 'make soak                  memory and descriptors after very many requests'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make lint | make format    the style, the documentation of every public symbol, the house rules'
-	@echo 'make bench                 the benchmarks, into RESULTS.md, RESULTS-caches.md and RESULTS-images.md'
+	@echo 'make bench                 the benchmarks, into RESULTS.md and RESULTS-caches, -images and -pipeline.md'
 	@echo 'make docs                  the documentation, into .build/docs'
 	@echo 'make clean'
 
