@@ -33,6 +33,11 @@ final class DiskTier: Sendable {
         state.withLock { if case .unavailable(let reason) = $0 { reason } else { nil } }
     }
 
+    /// Whether it was opened.
+    var isOpen: Bool {
+        state.withLock { if case .open = $0 { true } else { false } }
+    }
+
     /// The cache; nil if it cannot be had.
     var cache: DiskCache? {
         get async {

@@ -31,6 +31,10 @@ extension ImagePipeline {
             trace = ImageTrace()
             trace.add(.memory, .stale)
         }
+        if isStale, request.options.revalidation == .beforeDelivery, request.caching.network {
+            post(.begin(task, stale: stored))
+            return task
+        }
         let response = stored.response(.memory, isStale: isStale, trace, request.options)
         if request.options.revalidation == .always || request.options.revalidation == .whenStale && isStale,
             request.caching.network

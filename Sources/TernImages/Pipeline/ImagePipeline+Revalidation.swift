@@ -10,39 +10,64 @@ extension ImagePipeline {
         switch flight.options.revalidation {
         case .never: return false
         case .always: return true
-        case .whenStale: return !loaded.stored.freshness.isFresh(at: configuration.now())
+        case .whenStale, .beforeDelivery: return !loaded.stored.freshness.isFresh(at: configuration.now())
         }
     }
 
-    /// Delivers what was found, asks for it again, and ends the load. Who joins meanwhile is given what was found at once.
+    /// What came of asking again.
+    private enum Answer {
+        case changed(LoadedImage)
+        /// It is still right, and fresh from now on.
+        case unchanged(Freshness)
+        /// The server could not be asked, or did not give a picture.
+        case none(ImageError)
+    }
+
+    /// Delivers what was found, asks for it again, and ends the load. Who joins meanwhile is given what was found at once,
+    /// unless it is to be asked first.
     func revalidate(_ found: LoadedImage, _ flight: ImageFlight, _ request: ImageRequest, _ load: Int) async {
-        running[load]?.found = found
-        for sink in images.targets(of: load) where sink.hasNothing { finish(sink, .success(found), isLast: false) }
-        // It ends here if nobody has a use for it.
-        guard running[load] != nil else { return }
-        let changed = await changed(found, flight, request, load)
+        if flight.options.revalidation != .beforeDelivery {
+            running[load]?.found = found
+            for sink in images.targets(of: load) where sink.hasNothing { finish(sink, .success(found), isLast: false) }
+            // It ends here if nobody has a use for it.
+            guard running[load] != nil else { return }
+        }
+        let answer = await answer(found, flight, request, load)
         guard running[load] != nil else { return }
         running[load] = nil
+        var last = found
+        var isChanged = false
+        switch answer {
+        case .changed(let fresh):
+            last = fresh
+            isChanged = true
+        case .unchanged(let freshness):
+            last.source = .revalidated
+            last.stored.freshness = freshness
+            last.trace.add(.network, .hit, "not modified")
+        case .none(let error):
+            last.trace.add(.network, .failed, "\(error.message)")
+        }
         for sink in images.finish(load) {
-            if changed == nil, case .task(let task) = sink, task.current != nil {
+            if !isChanged, case .task(let task) = sink, task.current != nil {
                 loadOf[task.id] = nil
                 task.end(.success(nil))
             } else {
-                finish(sink, .success(changed ?? found))
+                finish(sink, .success(last))
             }
         }
     }
 
-    /// The picture if it has changed; nil if it has not, or could not be asked for: what was delivered stays what it is.
-    private func changed(
+    /// Asks whether the picture has changed. Without an answer what was found stays what it is.
+    private func answer(
         _ found: LoadedImage, _ flight: ImageFlight, _ request: ImageRequest, _ load: Int
-    ) async -> LoadedImage? {
+    ) async -> Answer {
         do throws(ImageError) {
             let original = try await original(
                 flight, request, for: load, rank(of: load), revalidating: found.stored.freshness)
             if original.isUnchanged {
                 await renew(found.stored, original.freshness, flight)
-                return nil
+                return .unchanged(original.freshness)
             }
             var fresh = try await decode(original, flight, load)
             let processesFrames = flight.key.animation == .processedFrames
@@ -55,16 +80,16 @@ extension ImagePipeline {
                 }
             }
             // A transfer that broke off gives less than there was.
-            if fresh.stored.image.metadata.isPartial { return nil }
+            if fresh.stored.image.metadata.isPartial { return .none(ImageError(.truncated, "a part of it came")) }
             // A server without validators sends the same again.
             if await Self.areEqual(fresh.stored, found.stored) {
                 await renew(found.stored, original.freshness, flight)
-                return nil
+                return .unchanged(original.freshness)
             }
             await store(&fresh, flight)
-            return fresh
+            return .changed(fresh)
         } catch {
-            return nil
+            return .none(error)
         }
     }
 

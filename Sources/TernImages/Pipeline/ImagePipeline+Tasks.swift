@@ -133,7 +133,8 @@ extension ImagePipeline {
                 task.end(.success(nil))
                 return
             }
-            let isStale = loaded.source != .network && !loaded.stored.freshness.isFresh(at: configuration.now())
+            let isNew = loaded.source == .network || loaded.source == .revalidated
+            let isStale = !isNew && !loaded.stored.freshness.isFresh(at: configuration.now())
             let response = loaded.stored.response(loaded.source, isStale: isStale, loaded.trace, task.request.options)
             if isLast { task.end(.success(response)) } else { task.deliver(response) }
         }

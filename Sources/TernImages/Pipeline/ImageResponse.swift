@@ -16,7 +16,7 @@ public struct ImageResponse: Sendable {
         case original
         /// The network, a file, or a closure.
         case network
-        /// The bytes on the disk, after the server has said that they are still right (304).
+        /// A cache, after the server has said that what is there is still right (304): with `Revalidation.beforeDelivery`.
         case revalidated
     }
 

@@ -58,6 +58,10 @@ extension ImageRequest {
         /// When it is stale by the response's own words (RFC 9111 §4.2). The cached picture is delivered at once, and a
         /// second time only if it has changed.
         case whenStale
+        /// When it is stale, and before it is delivered, as `must-revalidate` wants it (RFC 9111 §5.2.2.2): a picture that the
+        /// server says is still right has the source `.revalidated`. If the server cannot be asked, the stale one is
+        /// delivered, and says so (`ImageResponse.isStale`).
+        case beforeDelivery
         /// Always, otherwise like `whenStale`.
         case always
     }

@@ -185,6 +185,40 @@ import Foundation
         #expect(kit.pipeline.cachedImage(for: request) != nil)
     }
 
+    @Test(arguments: [false, true])
+    func aStalePictureIsAskedForBeforeItIsDeliveredWhereThatIsWanted(fromDisk: Bool) async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url)
+        let version = Setting(10)
+        let kit = PipelineKit(versions(version), disk: .cache(cache))
+        var request = ImageRequest(try url("https://a.example/1.png"))
+        request.options.revalidation = .beforeDelivery
+        #expect(try await kit.pipeline.response(for: request).source == .network)
+        if fromDisk { kit.pipeline.memory.removeAll() }
+        let same = try await kit.pipeline.response(for: request)
+        #expect(same.source == .revalidated && !same.isStale)
+        #expect(same.image.size.width == 10)
+        version.value = 20
+        if fromDisk { kit.pipeline.memory.removeAll() }
+        let task = kit.pipeline.task(for: request)
+        #expect(await widths(task) == [20])
+        #expect(kit.stub.calls.count == 3)
+    }
+
+    @Test func whatCannotBeAskedForIsDeliveredStale() async throws {
+        let picture = try Pictures.png()
+        let stub = StubTransport { call in
+            call.index == 0 ? .data(picture, headers: ["Cache-Control": "max-age=0", "ETag": "\"1\""]) : .status(503)
+        }
+        let kit = PipelineKit(stub)
+        var request = ImageRequest(try url("https://a.example/1.png"))
+        request.options.revalidation = .beforeDelivery
+        _ = try await kit.pipeline.image(for: request)
+        let stale = try await kit.pipeline.response(for: request)
+        #expect(stale.isStale && stale.source == .memory)
+        #expect(stale.trace[.network] == .failed)
+    }
+
     // MARK: Parts
 
     @Test func aTransferThatBreaksOffIsTakenUpWhereItEndedAlsoAfterARestart() async throws {

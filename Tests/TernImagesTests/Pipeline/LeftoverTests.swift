@@ -88,7 +88,8 @@ import Foundation
 
     @Test(arguments: [false, true])
     func aLoadThatIsCancelledWhileTheDiskIsOpenedFetchesNothing(isProcessed: Bool) async throws {
-        for _ in 0..<10 {
+        var judged = 0
+        for _ in 0..<100 where judged < 10 {
             let folder = try ScratchFolder()
             let kit = PipelineKit(picture: try Pictures.png(), disk: .folder(folder.url)) { $0.diskContent = .all }
             var request = ImageRequest(try url("https://a.example/1.png"))
@@ -97,10 +98,15 @@ import Foundation
             await kit.pipeline.served()
             task.cancel()
             await kit.pipeline.served()
+            // Opened before all was cancelled: that is another test.
+            let wasInTime = !kit.pipeline.disk.isOpen
             _ = await kit.pipeline.disk.cache
             await kit.expectNothingLeft()
+            guard wasInTime else { continue }
+            judged += 1
             #expect(kit.stub.calls.isEmpty)
         }
+        #expect(judged > 0)
     }
 
     @Test func aVariantThatHasWhatItNeedsDoesNotHoldTheRevalidation() async throws {
