@@ -77,6 +77,9 @@ public actor DiskCache {
         emptyTrashLater()
     }
 
+    /// Whether `close` was called.
+    package nonisolated var isClosed: Bool { shared.state.withLock { $0.isClosed } }
+
     /// What the cache takes and holds now.
     public var usage: Usage {
         get throws(DiskCacheError) { try openStore().publicUsage() }

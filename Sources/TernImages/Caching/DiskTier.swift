@@ -64,18 +64,9 @@ final class DiskTier: Sendable {
         }
     }
 
-    @concurrent
     private func opened() async -> Result<DiskCache, DiskCacheError> {
-        do throws(DiskCacheError) {
-            switch place {
-            case .folder(let url, let configuration):
-                return .success(try await DiskCache(folder: url, configuration: configuration))
-            case .standard, .cache, .none:
-                return .success(try await DiskCache(folder: Self.standardFolder))
-            }
-        } catch {
-            return .failure(error)
-        }
+        if case .folder(let url, let configuration) = place { return await SharedDisks.cache(at: url, configuration) }
+        return await SharedDisks.cache(at: Self.standardFolder, DiskCache.Configuration())
     }
 
     /// A folder of the program's own in the user's folder for caches (XDG Base Directory: `$XDG_CACHE_HOME`, else

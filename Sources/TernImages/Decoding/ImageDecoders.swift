@@ -60,6 +60,7 @@ public final class ImageDecoders: Sendable {
     ///
     /// Throws the kind `.unknownFormat` if no decoder knows them, `.unsupported` if the format is known and nobody takes it.
     func decoder(for data: Data) throws(ImageError) -> any ImageDecoder {
+        if data.isEmpty { throw ImageError(.truncated, "there are no bytes") }
         for decoder in registered.withLock({ $0.map(\.1) }) + system {
             if let format = decoder.format(of: data), decoder.decodes(format) { return decoder }
         }

@@ -149,8 +149,7 @@ extension ImageFetcher {
             let data: Data
             do {
                 // Before memory is taken for it. Without a size it is measured once it is read.
-                let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? any BinaryInteger
-                if let size { try Self.check(Int(clamping: size), limit) }
+                if let size = FileSize.of(path) { try Self.check(size, limit) }
                 data = try Data(contentsOf: URL(filePath: path))
             } catch let error as ImageError {
                 throw error

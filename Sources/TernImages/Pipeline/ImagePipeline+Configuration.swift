@@ -104,7 +104,7 @@ extension ImagePipeline {
     /// Where bytes are kept.
     public enum Disk: Sendable {
         /// A folder of the program's own in the user's folder for caches, of 256 MiB at most, opened when it is first needed.
-        /// A second process of the program works without it.
+        /// Pipelines of one process share it. A second process of the program works without it.
         case standard
         /// A folder, opened when it is first needed. If it cannot be opened, the pipeline works without it, and the traces
         /// of its responses say why.

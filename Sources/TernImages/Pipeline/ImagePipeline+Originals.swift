@@ -117,6 +117,8 @@ extension ImagePipeline {
         switch fetched {
         case .bytes(let data, let freshness, let offset):
             trace.add(.network, .hit, .bytes(data.count, before: offset))
+            // Whoever came too late for the pieces, or had them all at once, is told of the whole.
+            self.report(Session.Progress(completedBytes: Int64(data.count), totalBytes: Int64(data.count)), of: load)
             await store(data, freshness, flight, request, &trace)
             return Original(data: data, freshness: freshness, source: .network, trace: trace)
         case .notModified(let freshness):

@@ -128,7 +128,13 @@ public actor ImagePrefetcher {
     ) async throws(ImageError) {
         switch destination {
         case .memory: _ = try await pipeline.response(for: request)
-        case .disk: _ = try await pipeline.data(for: request)
+        case .disk:
+            _ = try await pipeline.data(for: request)
+            guard await pipeline.isOnDisk(request) else {
+                let reason =
+                    pipeline.disk.reason ?? "the response, the request or the pipeline says that it is not stored"
+                throw ImageError(.source, "the disk did not take it: \(reason)").from(request.source.description)
+            }
         }
     }
 }

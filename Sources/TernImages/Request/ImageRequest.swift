@@ -17,7 +17,8 @@ public import Foundation
 public struct ImageRequest: Sendable {
     /// Where the bytes come from.
     public var source: Source
-    /// The size wanted in pixels; nil, the default, for the picture's own. A picture is never made larger than it is.
+    /// The size wanted in pixels; nil, the default, for the picture's own, as is a size without pixels. A picture is never
+    /// made larger than it is.
     public var targetSize: PixelSize?
     /// How the target is met, `.fit` by default. Without a target it has no effect.
     public var contentMode: ImageDecodingOptions.ContentMode
@@ -147,4 +148,11 @@ extension ImageRequest {
             if case .request(let request) = content { request } else { nil }
         }
     }
+}
+
+extension ImageRequest.Source: CustomStringConvertible {}
+
+extension ImageRequest: CustomStringConvertible {
+    /// The source and the size wanted; without user information, header values and query values.
+    public var description: String { "image of \(source)\(targetSize.map { ", \($0)" } ?? "")" }
 }

@@ -95,6 +95,16 @@ import Foundation
         try await owner.close()
     }
 
+    @Test func pipelinesOfOneFolderShareItsCache() async throws {
+        let folder = try ScratchFolder()
+        let first = PipelineKit(picture: try Pictures.png(), disk: .folder(folder.url))
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        _ = try await first.pipeline.image(for: request)
+        let second = PipelineKit(StubTransport([:]), disk: .folder(folder.url))
+        #expect(try await second.pipeline.response(for: request).source == .original)
+        #expect(await second.pipeline.disk.cache === first.pipeline.disk.cache)
+    }
+
     @Test func removingARequestRemovesAllThatIsKeptOfIt() async throws {
         let folder = try ScratchFolder()
         let cache = try await DiskCache(folder: folder.url)

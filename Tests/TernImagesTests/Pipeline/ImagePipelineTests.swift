@@ -199,6 +199,17 @@ import Foundation
         #expect(try await task.image.size == PixelSize(width: 40, height: 30))
     }
 
+    @Test func aBodyThatComesAtOnceIsToldOfWhole() async throws {
+        let picture = try Pictures.png()
+        let kit = PipelineKit(picture: picture)
+        let task = kit.pipeline.task(for: ImageRequest(try url("https://a.example/1.png?token=hidden")))
+        var last: Session.Progress?
+        for await progress in task.progress { last = progress }
+        #expect(last?.fractionCompleted == 1)
+        #expect(last?.completedBytes == Int64(picture.count))
+        #expect(!"\(task.request)".contains("hidden"))
+    }
+
     @Test func progressComesWhileTheBodyDoes() async throws {
         let picture = try Pictures.png(200, 200)
         let clock = ManualClock()

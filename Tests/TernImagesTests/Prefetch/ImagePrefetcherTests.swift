@@ -50,6 +50,13 @@ import Foundation
         #expect(kit.stub.calls.count == 2)
     }
 
+    @Test func whatTheDiskDoesNotTakeHasFailed() async throws {
+        let kit = PipelineKit(picture: try Pictures.png())
+        let prefetcher = ImagePrefetcher(pipeline: kit.pipeline, destination: .disk)
+        let last = await prefetcher.prefetch(try urls(["a"])).finished()
+        #expect(last.failed == 1)
+    }
+
     @Test func threeAreLoadedAtATimeAndCancellingStopsThem() async throws {
         let gate = LoopbackServer.Gate()
         let picture = try Pictures.png()
