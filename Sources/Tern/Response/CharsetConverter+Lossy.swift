@@ -51,61 +51,17 @@ extension CharsetConverter {
     }
 
     fileprivate static func bytes(of text: String, charset: String) -> [UInt8]? {
-        guard charset.utf8.allSatisfy({ ByteSet.token.contains($0) || $0 == UInt8(ascii: ":") }) else { return nil }
+        guard isName(charset) else { return nil }
         return convert(Array(text.utf8), to: charset, from: "UTF-8", replacement: nil)
     }
 
-    /// Without a replacement, bytes that cannot be converted give nil, as names that are not known do.
+    /// Nil for names that are not known, and without a replacement for bytes that cannot be converted.
     private static func convert(
         _ bytes: [UInt8], to target: String, from source: String, replacement: [UInt8]?
     ) -> [UInt8]? {
         guard let converter = unsafe open(to: target, from: source) else { return nil }
         defer { unsafe iconv_close(converter) }
-        var chunk = [CChar](repeating: 0, count: max(256, min(bytes.count + bytes.count / 2, 1 << 20)))
-        var output: [UInt8] = []
-        let isWhole = unsafe bytes.withUnsafeBytes { buffer in
-            // iconv's type is older than const: it never writes to its input.
-            var from = unsafe UnsafeMutableRawPointer(mutating: buffer.baseAddress)?
-                .assumingMemoryBound(to: CChar.self)
-            var fromLeft = buffer.count
-            var isFlushing = fromLeft == 0
-            while true {
-                let (failure, written) = unsafe chunk.withUnsafeMutableBufferPointer { target in
-                    var (to, toLeft) = (target.baseAddress, target.count)
-                    let result =
-                        isFlushing
-                        ? unsafe iconv(converter, nil, nil, &to, &toLeft)
-                        : unsafe iconv(converter, &from, &fromLeft, &to, &toLeft)
-                    return (result == -1 ? errno : 0, target.count - toLeft)
-                }
-                for index in 0..<written { output.append(UInt8(bitPattern: chunk[index])) }
-                if failure == E2BIG { continue }
-                if failure == 0 {
-                    if isFlushing { return true }
-                    isFlushing = true
-                    continue
-                }
-                guard let replacement, fromLeft > 0 else { return false }
-                output += replacement
-                // A sequence that the end cuts off is one character that is missing.
-                let skipped = failure == EINVAL ? fromLeft : 1
-                unsafe from = from?.advanced(by: skipped)
-                fromLeft -= skipped
-                if fromLeft == 0 { isFlushing = true }
-            }
-        }
-        return isWhole ? output : nil
-    }
-
-    private static func open(to target: String, from source: String) -> iconv_t? {
-        #if canImport(Glibc)
-        let (to, from) = (CharsetAliases.name(of: target) ?? target, CharsetAliases.name(of: source) ?? source)
-        let converter = unsafe iconv_open(to, from)
-        if Int(bitPattern: converter) != -1 { return unsafe converter }
-        // Some distributions ship a part of the tables: the plain one may still be there.
-        #endif
-        let plain = unsafe iconv_open(target, source)
-        return unsafe Int(bitPattern: plain) == -1 ? nil : plain
+        return unsafe bytes.withUnsafeBytes { unsafe run(converter, $0, replacement: replacement) }
     }
 }
 #else

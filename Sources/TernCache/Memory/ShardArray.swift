@@ -10,10 +10,10 @@ public import TernConcurrency
 /// gate, then waits until the stripes are empty. Both are sequentially consistent, so that one of the two sees the other.
 /// A reader who finds the gate closed takes the lock. Measured: two threads that take one lock for a look-up reach half
 /// of what one thread does, since the lock's line travels with each; with 64 locks they reach as much as one.
-// Sendable by hand: `base` never changes, its memory is written by `init` and freed by `deinit`. A value is written only
-// with the lock held, the gate closed and no reader in any stripe, and read only with the lock or from within a stripe.
 @usableFromInline
 @safe
+// Sendable by hand: `base` never changes, its memory is written by `init` and freed by `deinit`. A value is written only
+// with the lock held, the gate closed and no reader in any stripe, and read only with the lock or from within a stripe.
 struct ShardArray<Value: Sendable & ~Copyable>: ~Copyable, @unchecked Sendable {
     @usableFromInline let base: UnsafeMutableRawPointer
     @usableFromInline let count: Int

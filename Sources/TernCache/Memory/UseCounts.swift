@@ -4,9 +4,9 @@ public import Synchronization
 ///
 /// Relaxed: two uses at one instant may count as one, and no use orders anything else. A use that changes nothing writes
 /// nothing, so that what is used often stays in the caches of all processors.
-// Sendable by hand: `base` never changes, and what lies there are atomics, for as long as their `Memory` lives.
 @usableFromInline
 @safe
+// Sendable by hand: `base` never changes, and what lies there are atomics, for as long as their `Memory` lives.
 struct UseCounts: @unchecked Sendable {
     @usableFromInline let base: UnsafeMutablePointer<Atomic<UInt8>>
     @usableFromInline let count: Int

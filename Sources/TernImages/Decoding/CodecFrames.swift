@@ -66,8 +66,8 @@ extension CodecFrames {
     /// The C decoder, its bytes, and the index of the frame that it gives next.
     ///
     /// Safe to use: the bytes and handles are its own and freed in deinit.
-    // Unchecked: nothing reads or writes it but under the lock that holds it.
     @safe
+    // Unchecked: nothing reads or writes it but under the lock that holds it.
     private final class Cursor: @unchecked Sendable {
         private let bytes: UnsafeMutableBufferPointer<UInt8>
         private let byteCount: Int

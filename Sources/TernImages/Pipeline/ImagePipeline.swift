@@ -95,7 +95,7 @@ public actor ImagePipeline {
 
     /// What the outside tells the actor, in order. One wake-up serves whatever has come by then.
     enum Message: Sendable {
-        /// `stale`: what the task has been given already, to be revalidated.
+        /// `stale`: what was found in memory and is to be revalidated; the task has it already, unless it is asked for first.
         case begin(ImageTask, stale: StoredImage?)
         case cancel(ImageTask)
         case move(ImageTask)

@@ -20,10 +20,11 @@ import Foundation
         return PipelineKit(stub) { $0.decoders = ImageDecoders() }
     }
 
-    private func run(_ clock: ManualClock, until task: ImageTask) async throws {
-        while !task.isFinished {
+    /// Lets so many more pieces come.
+    private func feed(_ clock: ManualClock, _ count: Int) async throws {
+        for _ in 0..<count {
+            try await clock.waitForSleepers(1)
             clock.advance(by: .seconds(1))
-            try await Task.sleep(for: .milliseconds(2))
         }
     }
 
@@ -34,14 +35,14 @@ import Foundation
         var request = ImageRequest(try url("https://a.example/1.jpg"))
         request.options.progressive = .scans
         let task = kit.pipeline.task(for: request)
-        let previews = Task {
-            var previews: [RasterImage] = []
-            for await preview in task.previews { previews.append(preview) }
-            return previews
-        }
-        try await run(clock, until: task)
-        let seen = await previews.value
-        #expect(seen.count >= 2)
+        var previews = task.previews.makeAsyncIterator()
+        // Each of the two holds the end of a scan or more: the next pieces come only once a preview is there.
+        try await feed(clock, 5)
+        var seen = [try #require(await previews.next())]
+        try await feed(clock, 5)
+        seen.append(try #require(await previews.next()))
+        try await feed(clock, 1)
+        while let preview = await previews.next() { seen.append(preview) }
         #expect(seen.allSatisfy { $0.metadata.isPartial && $0.size == PixelSize(width: 320, height: 240) })
         let image = try await task.image
         #expect(!image.metadata.isPartial)
@@ -60,13 +61,11 @@ import Foundation
             processors: [.rotate(degrees: 90)])
         request.options.progressive = .scans
         let task = kit.pipeline.task(for: request)
-        let previews = Task {
-            var sizes: Set<PixelSize> = []
-            for await preview in task.previews { sizes.insert(preview.size) }
-            return sizes
-        }
-        try await run(clock, until: task)
-        #expect(await previews.value == [PixelSize(width: 60, height: 80)])
+        var previews = task.previews.makeAsyncIterator()
+        try await feed(clock, 5)
+        #expect(await previews.next()?.size == PixelSize(width: 60, height: 80))
+        try await feed(clock, 6)
+        while let preview = await previews.next() { #expect(preview.size == PixelSize(width: 60, height: 80)) }
         #expect(try await task.image.size == PixelSize(width: 60, height: 80))
     }
 
@@ -75,7 +74,7 @@ import Foundation
         let clock = ManualClock()
         let kit = kit(picture, clock)
         let task = kit.pipeline.task(for: ImageRequest(try url("https://a.example/1.jpg")))
-        try await run(clock, until: task)
+        try await feed(clock, 11)
         for await _ in task.previews { Issue.record("a preview") }
         _ = try await task.image
     }
