@@ -1,24 +1,11 @@
-#include "CTernCodecs.h"
+#include "jpeg_common.h"
 #include "scans.h"
 
 #if defined(__linux__)
-#if !__has_include(<jpeglib.h>)
-#error "TernImages needs libjpeg-turbo's headers: install the Debian package libjpeg-dev (Fedora: libjpeg-turbo-devel)"
-#endif
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <jpeglib.h>
 #include <jerror.h>
-
-typedef struct {
-    struct jpeg_error_mgr base;
-    jmp_buf jump;
-    char *error;
-    int warning;
-    char warningText[JMSG_LENGTH_MAX];
-} tern_jpeg_errors;
 
 struct tern_jpeg {
     struct jpeg_decompress_struct info;
@@ -31,53 +18,12 @@ struct tern_jpeg {
     const tern_icc *color;
 };
 
-static void failed(j_common_ptr info) {
-    tern_jpeg_errors *errors = (tern_jpeg_errors *)info->err;
-    char text[JMSG_LENGTH_MAX];
-    errors->base.format_message(info, text);
-    if (errors->error) snprintf(errors->error, 160, "%.150s", text);
-    longjmp(errors->jump, 1);
-}
-
-// Negative levels are warnings: libjpeg goes on with invented data. Those that cost no pixel are let pass.
-static void warned(j_common_ptr info, int level) {
-    tern_jpeg_errors *errors = (tern_jpeg_errors *)info->err;
-    if (level >= 0) return;
-    int code = errors->base.msg_code;
-    if (code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR
-        || code == JWRN_TOO_MUCH_DATA || code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_ICC)
-        return;
-    // The end of the bytes is the cause; what it leads to is not news.
-    if (errors->warning == JWRN_JPEG_EOF || (errors->warning != 0 && code != JWRN_JPEG_EOF)) return;
-    errors->warning = code;
-    errors->base.format_message(info, errors->warningText);
-}
-
-static void quiet(j_common_ptr info) { (void)info; }
-
-static void prepareErrors(tern_jpeg_errors *errors, char *error) {
-    jpeg_std_error(&errors->base);
-    errors->base.error_exit = failed;
-    errors->base.emit_message = warned;
-    errors->base.output_message = quiet;
-    errors->error = error;
-}
-
-static tern_codec_result kind(const tern_jpeg *jpeg) {
-    if (jpeg->errors.warning == JWRN_JPEG_EOF) return TERN_CODEC_TRUNCATED;
-    switch (jpeg->errors.base.msg_code) {
-    case JERR_OUT_OF_MEMORY: return TERN_CODEC_MEMORY;
-    case JERR_ARITH_NOTIMPL: case JERR_SOF_UNSUPPORTED: case JERR_BAD_PRECISION: case JERR_CONVERSION_NOTIMPL:
-        return TERN_CODEC_UNSUPPORTED;
-    case JERR_INPUT_EMPTY: case JERR_INPUT_EOF: return TERN_CODEC_TRUNCATED;
-    default: return TERN_CODEC_CORRUPT;
-    }
-}
+static tern_codec_result kind(const tern_jpeg *jpeg) { return tern_jpeg_kind(&jpeg->errors); }
 
 tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error) {
     tern_jpeg *jpeg = calloc(1, sizeof *jpeg);
     if (!jpeg) { *result = TERN_CODEC_MEMORY; return NULL; }
-    prepareErrors(&jpeg->errors, error);
+    tern_jpeg_prepare_errors(&jpeg->errors, error);
     jpeg->info.err = &jpeg->errors.base;
     if (setjmp(jpeg->errors.jump)) {
         *result = kind(jpeg);
@@ -91,16 +37,7 @@ tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *i
     jpeg_save_markers(&jpeg->info, JPEG_APP0 + 1, 0xFFFF);
     jpeg_save_markers(&jpeg->info, JPEG_APP0 + 2, 0xFFFF);
     jpeg_read_header(&jpeg->info, TRUE);
-    *info = (tern_codec_info){.width = jpeg->info.image_width, .height = jpeg->info.image_height, .orientation = 1,
-                              .frameCount = 1,
-                              .isInk = jpeg->info.jpeg_color_space == JCS_CMYK
-                                  || jpeg->info.jpeg_color_space == JCS_YCCK};
-    for (jpeg_saved_marker_ptr marker = jpeg->info.marker_list; marker; marker = marker->next) {
-        if (marker->marker == JPEG_APP0 + 1 && marker->data_length > 6 && !memcmp(marker->data, "Exif\0", 6))
-            info->orientation = tern_exif_orientation(marker->data + 6, marker->data_length - 6);
-        if (marker->marker == JPEG_APP0 + 2 && marker->data_length > 14 && !memcmp(marker->data, "ICC_PROFILE", 12))
-            info->hasProfile = true;
-    }
+    *info = tern_jpeg_header(&jpeg->info);
     *result = TERN_CODEC_OK;
     return jpeg;
 }
@@ -221,9 +158,7 @@ tern_codec_result tern_jpeg_resized(
 }
 
 tern_codec_result tern_jpeg_verdict(const tern_jpeg *jpeg, char *error) {
-    if (jpeg->errors.warning == 0) return TERN_CODEC_OK;
-    snprintf(error, 160, "%.150s", jpeg->errors.warningText);
-    return jpeg->errors.warning == JWRN_JPEG_EOF ? TERN_CODEC_TRUNCATED : TERN_CODEC_CORRUPT;
+    return tern_jpeg_warned(&jpeg->errors, error);
 }
 
 void tern_jpeg_close(tern_jpeg *jpeg) {
@@ -244,7 +179,7 @@ uint8_t *tern_jpeg_encode(
     if (!output) return NULL;
     memset(&info, 0, sizeof info);
     memset(&errors, 0, sizeof errors);
-    prepareErrors(&errors, error);
+    tern_jpeg_prepare_errors(&errors, error);
     info.err = &errors.base;
     if (setjmp(errors.jump)) {
         jpeg_destroy_compress(&info);

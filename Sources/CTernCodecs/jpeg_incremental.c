@@ -1,23 +1,18 @@
 #include "incremental.h"
+#include "jpeg_common.h"
 #include "scans.h"
 
 #if defined(__linux__)
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <jpeglib.h>
 #include <jerror.h>
 
 typedef struct {
     tern_feed feed;
     struct jpeg_decompress_struct info;
-    struct jpeg_error_mgr errors;
+    tern_jpeg_errors errors;
     struct jpeg_source_mgr source;
-    jmp_buf jump;
-    char *error;
-    int warning;
-    char warningText[JMSG_LENGTH_MAX];
     // Bytes of a skipped marker that have not come yet; bytes at hand when libjpeg last asked for more.
     size_t skip, tried;
     int scanLimit, idleScans, failure;
@@ -27,39 +22,7 @@ typedef struct {
     uint8_t *line, *profile;
 } jpeg_feed;
 
-static void failed(j_common_ptr info) {
-    jpeg_feed *jpeg = info->client_data;
-    char text[JMSG_LENGTH_MAX];
-    jpeg->errors.format_message(info, text);
-    if (jpeg->error) snprintf(jpeg->error, 160, "%.150s", text);
-    longjmp(jpeg->jump, 1);
-}
-
-// The same warnings count as in the decoder of whole files.
-static void warned(j_common_ptr info, int level) {
-    jpeg_feed *jpeg = info->client_data;
-    if (level >= 0) return;
-    int code = jpeg->errors.msg_code;
-    if (code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR
-        || code == JWRN_TOO_MUCH_DATA || code == JWRN_NOT_SEQUENTIAL)
-        return;
-    if (jpeg->warning == JWRN_JPEG_EOF || (jpeg->warning != 0 && code != JWRN_JPEG_EOF)) return;
-    jpeg->warning = code;
-    jpeg->errors.format_message(info, jpeg->warningText);
-}
-
-static void quiet(j_common_ptr info) { (void)info; }
-
-static tern_codec_result kind(const jpeg_feed *jpeg) {
-    if (jpeg->warning == JWRN_JPEG_EOF) return TERN_CODEC_TRUNCATED;
-    switch (jpeg->errors.msg_code) {
-    case JERR_OUT_OF_MEMORY: return TERN_CODEC_MEMORY;
-    case JERR_ARITH_NOTIMPL: case JERR_SOF_UNSUPPORTED: case JERR_BAD_PRECISION: case JERR_CONVERSION_NOTIMPL:
-        return TERN_CODEC_UNSUPPORTED;
-    case JERR_INPUT_EMPTY: case JERR_INPUT_EOF: return TERN_CODEC_TRUNCATED;
-    default: return TERN_CODEC_CORRUPT;
-    }
-}
+static tern_codec_result kind(const jpeg_feed *jpeg) { return tern_jpeg_kind(&jpeg->errors); }
 
 static void sourceUnused(j_decompress_ptr info) { (void)info; }
 
@@ -99,20 +62,6 @@ static void give(jpeg_feed *jpeg) {
     // Past the end libjpeg reads an end-of-image marker of our own.
     bool isOurs = feed->bytes && next >= feed->bytes && next <= feed->bytes + feed->end;
     feed->start = isOurs ? feed->end - jpeg->source.bytes_in_buffer : feed->end;
-}
-
-static void readInfo(jpeg_feed *jpeg) {
-    tern_codec_info *info = &jpeg->feed.info;
-    *info = (tern_codec_info){.width = jpeg->info.image_width, .height = jpeg->info.image_height, .orientation = 1,
-                              .frameCount = 1,
-                              .isInk = jpeg->info.jpeg_color_space == JCS_CMYK
-                                  || jpeg->info.jpeg_color_space == JCS_YCCK};
-    for (jpeg_saved_marker_ptr marker = jpeg->info.marker_list; marker; marker = marker->next) {
-        if (marker->marker == JPEG_APP0 + 1 && marker->data_length > 6 && !memcmp(marker->data, "Exif\0", 6))
-            info->orientation = tern_exif_orientation(marker->data + 6, marker->data_length - 6);
-        if (marker->marker == JPEG_APP0 + 2 && marker->data_length > 14 && !memcmp(marker->data, "ICC_PROFILE", 12))
-            info->hasProfile = true;
-    }
 }
 
 /// Whether the scan that begins brings anything that no scan before it has brought.
@@ -216,8 +165,8 @@ static tern_codec_result jpegStep(tern_feed *feed, char *error) {
     // libjpeg begins what it could not finish again from its start: not for every byte that comes.
     if (!feed->hasEnded && jpeg->tried > 0 && tern_feed_left(feed) <= jpeg->tried + jpeg->tried / 16)
         return TERN_CODEC_STARVED;
-    jpeg->error = error;
-    if (setjmp(jpeg->jump)) return kind(jpeg);
+    jpeg->errors.error = error;
+    if (setjmp(jpeg->errors.jump)) return kind(jpeg);
     if (!jpeg->isOpen) {
         jpeg_create_decompress(&jpeg->info);
         jpeg->isOpen = true;
@@ -230,7 +179,7 @@ static tern_codec_result jpegStep(tern_feed *feed, char *error) {
     if (!jpeg->hasHeader) {
         if (jpeg_read_header(&jpeg->info, TRUE) == JPEG_HEADER_OK) {
             jpeg->hasHeader = true;
-            readInfo(jpeg);
+            jpeg->feed.info = tern_jpeg_header(&jpeg->info);
             result = TERN_CODEC_HEADER;
         }
     } else if (jpeg->info.buffered_image) {
@@ -247,8 +196,8 @@ static tern_codec_result jpegStep(tern_feed *feed, char *error) {
 static tern_codec_result jpegStart(tern_feed *feed, uint32_t leastWidth, uint32_t leastHeight, char *error) {
     jpeg_feed *jpeg = (jpeg_feed *)feed;
     struct jpeg_decompress_struct *info = &jpeg->info;
-    jpeg->error = error;
-    if (setjmp(jpeg->jump)) return kind(jpeg);
+    jpeg->errors.error = error;
+    if (setjmp(jpeg->errors.jump)) return kind(jpeg);
     jpeg->cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
     info->out_color_space = jpeg->cmyk ? JCS_CMYK : JCS_EXT_RGBA;
     info->scale_denom = 8;
@@ -281,8 +230,8 @@ static tern_codec_result jpegStart(tern_feed *feed, uint32_t leastWidth, uint32_
 static tern_codec_result jpegRender(tern_feed *feed, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
     jpeg_feed *jpeg = (jpeg_feed *)feed;
     struct jpeg_decompress_struct *info = &jpeg->info;
-    jpeg->error = error;
-    if (setjmp(jpeg->jump)) return kind(jpeg);
+    jpeg->errors.error = error;
+    if (setjmp(jpeg->errors.jump)) return kind(jpeg);
     take(jpeg);
     int scan = info->input_scan_number;
     // Where blocks shrink to a few pixels, smoothing their borders costs more than all else and shows nothing. The last
@@ -310,15 +259,13 @@ static tern_codec_result jpegRender(tern_feed *feed, uint8_t *pixels, size_t str
 
 static tern_codec_result jpegVerdict(const tern_feed *feed, char *error) {
     const jpeg_feed *jpeg = (const jpeg_feed *)feed;
-    if (jpeg->warning == 0) return TERN_CODEC_OK;
-    snprintf(error, 160, "%.150s", jpeg->warningText);
-    return jpeg->warning == JWRN_JPEG_EOF ? TERN_CODEC_TRUNCATED : TERN_CODEC_CORRUPT;
+    return tern_jpeg_warned(&jpeg->errors, error);
 }
 
 static void jpegClose(tern_feed *feed) {
     jpeg_feed *jpeg = (jpeg_feed *)feed;
-    jpeg->error = NULL;
-    if (jpeg->isOpen && !setjmp(jpeg->jump)) jpeg_destroy_decompress(&jpeg->info);
+    jpeg->errors.error = NULL;
+    if (jpeg->isOpen && !setjmp(jpeg->errors.jump)) jpeg_destroy_decompress(&jpeg->info);
     free(jpeg->line);
     free(jpeg->profile);
 }
@@ -326,8 +273,8 @@ static void jpegClose(tern_feed *feed) {
 static const uint8_t *jpegProfile(tern_feed *feed, size_t *count, int *channels) {
     jpeg_feed *jpeg = (jpeg_feed *)feed;
     unsigned length = 0;
-    jpeg->error = NULL;
-    if (setjmp(jpeg->jump)) return NULL;
+    jpeg->errors.error = NULL;
+    if (setjmp(jpeg->errors.jump)) return NULL;
     free(jpeg->profile);
     jpeg->profile = NULL;
     if (!jpeg_read_icc_profile(&jpeg->info, &jpeg->profile, &length)) return NULL;
@@ -344,10 +291,8 @@ tern_feed *tern_jpeg_feed(void) {
     if (!jpeg) return NULL;
     jpeg->feed.format = &format;
     jpeg->info.client_data = jpeg;
-    jpeg->info.err = jpeg_std_error(&jpeg->errors);
-    jpeg->errors.error_exit = failed;
-    jpeg->errors.emit_message = warned;
-    jpeg->errors.output_message = quiet;
+    tern_jpeg_prepare_errors(&jpeg->errors, NULL);
+    jpeg->info.err = &jpeg->errors.base;
     jpeg->source.init_source = sourceUnused;
     jpeg->source.fill_input_buffer = sourceFill;
     jpeg->source.skip_input_data = sourceSkip;

@@ -1,0 +1,34 @@
+// What the decoder of whole JPEGs and the one of coming bytes have in common: how libjpeg's errors end a call, which of
+// its warnings cost pixels, and what the header says.
+#ifndef TERN_JPEG_COMMON_H
+#define TERN_JPEG_COMMON_H
+
+#include "CTernCodecs.h"
+
+#if defined(__linux__)
+#if !__has_include(<jpeglib.h>)
+#error "TernImages needs libjpeg-turbo's headers: install the Debian package libjpeg-dev (Fedora: libjpeg-turbo-devel)"
+#endif
+#include <setjmp.h>
+#include <stdio.h>
+#include <jpeglib.h>
+
+typedef struct {
+    struct jpeg_error_mgr base;
+    jmp_buf jump;
+    char *error;
+    int warning;
+    char warningText[JMSG_LENGTH_MAX];
+} tern_jpeg_errors;
+
+/// Errors jump to `errors->jump` with their text in `error`, warnings are kept.
+void tern_jpeg_prepare_errors(tern_jpeg_errors *errors, char *error);
+/// What a jump came of.
+tern_codec_result tern_jpeg_kind(const tern_jpeg_errors *errors);
+/// What the warnings come to: OK, or TRUNCATED or CORRUPT with the text of the one that counts.
+tern_codec_result tern_jpeg_warned(const tern_jpeg_errors *errors, char *error);
+/// After the header was read with the markers APP1 and APP2 saved.
+tern_codec_info tern_jpeg_header(const struct jpeg_decompress_struct *info);
+#endif
+
+#endif
