@@ -65,7 +65,8 @@ test-asan:
 test-tsan:
 	@scripts/set-up test
 	@$(VENV)
-	TERN_PTHREAD_LOCK=1 $(TEST) --scratch-path .build/tsan --sanitize=thread
+	TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/tsan.supp TERN_PTHREAD_LOCK=1 $(TEST) --scratch-path .build/tsan \
+		--sanitize=thread
 
 # What is left after 100,000 requests and 60,000 cancellations: alone in its process, in release.
 soak:
