@@ -27,11 +27,23 @@ let package = Package(
             name: "TernTool",
             dependencies: [
                 .product(name: "Tern", package: "Tern"),
+                .product(name: "TernImages", package: "Tern"),
                 .product(name: "TernTesting", package: "Tern"),
+                .product(name: "TernViewModels", package: "Tern"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
         ),
-        .testTarget(name: "TernToolTests", dependencies: ["TernTool"], swiftSettings: settings),
+        .testTarget(
+            name: "TernToolTests",
+            dependencies: [
+                "TernTool",
+                .product(name: "Tern", package: "Tern"),
+                .product(name: "TernImages", package: "Tern"),
+                .product(name: "TernTesting", package: "Tern"),
+                .product(name: "TernViewModels", package: "Tern"),
+            ],
+            swiftSettings: settings
+        ),
     ]
 )

@@ -69,13 +69,14 @@ enum DownloadReport {
         // The name is the server's where none was given: it comes with the head.
         var path = name ?? "download"
         if name == nil, let head = await task.response { path = head.suggestedFilename }
-        var display = ProgressDisplay(URL(filePath: path).lastPathComponent, on: terminal)
-        await display.follow(task.progress)
+        let bar = await TerminalBar(URL(filePath: path).lastPathComponent, on: terminal)
+        await bar.follow(task)
         let file = try await task.value
         let metrics = task.metrics
-        let time = metrics?.total ?? display.elapsed
-        let rate = ByteText.rate(metrics?.receivedBytes ?? display.figures.completed, in: time)
-        let size = ByteText.size(display.figures.completed)
-        terminal.say("\(name ?? file.lastPathComponent): \(size) in \(DurationText.span(time)), \(rate)")
+        let time = metrics?.total ?? bar.elapsed
+        let size = await bar.figures.completed
+        let rate = ByteText.rate(metrics?.receivedBytes ?? size, in: time)
+        terminal.say(
+            "\(name ?? file.lastPathComponent): \(ByteText.size(size)) in \(DurationText.span(time)), \(rate)")
     }
 }

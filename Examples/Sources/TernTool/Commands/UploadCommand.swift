@@ -1,5 +1,6 @@
 import ArgumentParser
 import Tern
+import TernViewModels
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -29,14 +30,14 @@ struct UploadCommand: AsyncParsableCommand {
             let source = URL(filePath: file)
             let task = Client().upload(url, method: method, file: source, headers: header.headers)
             interrupt.cancels(task)
-            var display = ProgressDisplay(source.lastPathComponent, on: terminal)
-            await display.follow(task.uploadProgress)
+            let bar = await TerminalBar(source.lastPathComponent, on: terminal)
+            await bar.follow(task, .upload)
             let answer = try await task.value
-            let time = task.metrics?.total ?? display.elapsed
-            let rate = ByteText.rate(display.figures.completed, in: time)
+            let time = task.metrics?.total ?? bar.elapsed
+            let size = await bar.figures.completed
             terminal.say(
-                "\(source.lastPathComponent): \(ByteText.size(display.figures.completed)) sent in "
-                    + "\(DurationText.span(time)), \(rate)")
+                "\(source.lastPathComponent): \(ByteText.size(size)) sent in \(DurationText.span(time)), "
+                    + ByteText.rate(size, in: time))
             try Output.write(answer)
         }
     }

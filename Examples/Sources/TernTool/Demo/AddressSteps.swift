@@ -35,11 +35,11 @@ enum AddressSteps {
 
     static func download(_ stage: DemoStage) async throws -> String {
         let task = stage.client.download(stage.url) { _, head in stage.file(head.suggestedFilename) }
-        var display = ProgressDisplay(await task.response?.suggestedFilename ?? "download", on: stage.terminal)
-        await display.follow(task.progress)
+        let bar = await TerminalBar(await task.response?.suggestedFilename ?? "download", on: stage.terminal)
+        await bar.follow(task)
         let file = try await task.value
-        let time = task.metrics?.total ?? display.elapsed
-        let size = display.figures.completed
+        let time = task.metrics?.total ?? bar.elapsed
+        let size = await bar.figures.completed
         return "\(file.lastPathComponent), \(ByteText.size(size)) in \(DurationText.span(time)), "
             + ByteText.rate(size, in: time)
     }

@@ -12,24 +12,23 @@ enum DownloadSteps {
     static func pausedDownload(_ stage: DemoStage) async throws -> String {
         let size = 200_000_000
         let task = stage.client.download("bytes/\(size)", to: stage.file("200MB.bin"))
-        var display = ProgressDisplay("200MB.bin", on: stage.terminal)
+        let bar = await TerminalBar("200MB.bin", on: stage.terminal)
+        await bar.bind(task)
         var pause: PauseReport?
-        for await progress in task.progress {
-            display.show(progress)
-            guard pause == nil, progress.completedBytes >= size / 2, !progress.isFinished else { continue }
+        for await progress in task.progress where progress.completedBytes >= size / 2 && !progress.isFinished {
             task.pause()
-            display.show(progress, note: "paused")
             pause = try await PauseReport.watch(task, stage)
             task.resume()
+            break
         }
-        display.clear()
+        await bar.finished()
         let file = try await task.value
         guard let pause else { throw DemoFailure(description: "it was over before it could be paused") }
         try DemoFailure.unless(pause.movedBytes == 0, "\(pause.movedBytes) bytes moved while it was paused")
         try DemoFailure.unless(
             pause.bufferedBytes < 16 << 20, "the server sent \(ByteText.size(pause.bufferedBytes)) into the pause")
         try verify(file, LoopbackServer.Pattern(count: size))
-        let time = display.elapsed - pause.duration
+        let time = bar.elapsed - pause.duration
         return "\(ByteText.size(Int64(size))) in \(DurationText.span(time)), \(ByteText.rate(Int64(size), in: time)); "
             + "paused at \(ByteText.size(pause.position)) for \(DurationText.span(pause.duration)), 0 bytes moved; "
             + "every byte verified"
@@ -47,8 +46,7 @@ enum DownloadSteps {
         let kept = try JSONDecoder().decode(ResumeData.self, from: JSONEncoder().encode(token))
 
         let second = stage.client.download(resuming: kept, to: file)
-        var display = ProgressDisplay("40MB.bin", on: stage.terminal)
-        await display.follow(second.progress)
+        await TerminalBar("40MB.bin", on: stage.terminal).follow(second)
         try verify(try await second.value, LoopbackServer.Pattern(count: size))
         let status = await second.response?.status ?? 0
         try DemoFailure.unless(status == 206, "the server sent it all again (status \(status))")
@@ -61,19 +59,17 @@ enum DownloadSteps {
         let before = try stage.files()
         let task = stage.client.download(
             "bytes/200000000", to: stage.file("never.bin"), query: ["rate": 50_000_000])
-        var display = ProgressDisplay("never.bin", on: stage.terminal)
-        for await progress in task.progress {
-            display.show(progress)
-            if progress.completedBytes >= 10_000_000 { task.cancel() }
-        }
-        display.clear()
+        let bar = await TerminalBar("never.bin", on: stage.terminal)
+        await bar.bind(task)
+        for await progress in task.progress where progress.completedBytes >= 10_000_000 { task.cancel() }
+        await bar.finished()
         do {
             let file = try await task.value
             throw DemoFailure(description: "it was not cancelled, and wrote \(file.lastPathComponent)")
         } catch let error as NetworkError where error.isCancelled {
             let left = try stage.files().filter { !before.contains($0) }
             try DemoFailure.unless(left.isEmpty, "left on disk: \(left.joined(separator: ", "))")
-            return "at \(ByteText.size(display.figures.completed)): state \(task.state), nothing left on disk"
+            return "at \(ByteText.size(await bar.figures.completed)): state \(task.state), nothing left on disk"
         }
     }
 

@@ -1,5 +1,6 @@
 import Tern
 import TernTesting
+import TernViewModels
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -28,13 +29,13 @@ enum StreamSteps {
         let chunks = PatternChunks(pattern: LoopbackServer.Pattern(count: size), chunkSize: 256 << 10)
         let task = stage.client.upload(
             "upload", body: .stream(chunks, length: Int64(size)), as: Receipt.self)
-        var display = ProgressDisplay("upload", on: stage.terminal)
-        await display.follow(task.uploadProgress)
+        let bar = await TerminalBar("upload", on: stage.terminal)
+        await bar.follow(task, .upload)
         let receipt = try await task.value
-        let time = task.metrics?.total ?? display.elapsed
+        let time = task.metrics?.total ?? bar.elapsed
         try DemoFailure.unless(receipt.bytes == size, "the server got \(receipt.bytes) of \(size) bytes")
-        try DemoFailure.unless(
-            display.figures.completed == size, "the progress ended at \(display.figures.completed) of \(size) bytes")
+        let shown = await bar.figures.completed
+        try DemoFailure.unless(shown == size, "the progress ended at \(shown) of \(size) bytes")
         return "\(ByteText.size(receipt.bytes)) in chunks of an async sequence, all received, in "
             + "\(DurationText.span(time)), \(ByteText.rate(receipt.bytes, in: time))"
     }
