@@ -3,13 +3,13 @@ import TernTesting
 import TernViewModels
 import Testing
 
+@testable import TernTool
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
 import Foundation
 #endif
-
-@testable import TernTool
 
 @MainActor
 @Suite(.timeLimit(.minutes(1)))
