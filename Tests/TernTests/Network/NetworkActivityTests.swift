@@ -82,6 +82,43 @@ struct NetworkActivityStateTests {
         #expect(actions.filter { $0 == .show }.count == 1 && actions.filter { $0 == .hide }.count == 1)
     }
 
+    /// The whole table: in each phase more runs, nothing runs, and the timer fires on either.
+    @Test func everyCellOfTheTableIsAsInAFNetworking() {
+        let (busy, idle): (Set<TaskID>, Set<TaskID>) = ([TaskID(1), TaskID(2)], [])
+        func now(_ tasks: Set<TaskID>, _ state: inout State) -> [State.Action] {
+            state.running(tasks, of: Self.session)
+        }
+        var notActive = state
+        _ = notActive.setEnabled(true)
+        var delayingStart = notActive
+        _ = delayingStart.started(task(1))
+        var active = delayingStart
+        _ = active.timerFired(1)
+        var delayingEnd = active
+        _ = delayingEnd.stopped(task(1))
+        let rows: [(State, Set<TaskID>, State.Phase, [State.Action])] = [
+            (notActive, busy, .delayingStart, [.startTimer(.seconds(1), 1)]), (notActive, idle, .notActive, []),
+            (delayingStart, busy, .delayingStart, []), (delayingStart, idle, .delayingStart, []),
+            (active, busy, .active, []), (active, idle, .delayingEnd, [.startTimer(.milliseconds(170), 2)]),
+            (delayingEnd, busy, .active, [.stopTimer]), (delayingEnd, idle, .delayingEnd, []),
+        ]
+        for (before, tasks, phase, expected) in rows {
+            var state = before
+            let actions = now(tasks, &state)
+            #expect(state.phase == phase && actions == expected, "\(before.phase), \(tasks.count) running")
+        }
+        let timers: [(State, Set<TaskID>, UInt64, State.Phase, [State.Action])] = [
+            (delayingStart, busy, 1, .active, [.show]), (delayingStart, idle, 1, .notActive, []),
+            (delayingEnd, idle, 2, .notActive, [.hide]),
+        ]
+        for (before, tasks, timer, phase, expected) in timers {
+            var state = before
+            _ = now(tasks, &state)
+            let actions = state.timerFired(timer)
+            #expect(state.phase == phase && actions == expected, "the timer in \(before.phase), \(tasks.count) running")
+        }
+    }
+
     /// AFNetworking counts a pause and an end twice for one start.
     @Test mutating func aTaskThatIsPausedAndThenEndsCountsOnce() {
         enabled()

@@ -100,6 +100,26 @@ struct ActivityViewModelTests {
         task.cancel()
     }
 
+    @Test func aRefreshOfARunningTaskBeginsWithinTheCallAndFollowsItAlone() async throws {
+        let (first, second) = (try slow.task(), try Slow().task())
+        first.resume()
+        second.resume()
+        let old = spinner.bindRefresh(to: first)
+        #expect(spinner.log.events == [.begin] && spinner.isRefreshing)
+        let new = spinner.bindRefresh(to: second)
+        first.cancel()
+        await eventually { first.state.isTerminal }
+        await settle()
+        #expect(spinner.log.events == [.begin] && old?.outcome == .replaced, "a replaced task has ended the refresh")
+        #expect(spinner.bindRefresh(to: nil) == nil && new?.outcome == .unbound)
+        second.cancel()
+        await eventually { second.state.isTerminal }
+        await settle()
+        #expect(spinner.log.events == [.begin] && spinner.isRefreshing, "unbinding leaves the control as it is")
+        spinner.bindRefresh(to: second)
+        #expect(spinner.log.events == [.begin, .end], "one that has ended ends it")
+    }
+
     @Test func aPulledControlIsNotBegunTwice() async throws {
         let task = try slow.task()
         task.resume()
