@@ -1,0 +1,106 @@
+import GalleryViews
+import GtkBridge
+import Tern
+import TernImages
+import TernViewModels
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The window: photos that load as they scroll and are pulled to be refreshed, a download with a bar, and a button with a
+/// picture for each of its states.
+@MainActor
+final class Gallery {
+    /// In GTK's pixels.
+    static let cellSize = (width: 176, height: 132)
+
+    let window: Window
+    let grid: GridView
+    let scroll: ScrollView
+    let pull: PullToRefresh
+    let bar = ProgressBar()
+    let spinner = Spinner()
+    let pauseButton = Button("Pause")
+    let downloadButton = Button("Download")
+    let photoButton = PhotoButton(width: 88, height: 66)
+    private let server: PhotoServer
+    private let client: Client
+    private let count: Int
+
+    init(_ server: PhotoServer, _ pipeline: ImagePipeline, format: ImageFormat, count: Int = 600) {
+        self.server = server
+        self.count = count
+        client = Client(baseURL: server.baseURL)
+        PhotoCell.imagePipeline = pipeline
+        PhotoButton.imagePipeline = pipeline
+        window = Window("Tern gallery", width: 960, height: 640)
+        grid = GridView(
+            count: count, columns: 5,
+            make: { PhotoCell(width: Self.cellSize.width, height: Self.cellSize.height) },
+            bind: { cell, number in cell.load(from: server.url(PhotoAddress(number, format))) },
+            unbind: { cell in cell.cancelImageLoad() })
+        scroll = ScrollView(grid)
+        pull = PullToRefresh(scroll)
+        layOut()
+        connect()
+    }
+
+    private func layOut() {
+        bar.expand(vertically: false)
+        for control in [bar, pauseButton, downloadButton] { control.centerVertically() }
+        let row = Stack(.row, spacing: 12)
+        row.setMargin(12)
+        row.add(photoButton).add(bar).add(spinner).add(pauseButton).add(downloadButton)
+        pull.expand()
+        window.setContent(Stack(.column).add(pull).add(row))
+    }
+
+    private func connect() {
+        pauseButton.isEnabled = false
+        pauseButton.pausesAtClick()
+        downloadButton.onClick { [weak self] in self?.startDownload() }
+        pull.onPull = { [weak self] in self?.refresh() }
+    }
+
+    /// Loads the pictures of the button's states.
+    func loadButton() {
+        let states: [(ButtonState, Int)] = [(.normal, 3), (.highlighted, 5), (.disabled, 8)]
+        for (state, number) in states {
+            photoButton.loadImage(from: server.url(PhotoAddress(number, .png)), for: state)
+        }
+    }
+
+    /// Downloads so many bytes, a third of them each second, and binds bar, spinner and pause button to it.
+    func startDownload(of bytes: Int = 6_000_000) {
+        let task = client.task(.get, "bytes/\(bytes)", query: ["rate": bytes / 3])
+        bar.bindDownloadProgress(of: task)
+        spinner.bindActivity(to: task)
+        pauseButton.bindPause(to: task)
+    }
+
+    /// Asks the server anew, and then shows every photo again.
+    func refresh() {
+        let task = client.task(.get, "slow", query: ["count": 5])
+        pull.bindRefresh(to: task)
+        Task { [weak self] in
+            // The answer does not matter here, only that it has come; a failure leaves the photos as they are.
+            guard (try? await task.value) != nil, let self else { return }
+            grid.setCount(count)
+        }
+    }
+}
+
+extension PhotoCell {
+    /// Grey until the photo has come.
+    func load(from url: URL) {
+        var display = ImageDisplay(placeholder: Self.grey.map { .image($0) }, failure: Self.red.map { .image($0) })
+        display.fitsView = true
+        loadImage(from: url, display: display)
+    }
+
+    private static let grey = RasterImage(size: PixelSize(width: 1, height: 1), premultiplied: [224, 224, 224, 255])
+    private static let red = RasterImage(size: PixelSize(width: 1, height: 1), premultiplied: [224, 96, 96, 255])
+}
