@@ -37,7 +37,7 @@ let package = Package(
             swiftSettings: settings
         ),
         // One line per check, and an exit code.
-        .target(name: "GalleryChecks", dependencies: ["GtkBridge"], swiftSettings: settings),
+        .target(name: "GalleryChecks", swiftSettings: settings),
         .executableTarget(
             name: "GalleryProgram",
             dependencies: [

@@ -1,9 +1,10 @@
-import GtkBridge
+import Glibc
 
 /// Checks of a program that runs: one line each, and an exit code at the end.
 @MainActor
 public final class Checks {
-    private var failures = 0
+    /// How many did not hold.
+    public private(set) var failures = 0
     private var count = 0
 
     /// No check yet.
@@ -13,26 +14,21 @@ public final class Checks {
     public func check(_ what: String, _ holds: Bool, _ detail: String = "") {
         count += 1
         if !holds { failures += 1 }
-        print("\(holds ? "ok  " : "FAIL") \(what)\(detail.isEmpty ? "" : ": \(detail)")")
+        say("\(holds ? "ok  " : "FAIL") \(what)\(detail.isEmpty ? "" : ": \(detail)")")
+    }
+
+    /// A line, at once: what was said before a crash is read after it.
+    public func say(_ line: String) {
+        let bytes = Array((line + "\n").utf8)
+        _ = unsafe write(1, bytes, bytes.count)
     }
 
     /// Says why something is not checked.
-    public func skip(_ what: String, because reason: String) { print("skip \(what): \(reason)") }
-
-    /// Waits until something holds, and for 20 seconds at most. The main loop goes on meanwhile.
-    @discardableResult
-    public func wait(seconds: Int = 20, until condition: @MainActor () -> Bool) async -> Bool {
-        let end = ContinuousClock.now + .seconds(seconds)
-        while !condition() {
-            guard ContinuousClock.now < end else { return false }
-            await MainLoop.pause(4)
-        }
-        return true
-    }
+    public func skip(_ what: String, because reason: String) { say("skip \(what): \(reason)") }
 
     /// 0 if all held, else 1. Says how many did.
     public func finish() -> Int32 {
-        print("\(count - failures) of \(count) checks hold")
+        say("\(count - failures) of \(count) checks hold")
         return failures == 0 && count > 0 ? 0 : 1
     }
 }

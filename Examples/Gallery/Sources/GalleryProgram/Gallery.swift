@@ -14,8 +14,10 @@ import Foundation
 /// picture for each of its states.
 @MainActor
 final class Gallery {
-    /// In GTK's pixels.
-    static let cellSize = (width: 176, height: 132)
+    static func cell() -> PhotoCell { PhotoCell(width: 176, height: 132) }
+
+    /// The photo of each state of the button.
+    static let buttonPhotos: [(state: ButtonState, number: Int)] = [(.normal, 3), (.highlighted, 5), (.disabled, 8)]
 
     let window: Window
     let grid: GridView
@@ -39,7 +41,7 @@ final class Gallery {
         window = Window("Tern gallery", width: 960, height: 640)
         grid = GridView(
             count: count, columns: 5,
-            make: { PhotoCell(width: Self.cellSize.width, height: Self.cellSize.height) },
+            make: Self.cell,
             bind: { cell, number in cell.load(from: server.url(PhotoAddress(number, format))) },
             unbind: { cell in cell.cancelImageLoad() })
         scroll = ScrollView(grid)
@@ -67,9 +69,10 @@ final class Gallery {
 
     /// Loads the pictures of the button's states.
     func loadButton() {
-        let states: [(ButtonState, Int)] = [(.normal, 3), (.highlighted, 5), (.disabled, 8)]
-        for (state, number) in states {
-            photoButton.loadImage(from: server.url(PhotoAddress(number, .png)), for: state)
+        for (state, number) in Self.buttonPhotos {
+            var display = ImageDisplay()
+            display.fitsView = true
+            photoButton.loadImage(from: server.url(PhotoAddress(number, .png)), for: state, display: display)
         }
     }
 
@@ -93,12 +96,32 @@ final class Gallery {
     }
 }
 
+extension Gallery {
+    /// The cells of which at least a part is seen.
+    var visibleCells: [PhotoCell] {
+        guard let room = scroll.frame(in: window) else { return [] }
+        return grid.cells.compactMap { $0 as? PhotoCell }.filter { $0.frame(in: window).map(room.meets) ?? false }
+    }
+}
+
+extension ImagePhase {
+    var isSuccess: Bool { if case .success(_) = self { true } else { false } }
+}
+
 extension PhotoCell {
+    /// Whether what it was given last has come.
+    var hasLoaded: Bool { imagePhase().isSuccess }
+
+    /// The number of the photo that it was given last.
+    var number: Int? { imageLoads.url(for: .image).flatMap { PhotoAddress(path: $0.path()) }?.number }
+
     /// Grey until the photo has come.
-    func load(from url: URL) {
+    func load(from url: URL) { load(ImageRequest(url)) }
+
+    func load(_ request: ImageRequest) {
         var display = ImageDisplay(placeholder: Self.grey.map { .image($0) }, failure: Self.red.map { .image($0) })
         display.fitsView = true
-        loadImage(from: url, display: display)
+        loadImage(request, display: display)
     }
 
     private static let grey = RasterImage(size: PixelSize(width: 1, height: 1), premultiplied: [224, 224, 224, 255])

@@ -1,3 +1,4 @@
+import GalleryChecks
 import Glibc
 import GtkBridge
 import Tern
@@ -9,8 +10,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// `gallery` opens the window; `gallery --screenshot FILE` writes what it shows as PNG; `gallery --self-check` checks all
-/// that it claims, a line each.
+/// `gallery` opens the window; `gallery --screenshot FILE` writes what it shows as PNG; `gallery --self-check` checks what it
+/// claims, a line each; `gallery --bind` is for a trace of its system calls.
 @main
 @MainActor
 struct GalleryProgram {
@@ -24,33 +25,79 @@ struct GalleryProgram {
         }
     }
 
+    /// Held while its window is open.
+    private static var gallery: Gallery?
+
     private static func run(_ arguments: [String]) throws -> Int32 {
-        setvbuf(stdout, nil, _IOLBF, 0)
         let server = try PhotoServer()
+        defer { server.stop() }
         let folder = FileManager.default.temporaryDirectory.appending(path: "tern-gallery-\(getpid())")
         // `try?`: a folder that is not there need not be removed, and what stays in the temporary folder is the system's.
         defer { try? FileManager.default.removeItem(at: folder) }
         let pipeline = ImagePipeline(configuration: .gallery(folder))
-        var code: Int32 = 0
+        let checks = Checks()
         let status = MainLoop.run("dev.tern.gallery") {
-            switch (arguments.first, arguments.count) {
-            case (nil, _): show(server, pipeline)
-            default: code = 2
+            let shown = Gallery(server, pipeline, format: arguments.isEmpty ? .jpeg : .png)
+            gallery = shown
+            switch arguments.first {
+            case nil: shown.show()
+            case "--self-check":
+                act { await SelfCheck(checks: checks, gallery: shown, server: server).run() }
+            case "--bind":
+                act { await BindProbe(server).run() }
+            case "--screenshot":
+                act {
+                    do {
+                        try await shown.photograph(to: arguments.dropFirst().first ?? "gallery.png")
+                    } catch {
+                        checks.check("the window is photographed", false, "\(error)")
+                    }
+                }
+            case let option?:
+                checks.check("\(option) is no option", false)
+                MainLoop.quit()
+            }
+            /// Does something, closes the window, and with it the program.
+            @MainActor func act(_ work: @escaping @MainActor () async -> Void) {
+                Task {
+                    await work()
+                    shown.window.close()
+                }
             }
         }
-        server.stop()
-        guard let status else {
-            print("gallery: there is no display; `make gallery` runs it without one")
-            return 2
-        }
-        return code == 0 ? status : code
+        guard let status else { throw NoDisplay() }
+        gallery = nil
+        guard arguments.first == "--self-check" else { return checks.failures == 0 ? status : 1 }
+        checks.check("at the end no widget's peer is left", Peer.liveCount == 0, "\(Peer.liveCount)")
+        return checks.finish()
+    }
+}
+
+struct NoDisplay: Error, CustomStringConvertible {
+    let description = "there is no display; `make gallery` does without one"
+}
+
+extension Gallery {
+    func show() {
+        loadButton()
+        startDownload()
+        window.present()
     }
 
-    private static func show(_ server: PhotoServer, _ pipeline: ImagePipeline) {
-        let gallery = Gallery(server, pipeline, format: .jpeg)
-        gallery.loadButton()
-        gallery.startDownload()
-        gallery.window.present()
+    /// Writes what the window shows once its photos are there, and closes it.
+    func photograph(to path: String) async throws {
+        show()
+        await MainLoop.wait { bar.fraction > 0.6 }
+        pauseButton.click()
+        await MainLoop.wait {
+            pauseButton.text == "Resume" && !visibleCells.isEmpty && visibleCells.allSatisfy(\.hasLoaded)
+        }
+        await MainLoop.pause(500)
+        guard let drawn = window.drawn(),
+            let image = RasterImage(
+                size: PixelSize(width: drawn.width, height: drawn.height), premultiplied: drawn.pixels())
+        else { throw ImageError(.encodingFailed, "the window is not drawn") }
+        try image.encoded(as: .png(level: 9)).write(to: URL(filePath: path))
     }
 }
 

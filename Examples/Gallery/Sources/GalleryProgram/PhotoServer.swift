@@ -1,3 +1,4 @@
+import TernImages
 import TernTesting
 
 #if canImport(FoundationEssentials)

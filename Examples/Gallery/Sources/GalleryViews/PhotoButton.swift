@@ -1,15 +1,20 @@
 public import GtkBridge
+public import TernImages
 public import TernViewModels
 
 /// A button with a picture for each of its states, and one behind it.
 @safe
 public final class PhotoButton: Button, ButtonImageViewModel {
-    private let picture: Picture
+    /// Where the picture is.
+    public let picture = Picture()
     private var textures: [ButtonState: Texture] = [:]
+    private let width: Int
+    private let height: Int
 
     /// A button that is empty until a picture has come, of a size in GTK's pixels.
     public init(width: Int, height: Int) {
-        picture = Picture()
+        self.width = width
+        self.height = height
         picture.setMinimumSize(width: width, height: height)
         super.init(content: picture)
         on("state-flags-changed") { [weak self] _ in self?.showState() }
@@ -21,6 +26,11 @@ public final class PhotoButton: Button, ButtonImageViewModel {
         guard part == .image else { return }
         textures[state] = shown.image.map(Texture.of)
         showState()
+    }
+
+    /// Pictures are decoded to the size in which the screen shows them.
+    public func imageSize(for slot: ImageSlot) -> PixelSize? {
+        PixelSize(width: width * scaleFactor, height: height * scaleFactor)
     }
 
     /// The state's own picture, else that of the state without the focus, else the normal one.

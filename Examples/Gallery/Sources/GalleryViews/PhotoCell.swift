@@ -20,6 +20,7 @@ public final class PhotoCell: Picture, ImageViewModel {
         self.height = height
         super.init()
         setMinimumSize(width: width, height: height)
+        keepSize()
     }
 
     /// Hands the pixels to GTK.

@@ -18,6 +18,14 @@ public final class Window: Peer {
     /// Shows the window.
     public func present() { unsafe gtk_window_present(window) }
 
+    /// Where a widget stands on the screen of an X server without a window manager, which puts each window into the corner.
+    public func screenFrame(of other: Peer) -> Rectangle? {
+        guard let native = unsafe gtk_widget_get_native(widget), let frame = other.frame(in: self) else { return nil }
+        var (x, y) = (0.0, 0.0)
+        unsafe gtk_native_get_surface_transform(native, &x, &y)
+        return Rectangle(x: frame.x + Int(x), y: frame.y + Int(y), width: frame.width, height: frame.height)
+    }
+
     /// Closes the window, and with the last one the program.
     public func close() { unsafe gtk_window_destroy(window) }
 }

@@ -23,6 +23,8 @@ public enum MainLoop {
         let status = unsafe g_application_run(object.assumingMemoryBound(to: GApplication.self), 0, nil)
         unsafe current = nil
         unsafe g_object_unref(object)
+        // What was to be done when the last window closed.
+        while g_main_context_iteration(nil, 0) != 0 {}
         return status
     }
 
@@ -62,10 +64,26 @@ public enum MainLoop {
         }
     }
 
+    /// Returns true as soon as something holds, and false after a time without it. It is looked at every few milliseconds.
+    @discardableResult
+    public static func wait(seconds: Int = 20, until condition: @MainActor () -> Bool) async -> Bool {
+        let end = ContinuousClock.now + .seconds(seconds)
+        while !condition() {
+            guard ContinuousClock.now < end else { return false }
+            await pause(4)
+        }
+        return true
+    }
+
     private final class Ticker: Sendable {
         let body: @MainActor () -> Bool
 
         init(_ body: @escaping @MainActor () -> Bool) { self.body = body }
+    }
+
+    /// Starts another program, and does not wait for it. Whether it could be started.
+    public static func start(_ commandLine: String) -> Bool {
+        unsafe g_spawn_command_line_async(commandLine, nil) != 0
     }
 
     // MARK: The main queue

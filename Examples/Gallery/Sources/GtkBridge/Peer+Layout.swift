@@ -20,6 +20,12 @@ extension Peer {
         unsafe gtk_widget_set_margin_bottom(widget, gint(pixels))
     }
 
+    /// Keeps its own size, in the middle of the room that it is given.
+    public func keepSize() {
+        unsafe gtk_widget_set_halign(widget, GTK_ALIGN_CENTER)
+        centerVertically()
+    }
+
     /// Keeps its own height, in the middle of the room that it is given.
     public func centerVertically() { unsafe gtk_widget_set_valign(widget, GTK_ALIGN_CENTER) }
 
@@ -57,6 +63,11 @@ public struct Rectangle: Sendable, Hashable {
     public let width: Int
     /// Downwards.
     public let height: Int
+
+    /// A place by its corner and its size.
+    public init(x: Int, y: Int, width: Int, height: Int) {
+        (self.x, self.y, self.width, self.height) = (x, y, width, height)
+    }
 
     /// Whether all of another one lies within.
     public func contains(_ other: Rectangle) -> Bool {

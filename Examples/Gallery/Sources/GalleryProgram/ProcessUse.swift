@@ -1,0 +1,67 @@
+import Glibc
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What this process has used of the machine.
+struct ProcessUse {
+    /// How often the main thread, and how often any thread, has waited and was woken.
+    var mainWakeUps: Int
+    var wakeUps: Int
+    /// Processor time of all threads.
+    var milliseconds: Double
+
+    static func now() -> ProcessUse {
+        let threads = ProcessThread.all()
+        return ProcessUse(
+            mainWakeUps: threads.first(where: \.isMain)?.wakeUps ?? 0,
+            wakeUps: threads.reduce(0) { $0 + $1.wakeUps },
+            milliseconds: Double(clock()) * 1_000 / Double(CLOCKS_PER_SEC))
+    }
+
+    static func - (after: ProcessUse, before: ProcessUse) -> ProcessUse {
+        ProcessUse(
+            mainWakeUps: after.mainWakeUps - before.mainWakeUps, wakeUps: after.wakeUps - before.wakeUps,
+            milliseconds: after.milliseconds - before.milliseconds)
+    }
+}
+
+/// A thread of this process, as the system tells.
+struct ProcessThread {
+    let id: Int
+    /// The steps of priority that it gives up.
+    let nice: Int
+    /// How often it has waited and was woken.
+    let wakeUps: Int
+
+    var isMain: Bool { id == Int(getpid()) }
+
+    static func all() -> [ProcessThread] {
+        // `try?`: without the list there are no threads, and no check of them holds.
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return names.compactMap { Int($0).flatMap(ProcessThread.init) }
+    }
+
+    private static let folder = "/proc/self/task"
+
+    private init?(id: Int) {
+        guard let stat = Self.text(of: "\(id)/stat"), let status = Self.text(of: "\(id)/status") else { return nil }
+        // The name of the program stands in brackets, and may hold anything: the fields are counted from behind it.
+        let fields = stat.split(separator: ")").last?.split(separator: " ") ?? []
+        let line = status.split(separator: "\n").first { $0.hasPrefix("voluntary_ctxt_switches:") }
+        guard fields.count > 16, let nice = Int(fields[16]),
+            let wakeUps = line?.split(separator: "\t").last.flatMap({ Int($0) })
+        else { return nil }
+        self.id = id
+        self.nice = nice
+        self.wakeUps = wakeUps
+    }
+
+    private static func text(of file: String) -> String? {
+        // `try?`: a thread may end while its files are read, and is then none.
+        (try? Data(contentsOf: URL(filePath: "\(folder)/\(file)"))).map { String(decoding: $0, as: UTF8.self) }
+    }
+}
