@@ -168,4 +168,10 @@ package enum ErrorText {
         guard let text = unsafe strerror(code) else { return "error \(code)" }
         return unsafe String(cString: text)
     }
+
+    /// The same of an error of Foundation's, where it was the system that refused; else the error as it describes itself.
+    package static func text(_ error: any Error) -> String {
+        guard let refusal = (error as? CocoaError)?.underlying as? POSIXError else { return "\(error)" }
+        return text(refusal.code.rawValue)
+    }
 }

@@ -154,7 +154,7 @@ extension ImageFetcher {
             } catch let error as ImageError {
                 throw error
             } catch {
-                throw ImageError(.source, "the file cannot be read: \(error)", underlying: error)
+                throw ImageError(.source, "the file cannot be read: \(ErrorText.text(error))", underlying: error)
             }
             try Self.check(data.count, limit)
             return data
