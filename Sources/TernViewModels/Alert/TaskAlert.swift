@@ -76,7 +76,7 @@ public struct TaskAlert: Sendable, Hashable, Identifiable {
         }
     }
 
-    private static func message(of error: NetworkError) -> String {
+    static func message(of error: NetworkError) -> String {
         guard let first = error.reason.first else { return error.shortDescription }
         let sentence = first.uppercased() + error.reason.dropFirst()
         return sentence.hasSuffix(".") ? sentence : sentence + "."

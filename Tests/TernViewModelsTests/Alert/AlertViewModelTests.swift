@@ -1,4 +1,5 @@
 import Tern
+import TernImages
 import TernTesting
 import TernViewModels
 import Testing
@@ -117,5 +118,36 @@ struct AlertViewModelTests {
         }
         #expect(window.log.events.count == kinds.count && Set(window.log.events.map(\.title)).count == kinds.count)
         #expect(window.log.events.allSatisfy { $0.message == "Why." })
+    }
+
+    @Test func aPictureThatTheServerDoesNotHaveReadsAsAnyTask() async throws {
+        let photos = Photos()
+        let error = await #expect(throws: ImageError.self) { try await photos.load("/missing") }
+        let again = await #expect(throws: ImageError.self) { try await photos.load("/missing") }
+        #expect(again?.kind == .failedBefore)
+        let german = German()
+        for error in [error, again].compactMap(\.self) {
+            window.showAlert(for: error)
+            german.showAlert(for: error)
+        }
+        #expect(window.log.events.map(\.title) == ["Not Found", "Not Found"])
+        #expect(german.log.events.map(\.title) == ["Nicht gefunden", "Nicht gefunden"])
+    }
+
+    @Test func aPictureThatIsNoneSaysSo() throws {
+        window.showAlert(for: ImageError(.unknownFormat, "the first bytes are of no known format"))
+        window.showAlert(for: ImageError(.cancelled, "the load was cancelled"))
+        #expect(window.log.events.map(\.title) == ["The Picture Cannot Be Shown"])
+        let alert = try #require(window.log.events.first)
+        #expect(alert.message == "The first bytes are of no known format.")
+        #expect((alert.error.underlying as? ImageError)?.kind == .unknownFormat)
+    }
+
+    @Test(arguments: [
+        (ImageError.Kind.invalidURL, "The Address Is Not Valid"), (.source, "The Picture Could Not Be Read"),
+        (.notCached, "The Picture Is Not There Yet"), (.limitExceeded, "The Picture Is Too Large"),
+    ])
+    func thePicturesFailuresHaveTitles(kind: ImageError.Kind, title: String) {
+        #expect(TaskAlert(ImageError(kind, "x"))?.title == title)
     }
 }
