@@ -5,8 +5,10 @@ import ArgumentParser
 struct TernTool: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tern",
-        abstract: "Requests and file transfers over HTTP, with live progress.",
+        abstract: "Requests, file transfers and pictures over HTTP, with live progress.",
         discussion: "Ctrl-C cancels cleanly: no partial file is left, and the exit code is 130.",
-        subcommands: [GetCommand.self, DownloadCommand.self, UploadCommand.self, DemoCommand.self]
+        subcommands: [
+            GetCommand.self, DownloadCommand.self, UploadCommand.self, ImageCommand.self, DemoCommand.self,
+        ]
     )
 }

@@ -19,12 +19,12 @@ final class Interrupt: Sendable {
 
     private let state = Mutex(State())
 
-    /// Takes the signals over for the rest of the process.
-    init() {
+    /// Takes the signals over for the rest of the process; for a test none.
+    init(_ signals: [Int32] = [SIGINT, SIGTERM]) {
         // A queue of its own: the signal is served while the tool's own thread waits for a slow reader.
         let queue = DispatchQueue(label: "tern.interrupt")
         state.withLock { state in
-            for number in [SIGINT, SIGTERM] {
+            for number in signals {
                 signal(number, SIG_IGN)
                 let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
                 source.setEventHandler { [weak self] in

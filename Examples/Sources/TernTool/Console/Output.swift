@@ -20,6 +20,9 @@ enum Output {
         var isClosedPipe: Bool { code == EPIPE }
     }
 
+    /// Whether a person reads it, at a terminal.
+    static var isTerminal: Bool { isatty(1) == 1 }
+
     static func say(_ line: String) throws { try write(Data((line + "\n").utf8)) }
 
     static func write(_ data: Data, to descriptor: Int32 = 1) throws {

@@ -21,6 +21,7 @@ struct Demo {
         DemoStep(title: "download, continued", run: DownloadSteps.continuedDownload),
         DemoStep(title: "upload of 100 MB", run: StreamSteps.upload),
         DemoStep(title: "cancelled download", run: DownloadSteps.cancelledDownload),
+        DemoStep(title: "picture in a view", run: PictureSteps.blocks),
         DemoStep(title: "failure: status", run: FailureSteps.notFound),
         DemoStep(title: "failure: refused", run: FailureSteps.refused),
         DemoStep(title: "the registry's events", run: FailureSteps.events),

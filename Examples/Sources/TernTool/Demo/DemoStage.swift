@@ -32,7 +32,11 @@ struct DemoStage: Sendable {
         } else {
             // The loopback is reached directly, whatever the environment says.
             configuration.proxies = .none
-            let server = try LoopbackServer.demo()
+            let picture = Array(try PictureSteps.png())
+            let server = try LoopbackServer { exchange in
+                guard exchange.request.path == PictureSteps.path else { return try LoopbackServer.answerDemo(exchange) }
+                try exchange.respond(headers: [("Content-Type", "image/png")], body: picture)
+            }
             self.server = server
             self.url = server.url.absoluteString
             session = Session(configuration: configuration)

@@ -1,0 +1,110 @@
+import ArgumentParser
+import Tern
+import TernImages
+import TernViewModels
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// `tern image`: a picture in the terminal, loaded by the view-model protocols as into any view.
+struct ImageCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "image",
+        abstract: "Show a picture in the terminal.",
+        discussion: """
+            JPEG, PNG, WebP, GIF and more. Previews are drawn over as the bytes come, animations play in place until \
+            Ctrl-C. Where standard output is no terminal, facts about the picture are written in its place.
+            """)
+
+    @Argument(help: "The URL, http or https, or a file's path.")
+    var source: String
+
+    @Option(help: "Cells from left to right at most; those of the window by default.")
+    var width: Int?
+
+    @Option(help: "Cells from top to bottom at most; those of the window by default, but two.")
+    var height: Int?
+
+    @Option(
+        name: .customLong("protocol"),
+        help: "How the terminal is told: \(PictureForm.allCases.map(\.rawValue).joined(separator: ", ")).")
+    var form: PictureForm?
+
+    @Option(help: "How often an animation plays, 0 for ever; as often as its file says by default.")
+    var loops: Int?
+
+    @Flag(help: "Lay what is transparent on a checkerboard, in place of the terminal's background.")
+    var checker = false
+
+    @Flag(help: "Fetch it anew, and keep nothing on the disk.")
+    var noCache = false
+
+    @Flag(help: "Write the picture even where standard output is no terminal.")
+    var force = false
+
+    @OptionGroup var header: HeaderOptions
+
+    func validate() throws {
+        for (name, value) in [("width", width), ("height", height)] {
+            if let value, value < 1 { throw ValidationError("--\(name) is a number of cells, from 1 on") }
+        }
+        if let loops, loops < 0 { throw ValidationError("--loops is a number from 0 on") }
+    }
+
+    func run() async throws {
+        try await CommandRun.run { interrupt, terminal in try await show(interrupt, terminal) }
+    }
+
+    @MainActor
+    private func show(_ interrupt: Interrupt, _ terminal: Terminal) async throws {
+        let isTerminal = Output.isTerminal
+        let isDrawn = isTerminal || force
+        let (bar, alerts) = (TerminalBar(name, on: terminal), TerminalAlerts(on: terminal))
+        let view = TerminalImageView(painter, isLive: isTerminal, bar: bar, alerts: alerts) { text in
+            if isDrawn { try Output.write(Data(text.utf8)) }
+        }
+        let keyboard = view.isLive ? Keyboard() : nil
+        interrupt.performs { keyboard?.giveBack() }
+        defer { keyboard?.giveBack() }
+        do {
+            let show = PictureShow(view: view, bar: bar, interrupt: interrupt)
+            let (response, time) = try await show.run(try request(), loops: loops)
+            let facts = PictureFacts(name: name, response: response, isFile: isFile, time: time).line
+            if isDrawn { terminal.say(facts) } else { try Output.say(facts) }
+        } catch {
+            if let error = error as? NetworkError { alerts.showAlert(for: error) }
+            throw alerts.wasShown ? ExitCode.failure : error
+        }
+        if let code = interrupt.exitCode { throw ExitCode(code) }
+        // What is not on the disk by now will be fetched again: nothing to fail for.
+        if !noCache { try? await ImagePipeline.shared.flush() }
+    }
+
+    private var painter: PicturePainter {
+        let environment = ProcessInfo.processInfo.environment
+        let form = form ?? PictureForm(environment: environment)
+        let layout = CellLayout(WindowSize.of(1), form: form, columns: width, rows: height)
+        // A square is two cells wide and one high.
+        let backdrop: Backdrop =
+            checker ? .checker(side: layout.cell.height) : .terminal(environment: environment)
+        return PicturePainter(form: form, layout: layout, backdrop: backdrop)
+    }
+
+    private var isFile: Bool { !source.contains("://") }
+
+    private var name: String {
+        let url = isFile ? URL(filePath: source) : URL(string: source)
+        return url.map(\.lastPathComponent).flatMap { $0.isEmpty || $0 == "/" ? nil : $0 } ?? source
+    }
+
+    private func request() throws(NetworkError) -> ImageRequest {
+        let source: ImageRequest.Source =
+            isFile ? .file(URL(filePath: source)) : .request(try Request(.get, source, headers: header.headers))
+        var request = ImageRequest(source)
+        if noCache { request.caching = .none }
+        return request
+    }
+}
