@@ -149,3 +149,21 @@ extension NetworkError: CustomStringConvertible {
         if kind == .status, let status { "\(kind.rawValue)-\(status)" } else { kind.rawValue }
     }
 }
+
+extension NetworkError: LocalizedError {
+    /// The same as ``description``, for `localizedDescription`.
+    public var errorDescription: String? { description }
+}
+
+extension NetworkError: CustomReflectable {
+    /// What ``description`` says, in parts: `dump` would show the request and the response with all that is secret in them.
+    public var customMirror: Mirror {
+        let fields = storage.fields
+        let request = fields.method.flatMap { method in fields.target.map { "\(method) \($0)" } }
+        let children: KeyValuePairs<String, Any> = [
+            "kind": kind, "reason": reason, "request": request as Any, "status": status as Any, "label": label as Any,
+            "taskID": taskID as Any, "underlying": underlying as Any,
+        ]
+        return Mirror(self, children: children)
+    }
+}

@@ -62,12 +62,15 @@ extension Headers.Field {
     }
 }
 
-extension Headers.Field: CustomStringConvertible {
+extension Headers.Field: CustomStringConvertible, CustomReflectable {
     /// `name: value`, with the value hidden if the header carries a credential.
     public var description: String {
         Headers.isSecret(name)
             ? "\(name.printable()): <redacted>" : "\(name.printable()): \(value.printable(limit: 4096))"
     }
+
+    /// Nothing beside ``description``: `dump` would show the value of a credential.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension Headers: CustomStringConvertible {

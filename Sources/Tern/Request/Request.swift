@@ -205,7 +205,12 @@ extension Request {
     }
 }
 
-extension Request: CustomStringConvertible {
+extension Request: CustomStringConvertible, CustomReflectable {
     /// Method and URL; user information and the values of the query are left out.
     public var description: String { "\(method) \(target)" }
+
+    /// Method, URL and headers without what is secret in them: `dump` would show that, and the body.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["method": method, "url": target.description, "headers": headers])
+    }
 }

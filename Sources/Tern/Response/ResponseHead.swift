@@ -88,6 +88,13 @@ public struct ResponseHead: Sendable {
     public var contentLength: Int64? { headers["Content-Length"].flatMap { Int64($0) } }
 }
 
+extension ResponseHead: CustomReflectable {
+    /// Status, URL and headers without what is secret in them: `dump` would show the bytes as they came.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["status": status, "url": target.description, "headers": headers])
+    }
+}
+
 /// A version of HTTP.
 public enum HTTPVersion: String, Sendable, Hashable {
     /// HTTP/1.0.

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 extension DiskCacheError {
     /// The kind of a failure. New kinds may be added: switch with a `default`.
     public struct Kind: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
@@ -56,4 +62,9 @@ public struct DiskCacheError: Error, Sendable, Hashable, CustomStringConvertible
 
     /// The kind and the reason, fit for a log.
     public var description: String { "disk cache, \(kind): \(reason)" }
+}
+
+extension DiskCacheError: LocalizedError {
+    /// The same as ``description``, for `localizedDescription`.
+    public var errorDescription: String? { description }
 }

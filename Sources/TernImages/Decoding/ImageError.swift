@@ -1,5 +1,11 @@
 public import Tern
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// Why a picture could not be loaded, decoded, processed or encoded: what failed, on what, and why.
 ///
 /// The one error type of the pipeline and its parts. Holds no byte of the picture and no secret: no header values, no user
@@ -78,6 +84,11 @@ public struct ImageError: Error, Sendable, CustomStringConvertible {
     }
 }
 
+extension ImageError: LocalizedError {
+    /// The same as ``description``, for `localizedDescription`.
+    public var errorDescription: String? { description }
+}
+
 extension ImageError: Hashable {
     /// Whether both say the same: kind, format, message and origin. What led to them is not compared.
     public static func == (one: ImageError, other: ImageError) -> Bool {
@@ -122,6 +133,16 @@ extension ImageError {
     /// 408, 425 and 429 ask to be tried again later (RFC 9110 §15.5.9, RFC 8470 §5.2, RFC 6585 §4).
     private static func isLasting(status: Int) -> Bool {
         (400...499).contains(status) && ![401, 407, 408, 425, 429].contains(status)
+    }
+
+    /// What a closure of the user's threw. Our own errors hold no secret; of any other its type alone, since what it says
+    /// may.
+    static func words(_ error: any Error) -> String {
+        switch error {
+        case let error as ImageError: error.description
+        case let error as NetworkError: error.description
+        default: "\(type(of: error))"
+        }
     }
 
     func from(_ origin: String?) -> ImageError {

@@ -169,7 +169,8 @@ extension ImageFetcher {
             data = try await load()
         } catch {
             if Task.isCancelled { throw .cancelled }
-            throw ImageError(.source, "the closure failed: \(error)", underlying: error)
+            let reason = "the closure that gives the bytes threw \(ImageError.words(error))"
+            throw ImageError(.source, reason, underlying: error)
         }
         try Self.check(data.count, limit)
         return data
@@ -190,7 +191,7 @@ extension ImageFetcher {
         do {
             return try await prepare(request)
         } catch {
-            throw ImageError(.hook, "the request could not be prepared: \(error)", underlying: error)
+            throw ImageError(.hook, "the hook `prepare` threw \(ImageError.words(error))", underlying: error)
         }
     }
 
@@ -199,7 +200,7 @@ extension ImageFetcher {
         do {
             return try await transform(data, head)
         } catch {
-            throw ImageError(.hook, "the response was refused: \(error)", underlying: error)
+            throw ImageError(.hook, "the hook `transform` threw \(ImageError.words(error))", underlying: error)
         }
     }
 }

@@ -99,7 +99,7 @@ extension ImagePipeline {
         do {
             return try await decrypt(data)
         } catch {
-            throw ImageError(.hook, "the bytes could not be decrypted: \(error)", underlying: error)
+            throw ImageError(.hook, "the hook `decrypt` threw \(ImageError.words(error))", underlying: error)
         }
     }
 }

@@ -21,7 +21,9 @@ struct ImageKey: Sendable, Hashable {
             targetSize: request.targetSize, contentMode: request.targetSize == nil ? .fit : request.contentMode,
             limits: options.limits, allowsPartial: options.allowsPartial, byteLimit: options.decodedByteLimit)
         processors = request.processors.isEmpty ? [] : request.steps.map(\.identifier)
-        scale = request.scale ?? Self.scale(named: request.source.name)
+        // A key that holds no number would not be equal to itself.
+        let given = request.scale.flatMap { $0.isFinite && $0 > 0 ? $0 : nil }
+        scale = given ?? Self.scale(named: request.source.name)
         animation =
             options.decodesFirstFrameOnly
             ? .firstFrame : options.processesAnimations && !processors.isEmpty ? .processedFrames : .frames

@@ -28,7 +28,8 @@ public struct ImageRequest: Sendable {
     public var priority: Request.Priority
     /// Whether the picture is on the screen now: it goes before its equals of the same priority. False by default.
     public var isVisible = false
-    /// Pixels per point of the picture; nil, the default: what the URL's name says (`photo@2x.png`), else 1.
+    /// Pixels per point of the picture; nil, the default: what the URL's name says (`photo@2x.png`), else 1. What is not
+    /// finite and above 0 counts as nil.
     public var scale: Double?
     /// Which caches may be read and written, and whether the network may be asked.
     public var caching = Caching()
@@ -150,7 +151,10 @@ extension ImageRequest {
     }
 }
 
-extension ImageRequest.Source: CustomStringConvertible {}
+extension ImageRequest.Source: CustomStringConvertible, CustomReflectable {
+    /// Nothing beside ``description``: `dump` would show the request's query and headers.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
 
 extension ImageRequest: CustomStringConvertible {
     /// The source and the size wanted; without user information, header values and query values.

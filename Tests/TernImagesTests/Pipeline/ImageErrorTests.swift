@@ -1,0 +1,97 @@
+import Tern
+import TernTesting
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What an error of the pipeline tells people, and what it keeps to itself.
+@Suite(.timeLimit(.minutes(1))) struct ImageErrorTests {
+    private struct Chatty: Error, CustomStringConvertible {
+        var description: String { "s3cret" }
+    }
+
+    private func failure(of source: ImageRequest.Source) async throws -> ImageError {
+        try #require(await PipelineKit(picture: Data()).pipeline.failure(of: ImageRequest(source)))
+    }
+
+    @Test func aFileThatCannotBeReadIsNamedWithTheSystemsReason() async throws {
+        let folder = try ScratchFolder()
+        let missing = try await failure(of: .file(folder.url.appending(path: "1.png")))
+        #expect(missing.kind == .source && missing.message == "the file cannot be read: No such file or directory")
+        #expect(missing.description.hasSuffix("loading file \(folder.url.path)/1.png"))
+        let isFolder = try await failure(of: .file(folder.url))
+        #expect(isFolder.message == "the file cannot be read: Is a directory" && isFolder.underlying != nil)
+    }
+
+    @Test func whatAClosureThrowsIsNamedByItsTypeAlone() async throws {
+        let error = try await failure(of: .data("1") { throw Chatty() })
+        #expect(error.message == "the closure that gives the bytes threw Chatty" && error.underlying is Chatty)
+        // Our own errors hold no secret.
+        let refused = try await failure(of: .data("2") { throw ImageError(.corrupt, "not to my taste") })
+        #expect(refused.message == "the closure that gives the bytes threw image error corrupt: not to my taste")
+        let client = Client(session: Session(stub: StubTransport { _ in .status(404) }))
+        let network = try await failure(of: .data("3") { try await client.get("http://h/") })
+        #expect(network.message.contains("threw status: GET http://h/: "))
+    }
+
+    @Test func whatAHookThrowsIsNamedByItsTypeAlone() async throws {
+        let picture = try Pictures.png()
+        let changes: [(String, @Sendable (inout ImagePipeline.Configuration) -> Void)] = [
+            ("prepare", { $0.hooks.prepare = { _ in throw Chatty() } }),
+            ("transform", { $0.hooks.transform = { _, _ in throw Chatty() } }),
+            ("decrypt", { $0.hooks.decrypt = { _ in throw Chatty() } }),
+        ]
+        for (name, change) in changes {
+            let kit = PipelineKit(picture: picture, change: change)
+            let error = await kit.pipeline.failure(of: ImageRequest(try url("https://a.example/1.png")))
+            #expect(error?.kind == .hook && error?.message == "the hook `\(name)` threw Chatty")
+        }
+    }
+
+    @Test func dumpedErrorsAndRequestsShowNoSecret() async throws {
+        var headers: Headers = ["Authorization": "Bearer s3cret", "X-Plain": "shown"]
+        headers.append(name: "Cookie", value: "a=s3cret")
+        let request = try Request(
+            .get, "https://u:s3cret@a.example/1.png?token=s3cret", headers: headers, body: .text("s3cret"))
+        let kit = PipelineKit(StubTransport { _ in .status(404, headers: ["Set-Cookie": "a=s3cret"]) })
+        var plain = request
+        plain.body = .none
+        let error = try #require(await kit.pipeline.failure(of: ImageRequest(.request(plain))))
+        #expect(error.network?.kind == .status)
+        for value in [error, ImageRequest(.request(request)), request] as [Any] {
+            var text = ""
+            dump(value, to: &text)
+            #expect(!text.contains("s3cret"), "\(text)")
+            #expect(text.contains("https://a.example/1.png?token=<redacted>") || text.contains("a.example"), "\(text)")
+        }
+    }
+
+    @Test func itsTextIsItsLocalizedDescription() {
+        let error = ImageError(.corrupt, format: .png, "a bad byte").from("file 1.png")
+        let text = "image error corrupt (image/png): a bad byte, loading file 1.png"
+        #expect((error as any LocalizedError).errorDescription == text)
+    }
+
+    @Test(arguments: [Double.nan, .infinity, 0, -2])
+    func aScaleThatIsNoneCountsAsNone(scale: Double) async throws {
+        let kit = PipelineKit(picture: try Pictures.png())
+        var request = ImageRequest(try url("https://a.example/photo@2x.png"))
+        request.scale = scale
+        #expect(try await kit.pipeline.image(for: request).scale == 2)
+        // A key that is not equal to itself would never be found again.
+        #expect(try await kit.pipeline.response(for: request).source == .memory)
+    }
+
+    @Test(arguments: [PixelSize(width: 0, height: 10), PixelSize(width: -3, height: .max)])
+    func aSizeWithoutPixelsIsNone(size: PixelSize) async throws {
+        let kit = PipelineKit(picture: try Pictures.png())
+        let request = ImageRequest(try url("https://a.example/1.png"), targetSize: size)
+        #expect(try await kit.pipeline.image(for: request).size == PixelSize(width: 40, height: 30))
+    }
+}

@@ -1,0 +1,40 @@
+import Testing
+
+@testable import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite("Network errors")
+struct NetworkErrorTests {
+    private func error() throws -> NetworkError {
+        let headers: Headers = ["Authorization": "Bearer s3cret", "X-Plain": "shown"]
+        let request = try Request(
+            .post, "https://u:s3cret@h/a?token=s3cret#s3cret", headers: headers, body: .text("s3cret"))
+        let head = ResponseHead(
+            status: 500, version: .http11, target: request.target, headers: ["Set-Cookie": "a=s3cret", "Age": "0"])
+        return NetworkError(
+            TransferFailure(.status, "the status is 500"), request: request, response: head, body: Data("s3cret".utf8))
+    }
+
+    @Test func dumpedErrorsRequestsAndHeadsShowNoSecret() throws {
+        let error = try error()
+        let request = try #require(error.request)
+        let head = try #require(error.response)
+        for (value, shown) in [(error, "the status is 500"), (request, "shown"), (head, "Age: 0")] as [(Any, String)] {
+            var text = ""
+            dump(value, to: &text)
+            #expect(!text.contains("s3cret") && text.contains("h/a?token=<redacted>"), "\(text)")
+            #expect(text.contains(shown), "\(text)")
+        }
+    }
+
+    @Test func theTextIsTheLocalizedDescription() throws {
+        let error = try error()
+        #expect((error as any LocalizedError).errorDescription == error.description)
+        #expect(error.description == "status: POST https://h/a?token=<redacted>: the status is 500")
+    }
+}
