@@ -83,6 +83,7 @@ lint:
 	scripts/check-forbidden
 	scripts/check-coverage
 	scripts/check-docs
+	scripts/check-articles
 	scripts/check-apple
 
 format:
