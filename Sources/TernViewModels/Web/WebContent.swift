@@ -14,7 +14,8 @@ public struct WebContent: Sendable {
     public let mimeType: String
     /// The IANA name of the charset of the bytes. It fits `data` also where a transform changed it.
     public let textEncoding: String
-    /// What relative links refer to: the URL after redirects.
+    /// What relative links refer to: the URL after redirects, with the fragment that applies to it (RFC 9110 §10.2.2), for
+    /// the view to scroll to.
     public let baseURL: URL?
     /// The head of the response.
     public let response: ResponseHead

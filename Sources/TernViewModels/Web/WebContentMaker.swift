@@ -41,7 +41,13 @@ enum WebContentMaker {
         }
         return WebContent(
             data: data, mimeType: options.mimeType ?? type?.essence ?? "text/html", textEncoding: textEncoding,
-            baseURL: head.url, response: head)
+            baseURL: baseURL(of: head), response: head)
+    }
+
+    /// With the fragment: it is the place to which the view scrolls.
+    private static func baseURL(of head: ResponseHead) -> URL? {
+        guard let fragment = head.fragment else { return head.url }
+        return URL(string: "\(head.urlString)#\(fragment)")
     }
 
     private static func encoded(_ text: String, _ charset: String) -> (Data, String) {

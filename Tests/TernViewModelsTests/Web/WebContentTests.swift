@@ -44,6 +44,12 @@ struct WebContentTests {
         #expect(content.baseURL?.absoluteString == "https://a.example/final/page" && view.text == "/final/page")
     }
 
+    @Test(arguments: ["/page#part", "/moved#part"])
+    func theBaseHasTheFragmentThatTheViewScrollsTo(path: String) async throws {
+        #expect(try await load(path).baseURL?.fragment() == "part")
+        #expect(try await load("/page").baseURL?.fragment() == nil)
+    }
+
     @Test(arguments: ["/nocharset", "/unknown"])
     func aCharsetThatIsMissingOrUnknownIsUTF8(path: String) async throws {
         let plain = try await load(path)
