@@ -15,7 +15,8 @@ let package = Package(
     name: "Gallery",
     platforms: [.macOS(.v15)],
     products: [
-        .executable(name: "gallery", targets: ["GalleryProgram"])
+        .executable(name: "gallery", targets: ["GalleryProgram"]),
+        .executable(name: "gallery-web", targets: ["GalleryWebProgram"]),
     ],
     dependencies: [
         // The name is given: the identity of a path is its folder's name, and a clone may have any.
@@ -44,6 +45,27 @@ let package = Package(
                 "GtkBridge", "GalleryViews", "GalleryChecks",
                 .product(name: "Tern", package: "Tern"),
                 .product(name: "TernImages", package: "Tern"),
+                .product(name: "TernTesting", package: "Tern"),
+                .product(name: "TernViewModels", package: "Tern"),
+            ],
+            swiftSettings: settings
+        ),
+        .systemLibrary(name: "CWebKit", pkgConfig: "webkitgtk-6.0"),
+        // Apart from the other widgets: who shows photos need not link WebKit.
+        .target(
+            name: "GalleryWeb",
+            dependencies: [
+                "CGtk", "CWebKit", "GtkBridge",
+                .product(name: "Tern", package: "Tern"),
+                .product(name: "TernViewModels", package: "Tern"),
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "GalleryWebProgram",
+            dependencies: [
+                "GalleryChecks", "GalleryViews", "GalleryWeb", "GtkBridge",
+                .product(name: "Tern", package: "Tern"),
                 .product(name: "TernTesting", package: "Tern"),
                 .product(name: "TernViewModels", package: "Tern"),
             ],
