@@ -119,8 +119,10 @@ final class WorkerThreads: Sendable {
         #if canImport(Darwin)
         pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0)
         #elseif canImport(Glibc)
-        // Of what the process was given, which may be less than the usual already.
-        _ = nice(5)
+        // Of what the process was given, which may be less than the usual already: that is the main thread's. Not of this
+        // thread's, which has it from whoever gave the first job: libdispatch lifts some of its threads by up to four.
+        let which = __priority_which_t(PRIO_PROCESS.rawValue)
+        setpriority(which, 0, getpriority(which, id_t(getpid())) + 5)
         #endif
     }
 }
