@@ -93,7 +93,7 @@ extension Gallery {
             pauseButton.text == "Resume" && !visibleCells.isEmpty && visibleCells.allSatisfy(\.hasLoaded)
         }
         await MainLoop.pause(500)
-        guard let drawn = window.drawn(),
+        guard let drawn = await window.drawnSoon(),
             let image = RasterImage(
                 size: PixelSize(width: drawn.width, height: drawn.height), premultiplied: drawn.pixels())
         else { throw ImageError(.encodingFailed, "the window is not drawn") }

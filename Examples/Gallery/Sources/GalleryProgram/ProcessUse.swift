@@ -15,11 +15,15 @@ struct ProcessUse {
     var milliseconds: Double
 
     static func now() -> ProcessUse {
-        let threads = ProcessThread.all()
+        var usage = rusage()
+        unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         return ProcessUse(
-            mainWakeUps: threads.first(where: \.isMain)?.wakeUps ?? 0,
-            wakeUps: threads.reduce(0) { $0 + $1.wakeUps },
-            milliseconds: Double(clock()) * 1_000 / Double(CLOCKS_PER_SEC))
+            mainWakeUps: ProcessThread.all().first(where: \.isMain)?.wakeUps ?? 0, wakeUps: usage.ru_nvcsw,
+            milliseconds: milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime))
+    }
+
+    private static func milliseconds(_ time: timeval) -> Double {
+        Double(time.tv_sec) * 1_000 + Double(time.tv_usec) / 1_000
     }
 
     static func - (after: ProcessUse, before: ProcessUse) -> ProcessUse {

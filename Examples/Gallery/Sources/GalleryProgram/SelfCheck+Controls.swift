@@ -11,6 +11,8 @@ extension SelfCheck {
         await MainLoop.wait { bar.fraction > 0.2 }
         button.click()
         await MainLoop.wait { !spinner.isSpinning && button.text == "Resume" }
+        // What had come before the pause may still be on its way to the bar.
+        await MainLoop.pause(200)
         let held = bar.fraction
         await MainLoop.pause(400)
         checks.check(

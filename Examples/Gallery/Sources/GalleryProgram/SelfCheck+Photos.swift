@@ -32,7 +32,7 @@ extension SelfCheck {
 
     /// The PNGs are served without loss, and their suns are of one colour: not a bit may differ.
     private func checkDrawing(of cells: [PhotoCell]) async {
-        guard let drawn = gallery.window.drawn(), let room = gallery.scroll.frame(in: gallery.window) else {
+        guard let drawn = await gallery.window.drawnSoon(), let room = gallery.scroll.frame(in: gallery.window) else {
             return checks.check("the window is drawn", false)
         }
         let pixels = Pixels(drawn)

@@ -1,7 +1,8 @@
 import CGtk
 
 extension Peer {
-    /// What GTK draws for this widget at this moment, by the renderer of its window; nil for one that is not shown.
+    /// What GTK draws for this widget at this moment, by the renderer of its window; nil for one that is not shown,
+    /// or about to be laid out.
     public func drawn() -> Texture? {
         guard unsafe gtk_widget_get_mapped(widget) != 0, let native = unsafe gtk_widget_get_native(widget) else {
             return nil
@@ -17,5 +18,15 @@ extension Peer {
         area.size.width = Float(size.width)
         area.size.height = Float(size.height)
         return unsafe Texture(owned: gsk_renderer_render_texture(gtk_native_get_renderer(native), node, &area))
+    }
+
+    /// The same, once it can be had; nil after 5 seconds without.
+    public func drawnSoon() async -> Texture? {
+        var drawn = drawn()
+        await MainLoop.wait(seconds: 5) {
+            drawn = drawn ?? self.drawn()
+            return drawn != nil
+        }
+        return drawn
     }
 }
