@@ -18,7 +18,7 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 multipart==1.2.1 pillow==13.
 # Without a network the tests that need it are skipped, with a message; in CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
-.PHONY: help demo test crash-test fuzz test-asan test-tsan soak test-urlsession lint format bench docs clean
+.PHONY: help demo test crash-test fuzz gallery test-gallery test-asan test-tsan soak test-urlsession lint format bench docs clean
 
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
@@ -27,6 +27,8 @@ help:
 	@echo 'make fuzz [N=1000000]      mutated pictures, N for each image decoder, under the address sanitizer'
 	@echo 'make soak                  memory and descriptors after very many requests'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
+	@echo 'make gallery               photos, a download and more on widgets of GTK 4; without a display a screenshot'
+	@echo 'make test-gallery          the gallery checks itself on an X server without a screen'
 	@echo 'make lint | make format    the style, the documentation of every public symbol, the house rules'
 	@echo 'make bench                 the benchmarks, into RESULTS.md and RESULTS-caches, -images and -pipeline.md'
 	@echo 'make docs                  the documentation, into .build/docs'
@@ -77,6 +79,19 @@ test-urlsession:
 	@scripts/set-up test
 	TERN_URLSESSION=1 $(TEST) --scratch-path .build/urlsession --filter URLSession
 
+# In release: what the main loop has to spare is measured.
+GALLERY := swift build $(SWIFT_BUILD_FLAGS) --package-path Examples/Gallery --scratch-path .build/gallery -c release
+
+gallery:
+	@scripts/set-up gallery
+	$(GALLERY)
+	scripts/gallery show .build/gallery/release/gallery
+
+test-gallery:
+	@scripts/set-up gallery
+	$(GALLERY)
+	scripts/gallery test .build/gallery/release/gallery
+
 lint:
 	@scripts/set-up build
 	swift format lint --strict --recursive --parallel $(SWIFT_FOLDERS)
@@ -101,4 +116,4 @@ docs:
 	scripts/docs
 
 clean:
-	rm -rf .build Examples/.build Benchmarks/.build Tests/Consumers/.build Tests/Fuzz/.build
+	rm -rf .build Examples/.build Examples/Gallery/.build Benchmarks/.build Tests/Consumers/.build Tests/Fuzz/.build
