@@ -18,7 +18,7 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 multipart==1.2.1 pillow==13.
 # Without a network the tests that need it are skipped, with a message; in CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
-.PHONY: help demo test crash-test fuzz gallery test-gallery test-asan test-tsan soak test-urlsession lint format bench docs clean
+.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak test-urlsession lint format bench docs clean
 
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
@@ -28,6 +28,7 @@ help:
 	@echo 'make soak                  memory and descriptors after very many requests'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make gallery               photos, a download and more on widgets of GTK 4; without a display a screenshot'
+	@echo 'make gallery-web [URL=…]   a web page on WebKit, loaded through Tern'
 	@echo 'make test-gallery          the gallery checks itself on an X server without a screen'
 	@echo 'make lint | make format    the style, the documentation of every public symbol, the house rules'
 	@echo 'make bench                 the benchmarks, into RESULTS.md and RESULTS-caches, -images and -pipeline.md'
@@ -86,6 +87,11 @@ gallery:
 	@scripts/set-up gallery
 	$(GALLERY)
 	scripts/gallery show .build/gallery/release/gallery
+
+gallery-web:
+	@scripts/set-up gallery
+	$(GALLERY)
+	.build/gallery/release/gallery-web $(if $(URL),'$(URL)')
 
 test-gallery:
 	@scripts/set-up gallery
