@@ -1,6 +1,14 @@
+#if canImport(ImageIO)
+import CoreGraphics
+#endif
+
 /// Pixels that never change and never move: an array that nobody can mutate, held by a class.
 final class PixelBuffer: Sendable {
     let bytes: [UInt8]
+    #if canImport(ImageIO)
+    /// Made for the first view that shows the picture, and shared by all. It holds the bytes, and not this buffer.
+    @MainActor var shared: CGImage?
+    #endif
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 

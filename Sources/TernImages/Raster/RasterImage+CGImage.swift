@@ -9,6 +9,14 @@ extension RasterImage {
     /// for whoever makes a `UIImage` or an `NSImage` of it.
     public var cgImage: CGImage? { pixels.image(size, .premultipliedLast) }
 
+    /// One for all views that show these pixels: what Core Animation prepares of it lasts as long as they do.
+    @MainActor
+    package var sharedCGImage: CGImage? {
+        if let shared = pixels.shared { return shared }
+        pixels.shared = cgImage
+        return pixels.shared
+    }
+
     /// A picture of what Core Graphics has, drawn once into sRGB, 8 bits a channel; nil if it has no pixels, too many of
     /// them, or memory is short.
     ///
@@ -52,14 +60,23 @@ extension PixelBuffer {
             shouldInterpolate: true, intent: .defaultIntent)
     }
 
+    private var provider: CGDataProvider? { HeldBytes(bytes: bytes).provider }
+}
+
+/// Holds the bytes for Core Graphics. Not the buffer does: it may hold the image that is made of them, which would hold it.
+private final class HeldBytes: Sendable {
+    let bytes: [UInt8]
+
+    init(bytes: [UInt8]) { self.bytes = bytes }
+
     /// Gives Core Graphics the bytes where they are. That is sound because nobody can change the array: it lies where it
-    /// lay when it was made, until this buffer ends, which the provider holds.
-    private var provider: CGDataProvider? {
+    /// lay when it was made, until this object ends, which the provider holds.
+    var provider: CGDataProvider? {
         let held = unsafe Unmanaged.passRetained(self)
         let provider = unsafe bytes.withUnsafeBufferPointer { buffer in
             unsafe buffer.baseAddress.flatMap { base in
                 unsafe CGDataProvider(dataInfo: held.toOpaque(), data: base, size: buffer.count) { info, _, _ in
-                    if let info = unsafe info { unsafe Unmanaged<PixelBuffer>.fromOpaque(info).release() }
+                    if let info = unsafe info { unsafe Unmanaged<HeldBytes>.fromOpaque(info).release() }
                 }
             }
         }
