@@ -33,6 +33,12 @@ public final class ImageModel: ImageViewModel {
     public var shown: ShownImage? { contents[.image] }
     /// The picture in the slot `.image`, a placeholder or preview too; nil for none.
     public var image: RasterImage? { shown?.image }
+    /// How far the slot `.image` is.
+    public var phase: ImagePhase {
+        // Whoever observes this observes what changes with it.
+        _ = (contents, loading, error)
+        return imagePhase(of: .image)
+    }
     /// Whether a load waits for its picture.
     public var isLoading: Bool { !loading.isEmpty }
 
