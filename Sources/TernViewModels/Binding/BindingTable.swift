@@ -16,6 +16,8 @@ package final class BindingTable {
 
     private var entries: [ObjectIdentifier: Entry] = [:]
     private var changes = 0
+    /// How many changes may come before the next sweep: as many as there were entries after the last one.
+    private var allowance = 64
 
     /// An empty table: for a test of its own.
     package init() {}
@@ -51,14 +53,14 @@ package final class BindingTable {
 
     /// Lets go of all views that have ended.
     package func sweep() {
-        changes = 0
         let ended = entries.filter { $0.value.view == nil }
         for identity in ended.keys { entries[identity] = nil }
+        (changes, allowance) = (0, max(64, entries.count))
         for entry in ended.values { entry.storage.abandon() }
     }
 
     private func noteChange() {
         changes += 1
-        if changes > max(64, entries.count) { sweep() }
+        if changes > allowance { sweep() }
     }
 }

@@ -32,7 +32,24 @@ struct BindingTableTests {
         #expect(table.count == 0)
     }
 
-    @Test func aReusedAddressInheritsNothing() {
+    @Test func viewsWhoseAddressesAreNotUsedAgainAreSweptToo() {
+        let (stream, continuation) = stream()
+        // An unowned reference keeps the memory of an object that has ended.
+        var graves: [Grave] = []
+        for _ in 0..<10_000 {
+            let bar = Bar(in: table)
+            bar.bindProgress(stream)
+            graves.append(Grave(view: bar))
+        }
+        #expect(table.count <= 129 && graves.count == 10_000)
+        continuation.finish()
+    }
+
+    private struct Grave {
+        unowned let view: Bar
+    }
+
+    @Test(.enabled(if: Addresses.areUsedAgain)) func aReusedAddressInheritsNothing() {
         let (stream, continuation) = stream()
         var addresses: [ObjectIdentifier: ViewBinding] = [:]
         var reused = 0

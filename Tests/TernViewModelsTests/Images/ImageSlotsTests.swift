@@ -196,7 +196,7 @@ struct ImageSlotsTests {
         #expect(table.count == 0 && loads.count == 1_000 && loads.allSatisfy { !$0.isActive })
     }
 
-    @Test func anAddressThatIsUsedAgainInheritsNothing() async throws {
+    @Test(.enabled(if: Addresses.areUsedAgain)) func anAddressThatIsUsedAgainInheritsNothing() async throws {
         let table = BindingTable()
         var seen: Set<ObjectIdentifier> = []
         var again = 0
