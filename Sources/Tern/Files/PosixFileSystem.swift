@@ -132,8 +132,10 @@ package struct PosixFileSystem: FileSystem {
             try remove(path)
             return
         }
-        guard errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK else {
-            throw FileFailure("move to", destination, code: errno)
+        // ENOTSUP is a number of its own on Apple's systems, and what their link(2) says of exFAT.
+        let code = errno
+        guard [EPERM, ENOTSUP, EOPNOTSUPP, EMLINK].contains(code) else {
+            throw FileFailure("move to", destination, code: code)
         }
         // A file system without links: the best that is left has a gap between the look and the move.
         if exists(destination) { throw FileFailure("move to", destination, code: EEXIST) }

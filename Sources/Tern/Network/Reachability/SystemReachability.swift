@@ -1,6 +1,7 @@
 #if canImport(Network) && !os(watchOS)
 import Dispatch
 import Network
+import TernConcurrency
 #endif
 
 /// The system's own source.
@@ -25,7 +26,7 @@ struct PathReachability: ReachabilitySource {
         let monitor = NWPathMonitor()
         monitor.pathUpdateHandler = { path in tell(Self.status(path)) }
         monitor.start(queue: DispatchQueue(label: "tern.reachability"))
-        return PathWatch(monitor: monitor)
+        return PathWatch(monitor)
     }
 
     private static func status(_ path: NWPath) -> Reachability.Status {
@@ -38,8 +39,12 @@ struct PathReachability: ReachabilitySource {
     }
 }
 
-private struct PathWatch: ReachabilityWatch {
-    let monitor: NWPathMonitor
-    func close() { monitor.cancel() }
+/// Behind a lock: not every version of the system's interface says that a monitor is Sendable.
+private final class PathWatch: ReachabilityWatch {
+    private let monitor: Lock<NWPathMonitor>
+
+    init(_ monitor: sending NWPathMonitor) { self.monitor = Lock(monitor) }
+
+    func close() { monitor.withLock { $0.cancel() } }
 }
 #endif

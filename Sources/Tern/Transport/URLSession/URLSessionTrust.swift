@@ -68,7 +68,11 @@ extension ClientIdentity {
     var credential: URLCredential? {
         guard case .pkcs12(let bytes) = content else { return nil }
         var items: CFArray?
-        let options = [kSecImportExportPassphrase as String: password ?? ""]
+        var options: [String: Any] = [kSecImportExportPassphrase as String: password ?? ""]
+        #if os(macOS)
+        // There it would go into the user's keychain, with each handshake once more. Elsewhere nothing is kept anyway.
+        options[kSecImportToMemoryOnly as String] = true
+        #endif
         guard unsafe SecPKCS12Import(bytes as CFData, options as CFDictionary, &items) == errSecSuccess,
             let first = (items as? [[String: Any]])?.first, let found = first[kSecImportItemIdentity as String]
         else { return nil }
