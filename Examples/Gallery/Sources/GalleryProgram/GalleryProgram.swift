@@ -86,13 +86,11 @@ extension Gallery {
 
     /// Writes what the window shows once its photos are there, and closes it.
     func photograph(to path: String) async throws {
-        show()
+        loadButton()
+        window.present()
+        await MainLoop.wait { !visibleCells.isEmpty && visibleCells.allSatisfy(\.hasLoaded) }
+        startDownload()
         await MainLoop.wait { bar.fraction > 0.6 }
-        pauseButton.click()
-        await MainLoop.wait {
-            pauseButton.text == "Resume" && !visibleCells.isEmpty && visibleCells.allSatisfy(\.hasLoaded)
-        }
-        await MainLoop.pause(500)
         guard let drawn = await window.drawnSoon(),
             let image = RasterImage(
                 size: PixelSize(width: drawn.width, height: drawn.height), premultiplied: drawn.pixels())

@@ -33,6 +33,31 @@ struct ProcessUse {
     }
 }
 
+/// What all programs have used of the machine, and what this one has.
+struct MachineUse {
+    /// In milliseconds of all cores together.
+    private let all: Double
+    private let possible: Double
+    private let own: Double
+
+    static func now() -> MachineUse {
+        // `try?`: without the file nobody is said to have used anything, and every round counts.
+        let text =
+            (try? Data(contentsOf: URL(filePath: "/proc/stat"))).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        // user, nice, system, idle, waiting for the disk, …, in hundredths of a second.
+        let times = text.split(separator: "\n").first?.split(separator: " ").compactMap { Double($0) } ?? []
+        let possible = times.prefix(8).reduce(0, +)
+        let unused = times.count > 4 ? times[3] + times[4] : possible
+        return MachineUse(all: (possible - unused) * 10, possible: possible * 10, own: ProcessUse.now().milliseconds)
+    }
+
+    /// From 0 to 1.
+    func shareOfOthers(since before: MachineUse) -> Double {
+        let others = (all - before.all) - (own - before.own)
+        return max(0, others / max(1, possible - before.possible))
+    }
+}
+
 /// A thread of this process, as the system tells.
 struct ProcessThread {
     let id: Int

@@ -69,4 +69,22 @@ extension SelfCheck {
         checks.check("a cell that was used again shows the later photo", reused.number == 7 && reused.showsItsPhoto)
         window.close()
     }
+
+    func checkClosing() async {
+        let (peers, requests) = (Peer.liveCount, server.counts.requestsReceived)
+        let close = openWindowThatLoads()
+        await MainLoop.wait { server.counts.requestsReceived > requests }
+        close()
+        let isGone = await MainLoop.wait(seconds: 5) { Peer.liveCount == peers }
+        checks.check("a window that closes while a photo is under way leaves nothing of it", isGone)
+    }
+
+    /// Nobody but GTK holds the window and its cell. What closes it.
+    private func openWindowThatLoads() -> @MainActor () -> Void {
+        let (window, cell) = (Window("Closing", width: 200, height: 200), Gallery.cell())
+        window.setContent(cell)
+        window.present()
+        cell.loadImage(from: server.url(PhotoAddress(904, .png), query: "held"))
+        return { [weak window] in window?.close() }
+    }
 }

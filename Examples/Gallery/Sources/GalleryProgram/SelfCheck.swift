@@ -13,6 +13,7 @@ struct SelfCheck {
 
     func run() async {
         await checkPhotos()
+        await checkClosing()
         await checkCancelling()
         await checkDownload()
         await checkPull()
