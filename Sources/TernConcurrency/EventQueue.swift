@@ -1,16 +1,14 @@
 /// The waiting events of one subscriber. Pure: bounded, and what did not fit is counted and told in its place.
 struct EventBuffer<Event: Sendable> {
     let limit: Int
-    // A place is emptied when its event is taken: nothing of an event is released later, under the queue's lock.
-    private var events: [Event?] = []
-    private var head = 0
+    private var events = FIFO<Event>()
     private var dropped = 0
 
     init(limit: Int) { self.limit = limit }
 
     mutating func push(_ event: Event) {
         // Once something was dropped, nothing goes in until that was told: the count stands where the gap is.
-        if dropped > 0 || events.count - head >= limit {
+        if dropped > 0 || events.count >= limit {
             dropped += 1
         } else {
             events.append(event)
@@ -19,22 +17,10 @@ struct EventBuffer<Event: Sendable> {
 
     /// The next event; after the last one before a gap, `gap` of the number of events that are missing.
     mutating func pop(gap: (Int) -> Event) -> Event? {
-        guard head < events.count else {
-            guard dropped > 0 else { return nil }
-            defer { dropped = 0 }
-            return gap(dropped)
-        }
-        defer {
-            head += 1
-            if head == events.count {
-                events.removeAll(keepingCapacity: true)
-                head = 0
-            } else if head >= 256 {
-                events.removeFirst(head)
-                head = 0
-            }
-        }
-        return events[head].take()
+        if let event = events.popFirst() { return event }
+        guard dropped > 0 else { return nil }
+        defer { dropped = 0 }
+        return gap(dropped)
     }
 }
 

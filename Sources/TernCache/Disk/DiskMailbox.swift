@@ -1,3 +1,5 @@
+import TernConcurrency
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
@@ -36,12 +38,11 @@ struct DiskMailbox {
         case idle
     }
 
-    private var letters: [Letter?] = []
-    private var head = 0
+    private var letters = FIFO<Letter>()
     private var isAwake = false
     private(set) var nextSequence = 0
 
-    var isEmpty: Bool { head == letters.count }
+    var isEmpty: Bool { letters.isEmpty }
 
     /// Adds a letter. Its sequence number, and whether the thread must be woken.
     mutating func push(
@@ -67,32 +68,20 @@ struct DiskMailbox {
         var batch: [Letter] = []
         var hashes: Set<UInt64> = []
         var sum = 0
-        while head < letters.count, let letter = letters[head] {
+        while let letter = letters.first {
             let (isAlone, keys, cost) = Self.facts(letter.request)
             if isAlone {
                 guard batch.isEmpty else { break }
-                advance()
+                _ = letters.popFirst()
                 return .perform(letter)
             }
             guard batch.isEmpty || (sum + cost <= limit && hashes.isDisjoint(with: keys)) else { break }
             hashes.formUnion(keys)
             sum += cost
             batch.append(letter)
-            advance()
+            _ = letters.popFirst()
         }
         return batch.isEmpty ? .idle : .commit(batch)
-    }
-
-    private mutating func advance() {
-        letters[head] = nil
-        head += 1
-        if head == letters.count {
-            letters.removeAll(keepingCapacity: true)
-            head = 0
-        } else if head >= 1_024 {
-            letters.removeFirst(head)
-            head = 0
-        }
     }
 
     /// Whether it goes alone, its keys' hashes, and the bytes of log that it takes at most.

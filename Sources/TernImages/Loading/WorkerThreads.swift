@@ -17,26 +17,10 @@ final class WorkerThreads: Sendable {
     static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
     private struct Queue {
-        var jobs: [Job?] = []
-        var head = 0
+        var jobs = FIFO<Job>()
         var started = 0
         var idle = 0
         var isEnded = false
-
-        mutating func take() -> Job? {
-            guard head < jobs.count else { return nil }
-            defer {
-                head += 1
-                if head == jobs.count {
-                    jobs.removeAll(keepingCapacity: true)
-                    head = 0
-                } else if head >= 1_024 {
-                    jobs.removeFirst(head)
-                    head = 0
-                }
-            }
-            return jobs[head].take()
-        }
     }
 
     private let count: Int
@@ -48,7 +32,7 @@ final class WorkerThreads: Sendable {
     func run(_ job: @escaping Job) {
         let startsThread = queue.withLock { queue in
             queue.jobs.append(job)
-            guard queue.started < count, queue.idle < queue.jobs.count - queue.head else { return false }
+            guard queue.started < count, queue.idle < queue.jobs.count else { return false }
             queue.started += 1
             return true
         }
@@ -103,7 +87,7 @@ final class WorkerThreads: Sendable {
             signal.wait()
             let (job, isEnded) = queue.withLock { queue -> (Job?, Bool) in
                 queue.idle -= 1
-                return (queue.take(), queue.isEnded)
+                return (queue.jobs.popFirst(), queue.isEnded)
             }
             if let job { job() } else if isEnded { return }
         }
@@ -111,7 +95,7 @@ final class WorkerThreads: Sendable {
 
     private func workOnce() {
         signal.wait()
-        queue.withLock { $0.take() }?()
+        queue.withLock { $0.jobs.popFirst() }?()
     }
 
     /// By five steps of nice on Linux, where it is a thread's own; utility on Apple's systems.
