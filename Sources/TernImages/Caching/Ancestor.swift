@@ -12,24 +12,16 @@ struct Ancestor {
                 // Of a first frame that was asked for alone nobody knows whether others follow.
                 && (ancestor.key.animation != .firstFrame || key.animation == .firstFrame)
         }
-        guard key.decoding.byteLimit == nil, let (index, answer) = key.derivation.best(of: usable.map(\.variant)),
-            case .derive(let scaled, let cropped, _) = answer
-        else { return nil }
-        return (usable[index].stored, DecodingPlan(scaled: scaled, cropped: cropped))
+        let derivation = Derivation(target: key.decoding.targetSize, mode: key.decoding.contentMode)
+        guard key.decoding.byteLimit == nil, let (index, plan) = derivation.best(of: usable.map(\.variant)) else {
+            return nil
+        }
+        return (usable[index].stored, plan)
     }
 
     private var variant: Derivation.Variant {
         Derivation.Variant(
-            made: key.wanted, size: stored.image.size, originalSize: stored.image.metadata.originalSize,
-            isPartial: stored.image.metadata.isPartial)
+            target: key.decoding.targetSize, mode: key.decoding.contentMode, size: stored.image.size,
+            originalSize: stored.image.metadata.originalSize, isPartial: stored.image.metadata.isPartial)
     }
-}
-
-extension ImageKey {
-    fileprivate var wanted: Derivation.Wanted {
-        Derivation.Wanted(
-            target: decoding.targetSize, mode: decoding.contentMode, scale: scale, processors: processors)
-    }
-
-    fileprivate var derivation: Derivation { Derivation(wanted: wanted) }
 }

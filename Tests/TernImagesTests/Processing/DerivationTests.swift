@@ -3,42 +3,33 @@ import Testing
 @testable import TernImages
 
 @Suite struct DerivationTests {
-    private typealias Wanted = Derivation.Wanted
     private typealias Mode = ImageDecodingOptions.ContentMode
     private let original = PixelSize(width: 4_000, height: 3_000)
-    private let circle = ImageProcessors.Circle().identifier
-    private let tint = ImageProcessors.Tint(.black).identifier
 
     private func size(_ width: Int, _ height: Int) -> PixelSize { PixelSize(width: width, height: height) }
 
     /// A variant as our decoders make it.
-    private func variant(
-        _ target: PixelSize?, _ mode: Mode = .fit, _ processors: [ProcessorIdentity] = [], scale: Double = 1
-    ) -> Derivation.Variant {
+    private func variant(_ target: PixelSize?, _ mode: Mode = .fit) -> Derivation.Variant {
         let plan = DecodingPlan(size: original, target: target, mode: mode)
-        return Derivation.Variant(
-            made: Wanted(target: target, mode: mode, scale: scale, processors: processors), size: plan.cropped,
-            originalSize: original)
+        return Derivation.Variant(target: target, mode: mode, size: plan.cropped, originalSize: original)
     }
 
     private func answer(
-        _ target: PixelSize?, _ mode: Mode = .fit, _ processors: [ProcessorIdentity] = [],
-        from variant: Derivation.Variant
+        _ target: PixelSize?, _ mode: Mode = .fit, from variant: Derivation.Variant
     ) -> Derivation.Answer {
-        Derivation(wanted: Wanted(target: target, mode: mode, processors: processors)).canDerive(from: variant)
+        Derivation(target: target, mode: mode).canDerive(from: variant)
+    }
+
+    private func derive(_ scaled: PixelSize, keeping cropped: PixelSize? = nil) -> Derivation.Answer {
+        .derive(DecodingPlan(scaled: scaled, cropped: cropped ?? scaled))
     }
 
     @Test func aLargerPictureServesEverySmallerSize() {
         let (large, small) = (size(800, 600), size(400, 300))
         for cached in [variant(nil), variant(large), variant(large, .atLeast), variant(size(9_999, 9_999))] {
-            #expect(
-                answer(small, from: cached) == .derive(scaled: small, cropped: small, firstProcessor: 0))
-            #expect(
-                answer(size(100, 300), .fill, [circle], from: cached)
-                    == .derive(scaled: small, cropped: size(100, 300), firstProcessor: 0))
-            #expect(
-                answer(size(100, 300), .atLeast, from: cached)
-                    == .derive(scaled: small, cropped: small, firstProcessor: 0))
+            #expect(answer(small, from: cached) == derive(small))
+            #expect(answer(size(100, 300), .fill, from: cached) == derive(small, keeping: size(100, 300)))
+            #expect(answer(size(100, 300), .atLeast, from: cached) == derive(small))
         }
     }
 
@@ -52,47 +43,16 @@ import Testing
     @Test func optionsThatComeToTheSamePictureAreTheSame() {
         // The whole original, asked for in four ways; and a fill that cuts nothing off.
         for target in [nil, size(4_000, 3_000), size(5_000, 5_000)] {
-            #expect(
-                answer(target, .atLeast, [tint], from: variant(nil, .fit, [tint]))
-                    == .derive(scaled: original, cropped: original, firstProcessor: 1))
+            #expect(answer(target, .atLeast, from: variant(nil)) == derive(original))
         }
-        #expect(
-            answer(size(400, 300), .fit, from: variant(size(400, 300), .fill))
-                == .derive(scaled: size(400, 300), cropped: size(400, 300), firstProcessor: 0))
+        #expect(answer(size(400, 300), .fit, from: variant(size(400, 300), .fill)) == derive(size(400, 300)))
     }
 
     @Test func whatWasCutOffIsNotInvented() {
         let cached = variant(size(500, 500), .fill)
         #expect(answer(size(100, 100), from: cached) == .refuse(.cropped))
         #expect(answer(size(100, 100), .fill, from: cached) == .refuse(.cropped))
-        #expect(
-            answer(size(500, 500), .fill, [circle], from: cached)
-                == .derive(scaled: size(500, 500), cropped: size(500, 500), firstProcessor: 0))
-    }
-
-    @Test func theFirstProcessorsOfTheListAreNotRunAgain() {
-        let small = size(400, 300)
-        let cached = variant(small, .fit, [circle])
-        #expect(
-            answer(small, .fit, [circle, tint], from: cached)
-                == .derive(scaled: small, cropped: small, firstProcessor: 1))
-        #expect(
-            answer(small, .fit, [circle], from: cached)
-                == .derive(scaled: small, cropped: small, firstProcessor: 1))
-        #expect(answer(small, .fit, [tint, circle], from: cached) == .refuse(.otherProcessors))
-        #expect(answer(small, from: cached) == .refuse(.otherProcessors))
-        #expect(answer(size(200, 150), .fit, [circle], from: cached) == .refuse(.processedOtherwise))
-        let doubled = variant(small, .fit, [circle], scale: 2)
-        #expect(answer(small, .fit, [circle], from: doubled) == .refuse(.processedOtherwise))
-    }
-
-    @Test func aResultOfAnotherSizeThanItsPlanServesAsAPrefix() {
-        // A circle changes the size: it is of the square, not of the plan.
-        var cached = variant(size(400, 300), .fit, [circle])
-        cached.size = size(300, 300)
-        #expect(
-            answer(size(400, 300), .fit, [circle, tint], from: cached)
-                == .derive(scaled: size(300, 300), cropped: size(300, 300), firstProcessor: 1))
+        #expect(answer(size(500, 500), .fill, from: cached) == derive(size(500, 500)))
     }
 
     @Test func damagedAndStrangeVariantsAreRefused() {
@@ -107,14 +67,10 @@ import Testing
     }
 
     @Test func theVariantOfLeastWorkIsTaken() {
-        let small = size(400, 300)
-        let wanted = Derivation(wanted: Wanted(target: small, processors: [circle, tint]))
-        let variants = [
-            variant(nil), variant(size(800, 600)), variant(size(100, 100)), variant(size(500, 500)),
-            variant(small, .fit, [circle]), variant(small, .fit, [tint]),
-        ]
-        #expect(wanted.best(of: variants)?.index == 4)
-        #expect(wanted.best(of: Array(variants.prefix(4)))?.index == 3)
+        let wanted = Derivation(target: size(400, 300))
+        let variants = [variant(nil), variant(size(800, 600)), variant(size(100, 100)), variant(size(500, 500))]
+        #expect(wanted.best(of: variants)?.index == 3)
+        #expect(wanted.best(of: variants)?.plan == DecodingPlan(scaled: size(400, 300), cropped: size(400, 300)))
         #expect(wanted.best(of: [variants[2]]) == nil)
         #expect(wanted.best(of: []) == nil)
     }
