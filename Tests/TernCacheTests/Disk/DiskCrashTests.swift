@@ -104,22 +104,13 @@ struct DiskCrashTests {
     }
 
     private static func runChild(_ arguments: [String], killAfter microseconds: UInt32?) throws {
-        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let folder = program[..<(program.lastIndex(of: "/") ?? program.startIndex)]
-        let words: [UnsafeMutablePointer<CChar>?] =
-            unsafe (["\(folder)/DiskCrashChild"] + arguments).map { unsafe strdup($0) } + [nil]
-        defer { for index in unsafe words.indices { unsafe free(words[index]) } }
-        var child: pid_t = 0
-        let code = unsafe posix_spawn(&child, "\(folder)/DiskCrashChild", nil, nil, words, environ)
-        try #require(code == 0, "the child does not start: errno \(code)")
+        let child = try DiskChild(arguments)
         if let microseconds {
+            // The kill at any instant: of what the child is doing then nobody is told.
             usleep(microseconds)
-            kill(child, SIGKILL)
+            child.kill()
         }
-        var status: Int32 = 0
-        while unsafe waitpid(child, &status, 0) < 0, errno == EINTR {}
-        // It never ends by itself: only the signal's number is left.
-        try #require(status & 0x7F == SIGKILL, "the child ended by itself, status \(status)")
+        try child.ended()
     }
 }
 #endif
