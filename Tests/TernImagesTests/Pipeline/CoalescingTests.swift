@@ -26,6 +26,26 @@ import Foundation
         )
     }
 
+    /// So many loads of one picture that wait for its one fetch.
+    private func loads(
+        _ count: Int, of request: ImageRequest, _ kit: PipelineKit, _ stub: StubTransport
+    ) async throws -> [ImageTask] {
+        let tasks = (0..<count).map { _ in kit.pipeline.task(for: request) }
+        try await stub.waitForCalls(1)
+        await kit.pipeline.served()
+        return tasks
+    }
+
+    /// How many fetches are made for a hundred loads of one picture of which the server never gives but a status.
+    private func fetches(ofWhatIs status: Int) async throws -> Int {
+        let (gate, stub) = held { .status(status) }
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        let tasks = try await loads(100, of: request, PipelineKit(stub), stub)
+        gate.open()
+        for task in tasks { await #expect(throws: ImageError.self) { _ = try await task.image } }
+        return stub.calls.count
+    }
+
     @Test func tenThousandEqualLoadsAreOneFetchOneDecodeAndOneProcess() async throws {
         let picture = try Pictures.jpeg(60, 40)
         let (gate, stub) = held { .data(picture) }
@@ -33,9 +53,7 @@ import Foundation
         let counter = Counter()
         var request = ImageRequest(try url("https://a.example/1.jpg"), targetSize: PixelSize(width: 20, height: 20))
         request.processors = [CountingProcessor(name: "count", counter: counter)]
-        let tasks = (0..<10_000).map { _ in kit.pipeline.task(for: request) }
-        try await stub.waitForCalls(1)
-        await kit.pipeline.served()
+        let tasks = try await loads(10_000, of: request, kit, stub)
         gate.open()
         for task in tasks { #expect(try await task.image.size == PixelSize(width: 20, height: 13)) }
         #expect(stub.calls.count == 1)
@@ -133,9 +151,7 @@ import Foundation
         }
         let kit = PipelineKit(stub)
         let request = ImageRequest(try url("https://a.example/1.png"))
-        let tasks = (0..<100).map { _ in kit.pipeline.task(for: request) }
-        try await stub.waitForCalls(1)
-        await kit.pipeline.served()
+        let tasks = try await loads(100, of: request, kit, stub)
         gate.open()
         let error = await #expect(throws: ImageError.self) { _ = try await tasks[0].image }
         #expect(error?.network?.status == 503)
@@ -144,27 +160,11 @@ import Foundation
     }
 
     @Test func aFailureThatRepeatsItselfIsEverybodysAfterTheSecondTry() async throws {
-        let (gate, stub) = held { .status(503) }
-        let kit = PipelineKit(stub)
-        let request = ImageRequest(try url("https://a.example/1.png"))
-        let tasks = (0..<100).map { _ in kit.pipeline.task(for: request) }
-        try await stub.waitForCalls(1)
-        await kit.pipeline.served()
-        gate.open()
-        for task in tasks { await #expect(throws: ImageError.self) { _ = try await task.image } }
-        #expect(stub.calls.count == 2)
+        #expect(try await fetches(ofWhatIs: 503) == 2)
     }
 
     @Test func aDefiniteRefusalIsNotTriedAgain() async throws {
-        let (gate, stub) = held { .status(404) }
-        let kit = PipelineKit(stub)
-        let request = ImageRequest(try url("https://a.example/1.png"))
-        let tasks = (0..<10).map { _ in kit.pipeline.task(for: request) }
-        try await stub.waitForCalls(1)
-        await kit.pipeline.served()
-        gate.open()
-        for task in tasks { await #expect(throws: ImageError.self) { _ = try await task.image } }
-        #expect(stub.calls.count == 1)
+        #expect(try await fetches(ofWhatIs: 404) == 1)
     }
 
     @Test func theLastToLeaveStopsTheFetchAndALaterOneBeginsAnew() async throws {
