@@ -183,7 +183,8 @@ struct InterceptorTests {
 
         func intercept(_ request: Request, next: Next) async throws -> Reply {
             isWaiting.open()
-            try await Task.sleep(for: .seconds(100))
+            // Never opened: the wait ends by the cancellation alone.
+            try await LoopbackServer.Gate().wait()
             return try await next(request)
         }
     }

@@ -51,6 +51,7 @@ struct LoopCostTests {
 
         func write(_ bytes: Data, to descriptor: Int32) throws(FileFailure) {
             writes.withLock { $0 += 1 }
+            // The slow disk itself: it holds up the thread that writes.
             Thread.sleep(forTimeInterval: 0.2)
             try disk.write(bytes, to: descriptor)
         }
@@ -209,10 +210,11 @@ struct LoopCostTests {
         let paused = client.download("big", to: FileManager.default.temporaryDirectory.appending(path: "tern-idle"))
         for await progress in paused.progress where progress.completedBytes > 0 { break }
         paused.pause()
-        // The one test that waits: what does not happen has no event. A request's timers may still fire at first.
+        // A request's timers may still fire at first.
         var quiet = false
         for _ in 0..<10 where !quiet {
             let before = try ProcessFacts.sleeps(ofThreadsNamed: "tern-loop")
+            // The one test that waits for time to pass: what does not happen has no event.
             try await Task.sleep(for: .milliseconds(300))
             let after = try ProcessFacts.sleeps(ofThreadsNamed: "tern-loop")
             guard !before.isEmpty else { throw NotHeld(description: "no thread is named tern-loop") }

@@ -49,7 +49,7 @@ extension Nginx {
         """
         daemon off;
         master_process off;
-        error_log stderr error;
+        error_log stderr notice;
         pid \(folder)/nginx.pid;
         events { worker_connections 1024; }
         http {

@@ -113,18 +113,13 @@ final class Nginx: Sendable {
         let output = folder.appending(path: "output").path
         let child = try Child(
             ["nginx", "-p", folder.path, "-e", "stderr", "-c", folder.path + "/nginx.conf"], output: output)
-        let deadline = ContinuousClock.now + .seconds(10)
-        for port in [ports.plain, ports.secure] {
-            while !accepts(port) {
-                // No sleep but a poll, and for the start of a foreign program alone.
-                try await Task.sleep(for: .milliseconds(5))
-                let said = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
-                if ContinuousClock.now > deadline || said.contains("[emerg]") || said.contains("not found") {
-                    throw Failure(description: "nginx does not start: \(said)")
-                }
+        // What it notes last of its start comes once it listens.
+        return try await Child.find(in: output, within: 10) { said in
+            if said.contains("[emerg]") || said.contains("not found") {
+                throw Failure(description: "nginx does not start: \(said)")
             }
+            return accepts(ports.plain) && accepts(ports.secure) ? child : nil
         }
-        return child
     }
 
     private static func withAddress<Value>(

@@ -71,10 +71,6 @@ struct TestChain {
 
 /// `openssl s_server` on a free port of 127.0.0.1, which answers every GET with a page.
 final class TLSServer: Sendable {
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
-    }
-
     private let child: Child
     let port: Int
 
@@ -88,18 +84,9 @@ final class TLSServer: Sendable {
                 "openssl", "s_server", "-accept", "127.0.0.1:0", "-www", "-cert", chain.path("\(name).pem"), "-key",
                 chain.path("\(name).key"),
             ] + arguments, output: output)
-        let deadline = ContinuousClock.now + .seconds(10)
-        while true {
-            // Not there yet, at first.
-            let said = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
-            if let line = said.split(separator: "\n").first(where: { $0.hasPrefix("ACCEPT") }),
-                let port = line.split(separator: ":").last.flatMap({ Int($0) })
-            {
-                self.port = port
-                return
-            }
-            guard ContinuousClock.now < deadline else { throw Failure(description: "no server: \(said)") }
-            try await Task.sleep(for: .milliseconds(5))
+        port = try await Child.find(in: output, within: 10) { said in
+            let line = said.split(separator: "\n").first { $0.hasPrefix("ACCEPT") }
+            return line?.split(separator: ":").last.flatMap { Int($0) }
         }
     }
 

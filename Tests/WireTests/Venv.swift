@@ -18,10 +18,6 @@ enum Venv {
 
 /// httpbin on a free port of the loopback interface. It ends with its last reference, and with us.
 final class HTTPBin: Sendable {
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
-    }
-
     private let child: Child
     let url: String
 
@@ -32,16 +28,9 @@ final class HTTPBin: Sendable {
                 Venv.program("python"), "-m", "gunicorn", "--bind", "127.0.0.1:0", "--worker-class", "gthread",
                 "--threads", "8", "--keep-alive", "5", "httpbin:app",
             ], output: output)
-        let deadline = ContinuousClock.now + .seconds(30)
-        while true {
-            // Not there yet, at first.
-            let said = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
-            if let match = said.firstMatch(of: /Listening at: (http:\/\/127\.0\.0\.1:\d+)/), said.contains("Booting") {
-                url = String(match.output.1)
-                return
-            }
-            guard ContinuousClock.now < deadline else { throw Failure(description: "no httpbin: \(said)") }
-            try await Task.sleep(for: .milliseconds(20))
+        url = try await Child.find(in: output, within: 30) { said in
+            guard said.contains("Booting") else { return nil }
+            return said.firstMatch(of: /Listening at: (http:\/\/127\.0\.0\.1:\d+)/).map { String($0.output.1) }
         }
     }
 }

@@ -37,7 +37,7 @@ func netlinkSockets() -> Int {
 }
 
 func expectSockets(_ expected: Int, _ when: String) async throws {
-    // They are closed on a queue of their own. The watchdog ends a wait without end.
+    // They are closed on a queue of their own, and a socket that is closed tells nobody: it is looked for now and again.
     for _ in 0..<500 where netlinkSockets() != expected { try await Task.sleep(for: .milliseconds(10)) }
     guard netlinkSockets() == expected else {
         throw NotSeen(description: "\(when): not \(expected) sockets, but \(netlinkSockets())")
@@ -48,6 +48,7 @@ func expectSockets(_ expected: Int, _ when: String) async throws {
 struct WatchNetwork {
     static func main() async throws {
         let watchdog = Thread {
+            // The time limit itself.
             Thread.sleep(forTimeInterval: 60)
             print("reachability: no answer within 60 seconds")
             exit(1)
