@@ -14,10 +14,12 @@ extension MemoryStore {
         _ reason: MemoryCacheEvictionReason, to target: Int, sum: (borrowing MemoryLedger) -> Int,
         part: (borrowing Shard) -> Int
     ) {
+        // Below zero there is nothing to reach, and with a sum of zero no share to reckon.
+        let target = max(0, target)
         var total = sum(ledger)
         while total > target {
             var evicted = 0
-            let share = Double(max(0, target)) / Double(total)
+            let share = Double(target) / Double(total)
             for number in 0...shardMask {
                 let goal = Int(Double(withShard(number) { part($0) }) * share)
                 evicted += evict(number, reason) { part($0) > goal }

@@ -20,6 +20,17 @@ import Testing
         #expect(told.map(\.reason) == [.costLimit, .tooLarge, .trimmed])
     }
 
+    @Test(arguments: MemoryCachePolicy.allCases) func aTrimBelowZeroIsOneToZero(policy: MemoryCachePolicy) async {
+        let cache = MemoryCache<Int, Int>(.quiet(cost: 10_000, policy: policy)) { $0 }
+        for key in 0..<100 { cache[key] = key }
+        await cache.trim(toCost: -5)
+        #expect(cache.totalCost == 0)
+        await cache.trim(toCount: .min)
+        #expect(cache.count == 0)
+        await cache.trim(toCount: -1)
+        #expect(cache.count == 0)
+    }
+
     @Test func eachStreamIsItsOwnAndASlowOneIsToldHowMuchItMissed() async {
         var configuration = MemoryCacheConfiguration.quiet(count: 1)
         configuration.eventLimit = 5
