@@ -67,7 +67,7 @@ extension DiskStore {
         while true {
             let usage = try usage()
             let used = usage.files + usage.trash + usage.setAside + usage.databasePages * DiskSchema.pageSize
-            let excess = used - bytes
+            let excess = used - max(0, bytes)
             if excess <= 0 { return }
             if usage.setAside > 0 {
                 try makeRoomOfSetAside()

@@ -117,6 +117,17 @@ struct DiskLimitTests {
         }
     }
 
+    @Test func aTrimBelowZeroIsOneToZero() async throws {
+        try await inDiskFolder { folder in
+            let cache = try await DiskCache(folder: folder, configuration: roomy())
+            for key in 0..<4 { try await cache.insert(bytes(key % 2 == 0 ? 100 : 40_000, key), for: "\(key)") }
+            try await cache.trim(toBytes: .min)
+            #expect(try await cache.usage.count == 0)
+            try await cache.insert(bytes(100), for: "again")
+            #expect(try await cache.value(for: "again") == bytes(100))
+        }
+    }
+
     @Test func spaceIsLeftFreeOnTheDisk() async throws {
         try await inDiskFolder { folder in
             let free = Lock(1 << 30)
