@@ -41,12 +41,16 @@ public actor DiskCache {
     /// put right first: `Event.recovered` and `indexSetAside` tell of it.
     ///
     /// - Throws: `inUse` while another cache, in this process or another, has the folder; `notPermitted`, `noSpace` or
-    ///   `inputOutput` if it cannot be written; `unsupportedFormat` if a later version of this library wrote it.
+    ///   `inputOutput` if it cannot be written; `unsupportedFormat` if a later version of this library wrote it;
+    ///   `invalidArgument` for a URL with a scheme other than `file`, whose path would mean another place.
     public init(folder: URL, configuration: Configuration = Configuration()) async throws(DiskCacheError) {
         try await self.init(folder: folder, configuration: configuration, seams: DiskStore.Seams())
     }
 
     package init(folder: URL, configuration: Configuration, seams: DiskStore.Seams) async throws(DiskCacheError) {
+        guard folder.scheme == nil || folder.isFileURL else {
+            throw DiskCacheError(.invalidArgument, "the URL of the folder is no file URL")
+        }
         self.folder = DiskFolder(path: Self.path(folder))
         self.configuration = configuration
         self.seams = seams

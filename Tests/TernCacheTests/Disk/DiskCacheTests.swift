@@ -34,6 +34,13 @@ struct DiskCacheTests {
         }
     }
 
+    @Test func aFolderMustBeOnThisMachine() async throws {
+        let url = try #require(URL(string: "https://example.com/tmp/tern-not-here"))
+        let error = await #expect(throws: DiskCacheError.self) { _ = try await DiskCache(folder: url) }
+        #expect(error?.kind == .invalidArgument)
+        #expect(!FileManager.default.fileExists(atPath: "/tmp/tern-not-here"))
+    }
+
     @Test func aReplacedValueIsGoneWithItsFile() async throws {
         try await inDiskFolder { folder in
             let cache = try await DiskCache(folder: folder, configuration: roomy())
