@@ -15,7 +15,7 @@ import Darwin
 
 /// Tern's side of the pipeline benchmark, through the public interface. Prints a line `NAME VALUE` for each figure.
 ///
-///     bind | marks | miss | overhead | coalescing     costs of the pipeline itself
+///     bind | marks | miss | overhead [COUNT] | coalescing     costs of the pipeline itself
 ///     answers PATH | preview PATH | scroll            with pictures: JPEGs, the second a progressive one
 ///     serve PATH                                      answers every request with the file, until its input ends
 ///     thumbs                                          reads lines ADDRESS COUNT, answers each with ns of wall and processor
@@ -27,7 +27,7 @@ import Darwin
         case "bind": try Binding.run()
         case "marks": try Binding.runMarked()
         case "miss": try await Missing.run()
-        case "overhead": try await Overhead.run()
+        case "overhead": try await Overhead.run(count: Int(path) ?? 20_000)
         case "coalescing": try await Coalescing.run()
         case "answers": try await Answers.run(try Data(contentsOf: URL(filePath: path)))
         case "preview": try await FirstPreview.run(try Data(contentsOf: URL(filePath: path)))

@@ -9,9 +9,8 @@ import Foundation
 
 /// How many pictures the pipeline can see to when nothing is to be fetched and nothing to be decoded.
 enum Overhead {
-    private static let count = 20_000
-
-    static func run() async throws {
+    /// - Parameter count: Pictures of one round. Fewer let a profiler of instructions come to an end.
+    static func run(count: Int = 20_000) async throws {
         let decoder = try EmptyDecoder()
         var (rates, costs): ([Double], [Double]) = ([], [])
         for round in 0..<7 {
