@@ -4,9 +4,10 @@
 /// The one place of the package in which a wait meets cancellation.
 public final class Waiter<Value: Sendable>: Sendable {
     @usableFromInline
-    enum State {
+    @safe enum State {
         case idle
-        case suspended(CheckedContinuation<Value, Never>)
+        // Resumed once: whoever takes it out of the state, under the lock, leaves `.resumed` there.
+        case suspended(UnsafeContinuation<Value, Never>)
         case resumed(Value)
     }
 
@@ -21,36 +22,49 @@ public final class Waiter<Value: Sendable>: Sendable {
     @inlinable
     @discardableResult
     public func resume(returning value: Value) -> Bool {
-        let (isFirst, continuation) = state.withLock { state -> (Bool, CheckedContinuation<Value, Never>?) in
+        let (isFirst, continuation) = unsafe state.withLock { state -> (Bool, UnsafeContinuation<Value, Never>?) in
             switch state {
             case .idle:
                 state = .resumed(value)
                 return (true, nil)
             case .suspended(let continuation):
                 state = .resumed(value)
-                return (true, continuation)
+                return unsafe (true, continuation)
             case .resumed:
                 return (false, nil)
             }
         }
-        continuation?.resume(returning: value)
+        unsafe continuation?.resume(returning: value)
         return isFirst
     }
 
     /// The value of the first `resume`; `cancelled` if the calling task is cancelled before. To be called once.
     @inlinable
-    public func wait(cancelled: Value) async -> Value {
+    public func wait(cancelled: Value, isolation: isolated (any Actor)? = #isolation) async -> Value {
+        await wait(onCancel: { self.resume(returning: cancelled) })
+    }
+
+    /// The value of the first `resume`. To be called once.
+    ///
+    /// The caller's actor is not left: with more to do, it would go to another thread each time.
+    /// - Parameter cancel: Called if the calling task is cancelled before: it sees to it that somebody resumes.
+    @inlinable
+    public func wait(
+        onCancel cancel: @Sendable () -> Void, isolation: isolated (any Actor)? = #isolation
+    ) async -> Value {
         await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
+            // What does not name the actor is not run on it.
+            _ = isolation
+            return unsafe await withUnsafeContinuation { continuation in
                 let known = state.withLock { state -> Value? in
                     if case .resumed(let value) = state { return value }
-                    state = .suspended(continuation)
+                    unsafe state = .suspended(continuation)
                     return nil
                 }
-                if let known { continuation.resume(returning: known) }
+                if let known { unsafe continuation.resume(returning: known) }
             }
         } onCancel: {
-            resume(returning: cancelled)
+            cancel()
         }
     }
 }
@@ -61,5 +75,5 @@ extension Waiter where Value == Void {
     public func resume() { resume(returning: ()) }
     /// `wait(cancelled:)` without a value.
     @inlinable
-    public func wait() async { await wait(cancelled: ()) }
+    public func wait(isolation: isolated (any Actor)? = #isolation) async { await wait(cancelled: ()) }
 }
