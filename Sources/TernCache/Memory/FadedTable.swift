@@ -15,14 +15,14 @@ struct FadedTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline private(set) var entries: [Key: Entry] = [:]
     private var lastTicket: UInt64 = 0
     /// The number of entries at which the dead ones are worth a search: twice what was alive after the last one.
-    private var threshold = 64
+    @usableFromInline private(set) var threshold = 64
 
     init(isEnabled: Bool) {
         self.isEnabled = isEnabled
     }
 
     /// Whether so many came since the last sweep that the next one costs each of them a constant share.
-    var wantsSweep: Bool { entries.count >= threshold }
+    @inlinable var wantsSweep: Bool { entries.count >= threshold }
 
     /// Remembers the evicted value of a key that is not in the table: a key is held or faded, never both.
     @usableFromInline

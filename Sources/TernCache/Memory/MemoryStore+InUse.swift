@@ -1,12 +1,14 @@
 extension MemoryStore {
-    private enum Found: Sendable {
+    @usableFromInline
+    enum Found: Sendable {
         case nothing
         case value(Value)
         case faded(FadedTable<Key, Value>.Entry)
     }
 
     /// After a look-up that found nothing: an expired entry goes, and an evicted value that is still in use comes back.
-    @usableFromInline
+    // Inlinable, as every miss comes by here: without its types it cost more than the rest of the look-up.
+    @inlinable
     func lookFurther(_ key: Key, _ number: Int, _ fingerprint: UInt32, now: UInt64) -> Value? {
         let (found, leavers) = withShard(number) { shard in
             var leavers = Leavers()
@@ -21,7 +23,8 @@ extension MemoryStore {
         }
     }
 
-    private static func search(
+    @inlinable
+    static func search(
         _ shard: inout Shard, _ key: Key, _ fingerprint: UInt32, now: UInt64, _ ledger: borrowing MemoryLedger,
         into leavers: inout Leavers
     ) -> Found {
@@ -45,7 +48,8 @@ extension MemoryStore {
     }
 
     /// Runs the finder, under no lock, and takes the value back in unless its key has got another meanwhile.
-    private func recover(_ key: Key, _ entry: FadedTable<Key, Value>.Entry, _ number: Int) -> Value? {
+    @usableFromInline
+    func recover(_ key: Key, _ entry: FadedTable<Key, Value>.Entry, _ number: Int) -> Value? {
         guard let value = entry.finder() else {
             _ = withShard(number) { $0.faded.remove(key, ticket: entry.ticket) }
             return nil
@@ -63,10 +67,14 @@ extension MemoryStore {
     }
 
     /// Forgets the evicted values that nobody uses any more, once enough have come to be worth it.
-    @usableFromInline
+    @inlinable
     func sweepFaded(_ number: Int) {
-        let entries = withShard(number) { shard in shard.faded.wantsSweep ? shard.faded.entries : nil }
-        guard let entries else { return }
+        if withShard(number, { $0.faded.wantsSweep }) { sweepDead(number) }
+    }
+
+    @usableFromInline
+    func sweepDead(_ number: Int) {
+        let entries = withShard(number) { $0.faded.entries }
         let dead = entries.compactMap { key, entry in entry.finder() == nil ? (key: key, ticket: entry.ticket) : nil }
         _ = withShard(number) { $0.faded.sweep(dead) }
     }
