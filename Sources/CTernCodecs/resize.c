@@ -36,6 +36,15 @@ static double lanczos(double x) {
     return 3 * sin(angle) * sin(angle / 3) / (angle * angle);
 }
 
+static uint32_t commonDivisor(uint32_t one, uint32_t other) {
+    while (other) {
+        uint32_t rest = one % other;
+        one = other;
+        other = rest;
+    }
+    return one;
+}
+
 /// Windows of `step` taps or a multiple of it, all within the source unless the source itself is shorter.
 static bool makeFilter(filter *made, uint32_t size, uint32_t target, uint32_t step) {
     double scale = (double)size / target, stretch = scale < 1 ? 1 : scale, support = 3 * stretch;
@@ -47,6 +56,8 @@ static bool makeFilter(filter *made, uint32_t size, uint32_t target, uint32_t st
     made->weights = calloc((size_t)target * taps, sizeof *made->weights);
     double *exact = calloc((size_t)target * taps, sizeof *exact);
     if (!made->starts || !made->weights || !exact) { free(exact); return false; }
+    // Away from the edges the weights come again after so many pixels of the target, which are so many of the source.
+    uint32_t divisor = commonDivisor(size, target), period = target / divisor, stride = size / divisor;
     double largest = 0;
     for (uint32_t i = 0; i < target; i++) {
         double centre = (i + 0.5) * scale, sum = 0;
@@ -55,6 +66,10 @@ static bool makeFilter(filter *made, uint32_t size, uint32_t target, uint32_t st
         uint32_t start = taps > size ? 0 : first > size - taps ? size - taps : first;
         made->starts[i] = start;
         double *row = exact + (size_t)i * taps;
+        if (i >= period && low >= stride && first + taps <= size && start == made->starts[i - period] + stride) {
+            memcpy(row, row - (size_t)period * taps, taps * sizeof *row);
+            continue;
+        }
         for (uint32_t at = first; at < end && at - start < taps; at++)
             sum += row[at - start] = lanczos((at + 0.5 - centre) / stretch);
         for (uint32_t t = 0; t < taps; t++) {
