@@ -1,3 +1,5 @@
+import TernConcurrency
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
@@ -31,16 +33,15 @@ public final class ImageExecutor: TaskExecutor {
 
     /// Runs the work on one of the threads. The current task's cancellation reaches it.
     ///
-    /// By a child, since the way there and back by a preference of the caller's own costs two more switches of threads, and
-    /// would have the caller's actor run on these threads too.
+    /// By a task of its own that ends by resuming the caller: a preference of the caller's, or a group's end, would take
+    /// the caller from its actor and back, and an actor that has more to do changes threads at each leave.
     func run<Value: Sendable>(
         _ work: @escaping @Sendable () throws(ImageError) -> Value
     ) async throws(ImageError) -> Value {
-        let outcome = await withTaskGroup(of: Result<Value, ImageError>.self) { group in
-            group.addTask(executorPreference: self) { Self.outcome(of: work) }
-            return await group.next() ?? .failure(.cancelled)
-        }
-        return try outcome.get()
+        let waiter = Waiter<Result<Value, ImageError>>()
+        let job = Task(executorPreference: self) { waiter.resume(returning: Self.outcome(of: work)) }
+        // It has ended when this returns, also if it was cancelled.
+        return try await waiter.wait(onCancel: { job.cancel() }).get()
     }
 
     private static func outcome<Value: Sendable>(

@@ -26,13 +26,27 @@ struct ImageFetcher: Sendable {
     let configuration: ImagePipeline.Configuration
     let disk: DiskTier
 
-    /// The bytes of a request's source.
+    /// The bytes of a request's source, or why there are none.
     /// - Parameters:
     ///   - known: The freshness of the bytes that are there, to ask only for others; nil to ask for the bytes.
     ///   - keepsParts: Whether what comes of a response that breaks off may be kept on the disk.
     ///   - report: Told of the progress, at most about thirty times a second.
     @concurrent
-    func fetch(
+    func outcome(
+        _ order: ImageRequest, key: SourceKey, known: Freshness?, priority: Request.Priority, keepsParts: Bool,
+        feed: ImageFeed?, report: @escaping @Sendable (Session.Progress) -> Void
+    ) async -> Result<Fetched, ImageError> {
+        do throws(ImageError) {
+            return .success(
+                try await fetch(
+                    order, key: key, known: known, priority: priority, keepsParts: keepsParts, feed: feed,
+                    report: report))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func fetch(
         _ order: ImageRequest, key: SourceKey, known: Freshness?, priority: Request.Priority, keepsParts: Bool,
         feed: ImageFeed?, report: @Sendable (Session.Progress) -> Void
     ) async throws(ImageError) -> Fetched {

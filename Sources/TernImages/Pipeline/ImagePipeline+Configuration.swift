@@ -32,7 +32,8 @@ extension ImagePipeline {
         /// Fetches at a time. 12 by default: a list that scrolls by 60 rows a second needs 6 under way to stand still at a
         /// latency of 100 ms, and as many again to catch up. Connections to one host are the session's to limit.
         public var maximumFetches = 12
-        /// Pictures that are decoded at a time; nil, the default: one for each thread of the executor.
+        /// Pictures that are decoded at a time; nil, the default: one for each thread of the executor, and as many that wait
+        /// there so that no thread does.
         public var maximumDecodes: Int?
         /// Processors that run at a time; nil, the default: one for each thread of the executor.
         public var maximumProcesses: Int?

@@ -62,15 +62,7 @@ extension ImagePipeline {
     /// The picture of a request and where it came from. Otherwise as `image(for:)`.
     public nonisolated func response(for request: ImageRequest) async throws(ImageError) -> ImageResponse {
         let task = task(for: request)
-        if let known = task.current { return try known.get() }
-        let result = await withTaskCancellationHandler {
-            do throws(ImageError) { return Result<ImageResponse, ImageError>.success(try await task.response) } catch {
-                return .failure(error)
-            }
-        } onCancel: {
-            task.cancel()
-        }
-        return try result.get()
+        return try await task.response { _ in task.cancel() }
     }
 
     /// The bytes of a request's source, from the disk or fetched and stored; nothing is decoded.

@@ -110,9 +110,12 @@ extension ImagePipeline {
         let report: @Sendable (Session.Progress) -> Void = { [weak self] in self?.post(.progress(load: load, $0)) }
         let fetched = try await inTurn(.fetch, load, rank(of: load)) { () async throws(ImageError) in
             // The rank may have changed while it waited.
-            try await fetcher.fetch(
-                request, key: flight.key, known: known, priority: await self.rank(of: load).priority,
-                keepsParts: keepsParts, feed: feed, report: report)
+            let priority = await self.rank(of: load).priority
+            // A child, so that the actor is not left: one that has more to do changes threads at each leave.
+            async let outcome = fetcher.outcome(
+                request, key: flight.key, known: known, priority: priority, keepsParts: keepsParts, feed: feed,
+                report: report)
+            return try await outcome.get()
         }
         switch fetched {
         case .bytes(let data, let freshness, let offset):

@@ -116,7 +116,7 @@ extension ImagePipeline {
     }
 
     private func tell(_ task: ImageTask, _ result: Result<LoadedImage, ImageError>, isLast: Bool) {
-        let known: ImageResponse? = if case .success(let response)? = task.current { response } else { nil }
+        let known = task.shownPixels
         switch result {
         case .failure(let error):
             // What was delivered stays what it is.
@@ -129,7 +129,7 @@ extension ImagePipeline {
                 return
             }
             // Given from memory already, and found there again.
-            if isLast, known?.image.pixels === loaded.stored.image.pixels {
+            if isLast, known === loaded.stored.image.pixels {
                 task.end(.success(nil))
                 return
             }

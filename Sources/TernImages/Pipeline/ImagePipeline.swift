@@ -65,7 +65,8 @@ public actor ImagePipeline {
         let threads = configuration.executor.threadCount
         queues = [
             StageQueue(limit: configuration.maximumFetches, order: configuration.order),
-            StageQueue(limit: configuration.maximumDecodes ?? threads, order: configuration.order),
+            // Twice the threads: each finds its next picture without waiting for the actor.
+            StageQueue(limit: configuration.maximumDecodes ?? 2 * threads, order: configuration.order),
             StageQueue(limit: configuration.maximumProcesses ?? threads, order: configuration.order),
         ]
         failures = NegativeCache(limit: configuration.failureLimit, lifetime: configuration.failureLifetime)

@@ -44,19 +44,24 @@ public final class ImageTask: Sendable, Identifiable {
     /// Of a picture that is revalidated this is the cached one; `responses` gives the changed one too. Cancelling the caller
     /// ends its wait alone, with an error of kind `.cancelled`; `cancel()` ends the task.
     public var response: ImageResponse {
-        get async throws(ImageError) {
-            let waiter = Waiter<Result<ImageResponse, ImageError>>()
-            let known = state.withLock { state -> Result<ImageResponse, ImageError>? in
-                if let response = state.newest.result { return response }
-                state.waiters.append(waiter)
-                return nil
-            }
-            if let known { return try known.get() }
-            let result = await waiter.wait(cancelled: .failure(.cancelled))
-            // Who gave up is not told, and not kept.
-            if Task.isCancelled { state.withLock { $0.waiters.removeAll { $0 === waiter } } }
-            return try result.get()
+        get async throws(ImageError) { try await response { $0.resume(returning: .failure(.cancelled)) } }
+    }
+
+    /// - Parameter cancel: Called if the caller is cancelled while it waits: it resumes, or ends the task, which does.
+    func response(
+        onCancel cancel: @Sendable (Waiter<Result<ImageResponse, ImageError>>) -> Void
+    ) async throws(ImageError) -> ImageResponse {
+        let waiter = Waiter<Result<ImageResponse, ImageError>>()
+        let known = state.withLock { state -> Result<ImageResponse, ImageError>? in
+            if let response = state.newest.result { return response }
+            state.waiters.append(waiter)
+            return nil
         }
+        if let known { return try known.get() }
+        let result = await waiter.wait(onCancel: { cancel(waiter) })
+        // Who gave up is not told, and not kept.
+        if Task.isCancelled { state.withLock { $0.waiters.removeAll { $0 === waiter } } }
+        return try result.get()
     }
 
     /// How many callers wait for `response`.
@@ -69,6 +74,9 @@ public final class ImageTask: Sendable, Identifiable {
 
     /// What has come by now, at once: nil while nothing has.
     public var current: Result<ImageResponse, ImageError>? { state.withLock { $0.newest.result } }
+
+    /// What the picture that has come is made of.
+    var shownPixels: PixelBuffer? { state.withLock { $0.newest.response?.image.pixels } }
 
     /// Whether the task has ended, revalidation included.
     public var isFinished: Bool { state.withLock { $0.newest.end != nil } }
