@@ -48,8 +48,9 @@ struct OriginalSink: Sendable {
     let load: Int
 }
 
-/// A load under way: what runs, and what it waits for.
-struct RunningLoad: Sendable {
+/// A load under way: what runs, and what it waits for. The pipeline's actor alone touches it; an object, since its table
+/// would move all of this about at each change.
+final class RunningLoad {
     /// Another load that this one waits for.
     enum Upstream: Sendable {
         case image(load: Int, ticket: Int)
@@ -59,7 +60,7 @@ struct RunningLoad: Sendable {
     /// Nil for a caller who waits for bytes in a task of its own.
     var job: Task<Void, Never>?
     /// Whether it is to begin its fetch only once scrolling has settled: if all who wait for it say so.
-    var waitsForScrolling = false
+    var waitsForScrolling: Bool
     var upstream: Upstream?
     /// What is done to the picture that it waits for.
     var processor: (any ImageProcessor)?
@@ -69,6 +70,11 @@ struct RunningLoad: Sendable {
     var progress: Session.Progress?
     /// What was delivered already and is being asked for again.
     var found: LoadedImage?
+
+    init(job: Task<Void, Never>? = nil, waitsForScrolling: Bool = false) {
+        self.job = job
+        self.waitsForScrolling = waitsForScrolling
+    }
 }
 
 /// A stage at which so many may work at a time.

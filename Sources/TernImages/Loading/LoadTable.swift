@@ -45,15 +45,15 @@ struct LoadTable<Key: Hashable & Sendable, Target: Sendable>: Sendable {
 
     /// Adds one who waits; `number` is the load's if it is to begin.
     mutating func join(_ key: Key, as number: Int, ticket: Int, rank: LoadRank, _ target: Target) -> Joining {
-        let known = loadOf[key]
-        let load = known ?? number
-        if known == nil {
-            loadOf[key] = load
-            loads[load] = WaitingList(key: key)
+        guard let load = loadOf[key] else {
+            var list = WaitingList<Key, Target>(key: key)
+            list.add(ticket, rank, target)
+            loadOf[key] = number
+            loads[number] = list
+            return .begin
         }
         let before = loads[load]?.rank
         loads[load]?.add(ticket, rank, target)
-        guard known != nil else { return .begin }
         let after = loads[load]?.rank
         return .joined(load: load, rank: after == before ? nil : after)
     }

@@ -70,9 +70,8 @@ extension ImagePipeline {
             // Bytes on the disk that do not decode are fetched anew, once.
             guard original.source == .original, error.isRemembered, flight.caching.network else { throw error }
             if let disk = await disk.cache { try? await disk.remove(Self.originalKey(flight.key.source)) }
-            var anew = flight
-            anew.caching.originals.remove(.read)
-            var second = try await self.original(anew, request, for: load, rank(of: load), revalidating: nil)
+            var second = try await self.original(
+                flight.passingOriginals, request, for: load, rank(of: load), revalidating: nil)
             var trace = original.trace
             trace.add(.originals, .failed, "\(error)")
             second.trace.prepend(trace)

@@ -92,7 +92,7 @@ import Foundation
         for await _ in task.previews {}
         await kit.pipeline.served()
         #expect(await kit.pipeline.previewers.isEmpty)
-        #expect(await kit.pipeline.running.isEmpty)
+        #expect(await kit.pipeline.runningCount == 0)
     }
 }
 #endif

@@ -3,6 +3,8 @@ import Testing
 @testable import TernImages
 
 extension ImagePipeline {
+    var runningCount: Int { running.count }
+
     /// What a pipeline still holds of its loads: nothing once all of them have ended.
     func leftovers() -> [String] {
         var left: [String] = []
