@@ -133,7 +133,7 @@ struct tern_open_how {
 int tern_open_cached(const char *path) {
     static _Atomic int isMissing;
     if (atomic_load_explicit(&isMissing, memory_order_relaxed)) return -1;
-    struct tern_open_how how = {O_RDONLY | O_CLOEXEC, 0, TERN_RESOLVE_CACHED};
+    struct tern_open_how how = {O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, TERN_RESOLVE_CACHED};
     int descriptor = (int)syscall(TERN_SYS_OPENAT2, AT_FDCWD, path, &how, sizeof how);
     // An old kernel or a sandbox: asked once and never again.
     if (descriptor < 0 && (errno == ENOSYS || errno == EINVAL || errno == EPERM)) {

@@ -23,7 +23,8 @@ package struct PosixDiskFiles: DiskFileSystem {
     }
 
     package func open(_ path: String) throws(DiskCacheError) -> Int32 {
-        let descriptor = unsafe systemOpen(path, O_RDONLY | O_CLOEXEC)
+        // Without O_NONBLOCK a pipe that somebody has put in a value's place would be waited for; files do not mind it.
+        let descriptor = unsafe systemOpen(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw .system("open", path) }
         return descriptor
     }
@@ -58,6 +59,8 @@ package struct PosixDiskFiles: DiskFileSystem {
             if count == 0 { break }
             if count > 0 {
                 done += count
+            } else if errno == ESPIPE {
+                break  // A pipe in a file's place: nothing of the value is there.
             } else if errno != EINTR {
                 throw .system("read", path)
             }

@@ -3,6 +3,14 @@ import Testing
 
 @testable import TernCache
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
@@ -23,6 +31,22 @@ struct DiskRecoveryTests {
     }
 
     private func entry(_ folder: URL, _ name: String) -> URL { URL(filePath: DiskCache.path(folder) + "/" + name) }
+
+    @Test func aPipeInTheFilesPlaceIsAMiss() async throws {
+        try await inDiskFolder { folder in
+            try await filled(folder)
+            for path in try diskFiles(folder).keys where path.contains("/values/") {
+                try FileManager.default.removeItem(atPath: path)
+                #expect(unsafe mkfifo(path, 0o600) == 0)
+            }
+            let cache = try await DiskCache(folder: folder, configuration: roomy())
+            #expect(try await cache.value(for: "0") == nil)
+            #expect(try await cache.mappedValue(for: "2") == nil)
+            #expect(try await cache.file(for: "4") == nil)
+            #expect(try await cache.value(for: "1") == bytes(500, 1))
+            #expect(!cache.contains("0"))
+        }
+    }
 
     /// Opens a folder and collects the events of opening, which come before a stream can be had: by the state they tell.
     @Test(arguments: ["garbage", "foreign", "truncated", "missing", "empty"])
