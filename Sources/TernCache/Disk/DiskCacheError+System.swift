@@ -28,7 +28,8 @@ extension DiskCacheError {
             switch code & 0xFF {
             case SQLITE_FULL: .noSpace
             case SQLITE_READONLY, SQLITE_PERM, SQLITE_AUTH: .notPermitted
-            case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT: .corrupt
+            // Our statements are right: what SQLite finds wrong with one is wrong with the tables.
+            case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR: .corrupt
             case SQLITE_BUSY, SQLITE_LOCKED: .inUse
             case SQLITE_IOERR where system == ENOSPC || system == EDQUOT: .noSpace
             case SQLITE_CANTOPEN where system == EACCES || system == EROFS: .notPermitted

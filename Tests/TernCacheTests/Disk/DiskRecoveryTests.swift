@@ -48,6 +48,21 @@ struct DiskRecoveryTests {
         }
     }
 
+    @Test func anIndexWithADamagedTableIsRebuiltWhileInUse() async throws {
+        try await inDiskFolder { folder in
+            try await filled(folder)
+            do {
+                let index = try SQLiteDatabase(DiskCache.path(folder) + "/index.sqlite")
+                try index.execute("DROP TABLE contents; CREATE TABLE contents(id INTEGER PRIMARY KEY)")
+            }
+            let cache = try await DiskCache(folder: folder, configuration: roomy())
+            _ = try await cache.value(for: "1")
+            try await cache.insert(bytes(500, 7), for: "new")
+            #expect(try await cache.value(for: "new") == bytes(500, 7))
+            #expect(try await cache.value(for: "0") == bytes(20_000, 0))
+        }
+    }
+
     /// Opens a folder and collects the events of opening, which come before a stream can be had: by the state they tell.
     @Test(arguments: ["garbage", "foreign", "truncated", "missing", "empty"])
     func anIndexThatCannotBeReadIsRebuiltFromTheFiles(damage: String) async throws {
