@@ -18,8 +18,8 @@ public import TernImages
 /// ```
 ///
 /// The load begins when the view appears, anew when the request changes, and is cancelled when the view disappears.
-/// What is in memory is there at once; what has come from elsewhere comes by an animation, unless the request's
-/// `presentation.transition` says otherwise.
+/// What is in memory is there at once, or with `fitsView` as soon as the size is known; what has come from elsewhere
+/// comes by an animation, unless the request's `presentation.transition` says otherwise.
 public struct RemoteImage<Content: View>: View {
     private let wish: RemoteImageWish
     private let display: ImageDisplay

@@ -1,4 +1,6 @@
+import Observation
 import Tern
+import TernConcurrency
 import TernImages
 import TernTesting
 import TernViewModels
@@ -44,6 +46,31 @@ struct ImageModelTests {
         #expect(!model.isLoading && model.error == nil)
         model.loadImage(from: nil)
         #expect(model.error?.kind == .invalidURL)
+    }
+
+    /// Also where a failure leaves the picture as it is, and the phase alone changes.
+    @Test func itsPhaseIsObserved() async throws {
+        let model = model()
+        #expect(model.phase == .idle)
+        let load = model.loadImage(from: photos.url("/slow/40"))
+        try await photos.advance()
+        _ = try await load.value
+        #expect(model.phase == .success(.network))
+        let failing = model.loadImage(from: photos.url("/slow"))
+        #expect(model.phase == .placeholder && model.image?.size.width == 40)
+        let hasChanged = Lock(false)
+        withObservationTracking {
+            _ = model.phase
+        } onChange: {
+            hasChanged.withLock { $0 = true }
+        }
+        try await photos.advance()
+        #expect(await failing.failure() == .network)
+        guard case .failure = model.phase else {
+            Issue.record("the phase is \(model.phase)")
+            return
+        }
+        #expect(hasChanged.withLock { $0 } && model.image?.size.width == 40)
     }
 
     @Test func itsSizeIsWhatLoadsWaitFor() async throws {
