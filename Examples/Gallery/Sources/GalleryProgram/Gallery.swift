@@ -97,10 +97,14 @@ final class Gallery {
 }
 
 extension Gallery {
-    /// The cells of which at least a part is seen.
+    /// The cells of which at least a part is seen, row by row.
     var visibleCells: [PhotoCell] {
         guard let room = scroll.frame(in: window) else { return [] }
-        return grid.cells.compactMap { $0 as? PhotoCell }.filter { $0.frame(in: window).map(room.meets) ?? false }
+        return grid.cells.compactMap { $0 as? PhotoCell }
+            .compactMap { cell in cell.frame(in: window).map { (cell: cell, frame: $0) } }
+            .filter { room.meets($0.frame) }
+            .sorted { ($0.frame.y, $0.frame.x) < ($1.frame.y, $1.frame.x) }
+            .map(\.cell)
     }
 }
 

@@ -39,6 +39,8 @@ struct GalleryProgram {
         let status = MainLoop.run("dev.tern.gallery") {
             let shown = Gallery(server, pipeline, format: arguments.isEmpty ? .jpeg : .png)
             gallery = shown
+            // With it the peers of its widgets, and with them what is bound to them.
+            shown.window.on("destroy") { _ in gallery = nil }
             switch arguments.first {
             case nil: shown.show()
             case "--self-check":
@@ -66,7 +68,6 @@ struct GalleryProgram {
             }
         }
         guard let status else { throw NoDisplay() }
-        gallery = nil
         guard arguments.first == "--self-check" else { return checks.failures == 0 ? status : 1 }
         checks.check("at the end no widget's peer is left", Peer.liveCount == 0, "\(Peer.liveCount)")
         return checks.finish()

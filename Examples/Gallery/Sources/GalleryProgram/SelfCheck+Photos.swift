@@ -24,9 +24,14 @@ extension SelfCheck {
         await MainLoop.wait { gallery.visibleCells.allSatisfy(\.showsItsPhoto) }
         let cells = gallery.visibleCells
         let wrong = cells.filter { !$0.showsItsPhoto }
+        // Row by row: the numbers follow one another.
+        let first = cells.first?.number ?? -1
+        let isInOrder = cells.enumerated().allSatisfy { $1.number == first + $0 } && first % 5 == 0
         checks.check(
-            "after a fast scroll each visible cell shows its own photo", cells.count >= 15 && wrong.isEmpty,
-            "\(cells.count - wrong.count) of \(cells.count), numbers \(cells.compactMap(\.number).min() ?? -1) and up")
+            "after a fast scroll each visible cell shows its own photo",
+            cells.count >= 15 && wrong.isEmpty && isInOrder,
+            "\(cells.count - wrong.count) of \(cells.count), from number \(first) on, \(isInOrder ? "" : "not ")in order"
+        )
         await checkDrawing(of: cells)
     }
 
