@@ -160,7 +160,7 @@ extension DiskStore {
     }
 
     /// Every file in the folders of values, with its number; nil for what is not named like one.
-    private func valueFiles() throws(DiskCacheError) -> [(path: String, id: Int64?)] {
+    func valueFiles() throws(DiskCacheError) -> [(path: String, id: Int64?)] {
         var found: [(path: String, id: Int64?)] = []
         for number in 0..<Int(DiskFolder.shardCount) {
             let shard = folder.shard(number)

@@ -27,9 +27,14 @@ extension DiskStore {
 
     /// One transaction, and one rename: the files are deleted afterwards, in steps.
     private func removeAll() throws(DiskCacheError) {
-        let log = try files.status(of: folder.log)?.size ?? 0
-        if log > budget.logLimit / 2 { try tables.database.checkpoint() }
-        try tables.transaction { () throws(DiskCacheError) in try tables.deleteAll() }
+        do throws(DiskCacheError) {
+            try emptyIndex()
+        } catch {
+            // On a full disk the index cannot be told before there is room, and the files are what makes it. A kill in
+            // between leaves entries without a file, which are misses.
+            guard error.kind == .noSpace, try deleteFiles() else { throw error }
+            try emptyIndex()
+        }
         deadRows.removeAll()
         let bytes = shared.state.withLock { state in
             defer { state.index = DiskIndex(after: state.index) }
@@ -40,6 +45,21 @@ extension DiskStore {
         trashBytes += bytes
         try files.rename(folder.values, to: "\(folder.trash)/\(UInt64.random(in: 0 ... .max))")
         try files.makeFolder(folder.values)
+    }
+
+    private func emptyIndex() throws(DiskCacheError) {
+        let log = try files.status(of: folder.log)?.size ?? 0
+        if log > budget.logLimit / 2 { try tables.database.checkpoint() }
+        try tables.transaction { () throws(DiskCacheError) in try tables.deleteAll() }
+    }
+
+    /// Deletes the files of all values, and those in the trash. False if there was none.
+    private func deleteFiles() throws(DiskCacheError) -> Bool {
+        let paths = try valueFiles().map(\.path)
+        guard !paths.isEmpty || trashBytes > 0 else { return false }
+        for path in paths { try files.remove(path) }
+        try emptyTrash(limit: .max)
+        return true
     }
 
     private func removeAll(tagged tag: Data) throws(DiskCacheError) {

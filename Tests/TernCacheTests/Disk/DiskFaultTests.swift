@@ -88,6 +88,27 @@ struct DiskFaultTests {
         }
     }
 
+    @Test func aFullDiskCanBeEmptied() async throws {
+        try await inDiskFolder { folder in
+            var seams = DiskStore.Seams()
+            let values = DiskCache.path(folder) + "/values"
+            // There is room for the index's log only once the values are gone.
+            seams.fault = { sql in
+                guard sql.contains("DELETE FROM entries") else { return nil }
+                // `try?`: no folder, no files.
+                let names = (try? FileManager.default.subpathsOfDirectory(atPath: values)) ?? []
+                return names.contains { $0.contains("/") } ? SQLITE_FULL : nil
+            }
+            let cache = try await DiskCache(folder: folder, configuration: roomy(), seams: seams)
+            for number in 0..<20 { try await cache.insert(bytes(50_000, number), for: "\(number)") }
+            try await cache.removeAll()
+            #expect(try await cache.usage.fileBytes == 0 && !cache.contains("3"))
+            try await cache.insert(bytes(50_000, 7), for: "7")
+            #expect(try await cache.value(for: "7") == bytes(50_000, 7))
+            #expect(try cache.leaks().isEmpty)
+        }
+    }
+
     @Test func aGroupOfItemsIsAllOrNothing() async throws {
         try await inDiskFolder { folder in
             let faults = Faults()
