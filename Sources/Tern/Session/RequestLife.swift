@@ -9,14 +9,19 @@ import Foundation
 // → the answer is validated → the body is decoded.
 
 extension RequestPlan {
-    /// Sends, collects, validates and decodes.
+    /// `collect` as an operation of a task with a handle.
     func collecting<Value: Sendable>(_ decoder: BodyDecoder<Value>) -> Operation<Response<Value>> {
-        { [self] record throws(NetworkError) in
-            let arrival = try await arrival(record)
-            let outcome = await arrival.ended()
-            let value = try arrival.plan.decode(outcome, arrival.head, decoder)
-            return Response(value: value, head: arrival.head, trailers: outcome.trailers, metrics: outcome.metrics)
-        }
+        { [self] record throws(NetworkError) in try await collect(record, decoder) }
+    }
+
+    /// Sends, collects, validates and decodes.
+    func collect<Value: Sendable>(
+        _ record: TaskRecord, _ decoder: BodyDecoder<Value>
+    ) async throws(NetworkError) -> Response<Value> {
+        let arrival = try await arrival(record)
+        let outcome = await arrival.ended()
+        let value = try arrival.plan.decode(outcome, arrival.head, decoder)
+        return Response(value: value, head: arrival.head, trailers: outcome.trailers, metrics: outcome.metrics)
     }
 
     /// The accepted response, through whatever stands between the task and the wire.
@@ -54,18 +59,25 @@ extension RequestPlan {
         throw await arrival.error(TransferFailure(.cancelled, "the policy does not want the response"))
     }
 
-    /// One attempt: up to its end for a collected response, up to its head for a streamed one.
+    /// One attempt: up to its end for a collected response, up to its head for a streamed one. A request that fails on a
+    /// dead pooled connection is sent again, if it may be, once.
     func sent(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
         context.observe { $0.willSend(request, of: AnySessionTask(record)) }
-        let exchange = try await record.open(self)
-        if delivery == .streamed, let head = await exchange.transfer.head() {
-            storeCookies(of: head)
-            context.observe { $0.didReceive(head, of: AnySessionTask(record)) }
-            return Arrival(exchange, self, head: head)
+        // Before the body is made: a task that never started reads no file and encodes nothing.
+        if record.isCancelled { throw NetworkError(.cancelled, request: request) }
+        let body = request.body.isNone ? PreparedBody.none : try await PreparedBody(self, files: context.files)
+        var exchange = try record.start(self, body, attempt: 1)
+        var answer = await exchange.transfer.answer()
+        if answer.isDeadConnection, mayBeSentAgain {
+            exchange.pump?.stop()
+            exchange = try record.start(self, body, attempt: 2)
+            answer = await exchange.transfer.answer()
         }
-        let outcome = await exchange.outcome()
-        if let failure = outcome.failure, !isRefusedAnyway(failure, outcome) { throw error(failure, outcome) }
-        guard let head = outcome.head else { throw error(Self.headless, outcome) }
+        let outcome = answer.outcome.map { exchange.ended($0) }
+        if let outcome, let failure = outcome.failure, !isRefusedAnyway(failure, outcome) {
+            throw error(failure, outcome)
+        }
+        guard let head = answer.head else { throw error(Self.headless, outcome ?? TransferOutcome()) }
         storeCookies(of: head)
         context.observe { $0.didReceive(head, of: AnySessionTask(record)) }
         return Arrival(exchange, self, head: head, outcome: outcome)
@@ -116,9 +128,11 @@ struct Exchange: Sendable {
     }
 
     /// The end of the attempt.
-    func outcome() async -> TransferOutcome {
-        var outcome = await transfer.outcome()
-        if attempt > 1 { outcome = outcome.counted(attempt) }
+    func outcome() async -> TransferOutcome { ended(await transfer.outcome()) }
+
+    /// Tells the task how the attempt ended.
+    func ended(_ first: TransferOutcome) -> TransferOutcome {
+        let outcome = attempt > 1 ? first.counted(attempt) : first
         pump?.stop()
         if let report = outcome.metrics.pinReport {
             record.context.observe { $0.didFindUnpinned(report, of: AnySessionTask(record)) }
@@ -129,29 +143,15 @@ struct Exchange: Sendable {
 }
 
 extension TaskRecord {
-    /// Puts the request on the wire. Returns once the head of a streamed response is there, or at once for a collected
-    /// one; a request that fails on a dead pooled connection is sent again, if it may be, once.
-    func open(_ plan: RequestPlan) async throws(NetworkError) -> Exchange {
-        // Before the body is made: a task that never started reads no file and encodes nothing.
-        if isCancelled { throw NetworkError(.cancelled, request: plan.request) }
-        let body = plan.request.body.isNone ? PreparedBody.none : try await PreparedBody(plan, files: context.files)
-        let first = try start(plan, body, attempt: 1)
-        if plan.delivery == .streamed { _ = await first.transfer.head() }
-        guard plan.mayBeSentAgain, await first.transfer.endedOnDeadConnection() else { return first }
-        first.pump?.stop()
-        let second = try start(plan, body, attempt: 2)
-        if plan.delivery == .streamed { _ = await second.transfer.head() }
-        return second
-    }
-
-    private func start(_ plan: RequestPlan, _ body: PreparedBody, attempt: Int) throws(NetworkError) -> Exchange {
+    /// Puts the request on the wire.
+    fileprivate func start(_ plan: RequestPlan, _ body: PreparedBody, attempt: Int) throws(NetworkError) -> Exchange {
         let pipe = body.makePipe()
         var order = plan.order(priority: priority, attempt: attempt)
         body.complete(&order, pipe)
         if context.authorizations.hasAny { try plan.addAuthorization(to: &order, body) }
         let onHead: (@Sendable (ResponseHead) -> Void)? =
             order.announcesHead ? { @Sendable head in if !Course.mayGoOn(head) { self.receive(head) } } : nil
-        let transfer = Transfer(order, meter: meter, onHead: onHead)
+        let transfer = Transfer(consume order, meter: meter, onHead: onHead)
         if let refusal = context.transport.refusal(of: transfer.order) {
             throw NetworkError(refusal, request: plan.request)
         }
@@ -163,7 +163,7 @@ extension TaskRecord {
 
 extension RequestPlan {
     /// Idempotent by RFC 9110 §9.2.2, with a body that can be produced again.
-    var mayBeSentAgain: Bool { request.method.isIdempotent && request.body.isReplayable }
+    fileprivate var mayBeSentAgain: Bool { request.method.isIdempotent && request.body.isReplayable }
 }
 
 extension NetworkError {

@@ -63,7 +63,7 @@ public actor Session {
         for request: Request, decode: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
         let plan = try RequestPlan(request, context, delivery: .collected, fitting: decode.fitting)
-        return try await context.runTask(plan, plan.collecting(decode))
+        return try await context.response(to: plan, decode)
     }
 
     /// A task that sends a request and collects its response in memory.

@@ -64,21 +64,21 @@ package final class SessionContext: Sendable {
         return SessionTask(record: record, result: result)
     }
 
-    /// A registered task whose operation runs in the caller's own Swift task; cancelling that cancels the transfer.
+    /// A registered task that collects a response in the caller's own Swift task; cancelling that cancels the transfer.
     @concurrent
-    func runTask<Value: Sendable>(
-        _ plan: RequestPlan, _ operation: @escaping Operation<Value>
-    ) async throws(NetworkError) -> Value {
-        if plan.hasInterceptors { return try await runWithHandle(plan, operation) }
+    func response<Value: Sendable>(
+        to plan: RequestPlan, _ decoder: BodyDecoder<Value>
+    ) async throws(NetworkError) -> Response<Value> {
+        if plan.hasInterceptors { return try await runWithHandle(plan, plan.collecting(decoder)) }
         guard let id = ledger.reserveID() else { throw invalidated(plan.request) }
-        let record = TaskRecord(id: id, context: self, plan: plan, valueType: Value.self)
+        let record = TaskRecord(id: id, context: self, plan: plan, valueType: Response<Value>.self)
         guard record.startInCaller() else { throw invalidated(plan.request) }
         let outcome = await withTaskCancellationHandler {
-            await record.run(operation)
+            await record.run { record throws(NetworkError) in try await plan.collect(record, decoder) }
         } onCancel: {
             record.cancel()
         }
-        record.end(outcome.error, file: outcome.file)
+        record.end(outcome.error)
         return try outcome.result.get()
     }
 
@@ -126,7 +126,10 @@ extension TaskRecord {
     }
 
     /// Runs an operation; its error tells which task it was. Called off every actor.
-    func run<Value: Sendable>(_ operation: Operation<Value>) async -> RunOutcome<Value> {
+    @inline(__always)
+    func run<Value: Sendable>(
+        _ operation: (TaskRecord) async throws(NetworkError) -> Value
+    ) async -> RunOutcome<Value> {
         do {
             return RunOutcome(result: .success(try await operation(self)))
         } catch {

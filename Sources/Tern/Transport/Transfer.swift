@@ -71,10 +71,12 @@ package final class Transfer: Sendable {
 
     // MARK: The session's side.
 
-    /// The head of the response; nil when the attempt ended without one.
-    package func head() async -> ResponseHead? {
-        await wait(for: .head)
-        return shared.withLock { $0.state.head }
+    /// The head of a streamed response as soon as it is there; of any other, and without a head, the end of the attempt,
+    /// which is handed over.
+    package func answer() async -> TransferAnswer {
+        let isStreamed = order.delivery == .streamed
+        await wait(for: isStreamed ? .head : .outcome)
+        return shared.withLock { $0.state.answer(isStreamed: isStreamed) }
     }
 
     /// What is buffered, as soon as something is; nil after the last byte, also when the attempt failed.
@@ -84,17 +86,11 @@ package final class Transfer: Sendable {
         return taken.chunks.isEmpty ? nil : taken
     }
 
-    /// Whether the attempt ended because its pooled connection was dead: known once its head is there, or it has ended.
-    package func endedOnDeadConnection() async -> Bool {
-        await wait(for: order.delivery == .streamed ? .head : .outcome)
-        return shared.withLock { $0.state.endedOnDeadConnection }
-    }
-
     /// How the attempt ended. To be called once: the outcome is handed over.
     package func outcome() async -> TransferOutcome {
         await wait(for: .outcome)
         // The wait ends only with an outcome.
-        return shared.withLock { $0.state.takeOutcome() } ?? TransferOutcome(failure: .cancelled)
+        return shared.withLock { $0.state.takeOutcome() }
     }
 
     private func wait(for interest: TransferState.Interest) async {

@@ -49,6 +49,15 @@ package final class TransferOutcome: Sendable {
     }
 }
 
+/// What an attempt has come to: its end, or the head of a streamed response that goes on.
+package struct TransferAnswer: Sendable {
+    package let head: ResponseHead?
+    package let outcome: TransferOutcome?
+
+    /// The attempt ended because its pooled connection was dead.
+    var isDeadConnection: Bool { outcome?.failure?.isDeadPooledConnection == true }
+}
+
 /// What has arrived of an attempt and what its one reader waits for. Pure: the lock and the continuation are around it.
 struct TransferState {
     /// What the reader can wait for.
@@ -64,7 +73,6 @@ struct TransferState {
     private(set) var head: ResponseHead?
     private(set) var outcome: TransferOutcome?
     private(set) var hasEnded = false
-    private(set) var endedOnDeadConnection = false
     private var chunks: [Data] = []
     private var bufferedBytes = 0
     private var isFull = false
@@ -93,13 +101,19 @@ struct TransferState {
     mutating func complete(_ outcome: TransferOutcome) {
         guard !hasEnded else { return }
         hasEnded = true
-        endedOnDeadConnection = outcome.failure?.isDeadPooledConnection == true
         if head == nil { head = outcome.head }
         self.outcome = outcome
     }
 
-    /// The outcome, handed over: a second call has none.
-    mutating func takeOutcome() -> TransferOutcome? { outcome.take() }
+    /// The outcome, handed over: a second call has a cancellation.
+    mutating func takeOutcome() -> TransferOutcome { outcome.take() ?? TransferOutcome(failure: .cancelled) }
+
+    /// The head of a streamed response, else the outcome.
+    mutating func answer(isStreamed: Bool) -> TransferAnswer {
+        if isStreamed, let head { return TransferAnswer(head: head, outcome: nil) }
+        let outcome = takeOutcome()
+        return TransferAnswer(head: outcome.head, outcome: outcome)
+    }
 
     /// All that is buffered, and whether the transport waits to hear that it was taken.
     mutating func take() -> (chunks: [Data], owesDemand: Bool) {
