@@ -65,6 +65,13 @@ struct FaultyFiles: FileSystem {
         return try system.read(descriptor, at: offset, count: count)
     }
 
+    func readInMemory(
+        _ descriptor: Int32, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+    ) -> Int? {
+        if fault("readInMemory", "") != nil { return nil }
+        return unsafe system.readInMemory(descriptor, at: offset, into: buffer)
+    }
+
     func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure) {
         try check("truncate")
         try system.truncate(descriptor, to: length)

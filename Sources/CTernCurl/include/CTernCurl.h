@@ -133,6 +133,9 @@ int tern_epoll_control(int epoll, int operation, int fd, uint32_t events);
 static inline int tern_event_fd(const struct epoll_event *event) { return event->data.fd; }
 /// Closes a descriptor; 0, or the error number.
 int tern_close(int fd);
+/// Reads what of a file lies in memory: the page cache, or a tmpfs, which does not know RWF_NOWAIT and has no disk. −1
+/// where a disk would have to be waited for, and where the system cannot tell.
+int64_t tern_read_in_memory(int fd, void *bytes, size_t count, int64_t offset);
 /// A thread's name, at most 15 bytes.
 void tern_name_thread(const char *name);
 /// Lets glibc keep up to 2 MiB of free memory at the top of each heap, as it does by itself once a program has freed a

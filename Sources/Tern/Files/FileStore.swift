@@ -11,22 +11,6 @@ import Foundation
 package actor FileStore {
     package static let shared = FileStore(PosixFileSystem())
 
-    /// A descriptor that is closed when nobody holds it any more.
-    private final class OpenFile: Sendable {
-        let descriptor: Int32
-        private let system: any FileSystem
-
-        init(_ descriptor: Int32, _ system: any FileSystem) {
-            self.descriptor = descriptor
-            self.system = system
-        }
-
-        deinit {
-            // Only reading ends here: nothing that was read can be lost by a failed close.
-            try? system.close(descriptor)
-        }
-    }
-
     /// Bytes read at a time: large, so that a gigabyte costs a thousand hops and not a hundred thousand.
     private static let readSize = 1 << 20
 
@@ -44,8 +28,12 @@ package actor FileStore {
 
     /// The file's chunks, from its beginning.
     nonisolated func reader(ofFile path: String) async throws(FileFailure) -> ChunkSource {
-        let file = try await openForReading(path)
-        var offset: Int64 = 0
+        reader(of: try await openForReading(path), from: 0)
+    }
+
+    /// The file's chunks from `start` on.
+    nonisolated func reader(of file: OpenFile, from start: Int64) -> ChunkSource {
+        var offset = start
         return ChunkSource {
             let chunk = try await self.read(file, at: offset)
             offset += Int64(chunk.count)
@@ -53,7 +41,7 @@ package actor FileStore {
         }
     }
 
-    private func openForReading(_ path: String) throws(FileFailure) -> OpenFile {
+    func openForReading(_ path: String) throws(FileFailure) -> OpenFile {
         OpenFile(try system.open(path, .read), system)
     }
 

@@ -14,6 +14,11 @@ package protocol FileSystem: Sendable {
     func write(_ bytes: Data, to descriptor: Int32) throws(FileFailure)
     /// Up to `count` bytes from `offset` on; empty at the end.
     func read(_ descriptor: Int32, at offset: Int64, count: Int) throws(FileFailure) -> Data
+    /// Copies up to `buffer.count` bytes from `offset` on that lie in memory, 0 at the end; nil where a disk would have to be
+    /// waited for. The one call that is made on the transport's loop.
+    func readInMemory(
+        _ descriptor: Int32, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+    ) -> Int?
     /// Cuts the file at `length` and continues to write there.
     func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure)
     /// The length of an ordinary file; folders and what is not there are failures.
@@ -25,6 +30,12 @@ package protocol FileSystem: Sendable {
     /// Puts the file at the destination only if nothing is there, atomically. The failure is EEXIST otherwise.
     func renameIfAbsent(_ path: String, to destination: String) throws(FileFailure)
     func remove(_ path: String) throws(FileFailure)
+}
+
+extension FileSystem {
+    package func readInMemory(
+        _ descriptor: Int32, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+    ) -> Int? { nil }
 }
 
 /// How a file is opened.

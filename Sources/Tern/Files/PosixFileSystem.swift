@@ -10,6 +10,9 @@ import Musl
 #elseif canImport(Darwin)
 import Darwin
 #endif
+#if os(Linux)
+import CTernCurl
+#endif
 
 /// The system's own calls.
 package struct PosixFileSystem: FileSystem {
@@ -85,6 +88,15 @@ package struct PosixFileSystem: FileSystem {
             throw FileFailure("read", "the file", code: code)
         }
     }
+
+    #if os(Linux)
+    package func readInMemory(
+        _ descriptor: Int32, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+    ) -> Int? {
+        let got = unsafe tern_read_in_memory(descriptor, buffer.baseAddress, buffer.count, offset)
+        return got >= 0 ? Int(got) : nil
+    }
+    #endif
 
     package func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure) {
         guard ftruncate(descriptor, off_t(length)) == 0, lseek(descriptor, off_t(length), SEEK_SET) >= 0 else {

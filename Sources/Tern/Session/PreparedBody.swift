@@ -206,7 +206,8 @@ final class BodyPump: Sendable {
         // and whether more would have come is not known in time.
         var last: Data?
         do {
-            let source = try await body.openSource()
+            let (source, lent) = try await body.openSource(pipe, wakeTransport)
+            sent = lent
             while let chunk = try await source.next() {
                 if chunk.isEmpty { continue }
                 sent += Int64(chunk.count)
@@ -232,15 +233,24 @@ final class BodyPump: Sendable {
 }
 
 extension PreparedBody {
-    fileprivate func openSource() async throws -> ChunkSource {
+    /// The source, and how many bytes of it are sent already.
+    fileprivate func openSource(
+        _ pipe: UploadPipe, _ wakeTransport: () -> Void
+    ) async throws -> (source: ChunkSource, sent: Int64) {
         switch content {
         case .none:
-            return ChunkSource { nil }
+            return (ChunkSource { nil }, 0)
         case .bytes(let data):
             var rest: Data? = data
-            return ChunkSource { rest.take() }
-        case .file(let path): return try await files.reader(ofFile: path)
-        case .stream(let makeSource): return makeSource()
+            return (ChunkSource { rest.take() }, 0)
+        case .file(let path):
+            let file = try await files.openForReading(path)
+            // All but the last byte, which waits until it is seen to be the last. What is throttled goes by the piece.
+            let most = throttle == nil ? (length ?? 0) - 1 : 0
+            let sent = most > 0 ? await pipe.lend(file, upTo: most, wakeTransport) : 0
+            return (files.reader(of: file, from: sent), sent)
+        case .stream(let makeSource):
+            return (makeSource(), 0)
         }
     }
 }

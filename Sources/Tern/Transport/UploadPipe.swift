@@ -29,8 +29,26 @@ package final class UploadPipe: Sendable {
     /// Bytes that may wait in the pipe before the producer does.
     private let capacity: Int
 
+    /// A file that the transport reads itself, as long as its bytes lie in memory.
+    private struct Lent {
+        let file: OpenFile
+        let end: Int64
+        var offset: Int64 = 0
+
+        /// Bytes copied; 0 where the file's bytes have to be pushed from here on.
+        mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+            let part = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: end - offset)))
+            guard unsafe !part.isEmpty, let count = unsafe file.readInMemory(at: offset, into: part) else { return 0 }
+            offset += Int64(count)
+            return count
+        }
+    }
+
     @safe private struct Shared {
         var chunks: [Data] = []
+        var lent: Lent?
+        /// How much of a lent file was read.
+        var lentCount: Int64 = 0
         var offset = 0
         var bufferedBytes = 0
         var ending = Ending.open
@@ -39,9 +57,16 @@ package final class UploadPipe: Sendable {
         var producer: Wake?
 
         mutating func takeProducer(_ capacity: Int) -> Wake? {
-            guard isClosed || bufferedBytes < capacity else { return nil }
+            guard isClosed || lent == nil && bufferedBytes < capacity else { return nil }
             defer { unsafe producer = nil }
             return unsafe producer
+        }
+
+        mutating func readLent(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+            guard let count = unsafe lent?.read(into: buffer) else { return 0 }
+            lentCount += Int64(count)
+            if count == 0 { lent = nil }
+            return count
         }
     }
 
@@ -50,6 +75,19 @@ package final class UploadPipe: Sendable {
     package init(capacity: Int = 2 << 20) { self.capacity = capacity }
 
     // MARK: The producer's side.
+
+    /// Lets the transport read a file from its beginning up to `end`: where its bytes lie in memory they go straight into
+    /// the transport's own buffer. Returns how many did: at the first that do not, and at `end`, the rest is to be pushed.
+    func lend(_ file: OpenFile, upTo end: Int64, _ wakeTransport: () -> Void) async -> Int64 {
+        let isStarved = shared.withLock { shared in
+            if !shared.isClosed { shared.lent = Lent(file: file, end: end) }
+            defer { shared.isStarved = false }
+            return shared.isStarved
+        }
+        if isStarved { wakeTransport() }
+        await waitForRoom()
+        return shared.withLock { $0.lentCount }
+    }
 
     /// Waits for room, then adds the bytes. `accepted`: false once nobody will read them. `isStarved`: the transport
     /// stands still for want of bytes and must be told.
@@ -76,7 +114,7 @@ package final class UploadPipe: Sendable {
     private func waitForRoom() async {
         unsafe await withUnsafeContinuation { (producer: Wake) in
             let isReady = shared.withLock { shared in
-                if shared.isClosed || shared.bufferedBytes < capacity { return true }
+                if shared.isClosed || shared.lent == nil && shared.bufferedBytes < capacity { return true }
                 unsafe shared.producer = producer
                 return false
             }
@@ -109,8 +147,10 @@ package final class UploadPipe: Sendable {
             shared.bufferedBytes -= copied
             if copied > 0 { return unsafe (.bytes(copied), shared.takeProducer(capacity)) }
             if case .ended = shared.ending { return (.end, nil) }
+            let lent = unsafe shared.readLent(into: buffer)
+            if lent > 0 { return (.bytes(lent), nil) }
             shared.isStarved = true
-            return (.wait, nil)
+            return unsafe (.wait, shared.takeProducer(capacity))
         }
     }
 
@@ -118,6 +158,7 @@ package final class UploadPipe: Sendable {
     package func close() {
         let producer = unsafe shared.withLock { shared in
             shared.isClosed = true
+            shared.lent = nil
             shared.chunks = []
             shared.bufferedBytes = 0
             return unsafe shared.takeProducer(capacity)
