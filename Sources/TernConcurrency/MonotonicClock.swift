@@ -18,9 +18,6 @@ package enum MonotonicClock {
 extension Duration {
     /// Whole nanoseconds, at most what 64 bits hold.
     package var wholeNanoseconds: UInt64 {
-        let (seconds, attoseconds) = components
-        guard seconds >= 0 else { return 0 }
-        let (product, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
-        return overflow ? .max : product &+ UInt64(max(0, attoseconds) / 1_000_000_000)
+        UInt64(clamping: attoseconds / 1_000_000_000)
     }
 }

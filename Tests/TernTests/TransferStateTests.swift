@@ -28,6 +28,29 @@ struct TransferStateTests {
         #expect(state.head?.status == 200)
     }
 
+    @Test func theAnswerIsTheHeadOfAStreamAndTheEndOfAllElse() throws {
+        var stream = TransferState()
+        stream.receive(try head())
+        let first = stream.answer(isStreamed: true)
+        #expect(first.head?.status == 200 && first.outcome == nil)
+        var collected = TransferState()
+        collected.complete(TransferOutcome(head: try head(204)))
+        let last = collected.answer(isStreamed: false)
+        #expect(last.head?.status == 204 && last.outcome != nil)
+        #expect(collected.outcome == nil)
+        #expect(collected.takeOutcome().failure?.kind == .cancelled)
+    }
+
+    @Test(arguments: [false, true])
+    func theAnswerTellsOfADeadConnection(isStreamed: Bool) {
+        var failure = TransferFailure(.connectionLost, "gone")
+        failure.isDeadPooledConnection = true
+        var state = TransferState()
+        state.complete(TransferOutcome(failure: failure))
+        let answer = state.answer(isStreamed: isStreamed)
+        #expect(answer.isDeadConnection && answer.head == nil)
+    }
+
     @Test func bytesSatisfyWhoWaitsForThemUntilTheyAreTaken() throws {
         var state = TransferState()
         state.receive(try head())

@@ -84,9 +84,8 @@ final class StreamSource: Sendable {
     private let isAtEnd = Lock(false)
 
     init(_ plan: RequestPlan, _ context: SessionContext) {
-        let id = context.ledger.reserveID()
-        record = TaskRecord(id: id ?? context.ledger.strayID(), context: context, plan: plan, valueType: Data.self)
-        guard id != nil, context.ledger.addFresh(record) else {
+        record = TaskRecord(id: context.ledger.nextID(), context: context, plan: plan, valueType: Data.self)
+        guard context.ledger.addFresh(record) else {
             record.fail()
             opened.deliver(.failure(context.invalidated(plan.request)))
             return
@@ -106,7 +105,7 @@ final class StreamSource: Sendable {
     }
 
     init(failed error: NetworkError, _ context: SessionContext) {
-        record = TaskRecord(id: context.ledger.strayID(), context: context, plan: nil, valueType: Data.self)
+        record = TaskRecord(id: context.ledger.nextID(), context: context, plan: nil, valueType: Data.self)
         record.fail()
         opened.deliver(.failure(error))
     }

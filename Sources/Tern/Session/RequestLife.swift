@@ -63,9 +63,7 @@ extension RequestPlan {
     /// dead pooled connection is sent again, if it may be, once.
     func sent(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
         context.observe { $0.willSend(request, of: AnySessionTask(record)) }
-        // Before the body is made: a task that never started reads no file and encodes nothing.
-        if record.isCancelled { throw NetworkError(.cancelled, request: request) }
-        let body = request.body.isNone ? PreparedBody.none : try await PreparedBody(self, files: context.files)
+        let body = request.body.isNone ? PreparedBody.none : try await preparedBody(record)
         var exchange = try record.start(self, body, attempt: 1)
         var answer = await exchange.transfer.answer()
         if answer.isDeadConnection, mayBeSentAgain {
@@ -81,6 +79,12 @@ extension RequestPlan {
         storeCookies(of: head)
         context.observe { $0.didReceive(head, of: AnySessionTask(record)) }
         return Arrival(exchange, self, head: head, outcome: outcome)
+    }
+
+    private func preparedBody(_ record: TaskRecord) async throws(NetworkError) -> PreparedBody {
+        // A task that never started reads no file and encodes nothing.
+        if record.isCancelled { throw NetworkError(.cancelled, request: request) }
+        return try await PreparedBody(self, files: context.files)
     }
 
     private func decode<Value: Sendable>(

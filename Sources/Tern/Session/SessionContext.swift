@@ -44,8 +44,7 @@ package final class SessionContext: Sendable {
         _ plan: RequestPlan, startsImmediately: Bool, _ operation: @escaping Operation<Value>
     ) -> SessionTask<Value> {
         let result = TaskValue<Value>()
-        guard let id = ledger.reserveID() else { return failedTask(plan.request, invalidated(plan.request)) }
-        let record = TaskRecord(id: id, context: self, plan: plan, valueType: Value.self)
+        let record = TaskRecord(id: ledger.nextID(), context: self, plan: plan, valueType: Value.self)
         record.assign(result) { record in
             let outcome = await record.run(operation)
             record.end(outcome.error, file: outcome.file) { result.deliver(outcome.result) }
@@ -58,7 +57,7 @@ package final class SessionContext: Sendable {
     /// A task that could not be: it has ended, and the registry never knew it.
     func failedTask<Value: Sendable>(_ request: Request?, _ error: NetworkError) -> SessionTask<Value> {
         let result = TaskValue<Value>()
-        let record = TaskRecord(id: ledger.strayID(), context: self, plan: nil, refused: request, valueType: Value.self)
+        let record = TaskRecord(id: ledger.nextID(), context: self, plan: nil, refused: request, valueType: Value.self)
         record.fail()
         result.deliver(.failure(error.identified(task: record.id, session: id, label: record.label)))
         return SessionTask(record: record, result: result)
@@ -70,16 +69,21 @@ package final class SessionContext: Sendable {
         to plan: RequestPlan, _ decoder: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
         if plan.hasInterceptors { return try await runWithHandle(plan, plan.collecting(decoder)) }
-        guard let id = ledger.reserveID() else { throw invalidated(plan.request) }
-        let record = TaskRecord(id: id, context: self, plan: plan, valueType: Response<Value>.self)
+        let record = TaskRecord(id: ledger.nextID(), context: self, plan: plan, valueType: Response<Value>.self)
         guard record.startInCaller() else { throw invalidated(plan.request) }
         let outcome = await withTaskCancellationHandler {
             await record.run { record throws(NetworkError) in try await plan.collect(record, decoder) }
         } onCancel: {
             record.cancel()
         }
-        record.end(outcome.error)
-        return try outcome.result.get()
+        switch outcome.result {
+        case .success(let response):
+            record.end(nil)
+            return response
+        case .failure(let error):
+            record.end(error)
+            throw error
+        }
     }
 
     /// An interceptor may wait for something else than the wire: a Swift task of its own is cancelled with the task, by

@@ -47,7 +47,6 @@ package final class TaskLedger: Sendable {
     }
 
     private struct Shared {
-        var nextID: UInt64 = 1
         var fresh: [UInt64: Entry] = [:]
         var running: [UInt64: TaskRecord] = [:]
         /// Out of the registry, and not delivered yet.
@@ -107,6 +106,7 @@ package final class TaskLedger: Sendable {
 
     let sessionID: Session.ID
     private let shared: Lock<Shared>
+    private let lastID = Atomic<UInt64>(0)
     /// Streams of events that may be alive, and the observers, who never go.
     private let subscriberCount: Atomic<Int>
     private let observerCount: Int
@@ -125,25 +125,10 @@ package final class TaskLedger: Sendable {
 
     // MARK: Tasks
 
-    /// A number that was never given before, or nil when the session takes no more tasks.
-    func reserveID() -> TaskID? {
-        shared.withLock { shared in
-            guard shared.phase == .open else { return nil }
-            defer { shared.nextID += 1 }
-            return TaskID(shared.nextID)
-        }
-    }
+    /// A number that was never given before.
+    func nextID() -> TaskID { TaskID(lastID.wrappingAdd(1, ordering: .relaxed).newValue) }
 
-    /// A number for a task that fails before it exists in the registry.
-    func strayID() -> TaskID {
-        shared.withLock { shared in
-            defer { shared.nextID += 1 }
-            return TaskID(shared.nextID)
-        }
-    }
-
-    /// A task that waits for its first `resume`; false when the session was closed since the task's number was given.
-    @discardableResult
+    /// A task that waits for its first `resume`; false when the session takes no more tasks.
     func addFresh(_ record: TaskRecord) -> Bool {
         shared.withLock { shared in
             guard shared.phase == .open else { return false }
@@ -152,7 +137,7 @@ package final class TaskLedger: Sendable {
         }
     }
 
-    /// A task that starts; false when it was not known yet and the session was closed since its number was given.
+    /// A task that starts; false when it was not known yet and the session takes no more tasks.
     @discardableResult
     func addRunning(_ record: TaskRecord) -> Bool {
         shared.withLock { shared in
@@ -186,10 +171,11 @@ package final class TaskLedger: Sendable {
     }
 
     private func settle(_ id: TaskID, _ event: TaskRegistry.Event?) {
-        let aftermath = shared.withLock { shared -> Aftermath in
+        let aftermath = shared.withLock { shared -> Aftermath? in
             if shared.running.removeValue(forKey: id.number) == nil, !shared.delivering.isEmpty {
                 shared.delivering.remove(id.number)
             }
+            if event == nil, shared.drains.isEmpty, shared.phase == .open, !shared.isOrphaned { return nil }
             var aftermath = Aftermath()
             if let event { shared.publish(event, into: &aftermath) }
             if !shared.drains.isEmpty {
@@ -201,7 +187,7 @@ package final class TaskLedger: Sendable {
             shared.endIfIdle(sessionID, into: &aftermath)
             return aftermath
         }
-        aftermath.settle()
+        aftermath?.settle()
     }
 
     /// The live tasks, in order of creation.

@@ -39,7 +39,7 @@ package final class Transfer: Sendable {
         _ order: consuming TransferOrder, meter: ProgressMeter, onHead: (@Sendable (ResponseHead) -> Void)? = nil
     ) {
         id = Self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
-        self.order = order
+        self.order = consume order
         self.meter = meter
         self.onHead = onHead
     }

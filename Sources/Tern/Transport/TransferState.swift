@@ -21,7 +21,7 @@ package final class TransferOutcome: Sendable {
 
     package init(_ fields: Fields) { self.fields = fields }
 
-    package convenience init(
+    package init(
         head: ResponseHead? = nil, body: Data = Data(), failure: TransferFailure? = nil,
         metrics: TaskMetrics = TaskMetrics(), trailers: Headers = [:]
     ) {
@@ -31,7 +31,7 @@ package final class TransferOutcome: Sendable {
         fields.failure = failure
         fields.metrics = metrics
         fields.trailers = trailers
-        self.init(fields)
+        self.fields = fields
     }
 
     package var head: ResponseHead? { fields.head }

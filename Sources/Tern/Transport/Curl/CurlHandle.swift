@@ -158,9 +158,10 @@ import FoundationEssentials
         unsafe tern_easy_set_list(easy, CURLOPT_RESOLVE, hostList)
     }
 
+    /// Not retained for the look: libcurl calls back for handles alone that are on the wire, and so alive.
     private static func transfer(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
         guard let context = unsafe context else { return nil }
-        return unsafe Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue().transfer
+        return unsafe Unmanaged<CurlHandle>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.transfer }
     }
 
     private func prepareTLS(_ context: UnsafeMutableRawPointer) -> Bool {
@@ -186,7 +187,8 @@ import FoundationEssentials
         // Before libcurl makes the buffer of the attempt: later it takes no other size.
         let bufferSize = bufferSize(transfer.order)
         if Self.changes(&left.bufferSize, bufferSize) { set(CURLOPT_BUFFERSIZE, bufferSize) }
-        unsafe tern_easy_set_string(easy, CURLOPT_URL, transfer.order.target.string)
+        // A string that is passed as it is becomes an array first.
+        unsafe transfer.order.target.string.withCString { _ = unsafe tern_easy_set_string(easy, CURLOPT_URL, $0) }
         let custom = setMethod(transfer)
         if Self.changes(&left.customMethod, custom) {
             unsafe tern_easy_set_string(easy, CURLOPT_CUSTOMREQUEST, custom)

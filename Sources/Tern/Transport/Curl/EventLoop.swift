@@ -11,7 +11,8 @@ final class EventLoop: SerialExecutor {
     enum Message: Sendable {
         case start(Transfer, pool: UInt64)
         case control(Transfer, TransferCommand)
-        case openPool(UInt64, PoolSettings)
+        /// Indirect: every message is as large as the largest, and the usual ones are moved about for each request.
+        indirect case openPool(UInt64, PoolSettings)
         case closePool(UInt64)
         case job(UnownedJob)
     }

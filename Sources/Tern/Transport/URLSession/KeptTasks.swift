@@ -60,14 +60,13 @@ extension SessionContext {
 
     /// Like `makeTask`, of a task that has no plan: its request was sent by an earlier process.
     private func adopt<Value: Sendable>(_ operation: @escaping Operation<Value>) -> AnySessionTask? {
-        guard let id = ledger.reserveID() else { return nil }
-        let record = TaskRecord(id: id, context: self, plan: nil, valueType: Value.self)
+        let record = TaskRecord(id: ledger.nextID(), context: self, plan: nil, valueType: Value.self)
         let result = TaskValue<Value>()
         record.assign(result) { record in
             let outcome = await record.run(operation)
             record.end(outcome.error, file: outcome.file) { result.deliver(outcome.result) }
         }
-        ledger.addFresh(record)
+        guard ledger.addFresh(record) else { return nil }
         return AnySessionTask(record)
     }
 }
