@@ -81,11 +81,13 @@ struct ImagePropertyTests {
     /// One run.
     @MainActor
     private final class Run {
-        private var random: Dice
+        private var random: SeededGenerator
         private let photos = Photos()
         private let clock = ManualClock()
         private var views: [View] = []
         private var gone: [Weak] = []
+        /// What was in the slots of the view that ended last.
+        private var orphans: [ImageLoad] = []
         private var faults: [String] = []
         private var loads: [ImageLoad] = []
         private var ends: [Int: Int] = [:]
@@ -93,7 +95,7 @@ struct ImagePropertyTests {
         private var callers: [Task<Void, Never>] = []
 
         init(seed: Int) {
-            random = Dice(seed: seed)
+            random = SeededGenerator(seed: seed)
             for _ in 0..<2 { addView() }
         }
 
@@ -104,6 +106,7 @@ struct ImagePropertyTests {
         }
 
         func step() async {
+            checkOrphans()
             let view = views[Int.random(in: 0..<views.count, using: &random)]
             let slot = ImagePropertyTests.slots[Int.random(in: 0..<2, using: &random)]
             switch Int.random(in: 0..<16, using: &random) {
@@ -191,11 +194,21 @@ struct ImagePropertyTests {
             let index = Int.random(in: 0..<views.count, using: &random)
             faults += views[index].faults
             gone.append(Weak(views[index]))
+            orphans = ImagePropertyTests.slots.flatMap { views[index].imageLoads.all(for: $0) }
             views.remove(at: index)
             addView()
         }
 
+        /// No load outlives its view, whatever else happens.
+        private func checkOrphans() {
+            if orphans.isEmpty { return }
+            BindingTable.shared.sweep()
+            if orphans.contains(where: \.isActive) { faults.append("a load has outlived its view") }
+            orphans = []
+        }
+
         func finish() async {
+            checkOrphans()
             for view in views {
                 view.size = PixelSize(width: 1_000_000, height: 1)
                 view.imageSizesChanged()
@@ -233,20 +246,5 @@ struct ImagePropertyTests {
             await run.finish()
             run.verify(seed)
         }
-    }
-}
-
-/// SplitMix64: the same numbers for the same seed, on every machine.
-private struct Dice: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: Int) { state = UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

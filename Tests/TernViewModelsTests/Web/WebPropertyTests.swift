@@ -15,11 +15,16 @@ import Foundation
 @Suite("Web loads in any order", .timeLimit(.minutes(1)))
 struct WebPropertyTests {
     private final class View: WebContentViewModel {
-        let bindings = ViewBindings()
+        /// nil for the table.
+        let stored: ViewBindings?
         /// The load that may be shown.
         var current: String?
         var faults: [String] = []
         private var started: String?
+
+        init(isStored: Bool) { stored = isStored ? ViewBindings() : nil }
+
+        var bindings: ViewBindings { stored ?? ViewBindings(of: self) }
 
         func showContent(_ content: WebContent) {
             let path = content.baseURL?.path() ?? ""
@@ -59,6 +64,8 @@ struct WebPropertyTests {
         private let session: Session
         private var views: [View] = []
         private var gone: [Weak] = []
+        /// What was loaded for views that have ended.
+        private var orphans: [WebLoad] = []
         private var faults: [String] = []
         private var loads: [WebLoad] = []
         private var ends: [Int: Int] = [:]
@@ -76,7 +83,7 @@ struct WebPropertyTests {
         }
 
         private func addView() {
-            let view = View()
+            let view = View(isStored: Bool.random(using: &random))
             view.webSession = session
             views.append(view)
         }
@@ -121,11 +128,15 @@ struct WebPropertyTests {
             let index = Int.random(in: 0..<views.count, using: &random)
             faults += views[index].faults
             gone.append(Weak(views[index]))
+            if let load = views[index].webLoad { orphans.append(load) }
             views.remove(at: index)
             addView()
         }
 
         func finish() async {
+            // No load outlives its view, whatever the clock says.
+            BindingTable.shared.sweep()
+            await eventually { orphans.allSatisfy { !$0.isActive } }
             for load in loads where Bool.random(using: &random) { load.resume() }
             for _ in 0..<5 {
                 clock.advance(by: .seconds(1))
