@@ -3,6 +3,14 @@ import Tern
 import TernTesting
 import Testing
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
@@ -69,6 +77,60 @@ extension DownloadTests {
             #expect(error.kind == .fileSystem)
             #expect(error.underlying is Refused)
             #expect(!FileManager.default.fileExists(atPath: try #require(temporary.all.first)))
+        }
+    }
+
+    // MARK: What is no place for a file
+
+    @Test(arguments: ["pipe", "socket", "device", "link"], [Download.Existing.overwrite, .keepBoth, .fail])
+    func whatIsNoFileIsNeverReplaced(kind: String, existing: Download.Existing) async throws {
+        try await inTestFolder { folder in
+            let (node, place) = (folder.url("node").path, folder.url(kind == "link" ? "link" : "node"))
+            let mode = kind == "device" ? S_IFCHR : kind == "socket" ? S_IFSOCK : S_IFIFO
+            // A device of its own, with the numbers of /dev/null: made by root alone.
+            if unsafe mknod(node, mode | 0o600, kind == "device" ? 259 : 0) != 0, errno == EPERM { return }
+            if kind == "link" { try #require(unsafe symlink(node, place.path) == 0) }
+            let names = try folder.names
+            try await withServer(Self.echoPath) { server, client in
+                let options = Download.Options(existing: existing)
+                let given = try await client.download("x", to: place, options: options).failure()
+                #expect(given.kind == .fileSystem && given.reason.contains("device, pipe or socket"), "\(given)")
+                #expect(given.response == nil && server.requests.isEmpty)
+                let chosen = try await client.download("x", options: options) { _, _ in place }.failure()
+                #expect(chosen.kind == .fileSystem && chosen.reason.contains("device, pipe or socket"), "\(chosen)")
+            }
+            #expect(try folder.names == names)
+            var there = stat()
+            #expect(unsafe lstat(node, &there) == 0 && there.st_mode & S_IFMT == mode)
+        }
+    }
+
+    @Test(arguments: [Download.Existing.overwrite, .keepBoth, .fail], [true, false])
+    func aFolderIsNoDestination(existing: Download.Existing, isLink: Bool) async throws {
+        try await inTestFolder { folder in
+            try FileManager.default.createDirectory(
+                atPath: folder.url("a").path, withIntermediateDirectories: true)
+            if isLink { try #require(unsafe symlink(folder.url("a").path, folder.url("b").path) == 0) }
+            let (place, names) = (folder.url(isLink ? "b" : "a"), try folder.names)
+            try await withServer(Self.echoPath) { server, client in
+                let options = Download.Options(existing: existing)
+                let given = try await client.download("x", to: place, options: options).failure()
+                #expect(given.kind == .fileSystem && given.reason.contains("folder \(place.path)"), "\(given)")
+                #expect(given.response == nil && server.requests.isEmpty)
+                let chosen = try await client.download("x", options: options) { _, _ in place }.failure()
+                #expect(chosen.kind == .fileSystem && chosen.reason.contains("folder \(place.path)"), "\(chosen)")
+            }
+            #expect(try folder.names == names)
+        }
+    }
+
+    @Test func aDestinationThatTheSessionReplacesIsNotLookedAt() async throws {
+        try await inTestFolder { folder in
+            let configuration = Session.Configuration.test { $0.destination = { _, _ in folder.url("session") } }
+            try await withServer(configuration: configuration, Self.echoPath) { _, client in
+                _ = try await client.download("x", to: URL(filePath: folder.path)).value
+                #expect(try folder.names == ["session"])
+            }
         }
     }
 

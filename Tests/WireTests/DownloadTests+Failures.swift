@@ -17,7 +17,7 @@ extension DownloadTests {
                 atPath: folder.url("a/full").path, withIntermediateDirectories: true)
             try await withServer(Self.echoPath) { _, client in
                 var events = client.session.tasks.events.makeAsyncIterator()
-                let task = client.download("x", to: folder.url("a"))
+                let task = client.download("x") { _, _ in folder.url("a") }
                 let error = try await failure { try await task.value }
                 #expect(error.kind == .fileSystem)
                 #expect(try folder.names == ["a", "a/full"])

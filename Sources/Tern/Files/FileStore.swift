@@ -56,7 +56,9 @@ package actor FileStore {
 
     /// An existing file, cut at `length`, to be continued there.
     func reopen(_ path: String, at length: Int64) throws(FileFailure) -> Int32 {
-        guard try system.length(of: path) >= length else { throw FileFailure("continue", path, code: 22) }
+        guard try system.length(of: path) >= length else {
+            throw FileFailure("continue", path, code: Self.invalidArgument)
+        }
         let descriptor = try system.open(path, .update)
         do {
             try system.truncate(descriptor, to: length)
@@ -91,8 +93,21 @@ package actor FileStore {
 
     func makeFolders(_ path: String) throws(FileFailure) { try system.makeFolders(path) }
 
+    /// Refuses a destination that is something else than a file, or a link to something else: a rename would put the file
+    /// in the place of a device, or of a pipe that others have open. What cannot be looked at is left to the move.
+    func checkPlace(_ destination: String) throws(FileFailure) {
+        do {
+            _ = try system.length(of: destination)
+        } catch  where error.code == Self.isFolder {
+            throw FileFailure("replace the folder", destination, code: error.code)
+        } catch  where error.code == Self.invalidArgument {
+            throw FileFailure("replace the device, pipe or socket", destination, code: error.code)
+        } catch {}
+    }
+
     /// Puts a file in its place in one step, and tells where that is.
     func move(_ path: String, to destination: String, _ options: Download.Options) throws(FileFailure) -> String {
+        try checkPlace(destination)
         if options.createsFolders { try system.makeFolders(FilePath.folder(of: destination)) }
         do {
             return try moveInPlace(path, destination, options.existing)
@@ -156,4 +171,6 @@ package actor FileStore {
 
     private static let crossDevice: Int32 = 18
     private static let alreadyThere: Int32 = 17
+    private static let isFolder: Int32 = 21
+    private static let invalidArgument: Int32 = 22
 }

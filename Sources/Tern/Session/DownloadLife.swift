@@ -23,6 +23,7 @@ struct DownloadPlan: Sendable {
 extension DownloadPlan {
     var operation: Operation<URL> {
         { record throws(NetworkError) in
+            try await checkGoal(record)
             // Until the partial file is touched, a failure leaves all as it was.
             record.keep(resumed)
             let arrival = try await arrival(record)
@@ -35,6 +36,19 @@ extension DownloadPlan {
                 throw error
             }
             return try await place(file, head, record)
+        }
+    }
+
+    /// Looks at a file that was given as the destination before anything is sent, unless another may be named later.
+    private func checkGoal(_ record: TaskRecord) async throws(NetworkError) {
+        let mayBeReplaced =
+            request.context.configuration.destination != nil || request.context.hasPolicy
+            || request.request.policy != nil
+        guard case .file(let path) = goal, !mayBeReplaced else { return }
+        do {
+            try await record.context.files.checkPlace(path)
+        } catch {
+            throw fileError("no file can be put in its place: \(error)", error, nil)
         }
     }
 
