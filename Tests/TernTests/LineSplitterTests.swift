@@ -67,6 +67,19 @@ struct LineSplitterTests {
         #expect(lines([[0x61, 0xFF, 0x62, 0x0A, 0xC3]]) == ["a\u{FFFD}b", "\u{FFFD}"])
     }
 
+    @Test(arguments: ["123\n1234\n1", "123\r\n1234", "123\n12345\r\n"], [1, 2, 64])
+    func aLineOverTheLimitIsTooLongHoweverItIsCut(text: String, size: Int) {
+        var splitter = LineSplitter(limit: 3)
+        var lines: [String] = []
+        let bytes = Array(text.utf8)
+        for start in stride(from: 0, to: bytes.count, by: size) {
+            splitter.add(bytes[start..<min(start + size, bytes.count)])
+            while let line = splitter.next(isAtEnd: false) { lines.append(line) }
+        }
+        while let line = splitter.next(isAtEnd: true) { lines.append(line) }
+        #expect(lines == ["123"] && splitter.isTooLong)
+    }
+
     @Test func aLongLineInManyPiecesIsLookedAtOnce() {
         // 4 MiB in pieces of 64: looking at each byte again with each piece would take minutes.
         let piece = [UInt8](repeating: 0x78, count: 64)

@@ -85,6 +85,27 @@ struct StreamTests {
         }
     }
 
+    @Test(arguments: [true, false])
+    func aLineWithoutAnEndIsRefusedAtTheLimit(isOfTheRequest: Bool) async throws {
+        let limit = isOfTheRequest ? 1_000 : 100_000
+        try await withServer(configuration: .test { $0.maximumBodySize = limit }) { exchange in
+            try exchange.writeHead(headers: [("Connection", "close")])
+            try exchange.write("short\n")
+            while true { try exchange.write([UInt8](repeating: 120, count: 65_536)) }
+        } test: { _, client in
+            var request = try client.request(.get, "a")
+            if isOfTheRequest { request.maximumBodySize = 100_000 }
+            let stream = client.session.stream(request)
+            var lines = stream.lines.makeAsyncIterator()
+            #expect(try await lines.next() == "short")
+            let error = try await failure { try await lines.next() }
+            #expect(error.kind == .tooLarge)
+            #expect(error.reason.contains("a line of the response has more than 100000 bytes"))
+            #expect(error.taskID == stream.task.id)
+            await client.session.drained()
+        }
+    }
+
     @Test func anEmptyBodyEndsAtOnce() async throws {
         try await withServer {
             try $0.respond(status: 204)

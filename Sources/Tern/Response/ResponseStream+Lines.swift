@@ -52,15 +52,19 @@ extension ResponseStream {
         /// Reads the lines.
         public struct Iterator: AsyncIteratorProtocol {
             private var chunks: Chunks.Iterator
-            private var splitter = LineSplitter()
+            private var splitter: LineSplitter
             private var isAtEnd = false
 
-            init(chunks: Chunks.Iterator) { self.chunks = chunks }
+            init(chunks: Chunks.Iterator) {
+                self.chunks = chunks
+                splitter = LineSplitter(limit: chunks.source.lineLimit)
+            }
 
             /// The next line; nil at the end.
             public mutating func next() async throws(NetworkError) -> String? {
                 while true {
                     if let line = splitter.next(isAtEnd: isAtEnd) { return line }
+                    if splitter.isTooLong { throw chunks.source.refuseLine() }
                     if isAtEnd { return nil }
                     if let chunk = try await chunks.next() { splitter.add(chunk) } else { isAtEnd = true }
                 }
@@ -79,11 +83,16 @@ struct LineSplitter {
     private static let lineFeed: UInt8 = 10
     private static let carriageReturn: UInt8 = 13
 
+    private let limit: Int
     private var bytes: [UInt8] = []
     /// Where the next line begins.
     private var start = 0
     /// Up to where was looked.
     private var seen = 0
+    /// Whether the next line, all of which need not be there, has more bytes than the limit. No line follows it.
+    private(set) var isTooLong = false
+
+    init(limit: Int = .max) { self.limit = limit }
 
     mutating func add(_ chunk: some Sequence<UInt8>) {
         if start > 0 {
@@ -96,6 +105,7 @@ struct LineSplitter {
 
     /// The next whole line; at the end also what is left without one.
     mutating func next(isAtEnd: Bool) -> String? {
+        if isTooLong { return nil }
         while seen < bytes.count {
             let byte = bytes[seen]
             if byte == Self.lineFeed { return take(upTo: seen, next: seen + 1) }
@@ -107,11 +117,16 @@ struct LineSplitter {
             }
             seen += 1
         }
+        if seen - start > limit { isTooLong = true }
         guard isAtEnd, start < bytes.count else { return nil }
         return take(upTo: bytes.count, next: bytes.count)
     }
 
-    private mutating func take(upTo end: Int, next: Int) -> String {
+    private mutating func take(upTo end: Int, next: Int) -> String? {
+        if end - start > limit {
+            isTooLong = true
+            return nil
+        }
         defer {
             start = next
             seen = next

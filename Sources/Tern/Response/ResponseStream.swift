@@ -32,6 +32,9 @@ public struct ResponseStream: Sendable {
 
     /// The body as lines of UTF-8 text, without their ends: LF, CRLF, or CR. The last line need not have one. Bytes that
     /// are not UTF-8 are replaced by U+FFFD.
+    ///
+    /// A line is collected in memory: one of more bytes than `maximumBodySize`, the request's or else the session's (128 MiB
+    /// by default), ends the transfer with an error of kind `.tooLarge`.
     public var lines: Lines { Lines(chunks: chunks) }
 
     init(_ plan: RequestPlan, _ context: SessionContext) {
@@ -112,6 +115,18 @@ final class StreamSource: Sendable {
 
     deinit {
         record.abandon()
+    }
+
+    /// Bytes that a line may have.
+    var lineLimit: Int { record.request?.maximumBodySize ?? record.context.configuration.maximumBodySize }
+
+    /// Ends the transfer: a line is too long.
+    func refuseLine() -> NetworkError {
+        let reason = "a line of the response has more than \(lineLimit) bytes: read chunks, or raise maximumBodySize"
+        let failure = TransferFailure(.tooLarge, reason)
+        let error = record.request.map { NetworkError(failure, request: $0) } ?? NetworkError(.tooLarge, reason: reason)
+        record.cancel()
+        return error.identified(task: record.id, session: record.context.id, label: record.label)
     }
 
     /// The next pieces; nil at the end. Cancelling the reading Swift task ends the transfer.

@@ -30,7 +30,8 @@ extension Session {
         public var decompresses = true
         /// Bytes that a compressed body may have after decompression, whoever takes it. 1 GiB by default.
         public var maximumDecompressedSize: Int64 = 1 << 30
-        /// Bytes that a body collected in memory may have. 128 MiB by default; streams and downloads have no such limit.
+        /// Bytes that a body collected in memory may have. 128 MiB by default. Streams and downloads have no such
+        /// limit, but each line of `ResponseStream.lines` does.
         public var maximumBodySize = 128 << 20
         /// Bytes that the head of a response may have. 256 KiB by default.
         public var maximumHeadSize = 256 << 10
