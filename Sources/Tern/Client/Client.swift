@@ -99,3 +99,17 @@ public struct Client: Sendable {
         try await session.response(for: request, decode: .automatic)
     }
 }
+
+extension Client: CustomStringConvertible, CustomReflectable {
+    /// The base URL, without user information.
+    public var description: String {
+        switch base {
+        case .success(let base): "client of \(base.root)"
+        case .failure(let error): "client without a usable base URL: \(error.reason)"
+        case nil: "client with no base URL"
+        }
+    }
+
+    /// ``description`` and the headers without what is secret in them: `dump` would show the session's as well.
+    public var customMirror: Mirror { Mirror(self, children: ["headers": headers]) }
+}

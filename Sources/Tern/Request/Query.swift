@@ -67,9 +67,15 @@ extension Request.Query: ExpressibleByDictionaryLiteral {
     }
 }
 
+extension Request.Query.Item: CustomStringConvertible, CustomReflectable {
+    /// The name; the value may be a secret and is hidden.
+    public var description: String { value == nil ? name : "\(name)=<redacted>" }
+
+    /// Nothing beside ``description``: `dump` would show the value.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
 extension Request.Query: CustomStringConvertible {
     /// The names of the items; values may be secrets and are hidden.
-    public var description: String {
-        items.map { $0.value == nil ? $0.name : "\($0.name)=<redacted>" }.joined(separator: "&")
-    }
+    public var description: String { items.map(\.description).joined(separator: "&") }
 }

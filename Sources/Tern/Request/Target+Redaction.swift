@@ -1,6 +1,9 @@
-extension Target: CustomStringConvertible {
+extension Target: CustomStringConvertible, CustomReflectable {
     /// The URL without user information and with the values of its query hidden, as errors and logs may show it.
     package var description: String { Self.redact(string) }
+
+    /// Nothing beside ``description``: `dump` would show the whole URL.
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
 
     /// A text that may or may not be a URL, without what could be a secret in one: user information, the values of
     /// the query, the fragment. Without control characters, and at most 400 characters.

@@ -24,3 +24,11 @@ public struct Response<Value: Sendable>: Sendable {
         Response<Other>(value: value, head: head, trailers: trailers, metrics: metrics)
     }
 }
+
+extension Response: CustomStringConvertible, CustomReflectable {
+    /// Status and URL; the values of the query are hidden, and the value, which may be a secret, is left out.
+    public var description: String { head.description }
+
+    /// Head and metrics, without what is secret in them: `dump` would show the value.
+    public var customMirror: Mirror { Mirror(self, children: ["head": head, "metrics": metrics]) }
+}

@@ -88,7 +88,10 @@ public struct ResponseHead: Sendable {
     public var contentLength: Int64? { headers["Content-Length"].flatMap { Int64($0) } }
 }
 
-extension ResponseHead: CustomReflectable {
+extension ResponseHead: CustomStringConvertible, CustomReflectable {
+    /// Status and URL; the values of the query are hidden.
+    public var description: String { "\(status) \(target)" }
+
     /// Status, URL and headers without what is secret in them: `dump` would show the bytes as they came.
     public var customMirror: Mirror {
         Mirror(self, children: ["status": status, "url": target.description, "headers": headers])

@@ -71,3 +71,14 @@ public struct ResumeData: Sendable, Hashable, Codable {
         self.totalBytes = totalBytes
     }
 }
+
+extension ResumeData: CustomStringConvertible, CustomReflectable {
+    /// Where from, how far, and where to; the values of the URL's query are hidden.
+    public var description: String {
+        let total = totalBytes.map(String.init) ?? "an unknown number of"
+        return "\(Target.redact(url)), \(offset) of \(total) bytes in \(partialFile)"
+    }
+
+    /// Nothing beside ``description``: `dump` would show the whole URL.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -42,3 +42,21 @@ public struct AnySessionTask: TaskHandle {
     /// The handle itself.
     public var erased: AnySessionTask { self }
 }
+
+extension SessionTask: CustomStringConvertible, CustomReflectable {
+    /// The task's number, its state, its request and its label; the values of the query are hidden.
+    public var description: String { erased.description }
+
+    /// Nothing beside ``description``: `dump` would show all that the task holds.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension AnySessionTask: CustomStringConvertible, CustomReflectable {
+    /// The task's number, its state, its request and its label; the values of the query are hidden.
+    public var description: String {
+        "task \(id), \(state)" + (request.map { ": \($0)" } ?? "") + (label.map { " [\($0)]" } ?? "")
+    }
+
+    /// Nothing beside ``description``: `dump` would show all that the task holds.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
