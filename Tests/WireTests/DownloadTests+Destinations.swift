@@ -134,6 +134,25 @@ extension DownloadTests {
         }
     }
 
+    @Test func aURLThatIsNoFileURLIsNoDestination() async throws {
+        try await inTestFolder { folder in
+            let elsewhere = try #require(URL(string: "https://ada:s3cret@example.com\(folder.path)/x?k=s3cret"))
+            try await withServer(Self.echoPath) { server, client in
+                let given = try await client.download("x", to: elsewhere).failure()
+                #expect(given.kind == .invalidRequest && given.reason.contains("no file URL"), "\(given)")
+                let upload = try await client.upload("x", file: elsewhere).failure()
+                #expect(upload.kind == .invalidRequest && upload.reason.contains("no file URL"), "\(upload)")
+                let body = try await failure { try await client.post("x", body: .file(elsewhere)) }
+                #expect(body.kind == .invalidRequest && body.reason.contains("no file URL"), "\(body)")
+                #expect(server.requests.isEmpty)
+                let chosen = try await client.download("x") { _, _ in elsewhere }.failure()
+                #expect(chosen.kind == .fileSystem && chosen.reason.contains("no file URL"), "\(chosen)")
+                #expect(![given, upload, body, chosen].contains { "\($0)".contains("s3cret") })
+            }
+            #expect(try folder.names == [])
+        }
+    }
+
     @Test(arguments: [
         "attachment; filename=\"../../etc/passwd\"", "attachment; filename=\"/etc/passwd\"", "attachment; filename=..",
         "attachment; filename=\"..\\\\..\\\\evil.exe\"", "attachment; filename*=UTF-8''..%2f..%2fevil",

@@ -86,6 +86,9 @@ extension Client {
     /// download is resumable.
     ///
     /// The task's value is the file's URL: with `.keepBoth`, or a session-wide destination, not the one given.
+    ///
+    /// A URL with another scheme than `file` fails the task with `.invalidRequest`, a folder, device, pipe or socket at the
+    /// destination with `.fileSystem`, whatever `options` say, both before anything is sent.
     @discardableResult
     public func download(
         _ path: String, to file: URL, options: Download.Options = Download.Options(), query: Request.Query = [:],

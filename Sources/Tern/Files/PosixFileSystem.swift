@@ -161,6 +161,18 @@ package struct PosixFileSystem: FileSystem {
 
 /// Paths as text: `URL`'s own operations look at the disk.
 package enum FilePath {
+    /// A URL whose path means another place than a file of this machine.
+    struct NoFile: Error, CustomStringConvertible {
+        let url: URL
+        var description: String { "\(Target.redact(url.absoluteString)) is no file URL" }
+    }
+
+    /// The path of a URL with the scheme `file`, or without any.
+    static func of(_ url: URL) throws(NoFile) -> String {
+        guard url.scheme == nil || url.isFileURL else { throw NoFile(url: url) }
+        return url.path
+    }
+
     package static func folder(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])

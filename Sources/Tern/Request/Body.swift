@@ -52,7 +52,8 @@ extension Request {
         }
 
         /// A file, read piece by piece while it is sent; its length is taken when the task starts, and a file that
-        /// changes its length while it is read fails the task.
+        /// changes its length while it is read fails the task. A URL with another scheme than `file` fails with
+        /// `.invalidRequest`.
         public static func file(_ url: URL, contentType: String? = "application/octet-stream") -> Body {
             Body(content: .file(url), contentType: contentType)
         }
@@ -72,6 +73,14 @@ extension Request {
         /// Whether there is a body at all; an empty one counts.
         public var isNone: Bool {
             if case .none = content { true } else { false }
+        }
+
+        /// Why it cannot be sent; nil for what can be tried.
+        var problem: String? {
+            if case .file(let url) = content {
+                do throws(FilePath.NoFile) { _ = try FilePath.of(url) } catch { return "the body's file \(error)" }
+            }
+            return nil
         }
 
         /// The bytes, where they are in memory and are sent as they are.

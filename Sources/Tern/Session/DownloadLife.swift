@@ -196,14 +196,14 @@ extension DownloadPlan {
     }
 
     private func chosenPath(_ temporary: URL, _ head: ResponseHead, _ record: TaskRecord) async throws -> String? {
-        if let url = try request.context.configuration.destination?(temporary, head) { return url.path }
+        if let url = try request.context.configuration.destination?(temporary, head) { return try FilePath.of(url) }
         let answer = try await request.policies?.ask(about: request.request) { policy in
             try await policy.destination(for: temporary, response: head, of: AnySessionTask(record))
         }
-        if let answer { return answer.path }
+        if let answer { return try FilePath.of(answer) }
         switch goal {
         case .file(let path): return path
-        case .ask(let destination): return try destination?(temporary, head)?.path
+        case .ask(let destination): return try destination?(temporary, head).map(FilePath.of)
         }
     }
 

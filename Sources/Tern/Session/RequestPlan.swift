@@ -171,6 +171,7 @@ final class RequestPlan: Sendable {
         if !request.body.isNone, request.method == .get || request.method == .head || request.method == .trace {
             return "a \(request.method) request cannot have a body (RFC 9110 §9.3)"
         }
+        if let problem = request.body.problem { return problem }
         if request.method == .connect { return "CONNECT is for proxies, and not sent as a request" }
         return nil
     }

@@ -6,11 +6,14 @@ public import Foundation
 
 extension Session {
     /// A task that downloads a response to a file. Starts at once unless told otherwise.
+    ///
+    /// A URL with another scheme than `file` fails the task with `.invalidRequest`, a folder, device, pipe or socket at the
+    /// destination with `.fileSystem`, whatever `options` say, both before anything is sent.
     public nonisolated func download(
         _ request: Request, to file: URL, options: Download.Options = Download.Options(),
         startsImmediately: Bool = true
     ) -> SessionTask<URL> {
-        makeDownload(request, .file(file.path), options, nil, startsImmediately)
+        makeDownload(request, to: file, options, nil, startsImmediately)
     }
 
     /// A task that downloads a response to a file that `destination` names after the body has come; nil leaves it in the
@@ -27,7 +30,19 @@ extension Session {
         _ request: Request, resuming resumeData: ResumeData, to file: URL,
         options: Download.Options = Download.Options(isResumable: true), startsImmediately: Bool = true
     ) -> SessionTask<URL> {
-        makeDownload(request, .file(file.path), options, resumeData, startsImmediately)
+        makeDownload(request, to: file, options, resumeData, startsImmediately)
+    }
+
+    private nonisolated func makeDownload(
+        _ request: Request, to file: URL, _ options: Download.Options, _ resumed: ResumeData?,
+        _ startsImmediately: Bool
+    ) -> SessionTask<URL> {
+        do throws(FilePath.NoFile) {
+            return makeDownload(request, .file(try FilePath.of(file)), options, resumed, startsImmediately)
+        } catch {
+            let failure = TransferFailure(.invalidRequest, "the destination \(error)")
+            return context.failedTask(request, NetworkError(failure, request: request))
+        }
     }
 
     private nonisolated func makeDownload(
