@@ -42,19 +42,51 @@ extension ResumeTests {
         }
     }
 
-    @Test func aPartialFileThatIsGoneIsAnError() async throws {
+    @Test(arguments: [true, false])
+    func aPartialFileThatIsGoneOrCutIsStartedOver(isGone: Bool) async throws {
         try await inTestFolder { folder in
             let token = try #require(try await token(folder: folder))
-            try FileManager.default.removeItem(atPath: token.partialFile)
-            try await withServer {
-                try $0.serveFile(Self.pattern)
+            if isGone {
+                try FileManager.default.removeItem(atPath: token.partialFile)
+            } else {
+                try Data("cut".utf8).write(to: URL(filePath: token.partialFile))
+            }
+            let asked = Log<Asked>()
+            try await withServer { exchange in
+                asked.add(Asked(exchange.request))
+                try exchange.serveFile(Self.pattern)
             } test: { server, client in
-                let error = try await failure {
-                    try await client.download(resuming: moved(token, to: server), to: folder.url("file")).value
-                }
-                #expect(error.kind == .fileSystem)
-                #expect(error.resumeData == nil)
-                #expect(try folder.names == [])
+                let task = client.download(resuming: moved(token, to: server), to: folder.url("file"))
+                _ = try await task.value
+                #expect(asked.all == [Asked(nil, nil)])
+                #expect(Self.pattern.matches(try folder.bytes("file")))
+                #expect(try folder.names == ["file"])
+                #expect(task.resumeData == nil)
+            }
+        }
+    }
+
+    @Test func aTokenIsContinuedByOneDownloadAtATime() async throws {
+        let gate = LoopbackServer.Gate()
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            try await withServer { exchange in
+                try exchange.wait(for: gate)
+                try exchange.serveFile(Self.pattern)
+            } test: { server, client in
+                let current = moved(token, to: server)
+                let first = client.download(resuming: current, to: folder.url("file"))
+                try await server.wait { $0.requestsReceived == 1 }
+                let error = try await client.download(resuming: current, to: folder.url("other")).failure()
+                #expect(error.kind == .fileSystem && error.reason.contains("another download continues"), "\(error)")
+                #expect(error.resumeData == current && server.requests.count == 1)
+                gate.open()
+                _ = try await first.value
+                #expect(Self.pattern.matches(try folder.bytes("file")))
+                // The token is free again; what it named is in its place.
+                _ = try await client.download(resuming: current, to: folder.url("other")).value
+                #expect(Self.pattern.matches(try folder.bytes("other")))
+                #expect(try folder.names == ["file", "other"])
             }
         }
     }

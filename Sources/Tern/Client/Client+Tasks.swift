@@ -113,7 +113,8 @@ extension Client {
     }
 
     /// Takes up a download where it stopped. The server is asked for the rest only if the file is still the same
-    /// (If-Range); otherwise it is downloaded from its beginning.
+    /// (If-Range); otherwise, and if the partial file is gone, it is downloaded from its beginning. While one download of
+    /// the process continues a partial file, another that is to do the same fails with `.fileSystem`.
     @discardableResult
     public func download(
         resuming resumeData: ResumeData, to file: URL, options: Download.Options = Download.Options(isResumable: true),

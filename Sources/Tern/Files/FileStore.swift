@@ -51,6 +51,26 @@ package actor FileStore {
 
     // MARK: Downloads
 
+    /// The partial files that downloads continue at the moment.
+    private var continued: Set<String> = []
+
+    /// False if another download of the process continues the file: two that write it would break it.
+    func claim(_ path: String) -> Bool { continued.insert(path).inserted }
+
+    /// Ends a claim that was granted.
+    func release(_ path: String) { continued.remove(path) }
+
+    /// Whether a partial file is there with what is said to be in it. What is left of a shorter one is removed.
+    func hasPartial(_ path: String, of length: Int64) throws(FileFailure) -> Bool {
+        do {
+            if try system.length(of: path) >= length { return true }
+        } catch  where error.code == Self.notThere {
+            return false
+        }
+        try system.remove(path)
+        return false
+    }
+
     /// A new file, in a folder that is there.
     func create(_ path: String) throws(FileFailure) -> Int32 { try system.open(path, .create) }
 
@@ -173,4 +193,5 @@ package actor FileStore {
     private static let alreadyThere: Int32 = 17
     private static let isFolder: Int32 = 21
     private static let invalidArgument: Int32 = 22
+    private static let notThere: Int32 = 2
 }

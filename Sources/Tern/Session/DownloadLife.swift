@@ -24,18 +24,22 @@ extension DownloadPlan {
     var operation: Operation<URL> {
         { record throws(NetworkError) in
             try await checkGoal(record)
+            guard let resumed else { return try await load(record) }
             // Until the partial file is touched, a failure leaves all as it was.
             record.keep(resumed)
-            let arrival = try await arrival(record)
-            let head = arrival.head
-            let file = try await temporaryFile(for: head, record)
+            let (files, path) = (record.context.files, resumed.partialFile)
+            guard await files.claim(path) else {
+                let reason = "another download continues the file \(path)"
+                throw NetworkError(TransferFailure(.fileSystem, reason), request: request.request)
+            }
             do throws(NetworkError) {
-                try await write(arrival, to: file, record)
+                let place = try await withPartial(resumed, record).load(record)
+                await files.release(path)
+                return place
             } catch {
-                await keepOrRemove(file, head, record)
+                await files.release(path)
                 throw error
             }
-            return try await place(file, head, record)
         }
     }
 
@@ -50,6 +54,31 @@ extension DownloadPlan {
         } catch {
             throw fileError("no file can be put in its place: \(error)", error, nil)
         }
+    }
+
+    /// The same download, from its beginning if the partial file is gone.
+    private func withPartial(_ resumed: ResumeData, _ record: TaskRecord) async throws(NetworkError) -> DownloadPlan {
+        do {
+            if try await record.context.files.hasPartial(resumed.partialFile, of: resumed.offset) { return self }
+        } catch {
+            throw fileError("the partial file cannot be continued: \(error)", error, nil)
+        }
+        record.keep(nil)
+        record.meter.startDownload(at: 0)
+        return DownloadPlan(request: request, goal: goal, options: options, resumed: nil)
+    }
+
+    private func load(_ record: TaskRecord) async throws(NetworkError) -> URL {
+        let arrival = try await arrival(record)
+        let head = arrival.head
+        let file = try await temporaryFile(for: head, record)
+        do throws(NetworkError) {
+            try await write(arrival, to: file, record)
+        } catch {
+            await keepOrRemove(file, head, record)
+            throw error
+        }
+        return try await place(file, head, record)
     }
 
     private func arrival(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
