@@ -165,11 +165,15 @@ struct ProxyTests {
             { $0.proxies = .only(Proxy(.http, host: "", port: 1)) },
             { $0.proxies = .only(Proxy(.http, host: "a/b@c", port: 1)) },
             { $0.proxies = .schemes(http: nil, https: Proxy(.socks5, host: "a", port: 0)) },
+            { $0.maximumConnectionsPerHost = 0 }, { $0.maximumConnections = -1 }, { $0.maximumHeadSize = 0 },
+            { $0.maximumBodySize = -1 }, { $0.maximumDecompressedSize = -1 }, { $0.errorBodyLimit = .min },
+            { $0.maximumRedirects = -1 },
         ]
         for change in wrong {
             let session = Session(configuration: .test(change))
             let error = try await failure { try await session.response(for: Request(.get, "http://127.0.0.1:1/")) }
             #expect(error.kind == .invalidRequest && error.reason.contains("configuration"))
+            #expect(throws: NetworkError.self) { try session.configuration.check() }
         }
     }
 }

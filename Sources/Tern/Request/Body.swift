@@ -80,7 +80,7 @@ extension Request {
             if case .file(let url) = content {
                 do throws(FilePath.NoFile) { _ = try FilePath.of(url) } catch { return "the body's file \(error)" }
             }
-            return nil
+            return shaping?.throttle?.problem
         }
 
         /// The bytes, where they are in memory and are sent as they are.

@@ -1,7 +1,7 @@
 extension Session.Configuration {
-    /// Looks for what would make every request of a session fail: addresses that are none, trust policies that this platform,
-    /// or the TLS library of the libcurl that runs, cannot carry out. A session made with such a configuration fails each
-    /// request with the same error, before anything is sent.
+    /// Looks for what would make every request of a session fail: limits below their least value, addresses that are
+    /// none, trust policies that this platform, or the TLS library of the libcurl that runs, cannot carry out. A session
+    /// made with such a configuration fails each request with the same error, before anything is sent.
     ///
     /// - Throws: `NetworkError` of kind `.invalidRequest` or `.unsupported`; the latter names the library.
     public func check() throws(NetworkError) {
@@ -9,6 +9,9 @@ extension Session.Configuration {
     }
 
     var problem: TransferFailure? {
+        if let limitProblem {
+            return TransferFailure(.invalidRequest, "the session's configuration: \(limitProblem)")
+        }
         if let networkProblem {
             return TransferFailure(.invalidRequest, "the session's configuration: \(networkProblem)")
         }
@@ -21,6 +24,18 @@ extension Session.Configuration {
             return TransferFailure(.unsupported, TrustPolicies.proxyReason)
         }
         return nil
+    }
+
+    /// A limit that no request can keep: of connections none, of bytes fewer than none.
+    private var limitProblem: String? {
+        let limits = [
+            ("maximumConnectionsPerHost", Int64(maximumConnectionsPerHost), 1),
+            ("maximumConnections", Int64(maximumConnections), 1), ("maximumHeadSize", Int64(maximumHeadSize), 1),
+            ("maximumBodySize", Int64(maximumBodySize), 0), ("maximumDecompressedSize", maximumDecompressedSize, 0),
+            ("errorBodyLimit", Int64(errorBodyLimit), 0), ("maximumRedirects", Int64(maximumRedirects), 0),
+        ]
+        guard let wrong = limits.first(where: { $0.1 < $0.2 }) else { return nil }
+        return "\(wrong.0) is \(wrong.1), and must be at least \(wrong.2)"
     }
 
     /// Why nothing can be sent under a policy; nil when it can.

@@ -16,7 +16,18 @@ struct ThrottleTests {
         let throttle = Request.Body.Throttle.bytesPerSecond(1_000)
         #expect(throttle.pieceSize == 100)
         #expect(throttle.delay(after: 100) == .milliseconds(100))
-        #expect(Request.Body.Throttle.bytesPerSecond(0).pieceSize == 1)
+    }
+
+    @Test(arguments: [0, -1, Int.min])
+    func aRateOfNothingIsRefusedBeforeATaskExists(rate: Int) throws {
+        #expect(Request.Body.Throttle.bytesPerSecond(rate).pieceSize == 1)
+        var request = try Request(.post, "https://example.com/a")
+        request.body = .text("x").throttled(.bytesPerSecond(rate))
+        let session = Session(configuration: Session.Configuration(), transport: StubTransport([:]))
+        let error = #expect(throws: NetworkError.self) {
+            _ = try RequestPlan(request, session.context, delivery: .collected)
+        }
+        #expect(error?.kind == .invalidRequest && error?.reason.contains("\(rate) bytes a second") == true)
     }
 
     @Test func packetsAreAFNetworkingsByDefault() {
