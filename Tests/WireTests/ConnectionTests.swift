@@ -237,10 +237,20 @@ struct ConnectionTests {
 
     @Test func missingUnixSocketIsNoConnection() async throws {
         var request = try Request(.get, "http://localhost/")
-        request.unixSocketPath = "/tmp/tern-\(UUID().uuidString).sock"
+        let path = "/tmp/tern-\(UUID().uuidString).sock"
+        request.unixSocketPath = path
         let session = Session(configuration: .test())
         let error = try await failure { [request] in try await session.response(for: request) }
         #expect(error.kind == .connectionFailed || error.kind == .connectionRefused)
+        #expect(error.reason.contains("the Unix socket \(path)"))
+    }
+
+    @Test func aUnixSocketsPathThatIsTooLongIsNamed() async throws {
+        var request = try Request(.get, "http://localhost/")
+        request.unixSocketPath = "/tmp/" + String(repeating: "x", count: 200)
+        let session = Session(configuration: .test())
+        let error = try await failure { [request] in try await session.response(for: request) }
+        #expect(error.kind == .invalidRequest && error.reason.contains("the path of the Unix socket /tmp/xxx"))
     }
 }
 #endif

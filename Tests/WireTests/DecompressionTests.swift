@@ -92,6 +92,7 @@ struct DecompressionTests {
         } test: { _, client in
             let error = try await failure { try await client.get("") }
             #expect(error.kind == .malformedResponse)
+            #expect(error.reason.contains("cannot be decompressed") && !error.reason.contains("not HTTP"))
         }
     }
 }

@@ -52,6 +52,7 @@ struct ProxyTests {
                 try await session.response(for: Request(.get, "https://127.0.0.1:\(server.proxyPort)/"))
             }
             #expect(error.kind == .connectionRefused || error.kind == .proxy)
+            #expect(error.reason.contains("the proxy 127.0.0.1:1 refused the connection"))
         }
     }
 

@@ -84,7 +84,9 @@ struct RedirectRules: Sendable {
             guard let seen = visited.lastIndex(of: visit) else {
                 return .fail(TransferFailure(.tooManyRedirects, text))
             }
-            return .fail(TransferFailure(.redirectLoop, "\(text), which was seen \(visited.count - seen) before"))
+            let steps = visited.count - seen
+            let back = steps == 1 ? "1 redirect before" : "\(steps) redirects before"
+            return .fail(TransferFailure(.redirectLoop, "\(text), which was asked for \(back)"))
         }
         visited.append(visit)
         return .follow(step)

@@ -18,6 +18,9 @@ extension CurlTransfer {
             return proxyFailure(host, said)
         case CURLE_RECV_ERROR where said.contains("CONNECT"), CURLE_COULDNT_CONNECT where isSOCKSFailure(said):
             return proxyFailure(host, said)
+        case CURLE_COULDNT_RESOLVE_HOST where transfer.order.unixSocketPath != nil:
+            // Its name for a path that does not fit into an address.
+            return TransferFailure(.invalidRequest, "the path of \(destination(host, "")) is too long for the system")
         case CURLE_COULDNT_RESOLVE_HOST:
             return TransferFailure(.dns, "the name '\(transfer.order.target.host)' could not be resolved")
         case CURLE_COULDNT_CONNECT:
@@ -35,7 +38,10 @@ extension CurlTransfer {
             return deadConnection(host)
         case CURLE_PARTIAL_FILE where head != nil:
             return TransferFailure(.truncatedBody, "the body from \(host) ended after \(receivedText)")
-        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
+        case CURLE_BAD_CONTENT_ENCODING:
+            let reason = "the compressed body from \(host) cannot be decompressed: \(said)"
+            return TransferFailure(.malformedResponse, reason)
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY:
             return TransferFailure(.malformedResponse, "what \(host) sent is not HTTP: \(said)")
         // Without a head it is an HTTP/2 stream whose connection ended.
         case CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_HTTP2, CURLE_HTTP2_STREAM:
@@ -80,9 +86,20 @@ extension CurlTransfer {
 
     private func connectFailure(_ host: String, _ said: String) -> TransferFailure {
         let code = Int32(truncatingIfNeeded: handle?.number(CURLINFO_OS_ERRNO) ?? 0)
-        if code == ECONNREFUSED { return TransferFailure(.connectionRefused, "\(host) refused the connection") }
+        let destination = destination(host, said)
+        if code == ECONNREFUSED { return TransferFailure(.connectionRefused, "\(destination) refused the connection") }
         let reason = code == 0 ? said : ErrorText.text(code)
-        return TransferFailure(.connectionFailed, "no connection to \(host): \(reason)")
+        return TransferFailure(.connectionFailed, "no connection to \(destination): \(reason)")
+    }
+
+    /// Whom a connection was tried with: a Unix socket, or the proxy if libcurl's text names that, or the host.
+    private func destination(_ host: String, _ said: String) -> String {
+        if let path = transfer.order.unixSocketPath { return "the Unix socket \(path.printable(limit: 200))" }
+        guard let proxy = pool.settings.proxies.name(isSecure: transfer.order.target.isSecure),
+            let colon = proxy.lastIndex(of: ":")
+        else { return host }
+        let (name, port) = (proxy[..<colon].filter { $0 != "[" && $0 != "]" }, proxy[colon...].filter(\.isNumber))
+        return said.contains("to \(name) port \(port) ") ? "the proxy \(proxy)" : host
     }
 
     private func deadConnection(_ host: String) -> TransferFailure {
