@@ -121,7 +121,7 @@ struct DocumentationTests {
     }
 
     @Test func errors() async throws {
-        do {
+        do throws(NetworkError) {
             let user: User = try await client.get("nothing")
             Issue.record("got \(user)")
         } catch {
@@ -129,6 +129,20 @@ struct DocumentationTests {
             #expect(error.kind == .status && error.status == 404 && error.body.count == 4)
             guard error.kind == .status else { throw error }
         }
+    }
+
+    @Test func errorsInAClosure() async throws {
+        let client = client
+        let task = Task {
+            do throws(NetworkError) {
+                let user: User = try await client.get("nothing")
+                return "\(user.id)"
+            } catch {
+                if error.isCancelled { return "cancelled" }
+                return error.kind.rawValue
+            }
+        }
+        #expect(await task.value == "status")
     }
 
     @Test func registry() async throws {
