@@ -1,3 +1,4 @@
+import TernTesting
 import Testing
 
 @testable import Tern
@@ -36,5 +37,19 @@ struct NetworkErrorTests {
         let error = try error()
         #expect((error as any LocalizedError).errorDescription == error.description)
         #expect(error.description == "status: POST https://h/a?token=<redacted>: the status is 500")
+    }
+
+    /// Only libcurl's transport looks at the limits before it sends: over another one the process ended.
+    @Test func aLimitBelowZeroOfAnErrorsBodyIsNone() async throws {
+        var configuration = Session.Configuration()
+        configuration.errorBodyLimit = -1
+        let stub = StubTransport(["GET /": .data(Data("no".utf8), status: 500)])
+        let session = Session(configuration: configuration, transport: stub)
+        for path in ["", "broken"] {
+            let error = await #expect(throws: NetworkError.self) {
+                try await session.response(for: Request(.get, "https://h/\(path)"))
+            }
+            #expect(error?.body.isEmpty == true)
+        }
     }
 }

@@ -112,7 +112,7 @@ extension RequestPlan {
     func error(_ failure: TransferFailure, _ outcome: TransferOutcome) -> NetworkError {
         NetworkError(
             failure, request: request, response: outcome.head,
-            body: Data(outcome.body.prefix(context.configuration.errorBodyLimit)), metrics: outcome.metrics)
+            body: Data(outcome.body.prefix(max(0, context.configuration.errorBodyLimit))), metrics: outcome.metrics)
     }
 }
 

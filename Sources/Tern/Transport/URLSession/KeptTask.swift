@@ -99,7 +99,7 @@ struct KeptTask: Sendable {
     private func error(_ failure: TransferFailure, _ outcome: TransferOutcome) -> NetworkError {
         NetworkError(
             failure, request: request, response: outcome.head,
-            body: Data(outcome.body.prefix(configuration.errorBodyLimit)), metrics: outcome.metrics)
+            body: Data(outcome.body.prefix(max(0, configuration.errorBodyLimit))), metrics: outcome.metrics)
     }
 }
 #endif
