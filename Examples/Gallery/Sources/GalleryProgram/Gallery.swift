@@ -77,8 +77,8 @@ final class Gallery {
     }
 
     /// Downloads so many bytes, a third of them each second, and binds bar, spinner and pause button to it.
-    func startDownload(of bytes: Int = 6_000_000) {
-        let task = client.task(.get, "bytes/\(bytes)", query: ["rate": bytes / 3])
+    func startDownload(of bytes: Int = 6_000_000, taking seconds: Int = 3) {
+        let task = client.task(.get, "bytes/\(bytes)", query: ["rate": bytes / seconds])
         bar.bindDownloadProgress(of: task)
         spinner.bindActivity(to: task)
         pauseButton.bindPause(to: task)

@@ -6,7 +6,8 @@ import TernViewModels
 extension SelfCheck {
     func checkDownload() async {
         let (bar, spinner, button) = (gallery.bar, gallery.spinner, gallery.pauseButton)
-        gallery.startDownload(of: 3_000_000)
+        // Long enough that a machine with much else to do pauses it in time.
+        gallery.startDownload(of: 4_000_000, taking: 8)
         checks.check("the spinner turns as soon as it is bound", spinner.isSpinning)
         await MainLoop.wait { bar.fraction > 0.2 }
         button.click()
