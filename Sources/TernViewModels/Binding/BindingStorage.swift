@@ -75,6 +75,9 @@ final class BindingStorage {
         values = [:]
     }
 
+    /// A content has found its view gone: the table looks for others that are.
+    func viewWasGone() { home?.table.table?.sweep() }
+
     private func leaveIfEmpty() {
         guard isEmpty, let home else { return }
         home.table.table?.remove(self, of: home.view)

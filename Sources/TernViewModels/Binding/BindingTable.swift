@@ -1,9 +1,8 @@
 /// The bindings of all views that do not hold them themselves, by the view's identity.
 ///
 /// An identity is an address, and addresses are used again: beside each storage stands a weak reference to its view, which
-/// every look-up checks. Nothing tells when a view ends, so the table is swept as it changes: each entry is looked at once
-/// in as many changes as there are entries, and a view that ended is found then at the latest, or by the next element of
-/// one of its bindings.
+/// every look-up checks. Nothing tells when a view ends, so the table is swept as it changes, once in about as many changes
+/// as there are entries, and as soon as anything that was bound to a view finds it gone.
 @MainActor
 package final class BindingTable {
     private struct Entry {

@@ -77,6 +77,7 @@ public final class ViewBinding: BindingContent {
         guard decided == nil else { return }
         decided = view == nil ? .viewGone : outcome
         cancelDrivers()
+        if decided == .viewGone { receipt?.viewWasGone() }
         receipt?.remove()
     }
 

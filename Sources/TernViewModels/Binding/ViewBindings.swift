@@ -125,5 +125,9 @@ extension ViewBindings {
 
         /// Takes the content out of its slot, without telling it. Whoever else is in the slot stays.
         public func remove() { storage?.remove(generation, in: key) }
+
+        /// The content has found its view gone. Where one has ended others have, as with a list that is closed: what is
+        /// bound to any of them ends now.
+        func viewWasGone() { storage?.viewWasGone() }
     }
 }

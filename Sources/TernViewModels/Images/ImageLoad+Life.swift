@@ -35,7 +35,10 @@ extension ImageLoad {
     }
 
     private func receive(_ event: ImageTask.Event) {
-        guard view != nil else { return lose() }
+        guard view != nil else {
+            receipt?.viewWasGone()
+            return lose()
+        }
         switch event {
         case .progress(let progress):
             if isCurrent { shower?.showImageProgress(progress, in: slot) }

@@ -113,6 +113,7 @@ public final class WebLoad: BindingContent {
     private func receive(_ progress: Session.Progress) {
         guard let view else {
             // Nobody is left to see it.
+            receipt?.viewWasGone()
             return task.cancel()
         }
         guard !isProgressFinished else { return }

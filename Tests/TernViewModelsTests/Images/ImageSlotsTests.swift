@@ -174,6 +174,21 @@ struct ImageSlotsTests {
         func showImage(_ shown: ShownImage, in slot: ImageSlot) {}
     }
 
+    @Test func aViewThatIsFoundGoneEndsTheLoadsOfAllThatAre() async throws {
+        let table = BindingTable()
+        var views = (0..<60).map { _ in TableView(table) }
+        let loads = views.enumerated().map { number, view in
+            view.imagePipeline = photos.pipeline
+            return view.loadImage(from: photos.url("/slow/\(number + 1)"))
+        }
+        views = []
+        #expect(table.count == 60)
+        // Of those that are fetched first something comes; what waits for its turn is asked for no more.
+        try await photos.advance()
+        for load in loads { #expect(await load.failure() == .cancelled) }
+        #expect(table.count == 0 && photos.stub.calls.count <= 12)
+    }
+
     @Test func aHundredThousandViewsLeaveAnEmptyTable() async throws {
         try await photos.load("/40")
         let table = BindingTable()
