@@ -19,7 +19,7 @@ struct ImageCommand: AsyncParsableCommand {
             Ctrl-C. Where standard output is no terminal, facts about the picture are written in its place.
             """)
 
-    @Argument(help: "The URL, http or https, or a file's path.")
+    @Argument(help: "The URL, http, https or file, or a file's path.")
     var source: String
 
     @Option(help: "Cells from left to right at most; those of the window by default.")
@@ -48,6 +48,7 @@ struct ImageCommand: AsyncParsableCommand {
     @OptionGroup var header: HeaderOptions
 
     func validate() throws {
+        if source.isEmpty { throw ValidationError("the picture's URL or path is empty") }
         for (name, value) in [("width", width), ("height", height)] {
             if let value, value < 1 { throw ValidationError("--\(name) is a number of cells, from 1 on") }
         }
@@ -72,7 +73,7 @@ struct ImageCommand: AsyncParsableCommand {
         do {
             let show = PictureShow(view: view, bar: bar, interrupt: interrupt)
             let (response, time) = try await show.run(try request(), loops: loops)
-            let facts = PictureFacts(name: name, response: response, isFile: isFile, time: time).line
+            let facts = PictureFacts(name: name, response: response, isFile: file != nil, time: time).line
             if isDrawn { terminal.say(facts) } else { try Output.say(facts) }
         } catch {
             if let error = error as? NetworkError { alerts.showAlert(for: error) }
@@ -93,16 +94,20 @@ struct ImageCommand: AsyncParsableCommand {
         return PicturePainter(form: form, layout: layout, backdrop: backdrop)
     }
 
-    private var isFile: Bool { !source.contains("://") }
+    /// A path's, or that of a URL of the scheme `file`; nil for what is fetched.
+    private var file: URL? {
+        guard source.contains("://") else { return URL(filePath: source) }
+        return URL(string: source).flatMap { $0.isFileURL ? $0 : nil }
+    }
 
     private var name: String {
-        let url = isFile ? URL(filePath: source) : URL(string: source)
+        let url = file ?? URL(string: source)
         return url.map(\.lastPathComponent).flatMap { $0.isEmpty || $0 == "/" ? nil : $0 } ?? source
     }
 
     private func request() throws(NetworkError) -> ImageRequest {
         let source: ImageRequest.Source =
-            isFile ? .file(URL(filePath: source)) : .request(try Request(.get, source, headers: header.headers))
+            if let file { .file(file) } else { .request(try Request(.get, source, headers: header.headers)) }
         var request = ImageRequest(source)
         if noCache { request.caching = .none }
         return request
