@@ -7,9 +7,7 @@ export SWIFT_BUILD_FLAGS := $(if $(filter true,$(CI)),-Xswiftc -warnings-as-erro
 
 # make test FILTER=WireTests
 FILTER ?=
-# One test at a time: many of them load sockets, disks and both cores on purpose, and time limits are part of what they
-# test.
-TEST := swift test $(SWIFT_BUILD_FLAGS) --disable-xctest --no-parallel $(if $(FILTER),--filter '$(FILTER)')
+TEST := scripts/run-tests $(SWIFT_BUILD_FLAGS) $(if $(FILTER),--filter '$(FILTER)')
 SWIFT_FOLDERS := $(wildcard Package.swift Sources Tests Examples Benchmarks)
 
 # What the tests judge Tern by: a server that many clients are tested with, a parser of multipart forms, and Pillow's
@@ -47,7 +45,7 @@ test:
 crash-test:
 	@scripts/set-up test
 	@$(VENV)
-	TERN_CRASH_POINTS=2000 swift test $(SWIFT_BUILD_FLAGS) --disable-xctest --no-parallel --filter DiskCrashTests
+	TERN_CRASH_POINTS=2000 $(TEST) --filter DiskCrashTests
 
 # make fuzz N=100000 TARGETS='gif png' SEED=2
 N ?= 1000000

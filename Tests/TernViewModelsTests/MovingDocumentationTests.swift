@@ -146,7 +146,7 @@ struct MovingFromAFNetworkingDocumentationTests {
         let (imageView, button, webView) = (Photo(photos.pipeline), PlayButton(), Page())
         button.imagePipeline = photos.pipeline
         webView.webSession = client.session
-        let url = photos.url("/40")
+        let url = photos.url("/slow/40")
         let grey = try PhotoDecoder.image(1)
         @Sendable func nightly(_ html: String) -> String { html.replacing("day", with: "night") }
         imageView.loadImage(from: url, display: ImageDisplay(placeholder: .image(grey)))
@@ -154,7 +154,9 @@ struct MovingFromAFNetworkingDocumentationTests {
         button.loadImage(from: url, for: .selected)
         let request = try Request(.get, "https://api.example.com/page")
         webView.load(request, options: WebOptions(transform: .html { html, response in nightly(html) }))
-        await eventually { webView.text == "<p>night" && button.states == [.selected] }
+        await photos.whileSlowOnesCome {
+            await eventually { webView.text == "<p>night" && button.states == [.selected] }
+        }
         #expect(imageView.lines.first == "1 placeholder")
     }
 }
@@ -165,7 +167,7 @@ struct MovingFromSDWebImageDocumentationTests {
     private let photos = Photos()
 
     @Test func optionsAndContext() async throws {
-        let (imageView, url) = (Photo(photos.pipeline), photos.url("/40"))
+        let (imageView, url) = (Photo(photos.pipeline), photos.url("/slow/40"))
         let grey = try PhotoDecoder.image(1)
         do {
             var request = ImageRequest(url)
@@ -174,7 +176,7 @@ struct MovingFromSDWebImageDocumentationTests {
             display.refreshesCached = true
             imageView.loadImage(request, display: display)
         }
-        await imageView.log.wait { $0.last == "ended" }
+        await photos.whileSlowOnesCome { await imageView.log.wait { $0.last == "ended" } }
         var request = ImageRequest(url, targetSize: PixelSize(width: 200, height: 200))
         request.processors = [.roundedCorners(radius: 12)]
         request.caching = .memoryOnly

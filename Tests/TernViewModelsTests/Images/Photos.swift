@@ -104,10 +104,17 @@ struct Photos {
     /// Into memory.
     func load(_ path: String) async throws { _ = try await pipeline.image(for: request(path)) }
 
-    /// What is slow comes.
+    /// What is slow comes: for where one call is under way, and none was cancelled just before, which may still sleep.
     func advance() async throws {
         try await clock.waitForSleepers(1)
         clock.advance(by: .seconds(1))
+    }
+
+    /// What is slow comes while `work` waits for it, whatever else is under way.
+    func whileSlowOnesCome<Value>(_ work: () async throws -> Value) async rethrows -> Value {
+        let passing = Task { while true { try await advance() } }
+        defer { passing.cancel() }
+        return try await work()
     }
 }
 
