@@ -105,6 +105,40 @@ struct ResumeTests {
         }
     }
 
+    /// What a process leaves that was killed: the token it had stored, and a file with what came after it.
+    @Test func aTokenOfADownloadThatRunsIsEnoughToTakeItUp() async throws {
+        try await inTestFolder { folder in
+            try await withServer { exchange in
+                if exchange.request["Range"] != nil { return try exchange.serveFile(Self.pattern) }
+                try Self.sendHalf(exchange, headers: [("ETag", Self.pattern.etag)])
+                try exchange.waitForClientToClose()
+            } test: { server, client in
+                let first = client.download("file", to: folder.url("file"), options: Self.resumable)
+                while first.resumeData?.offset != Int64(Self.half) { await Task.yield() }
+                let token = try #require(first.resumeData)
+                let left = folder.url("left")
+                let later = Data("what came after the token".utf8)
+                try (Data(contentsOf: URL(filePath: token.partialFile)) + later).write(to: left)
+
+                // Two that write one file would break it.
+                let same = try await failure {
+                    try await client.download(resuming: token, to: folder.url("same")).value
+                }
+                #expect(same.kind == .fileSystem && same.reason.contains(token.partialFile), "\(same)")
+                #expect(first.resumeData == token && server.requests.count == 1)
+
+                let copy = ResumeData(
+                    url: token.url, validator: token.validator, offset: token.offset, partialFile: left.path,
+                    totalBytes: token.totalBytes)
+                _ = try await client.download(resuming: copy, to: folder.url("other")).value
+                #expect(Self.pattern.matches(try folder.bytes("other")))
+                #expect(try folder.bytes("other").count == Self.pattern.count)
+                first.cancel()
+                #expect(try await failure { try await first.value }.resumeData == token)
+            }
+        }
+    }
+
     @Test func progressBeginsAtTheOffset() async throws {
         try await inTestFolder { folder in
             let token = try #require(try await token(folder: folder))

@@ -28,6 +28,9 @@ final class PartialFile: Sendable {
         length = Lock(offset)
     }
 
+    /// How many bytes of it are known to be good.
+    var writtenLength: Int64 { length.withLock { $0 } }
+
     func write(_ chunks: [Data]) async throws(FileFailure) {
         guard let descriptor = descriptor.withLock({ $0 }) else { return }
         let (written, failure) = await files.write(chunks, to: descriptor)

@@ -70,6 +70,12 @@ public struct ResumeData: Sendable, Hashable, Codable {
         self.partialFile = partialFile
         self.totalBytes = totalBytes
     }
+
+    /// The same download, when so many bytes are in the file.
+    package func at(_ offset: Int64) -> ResumeData {
+        ResumeData(
+            url: url, validator: validator, offset: offset, partialFile: partialFile, totalBytes: totalBytes)
+    }
 }
 
 extension ResumeData: CustomStringConvertible, CustomReflectable {

@@ -27,19 +27,28 @@ extension DownloadPlan {
             guard let resumed else { return try await load(record) }
             // Until the partial file is touched, a failure leaves all as it was.
             record.keep(resumed)
-            let (files, path) = (record.context.files, resumed.partialFile)
-            guard await files.claim(path) else {
-                let reason = "another download continues the file \(path)"
-                throw NetworkError(TransferFailure(.fileSystem, reason), request: request.request)
+            return try await claimed(resumed.partialFile, record) { () throws(NetworkError) in
+                try await withPartial(resumed, record).load(record)
             }
-            do throws(NetworkError) {
-                let place = try await withPartial(resumed, record).load(record)
-                await files.release(path)
-                return place
-            } catch {
-                await files.release(path)
-                throw error
-            }
+        }
+    }
+
+    /// Does `work` as the one download of the process that writes the partial file.
+    private func claimed(
+        _ path: String, _ record: TaskRecord, _ work: () async throws(NetworkError) -> URL
+    ) async throws(NetworkError) -> URL {
+        let files = record.context.files
+        guard await files.claim(path) else {
+            let reason = "another download continues the file \(path)"
+            throw NetworkError(TransferFailure(.fileSystem, reason), request: request.request)
+        }
+        do throws(NetworkError) {
+            let place = try await work()
+            await files.release(path)
+            return place
+        } catch {
+            await files.release(path)
+            throw error
         }
     }
 
@@ -70,15 +79,23 @@ extension DownloadPlan {
 
     private func load(_ record: TaskRecord) async throws(NetworkError) -> URL {
         let arrival = try await arrival(record)
-        let head = arrival.head
-        let file = try await temporaryFile(for: head, record)
+        let file = try await temporaryFile(for: arrival.head, record)
+        // Whoever reads `resumeData` meanwhile can name the file to another download.
+        guard options.isResumable, resumed == nil else { return try await fill(file, arrival, record) }
+        return try await claimed(file.path, record) { () throws(NetworkError) in
+            try await fill(file, arrival, record)
+        }
+    }
+
+    private func fill(_ file: PartialFile, _ arrival: Arrival, _ record: TaskRecord) async throws(NetworkError) -> URL {
         do throws(NetworkError) {
             try await write(arrival, to: file, record)
         } catch {
-            await keepOrRemove(file, head, record)
+            await keepOrRemove(file, arrival.head, record)
             throw error
         }
-        return try await place(file, head, record)
+        record.keep(nil)
+        return try await place(file, arrival.head, record)
     }
 
     private func arrival(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
@@ -164,7 +181,12 @@ extension DownloadPlan {
 
     private func write(_ arrival: Arrival, to file: PartialFile, _ record: TaskRecord) async throws(NetworkError) {
         do {
-            while let chunks = await arrival.chunks() { try await file.write(chunks) }
+            // A process that is killed says nothing at its end: what is needed to go on is there at any moment.
+            let beginning = resumeData(for: file, arrival.head)
+            while let chunks = await arrival.chunks() {
+                try await file.write(chunks)
+                if let beginning { record.keep(beginning.at(file.writtenLength)) }
+            }
             let outcome = await arrival.ended()
             if let failure = outcome.failure { throw arrival.plan.error(failure, outcome) }
             try await file.close()
@@ -178,22 +200,25 @@ extension DownloadPlan {
 
     /// A partial file is kept only if it was asked for and can be continued; else nothing is left behind.
     private func keepOrRemove(_ file: PartialFile, _ head: ResponseHead, _ record: TaskRecord) async {
-        // A 206 that continues need not repeat the validator that it was asked by.
-        let continued = head.status == 206 ? resumed : nil
-        guard options.isResumable, let validator = Self.validator(of: head) ?? continued?.validator,
-            let length = await file.closeKeeping(), length > 0
-        else {
+        guard let beginning = resumeData(for: file, head), let length = await file.closeKeeping(), length > 0 else {
+            record.keep(nil)
             await file.discard()
             return
         }
+        record.keep(beginning.at(length))
+    }
+
+    /// What the file is continued by, at its beginning; nil where nobody asked for it, or the response has no means.
+    private func resumeData(for file: PartialFile, _ head: ResponseHead) -> ResumeData? {
+        // A 206 that continues need not repeat the validator that it was asked by.
+        let continued = head.status == 206 ? resumed : nil
+        guard options.isResumable, let validator = Self.validator(of: head) ?? continued?.validator else { return nil }
         let total =
             head.status == 206
             ? head.headers["Content-Range"].flatMap { ContentRange($0) }?.completeLength ?? resumed?.totalBytes
             : head.contentLength
-        record.keep(
-            ResumeData(
-                url: request.request.urlString, validator: validator, offset: length, partialFile: file.path,
-                totalBytes: total))
+        return ResumeData(
+            url: request.request.urlString, validator: validator, offset: 0, partialFile: file.path, totalBytes: total)
     }
 
     /// What If-Range can carry: a strong ETag, else a date. A compressed body has no offsets to continue at.

@@ -57,7 +57,8 @@ extension TaskHandle {
     /// What was measured, once the task's last attempt has ended.
     public var metrics: TaskMetrics? { record.metrics }
 
-    /// What is needed to take up a resumable download that was cancelled or failed; nil for all else.
+    /// What is needed to take up a resumable download: once it was cancelled or failed, and while it runs, for a process
+    /// that may be killed, with what had come by then. Nil for all else, also for one that has succeeded.
     public var resumeData: ResumeData? { record.resumeData }
 
     /// Starts the task, or takes it up after a pause. No effect on a running or ended one.

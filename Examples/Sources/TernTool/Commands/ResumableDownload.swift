@@ -25,12 +25,29 @@ struct ResumableDownload {
         let task = start(token)
         interrupt.cancels(task)
         do {
+            async let stored: Void = store(task)
             try await DownloadReport.follow(task, named: file.relativePath, on: terminal)
+            await stored
         } catch {
-            try keep(task.resumeData, on: terminal)
+            if let token = task.resumeData {
+                try keep(token)
+                terminal.say("\(ByteText.size(token.offset)) kept: the same command continues")
+            }
             throw error
         }
         try removeToken()
+    }
+
+    /// A process that is killed has no end at which to keep the token: it is kept every second while the download runs.
+    private func store(_ task: SessionTask<URL>) async {
+        let clock = ContinuousClock()
+        var next = clock.now
+        for await _ in task.progress where clock.now >= next {
+            guard let token = task.resumeData else { continue }
+            // `try?`: a disk that has no room now may have some at the end, and there a failure is told.
+            try? keep(token)
+            next = clock.now.advanced(by: .seconds(1))
+        }
     }
 
     private func start(_ token: ResumeData?) -> SessionTask<URL> {
@@ -53,11 +70,8 @@ struct ResumableDownload {
         return token
     }
 
-    /// Keeps the way back. A download that failed before its first byte gives no token, and an older one still holds.
-    private func keep(_ token: ResumeData?, on terminal: Terminal) throws {
-        guard let token else { return }
+    private func keep(_ token: ResumeData) throws {
         try JSONEncoder().encode(token).write(to: tokenFile, options: .atomic)
-        terminal.say("\(ByteText.size(token.offset)) kept: the same command continues")
     }
 
     private func removeToken() throws {

@@ -8,7 +8,7 @@ import Glibc
 import Darwin
 #endif
 
-/// Ctrl-C, and the polite way to end a process: the first signal cancels what runs, so that it can clean up; the second
+/// Ctrl-C, the polite way to end a process, and the end of its terminal: the first signal cancels what runs, so that it can clean up; the second
 /// has its usual effect and ends the process at once.
 final class Interrupt: Sendable {
     private struct State {
@@ -17,15 +17,20 @@ final class Interrupt: Sendable {
         var sources: [any DispatchSourceSignal] = []
     }
 
+    /// What SIG_IGN is as a number: function pointers cannot be compared.
+    private static let ignored = unsafe unsafeBitCast(SIG_IGN, to: Int.self)
+
     private let state = Mutex(State())
 
     /// Takes the signals over for the rest of the process; for a test none.
-    init(_ signals: [Int32] = [SIGINT, SIGTERM]) {
+    init(_ signals: [Int32] = [SIGINT, SIGTERM, SIGHUP]) {
         // A queue of its own: the signal is served while the tool's own thread waits for a slow reader.
         let queue = DispatchQueue(label: "tern.interrupt")
         state.withLock { state in
             for number in signals {
-                signal(number, SIG_IGN)
+                // Under `nohup` the terminal's end is nothing to heed.
+                let earlier = unsafe unsafeBitCast(signal(number, SIG_IGN), to: Int.self)
+                if number == SIGHUP, earlier == Self.ignored { continue }
                 let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
                 source.setEventHandler { [weak self] in
                     signal(number, SIG_DFL)
