@@ -119,12 +119,16 @@ import Foundation
 
     // MARK: Revalidation
 
-    /// Answers by entity tag, with a picture whose width is the version.
-    private func versions(_ version: Setting, maxAge: Int = 0) -> StubTransport {
+    /// Answers by entity tag, with a picture whose width is the version. A changed one comes once `gate` is open.
+    private func versions(
+        _ version: Setting, maxAge: Int = 0, changesAfter gate: LoopbackServer.Gate? = nil
+    ) -> StubTransport {
         StubTransport { call in
             let now = version.value
             let headers: Headers = ["ETag": "\"\(now)\"", "Cache-Control": "max-age=\(maxAge)"]
-            if call.headers["If-None-Match"] == "\"\(now)\"" { return .status(304, headers: headers) }
+            let known = call.headers["If-None-Match"]
+            if known == "\"\(now)\"" { return .status(304, headers: headers) }
+            if known != nil { try await gate?.wait() }
             return .data(try Pictures.png(now, 5), headers: headers)
         }
     }
@@ -139,8 +143,8 @@ import Foundation
     func aStalePictureIsDeliveredAtOnceAndASecondTimeOnlyIfChanged(fromDisk: Bool) async throws {
         let folder = try ScratchFolder()
         let cache = try await DiskCache(folder: folder.url)
-        let version = Setting(10)
-        let kit = PipelineKit(versions(version), disk: .cache(cache))
+        let (version, gate) = (Setting(10), LoopbackServer.Gate())
+        let kit = PipelineKit(versions(version, changesAfter: gate), disk: .cache(cache))
         let request = ImageRequest(try url("https://a.example/1.png"))
         _ = try await kit.pipeline.image(for: request)
         func forget() { if fromDisk { kit.pipeline.memory.removeAll() } }
@@ -156,6 +160,7 @@ import Foundation
         forget()
         let third = kit.pipeline.task(for: request)
         #expect(try await third.response.image.size.width == 10)
+        gate.open()
         #expect(await widths(third).last == 20)
         #expect(kit.pipeline.cachedImage(for: request)?.size.width == 20)
         try await kit.pipeline.flush()
@@ -164,8 +169,8 @@ import Foundation
     }
 
     @Test func aFreshPictureIsNotAskedForUnlessToldTo() async throws {
-        let version = Setting(10)
-        let kit = PipelineKit(versions(version, maxAge: 3_600))
+        let (version, gate) = (Setting(10), LoopbackServer.Gate())
+        let kit = PipelineKit(versions(version, maxAge: 3_600, changesAfter: gate))
         var request = ImageRequest(try url("https://a.example/1.png"))
         _ = try await kit.pipeline.image(for: request)
         let hit = kit.pipeline.task(for: request)
@@ -175,6 +180,7 @@ import Foundation
         version.value = 20
         let refreshed = kit.pipeline.task(for: request)
         #expect(try refreshed.current?.get().image.size.width == 10)
+        gate.open()
         #expect(await widths(refreshed).last == 20)
         #expect(kit.stub.calls.count == 2)
     }

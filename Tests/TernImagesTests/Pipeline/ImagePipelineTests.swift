@@ -224,7 +224,10 @@ import Foundation
         var seen: [Session.Progress] = []
         for await progress in task.progress {
             seen.append(progress)
-            if progress.completedBytes == half { clock.advance(by: .seconds(1)) }
+            guard progress.completedBytes == half else { continue }
+            // The half was told of; that the server waits comes after it.
+            try await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(1))
         }
         #expect(seen.contains { $0.completedBytes == half && $0.totalBytes == Int64(picture.count) })
         #expect(seen.last?.isFinished == true)

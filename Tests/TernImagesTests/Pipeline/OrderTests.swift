@@ -44,6 +44,8 @@ import Foundation
         /// The order in which the others are fetched, once so many of them wait.
         func order(_ tasks: [ImageTask], waiting: Int? = nil) async throws -> [String] {
             let count = waiting ?? tasks.count
+            // On the way there as many may wait as in the end, and not those that are meant.
+            await kit.pipeline.served()
             while await kit.pipeline.queues[LoadStage.fetch.rawValue].waiting != count { await Task.yield() }
             gate.open()
             for task in tasks where !task.isFinished { _ = try? await task.image }
@@ -153,6 +155,8 @@ import Foundation
         await kit.pipeline.served()
         for task in passing { task.cancel() }
         let urgent = try task("urgent", .veryHigh)
+        // Only of those that are left there are two: before, any two may wait.
+        await kit.pipeline.served()
         while await kit.pipeline.queues[LoadStage.fetch.rawValue].waiting != 2 { await Task.yield() }
         try await clock.waitForSleepers(1)
         for task in [urgent, patient] {

@@ -126,6 +126,8 @@ import Foundation
         for joiner in joiners {
             for await progress in joiner.progress where progress.completedBytes == half { break }
         }
+        // The first half was told of; that the server waits comes after it.
+        try await clock.waitForSleepers(1)
         clock.advance(by: .seconds(1))
         for joiner in joiners { _ = try await joiner.image }
         for await progress in first.progress where progress.isFinished {

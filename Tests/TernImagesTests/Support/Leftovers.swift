@@ -27,12 +27,16 @@ extension ImagePipeline {
     }
 
     /// Waits for the last steps of loads that have ended, and says what is left even so.
+    ///
+    /// The time is for what fails alone: the machine may hold any thread up for seconds.
     func settledLeftovers() async -> [String] {
-        for _ in 0..<20_000 {
+        let clock = ContinuousClock()
+        let end = clock.now + .seconds(20)
+        repeat {
             await served()
             if leftovers().isEmpty { return [] }
             await Task.yield()
-        }
+        } while clock.now < end
         return leftovers()
     }
 }
