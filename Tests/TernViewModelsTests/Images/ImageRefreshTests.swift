@@ -124,7 +124,7 @@ struct ImageRefreshTests {
         let second = photo.loadImage(changing.request, display: refreshing)
         #expect(photo.lines == ["40 memory", "40 memory"] && !first.isActive && second.isActive)
         // The first one's question may still be under way, to be answered for nobody.
-        while photo.lines.last != "ended" {
+        while photo.lines.last != "ended", !Task.isCancelled {
             changing.clock.advance(by: .seconds(1))
             await Task.yield()
         }
@@ -152,18 +152,23 @@ struct ImageRefreshTests {
         for pixel in 0..<size.pixelCount { bytes += [UInt8(pixel % 256), UInt8(pixel / 320), 128, 255] }
         let raster = try #require(RasterImage(size: size, premultiplied: bytes))
         let file = try raster.encoded(as: .jpeg(progressive: true))
-        let chunks = stride(from: 0, to: file.count, by: 1_000).map { file[$0..<min($0 + 1_000, file.count)] }
+        let part = file.count / 12 + 1
+        let chunks = stride(from: 0, to: file.count, by: part).map { file[$0..<min($0 + part, file.count)] }
         let clock = ManualClock()
         let stub = StubTransport(clock: clock) { _ in .chunks(chunks, interval: .seconds(1)) }
         let photo = Photo(Photos.pipeline(stub) { $0.decoders = ImageDecoders() })
         var request = ImageRequest(URL(string: "https://a.example/1.jpg"))
         request.options.progressive = .scans
         photo.loadImage(request)
-        // A chunk at a time, each once all that the one before gave has been shown.
-        while photo.lines.last != "ended" {
-            for _ in 0..<500 { await Task.yield() }
-            clock.advance(by: .seconds(1))
+        // Five pieces hold the end of a scan or more: the next come only once a preview of them is there.
+        for (pieces, previews) in [(5, 1), (5, 2), (1, 2)] {
+            for _ in 0..<pieces {
+                try await clock.waitForSleepers(1)
+                clock.advance(by: .seconds(1))
+            }
+            await photo.log.wait { $0.filter { $0.hasPrefix("320 preview") }.count >= previews }
         }
+        await photo.log.wait { $0.last == "ended" }
         let shown = photo.lines.filter { $0.hasPrefix("320") }
         #expect(shown.count >= 3 && shown.last == "320 network slowly")
         #expect(shown.first == "320 preview 1")

@@ -116,11 +116,7 @@ struct ImageViewDocumentationTests {
         }
         show(Item(url: photos.url("/slow/40")), in: photoView)
         show(Item(url: photos.url("/slow/41")), in: photoView)
-        try await photos.clock.waitForSleepers(1)
-        while photoView.imagePhase() == .placeholder {
-            photos.clock.advance(by: .seconds(1))
-            await Task.yield()
-        }
+        await photos.whileSlowOnesCome { await eventually { photoView.imagePhase() != .placeholder } }
         #expect(photoView.widths == [1, 1, 41] && photoView.fades == 1)
         photoView.loadImage(from: photos.url("/slow/41"))
         #expect(photoView.widths == [1, 1, 41, 41] && photoView.fades == 1)

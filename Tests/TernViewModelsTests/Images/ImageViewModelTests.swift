@@ -96,11 +96,7 @@ struct ImageViewModelTests {
         let first = photo.loadImage(from: photos.url("/slow/40"), completion: told.tell)
         photo.loadImage(from: photos.url("/slow/41"), completion: told.tell)
         #expect(!first.isActive && first.task?.isFinished == true)
-        try await photos.clock.waitForSleepers(1)
-        while photo.lines.last != "ended" {
-            photos.clock.advance(by: .seconds(1))
-            await Task.yield()
-        }
+        await photos.whileSlowOnesCome { await photo.log.wait { $0.last == "ended" } }
         #expect(photo.lines == ["begin", "end", "begin", "end", "41 network slowly", "ended"])
         #expect(told.widths == [41] && told.failures.isEmpty)
     }

@@ -92,6 +92,7 @@ struct Photos {
         configuration.disk = .none
         configuration.memoryLimit = 64 << 20
         configuration.reachability = nil
+        configuration.pressure = nil
         configuration.decoders = ImageDecoders([PhotoDecoder()])
         change(&configuration)
         return ImagePipeline(configuration: configuration)
