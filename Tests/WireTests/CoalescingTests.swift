@@ -27,30 +27,38 @@ struct CoalescingTests {
         }
     }
 
-    private func tasks(_ count: Int, _ client: Client, _ path: String = "a") -> [SessionTask<String>] {
-        (0..<count).map { number in
-            client.task(.get, path, headers: ["X-Trace": "\(number)"], as: String.self)
+    /// A task whose request is on the wire, and others that wait for its answer: each raises the priority of the one that
+    /// it has joined, and so tells when it has.
+    private func flight(
+        of count: Int, _ client: Client, _ server: LoopbackServer, _ path: String = "a"
+    ) async throws -> [SessionTask<Response<String>>] {
+        var request = try client.request(.get, path)
+        let first = client.session.task(for: request, decode: .string, startsImmediately: true)
+        try await server.wait { $0.requestsReceived == 1 }
+        var tasks = [first]
+        request.priority = .high
+        while tasks.count < count {
+            first.priority = .normal
+            request.headers["X-Trace"] = "\(tasks.count)"
+            tasks.append(client.session.task(for: request, decode: .string, startsImmediately: true))
+            while first.priority != .high { await Task.yield() }
         }
-    }
-
-    /// Until all are in the interceptor: the registry knows them, and one is on the wire.
-    private func allWait(_ server: LoopbackServer) async throws {
-        try await server.wait { $0.requestsReceived >= 1 }
-        for _ in 0..<100 { await Task.yield() }
+        return tasks
     }
 
     @Test func identicalRequestsAreSentOnce() async throws {
         let gate = LoopbackServer.Gate()
         try await withServer(configuration: Self.shared(), Self.gated(gate)) { server, client in
-            let tasks = tasks(50, client)
-            try await allWait(server)
+            let tasks = try await flight(of: 50, client, server)
             gate.open()
-            for task in tasks { #expect(try await task.value == "nobody") }
-            #expect(server.counts.requestsReceived < 50)
+            for task in tasks {
+                let response = try await task.value
+                #expect(response.value == "nobody")
+            }
+            #expect(server.counts.requestsReceived == 1)
             // The first is over: the next is sent.
-            let before = server.counts.requestsReceived
             #expect(try await client.get("a", as: String.self) == "nobody")
-            #expect(server.counts.requestsReceived == before + 1)
+            #expect(server.counts.requestsReceived == 2)
         }
     }
 
@@ -69,33 +77,32 @@ struct CoalescingTests {
     @Test func aFailureIsEveryonesAndNamesEachTask() async throws {
         let gate = LoopbackServer.Gate()
         try await withServer(configuration: Self.shared(), Self.gated(gate)) { server, client in
-            let tasks = tasks(2, client, "missing")
-            try await allWait(server)
+            let tasks = try await flight(of: 2, client, server, "missing")
             gate.open()
             for task in tasks {
                 let error = try await failure { try await task.value }
                 #expect(error.status == 404 && error.taskID == task.id)
             }
+            #expect(server.counts.requestsReceived == 1)
         }
     }
 
     @Test func whoIsCancelledLeavesAlone() async throws {
         let gate = LoopbackServer.Gate()
         try await withServer(configuration: Self.shared(), Self.gated(gate)) { server, client in
-            let first = tasks(1, client)[0]
-            try await server.wait { $0.requestsReceived == 1 }
-            let others = tasks(5, client)
-            for _ in 0..<100 { await Task.yield() }
-            others[2].cancel()
-            #expect(try await failure { try await others[2].value }.isCancelled)
+            let tasks = try await flight(of: 6, client, server)
+            tasks[3].cancel()
+            #expect(try await failure { try await tasks[3].value }.isCancelled)
             // The one that asked goes: another asks.
-            first.cancel()
-            #expect(try await failure { try await first.value }.isCancelled)
-            try await server.wait { $0.requestsReceived >= 2 }
+            tasks[0].cancel()
+            #expect(try await failure { try await tasks[0].value }.isCancelled)
+            try await server.wait { $0.requestsReceived == 2 }
             gate.open()
-            for (index, task) in others.enumerated() where index != 2 {
-                #expect(try await task.value == "nobody")
+            for index in [1, 2, 4, 5] {
+                let response = try await tasks[index].value
+                #expect(response.value == "nobody")
             }
+            #expect(server.counts.requestsReceived == 2)
         }
     }
 
