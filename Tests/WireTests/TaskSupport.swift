@@ -72,6 +72,19 @@ func fence(_ server: LoopbackServer, roundTrips: Int = 20) async throws {
     }
 }
 
+/// Tries what has a limit on time first with a short one, and with longer ones where the machine was too slow for it: where
+/// it holds up a thread for longer than a limit, no server answers within that.
+///
+/// - Parameter attempt: False when its limit was over too early, as it is with every limit that is wrongly kept.
+func withGrowingLimit(
+    sourceLocation: SourceLocation = #_sourceLocation, _ attempt: (Duration) async throws -> Bool
+) async throws {
+    for limit in [Duration.milliseconds(200), .milliseconds(1_500), .seconds(6)] {
+        if try await attempt(limit) { return }
+    }
+    Issue.record("no limit was long enough", sourceLocation: sourceLocation)
+}
+
 extension LoopbackServer {
     /// The requests for a path, without those of fences.
     func requestCount(_ path: String) -> Int {
