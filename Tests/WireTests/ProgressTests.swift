@@ -21,24 +21,24 @@ struct ProgressTests {
     }
 
     @Test func aDownloadTellsHowFarItIs() async throws {
-        try await withDemo { _, client in
-            // Slow enough for more than one element, whatever else the machine has to do.
-            let path = "bytes/\(Self.size)?rate=\(4 * Self.size)"
-            let task = client.task(.get, path, startsImmediately: false)
-            let progress = task.progress
-            let upload = task.uploadProgress
-            async let all = progress.collected()
-            async let uploaded = upload.collected()
-            task.resume()
-            let body = try await task.value
-            #expect(body.count == Self.size)
-            let values = await all
+        try await withSlowServer { _, client, gate in
+            let task = client.task(.get, "half", startsImmediately: false)
+            async let uploaded = task.uploadProgress.collected()
+            var values: [Session.Progress] = []
+            for await value in task.progress {
+                values.append(value)
+                // A reader that is slow gets the newest alone: each step waits until the one before is seen.
+                if values.count == 1 { task.resume() }
+                if value.completedBytes == Int64(Self.size / 2) { gate.open() }
+            }
             expectSound(values)
             #expect(values.first?.completedBytes == 0)
-            #expect(values.count > 2)
+            #expect(values.contains { $0.completedBytes == Int64(Self.size / 2) && $0.fractionCompleted == 0.5 })
             #expect(values.last?.completedBytes == Int64(Self.size))
             #expect(values.last?.totalBytes == Int64(Self.size))
             #expect(values.last?.fractionCompleted == 1)
+            let body = try await task.value
+            #expect(body.count == Self.size)
             let uploads = await uploaded
             expectSound(uploads)
             #expect(uploads.last?.completedBytes == 0)
@@ -46,19 +46,20 @@ struct ProgressTests {
     }
 
     @Test func anUploadTellsHowFarItIs() async throws {
-        try await withDemo { _, client in
-            let body = Data(count: Self.size)
-            let path = "upload?rate=\(4 * Self.size)"
-            let task = client.upload(path, body: .data(body), startsImmediately: false)
-            let progress = task.uploadProgress
-            async let all = progress.collected()
-            task.resume()
-            _ = try await task.value
-            let values = await all
+        try await withSlowServer { _, client, gate in
+            let task = client.upload("upload", body: .data(Data(count: Self.size)), startsImmediately: false)
+            var values: [Session.Progress] = []
+            for await value in task.uploadProgress {
+                values.append(value)
+                if values.count == 1 { task.resume() }
+                if value.completedBytes > 0 { gate.open() }
+            }
             expectSound(values)
-            #expect(values.count > 2)
+            #expect(values.first?.completedBytes == 0)
+            #expect(values.contains { $0.completedBytes > 0 && $0.completedBytes < Int64(Self.size) })
             #expect(values.last?.completedBytes == Int64(Self.size))
             #expect(values.last?.totalBytes == Int64(Self.size))
+            _ = try await task.value
         }
     }
 
@@ -197,16 +198,27 @@ struct ProgressTests {
     }
 
     @Test func throughputAndTimeLeftAreToldDuringALongTransfer() async throws {
-        try await withDemo { _, client in
-            let task = client.task(.get, "bytes/3000000", query: ["rate": 4_000_000])
-            var hasRate = false
+        let isTold = LoopbackServer.Gate()
+        try await withServer { exchange in
+            try exchange.writeHead(headers: [("Content-Length", "\(Self.size)")])
+            // A trickle until the rate is seen, and then the rest.
+            exchange.throttle(bytesPerSecond: 200_000)
+            var left = Self.size
+            while !isTold.isOpen, left > 1_000 {
+                try exchange.streamZeros(count: 1_000)
+                left -= 1_000
+            }
+            exchange.throttle(bytesPerSecond: nil)
+            try exchange.streamZeros(count: left)
+        } test: { _, client in
+            let task = client.task(.get, "trickle")
             for await value in task.progress where !value.isFinished {
                 guard let rate = value.bytesPerSecond else { continue }
-                hasRate = true
                 #expect(rate > 0)
                 #expect(value.estimatedTimeRemaining != nil)
+                isTold.open()
             }
-            #expect(hasRate)
+            #expect(isTold.isOpen)
             _ = try await task.value
         }
     }

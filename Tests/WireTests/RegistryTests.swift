@@ -211,13 +211,15 @@ struct RegistryTests {
     }
 
     @Test func oneTasksStatesAreReachedThroughTheRegistry() async throws {
-        try await withDemo { _, client in
-            let task = client.task(.get, "bytes/4000000", startsImmediately: false)
+        try await withHalf(of: 1_000) { _, client, gate in
+            let task = client.task(.get, "half", startsImmediately: false)
             let early = await client.session.tasks.states(of: task.id)
             var seen: [Session.TaskState] = []
             for await state in early {
                 seen.append(state)
                 if state == .suspended { task.resume() }
+                // A reader that is slow gets the newest alone: the end waits until this is seen.
+                if state == .running { gate.open() }
             }
             #expect(seen == [.suspended, .running, .completed])
             #expect(await task.states.collected() == [.completed])
