@@ -43,8 +43,9 @@ extension Nginx {
     }
 
     /// One process in the foreground. What it serves: `/hello`, `/connection` (connection number and protocol), `/echo`
-    /// (a small body comes back), `/files/`, `/packed/` (gzip) and `/private/` (for who is in the file `users`), `/put/`
-    /// (PUT stores a file), `/via/` (the upstream).
+    /// (a small body comes back), `/files/`, `/packed/` (gzip), `/trickle/` (2 MiB at once and the rest in minutes, unless
+    /// a range of it is asked for) and `/private/` (the same, for who is in the file `users`), `/put/` (PUT stores a file),
+    /// `/via/` (the upstream).
     static func configuration(plain: Int, secure: Int, upstream: Int?, _ folder: String) -> String {
         """
         daemon off;
@@ -63,6 +64,8 @@ extension Nginx {
             default_type text/plain;
             client_max_body_size 0;
             keepalive_requests 1000000;
+            # Whoever asks for the rest of a file gets it at once.
+            map $http_range $trickle { "" 100k; default 0; }
             server {
                 listen 127.0.0.1:\(plain) backlog=1024;
                 listen 127.0.0.1:\(secure) ssl http2 backlog=1024;
@@ -78,8 +81,11 @@ extension Nginx {
                 }
                 location = /said { return 200 "$request_method $http_content_type $http_x_body"; }
                 location /files/ { }
+                location /trickle/ { limit_rate_after 2m; limit_rate $trickle; alias \(folder)/files/; }
                 location /packed/ { gzip on; gzip_min_length 1; gzip_types text/plain; alias \(folder)/files/; }
                 location /private/ {
+                    limit_rate_after 2m;
+                    limit_rate $trickle;
                     auth_basic "behind a door";
                     auth_basic_user_file \(folder)/users;
                     alias \(folder)/files/;

@@ -110,11 +110,12 @@ final class Nginx: Sendable {
     private static func start(_ ports: Ports, _ upstream: Int?, in folder: URL) async throws -> Child {
         try Self.configuration(plain: ports.plain, secure: ports.secure, upstream: upstream, folder.path)
             .write(to: folder.appending(path: "nginx.conf"), atomically: true, encoding: .utf8)
-        let output = folder.appending(path: "output").path
+        // One of its own: what another said of its end is not said of this one.
+        let output = folder.appending(path: "output-\(UUID().uuidString)").path
         let child = try Child(
             ["nginx", "-p", folder.path, "-e", "stderr", "-c", folder.path + "/nginx.conf"], output: output)
         // What it notes last of its start comes once it listens.
-        return try await Child.find(in: output, within: 10) { said in
+        return try await Child.find(in: output, within: 30) { said in
             if said.contains("[emerg]") || said.contains("not found") {
                 throw Failure(description: "nginx does not start: \(said)")
             }

@@ -84,7 +84,7 @@ final class TLSServer: Sendable {
                 "openssl", "s_server", "-accept", "127.0.0.1:0", "-www", "-cert", chain.path("\(name).pem"), "-key",
                 chain.path("\(name).key"),
             ] + arguments, output: output)
-        port = try await Child.find(in: output, within: 10) { said in
+        port = try await Child.find(in: output, within: 30) { said in
             let line = said.split(separator: "\n").first { $0.hasPrefix("ACCEPT") }
             return line?.split(separator: ":").last.flatMap { Int($0) }
         }
