@@ -92,9 +92,11 @@ struct HostileResponseTests {
             let kinds: [NetworkError.Kind] = [.idleTimedOut, .totalTimedOut, .malformedResponse]
             #expect(kinds.contains(error.kind), "\(error)")
             #expect(!error.reason.isEmpty)
-            // The session is none the worse for it.
-            let answer = try await client.get("else", as: String.self)
-            #expect(answer == "here")
+            // The session is none the worse for it, and has the usual time now.
+            var request = try client.request(.get, "else")
+            request.timeouts = Timeouts()
+            let answer = try await client.session.response(for: request, decode: .string)
+            #expect(answer.value == "here")
         }
     }
 

@@ -81,7 +81,8 @@ struct HostileTests {
     func eachAttackEndsInAClearError(path: String, kinds: [NetworkError.Kind]) async throws {
         let configuration = Session.Configuration.test {
             $0.maximumBodySize = 16 << 20
-            $0.timeouts.idle = .seconds(2)
+            // What is dropped as it comes is no answer; all others end by themselves, however slow the machine is.
+            if path == "extension" { $0.timeouts.idle = .seconds(2) }
         }
         try await withServer(configuration: configuration, Self.attack) { _, client in
             let kind = try await Self.kind(of: path, client)
@@ -92,10 +93,7 @@ struct HostileTests {
     @Test(.disabled(if: ProcessFacts.isSanitized, ProcessFacts.sanitized))
     func allOfThemTogetherHoldLittle() async {
         await #expect(processExitsWith: .success) {
-            let configuration = Session.Configuration.test {
-                $0.maximumBodySize = 16 << 20
-                $0.timeouts.idle = .seconds(2)
-            }
+            let configuration = Session.Configuration.test { $0.maximumBodySize = 16 << 20 }
             try await withServer(configuration: configuration, HostileTests.attack) { _, client in
                 _ = try await HostileTests.kind(of: "loop", client)
                 try MemoryTests.forgetPeak()

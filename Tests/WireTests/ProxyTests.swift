@@ -90,7 +90,12 @@ struct ProxyTests {
 
     @Test func aProxyWithoutAnAddressIsNamed() async throws {
         let proxy = Proxy(.http, host: "no-such-proxy.invalid", port: 3128, user: "u", password: "hunter2")
-        let session = Session(configuration: Self.proxied(.only(proxy)))
+        // Some resolvers take their time to know nothing.
+        let session = Session(
+            configuration: .test {
+                $0.proxies = .only(proxy)
+                $0.timeouts.connect = .seconds(40)
+            })
         let error = try await failure { try await session.response(for: Request(.get, "http://example.test/")) }
         #expect(error.kind == .proxy)
         #expect(error.reason.contains("no-such-proxy.invalid:3128") && !error.reason.contains("hunter2"))
@@ -120,7 +125,7 @@ struct ProxyTests {
             #expect(response.head.status == 200)
             #expect(response.head.headers["X-Host"] == "api.test:\(server.proxyPort)")
             // Of this session alone.
-            let other = Session(configuration: .test())
+            let other = Session(configuration: .test { $0.timeouts.connect = .seconds(40) })
             let error = try await failure {
                 try await other.response(for: Request(.get, "http://api.test:\(server.proxyPort)/"))
             }

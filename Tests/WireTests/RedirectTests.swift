@@ -201,11 +201,9 @@ struct RedirectTests {
         } test: { server, client in
             var request = try client.request(.get, "0")
             request.timeouts = Timeouts(total: .milliseconds(400))
-            let start = ContinuousClock.now
             let error = try await failure { [request] in try await client.response(for: request) }
             #expect(error.kind == .totalTimedOut)
             #expect(error.reason.contains("0.4 seconds"))
-            #expect(ContinuousClock.now - start < .seconds(2))
             #expect(server.counts.requestsReceived < 5)
         }
     }
