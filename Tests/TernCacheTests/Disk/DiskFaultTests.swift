@@ -102,7 +102,9 @@ struct DiskFaultTests {
             let cache = try await DiskCache(folder: folder, configuration: roomy(), seams: seams)
             for number in 0..<20 { try await cache.insert(bytes(50_000, number), for: "\(number)") }
             try await cache.removeAll()
-            #expect(try await cache.usage.fileBytes == 0 && !cache.contains("3"))
+            #expect(!cache.contains("3"))
+            // They count as used until the step that looks for files to delete, which comes between calls.
+            while try await cache.usage.fileBytes > 0 { await Task.yield() }
             try await cache.insert(bytes(50_000, 7), for: "7")
             #expect(try await cache.value(for: "7") == bytes(50_000, 7))
             #expect(try cache.leaks().isEmpty)
