@@ -23,6 +23,9 @@ struct ReachabilityTests {
         }
 
         private let state: Lock<State>
+        /// One tells after the other, as a kernel's socket does: a watch that opens while a test tells something new would
+        /// else tell what was before it, after it.
+        private let order = Lock(())
         /// Whether it can be asked without a watch, as the kernel can.
         private let canBeAsked: Bool
 
@@ -50,7 +53,7 @@ struct ReachabilityTests {
                 state.watches.append(watch)
                 return watch
             }
-            if watch != nil, let current { tell(current) }
+            if watch != nil { order.withLock { _ in if let current { tell(current) } } }
             return watch
         }
 
@@ -59,7 +62,9 @@ struct ReachabilityTests {
                 state.status = status
                 return state.watches
             }
-            for watch in watches where !watch.isClosed { watch.tell(status) }
+            order.withLock { _ in
+                for watch in watches where !watch.isClosed { watch.tell(status) }
+            }
         }
     }
 
