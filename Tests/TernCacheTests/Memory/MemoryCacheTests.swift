@@ -167,9 +167,9 @@ import Testing
     @Test func theDefaultsOfThatCacheCanBeSaid() {
         // 100 MiB, 60 MiB after a purge; width × height × 4 bytes of pixels.
         let limits = MemoryCacheLimits(cost: 100 << 20, preferredCost: 60 << 20)
-        let cache = MemoryCache<String, (width: Int, height: Int)>(
-            MemoryCacheConfiguration(limits: limits, policy: .lru)
-        ) { $0.width * $0.height * 4 }
+        var configuration = MemoryCacheConfiguration(limits: limits, policy: .lru)
+        configuration.pressure = nil
+        let cache = MemoryCache<String, (width: Int, height: Int)>(configuration) { $0.width * $0.height * 4 }
         cache.insert((510, 500), for: "image")
         #expect(cache.totalCost == Self.size)
         #expect(cache.limits.cost == 104_857_600 && cache.limits.preferredCost == 62_914_560)

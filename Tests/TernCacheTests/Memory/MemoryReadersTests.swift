@@ -89,7 +89,7 @@ import Testing
     @Test func valuesThatLeaveWhileTheyAreLookedUpEndOnce() async {
         let (made, ended) = (400, Counter())
         do {
-            let cache = MemoryCache<Int, Token>(countLimit: 8)
+            let cache = MemoryCache<Int, Token>(.quiet(count: 8)) { _ in 1 }
             await withTaskGroup(of: Void.self) { group in
                 for _ in 0..<3 {
                     group.addTask { for step in 0..<40_000 { _ = cache[step % 10]?.number } }
