@@ -83,12 +83,10 @@ func gradient(_ width: Int, _ height: Int, alpha: Bool = false) throws -> Raster
             [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8)
             + [0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 1, 8, 6, 0, 0, 0, 0xA0, 0x36, 0x33, 0xDD, 0, 0, 0, 0]
             + Array("IDAT".utf8) + [0x35, 0xAF, 0x06, 0x1E]
-        let start = ContinuousClock.now
-        let thrown = #expect(throws: ImageError.self) {
-            _ = try decoder.image(from: Data(bytes), options: ImageDecodingOptions())
-        }
-        #expect(thrown?.kind == .limitExceeded)
-        #expect(ContinuousClock.now - start < .milliseconds(200))
+        var kind: ImageError.Kind?
+        let time = processorTime { kind = errorKind(bytes) }
+        #expect(kind == .limitExceeded)
+        #expect(time < .milliseconds(200))
     }
 
     /// Found by fuzzing: compressed texts that nobody reads were unpacked, 240 of 7 MiB each in three seconds.
@@ -100,15 +98,16 @@ func gradient(_ width: Int, _ height: Int, alpha: Bool = false) throws -> Raster
         let stream = try #require(zeros).encoded(as: .png(level: 9)).dropFirst(41).dropLast(16)
         let text = chunk("zTXt", Array("a".utf8) + [0, 0] + stream)
         bytes.insert(contentsOf: [[UInt8]](repeating: text, count: 200).flatMap(\.self), at: 33)
-        let start = ContinuousClock.now
-        if isIncremental {
-            let decoder = IncrementalDecoder()
-            try decoder.append(Data(bytes))
-            _ = try decoder.finish()
-        } else {
-            _ = try decoder.image(from: Data(bytes), options: ImageDecodingOptions())
+        let time = try processorTime {
+            if isIncremental {
+                let decoder = IncrementalDecoder()
+                try decoder.append(Data(bytes))
+                _ = try decoder.finish()
+            } else {
+                _ = try decoder.image(from: Data(bytes), options: ImageDecodingOptions())
+            }
         }
-        #expect(ContinuousClock.now - start < .milliseconds(500))
+        #expect(time < .milliseconds(500))
     }
 
     @Test func progressiveScansAreLimited() throws {
