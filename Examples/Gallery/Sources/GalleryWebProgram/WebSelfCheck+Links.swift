@@ -19,11 +19,11 @@ extension WebSelfCheck {
             site.pages.map(\.line) == ["GET /deep/next"] && visit?.isByTern == true, site.summary)
         let referrer = visit?.referrer ?? "no Referer"
         checks.check("it tells where it stood", referrer == site.url("/deep/japanese"), referrer)
-        checks.check("back is possible, forward is not", browser.back.isEnabled && !browser.forward.isEnabled)
+        await expectSteps(back: true, forward: false, "back is possible, forward is not")
         browser.back.click()
         let text = await value(of: "document.getElementById('text')?.textContent") { $0 == "日本語の頁" }
         checks.check("back shows the page before, in its charset", text == "日本語の頁", text)
-        checks.check("forward is possible, back is not", !browser.back.isEnabled && browser.forward.isEnabled)
+        await expectSteps(back: false, forward: true, "forward is possible, back is not")
         browser.forward.click()
         await expect("/deep/next", "forward shows the page after")
         let lines = ["GET /deep/next", "GET /start", "GET /deep/japanese", "GET /deep/next"]

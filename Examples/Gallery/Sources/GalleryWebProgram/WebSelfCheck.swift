@@ -45,7 +45,7 @@ struct WebSelfCheck {
             picture?.userAgent ?? "not asked for")
         let isAtRest = await MainLoop.wait { browser.bar.fraction == 1 && !browser.spinner.isSpinning }
         checks.check("the bar is full, and the spinner stands", isAtRest)
-        checks.check("no step is possible", !browser.back.isEnabled && !browser.forward.isEnabled)
+        await expectSteps(back: false, forward: false, "no step is possible")
     }
 
     private func checkPost() async throws {
@@ -64,6 +64,7 @@ struct WebSelfCheck {
         } catch {
             checks.check("a refused status is a failure", error.status == 404, error.shortDescription)
         }
+        await MainLoop.wait { page.alert != nil }
         let title = page.alert?.title ?? "no alert"
         let text = await value(of: "document.querySelector('h1')?.textContent") { $0 == title }
         checks.check("and is shown as one", text == title, text)
@@ -87,6 +88,12 @@ struct WebSelfCheck {
     func loadStart() async throws {
         _ = try await page.load(try Request(.get, site.url("/start"))).value
         _ = await value(of: "document.getElementById('text')?.textContent") { $0 == "日本語の頁" }
+    }
+
+    /// The buttons are told of a page's end, which may come after what it shows.
+    func expectSteps(back: Bool, forward: Bool, _ what: String) async {
+        let areRight = await MainLoop.wait { browser.back.isEnabled == back && browser.forward.isEnabled == forward }
+        checks.check(what, areRight)
     }
 
     func expect(_ path: String, _ what: String) async { await expectText("page \(path)", what) }
