@@ -41,7 +41,7 @@ struct CoalescingTests {
             first.priority = .normal
             request.headers["X-Trace"] = "\(tasks.count)"
             tasks.append(client.session.task(for: request, decode: .string, startsImmediately: true))
-            while first.priority != .high { await Task.yield() }
+            while first.priority != .high, !Task.isCancelled { await Task.yield() }
         }
         return tasks
     }
@@ -129,7 +129,7 @@ struct CoalescingTests {
             try await server.wait { $0.requestsReceived == 1 }
             request.priority = .veryHigh
             let second = client.session.task(for: request, startsImmediately: true)
-            while first.priority != .veryHigh { await Task.yield() }
+            while first.priority != .veryHigh, !Task.isCancelled { await Task.yield() }
             gate.open()
             _ = try await (first.value, second.value)
             #expect(server.counts.requestsReceived == 1)
