@@ -34,11 +34,16 @@ struct HTTPAuthenticationTests {
 
         private let nonces = Mutex(Nonces())
         private let limit: Int
+        private let namesNext: Bool
 
         /// How often a count came a second time for the same nonce.
         var replays: Int { nonces.withLock { $0.replays } }
 
-        init(usesOfANonce limit: Int) { self.limit = limit }
+        /// `namesNext`: each good answer brings the nonce of the next request.
+        init(usesOfANonce limit: Int, namesNext: Bool = false) {
+            self.limit = limit
+            self.namesNext = namesNext
+        }
 
         func handle(_ exchange: LoopbackServer.Exchange) throws {
             let field = exchange.request["Authorization"] ?? ""
@@ -57,15 +62,20 @@ struct HTTPAuthenticationTests {
                 nonces.uses[parts["nonce"] ?? ""] = uses.union([count])
                 return true
             }
-            if isGood { try exchange.respond(text: "in") } else { try challenge(exchange, isStale: true) }
+            guard isGood else { return try challenge(exchange, isStale: true) }
+            let next = namesNext ? [("Authentication-Info", "nextnonce=\"\(nonce())\"")] : []
+            try exchange.respond(headers: next, text: "in")
+        }
+
+        private func nonce() -> String {
+            nonces.withLock { nonces in
+                nonces.issued += 1
+                return "n\(nonces.issued)"
+            }
         }
 
         private func challenge(_ exchange: LoopbackServer.Exchange, isStale: Bool) throws {
-            let number = nonces.withLock { nonces in
-                nonces.issued += 1
-                return nonces.issued
-            }
-            let text = "Digest realm=\"realm\", nonce=\"n\(number)\", qop=\"auth\", algorithm=SHA-256, stale=\(isStale)"
+            let text = "Digest realm=\"realm\", nonce=\"\(nonce())\", qop=\"auth\", algorithm=SHA-256, stale=\(isStale)"
             try exchange.respond(status: 401, headers: [("WWW-Authenticate", text)], text: "out")
         }
 
@@ -157,9 +167,24 @@ struct HTTPAuthenticationTests {
         }
     }
 
-    @Test func digestCountsConcurrentRequestsApart() async throws {
-        // Any number of uses: all may meet at the newest nonce, and a request renews its own but once.
-        let digest = DigestServer(usesOfANonce: .max)
+    @Test func aNonceThatTheServerNamesIsTheNextRequests() async throws {
+        let digest = DigestServer(usesOfANonce: 1, namesNext: true)
+        try await withServer {
+            try digest.handle($0)
+        } test: { server, client in
+            var request = try Request(.get, url(server, "ada:s3cret"))
+            // A total limit makes other requests of the same: the answer stays with them.
+            request.timeouts = Timeouts(total: .seconds(60))
+            for _ in 0..<5 {
+                #expect(try await client.session.response(for: request, decode: .string).value == "in")
+            }
+            #expect(server.counts.requestsReceived == 6)
+        }
+    }
+
+    @Test(arguments: [1, 2, .max])
+    func digestCountsConcurrentRequestsApart(uses: Int) async throws {
+        let digest = DigestServer(usesOfANonce: uses)
         try await withServer {
             try digest.handle($0)
         } test: { server, client in

@@ -52,7 +52,7 @@ package final class AuthenticationCache: Sendable {
         return entries.withLock { $0[key]?.field(method: method, target: target, bodyHash: bodyHash) }
     }
 
-    /// Remembers what answers a challenge; before it is used, so that all requests share its count.
+    /// Remembers what is accepted, for the uses that are left of it: all requests share its count.
     package func remember(_ authorization: Authorization, for target: Target, owner: Owner) {
         let key = Key(source: authorization.source, origin: target.origin, owner: owner)
         entries.withLock { entries in
@@ -72,7 +72,7 @@ package final class AuthenticationCache: Sendable {
         }
     }
 
-    /// Takes in the `Authentication-Info` of an accepted request.
+    /// Takes in the `Authentication-Info` of an accepted request; one branch without.
     package func take(
         information: String?, for target: Target, owner: Owner, source: AuthenticationChallenge.Source = .server
     ) {

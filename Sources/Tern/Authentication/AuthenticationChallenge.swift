@@ -46,6 +46,14 @@ extension AuthenticationChallenge.Source {
     /// The field with the answer.
     package var authorizationField: String { self == .server ? "Authorization" : "Proxy-Authorization" }
 
+    /// The field of an accepted request's answer.
+    package var informationField: String {
+        self == .server ? "Authentication-Info" : "Proxy-Authentication-Info"
+    }
+
+    /// The status of a request that was not let in.
+    package var status: Int { self == .server ? 401 : 407 }
+
     /// nil for other statuses than 401 and 407.
     init?(status: Int) {
         switch status {

@@ -87,6 +87,15 @@ package struct Authorization: Sendable {
         }
     }
 
+    /// What is left for others when the next use is taken.
+    package var afterOneUse: Authorization {
+        guard case .digest(var session) = scheme else { return self }
+        session.skipOneUse()
+        var rest = self
+        rest.scheme = .digest(session)
+        return rest
+    }
+
     /// Takes in the `Authentication-Info` of a good answer, which may name the next nonce (RFC 7616 §3.5).
     package mutating func take(information: String?) {
         guard case .digest(var session) = scheme, let information else { return }

@@ -28,6 +28,9 @@ struct DigestSession: Sendable {
         count = 0
     }
 
+    /// The next use is somebody's already.
+    mutating func skipOneUse() { count &+= 1 }
+
     /// The value of the field that answers the challenge.
     ///
     /// - Parameters:

@@ -15,8 +15,7 @@ struct ChallengeCourse {
         hasBegun = true
         let action = rules.action(for: head)
         if case .renew(let authorization) = action {
-            cache.remember(authorization, for: plan.request.target, owner: owner)
-            return try await again(plan, plan.request, record)
+            return try await again(authorization, plan, record)
         }
         if let known { cache.forget(known.credential, for: plan.request.target, owner: owner, source: source) }
         guard case .ask(let challenge) = action else { return nil }
@@ -47,8 +46,7 @@ struct ChallengeCourse {
             throw plan.authenticationError(error)
         }
         guard let authorization else { return nil }
-        plan.context.authorizations.remember(authorization, for: request.target, owner: plan.credentialOwner)
-        return try await again(plan, request, record)
+        return try await again(authorization, plan, record)
     }
 
     /// That of the URL, once, then the provider's.
@@ -64,12 +62,13 @@ struct ChallengeCourse {
         }
     }
 
-    /// The same request; nil when its body is gone, and the challenge is the response.
+    /// The same request with its answer; nil when its body is gone, and the challenge is the response.
     private func again(
-        _ plan: RequestPlan, _ request: Request, _ record: TaskRecord
+        _ authorization: Authorization, _ plan: RequestPlan, _ record: TaskRecord
     ) async throws(NetworkError) -> RequestPlan? {
-        if request.body.isReplayable { return plan }
+        let request = plan.request
+        if request.body.isReplayable { return plan.answering(authorization) }
         guard let body = try await plan.replacementBody(for: request, record) else { return nil }
-        return plan.sending(body)
+        return plan.sending(body).answering(authorization)
     }
 }

@@ -77,6 +77,7 @@ extension RequestPlan {
         }
         guard let head = answer.head else { throw error(Self.headless, outcome ?? TransferOutcome()) }
         storeCookies(of: head)
+        if self.answer != nil || context.authorizations.hasAny { learnAuthorization(from: head) }
         context.observe { $0.didReceive(head, of: AnySessionTask(record)) }
         return Arrival(exchange, self, head: head, outcome: outcome)
     }
@@ -152,7 +153,7 @@ extension TaskRecord {
         let pipe = body.makePipe()
         var order = plan.order(priority: priority, attempt: attempt)
         body.complete(&order, pipe)
-        if context.authorizations.hasAny { try plan.addAuthorization(to: &order, body) }
+        if plan.answer != nil || context.authorizations.hasAny { try plan.addAuthorization(to: &order, body) }
         let onHead: (@Sendable (ResponseHead) -> Void)? =
             order.announcesHead ? { @Sendable head in if !Course.mayGoOn(head) { self.receive(head) } } : nil
         let transfer = Transfer(consume order, meter: meter, onHead: onHead)

@@ -15,17 +15,38 @@ extension RequestPlan {
     /// branch for a session that was never challenged.
     func addAuthorization(to order: inout TransferOrder, _ body: PreparedBody) throws(NetworkError) {
         for source in [AuthenticationChallenge.Source.server, .proxy] {
+            // A nonce for this request, though others may have used it up meanwhile.
+            var own = answer?.source == source ? answer : nil
             guard !headers.contains(source.authorizationField),
-                let known = context.authorizations.authorization(
-                    for: request.target, owner: credentialOwner, source: source)
+                let known = own
+                    ?? context.authorizations.authorization(
+                        for: request.target, owner: credentialOwner, source: source)
             else { continue }
             let hash = try known.bodyDigest.map { algorithm throws(NetworkError) in
                 try bodyHash(body, algorithm)
             }
-            let field = context.authorizations.field(
-                for: request.target, owner: credentialOwner, source: source, method: request.method,
-                bodyHash: hash ?? [])
+            let field =
+                own?.field(method: request.method, target: request.target, bodyHash: hash ?? [])
+                ?? context.authorizations.field(
+                    for: request.target, owner: credentialOwner, source: source, method: request.method,
+                    bodyHash: hash ?? [])
             if let field { order.headers[field.name] = field.value }
+        }
+    }
+
+    /// Remembers the answer that a request was let in with, and the next nonce if the server names it (RFC 7616 §3.5).
+    ///
+    /// Not before: a server may take a nonce once, and another request would be let in with it in this one's place.
+    func learnAuthorization(from head: ResponseHead) {
+        let cache = context.authorizations
+        if let answer, head.status != answer.source.status {
+            cache.remember(answer.afterOneUse, for: request.target, owner: credentialOwner)
+        }
+        guard cache.hasAny else { return }
+        for source in [AuthenticationChallenge.Source.server, .proxy] {
+            cache.take(
+                information: head.headers[source.informationField], for: request.target, owner: credentialOwner,
+                source: source)
         }
     }
 

@@ -26,6 +26,8 @@ final class RequestPlan: Sendable {
     let decompresses: Bool
     /// The URLs that redirects led here from, oldest first.
     private let redirectedFrom: [Target]
+    /// The answer to a challenge of this very request; nil where what is remembered is sent, if anything is.
+    let answer: Authorization?
 
     init(
         _ request: Request, _ context: SessionContext, delivery: Delivery, isPausable: Bool = false,
@@ -38,6 +40,7 @@ final class RequestPlan: Sendable {
         hasHandle = isPausable || delivery == .streamed
         decompresses = context.configuration.decompresses
         redirectedFrom = []
+        answer = nil
         headers =
             request.headers.isEmpty
             ? context.configuration.headers : context.configuration.headers.overriding(with: request.headers)
@@ -48,9 +51,11 @@ final class RequestPlan: Sendable {
     }
 
     private init(
-        _ plan: RequestPlan, _ request: Request, headers: Headers, decompresses: Bool, redirectedFrom: [Target]? = nil
+        _ plan: RequestPlan, _ request: Request, headers: Headers, decompresses: Bool, redirectedFrom: [Target]? = nil,
+        answer: Authorization? = nil
     ) {
         self.redirectedFrom = redirectedFrom ?? plan.redirectedFrom
+        self.answer = answer
         self.request = request
         context = plan.context
         delivery = plan.delivery
@@ -89,7 +94,7 @@ final class RequestPlan: Sendable {
         timeouts.spent = spent
         var other = request
         other.timeouts = timeouts
-        return RequestPlan(self, other, headers: headers, decompresses: decompresses)
+        return RequestPlan(self, other, headers: headers, decompresses: decompresses, answer: answer)
     }
 
     /// The same request with another body.
@@ -97,6 +102,11 @@ final class RequestPlan: Sendable {
         var other = request
         other.body = body
         return RequestPlan(self, other, headers: headers, decompresses: decompresses)
+    }
+
+    /// The same request with the answer to its challenge.
+    func answering(_ answer: Authorization) -> RequestPlan {
+        RequestPlan(self, request, headers: headers, decompresses: decompresses, answer: answer)
     }
 
     /// Why a response is not what the task wants; nil when it is taken.
