@@ -1,5 +1,5 @@
-import Synchronization
 import Tern
+import TernConcurrency
 import TernTesting
 import Testing
 
@@ -32,7 +32,7 @@ struct HTTPAuthenticationTests {
             var replays = 0
         }
 
-        private let nonces = Mutex(Nonces())
+        private let nonces = Lock(Nonces())
         private let limit: Int
         private let namesNext: Bool
 
@@ -124,7 +124,7 @@ struct HTTPAuthenticationTests {
 
     @Test func providerIsAskedUntilItHasNoMore() async throws {
         final class Vault: CredentialProvider {
-            let failures = Mutex<[Int]>([])
+            let failures = Lock<[Int]>([])
             @concurrent func credential(
                 for challenge: AuthenticationChallenge, of request: Request
             ) async throws -> Credential? {
@@ -202,7 +202,7 @@ struct HTTPAuthenticationTests {
 
     /// Several users in one session: what one was let in with is nobody else's.
     @Test func credentialsOfOneRequestAreNeverSentForAnother() async throws {
-        let users = Mutex<[String]>([])
+        let users = Lock<[String]>([])
         try await withServer { exchange in
             guard let field = exchange.request["Authorization"] else {
                 return try exchange.respond(status: 401, headers: [("WWW-Authenticate", "Basic realm=x")])
@@ -246,7 +246,7 @@ struct HTTPAuthenticationTests {
     }
 
     @Test func credentialStaysWithItsOriginAfterARedirect() async throws {
-        let fields = Mutex<[String?]>([])
+        let fields = Lock<[String?]>([])
         let other = try LoopbackServer { exchange in
             fields.withLock { $0.append(exchange.request["Authorization"]) }
             try exchange.respond(text: "other")
