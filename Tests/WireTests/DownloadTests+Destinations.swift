@@ -82,6 +82,18 @@ extension DownloadTests {
 
     // MARK: What is no place for a file
 
+    /// A place that is given is refused before anything is sent, one that is chosen when it is known.
+    private func expectRefusal(of place: URL, _ existing: Download.Existing, saying words: String) async throws {
+        try await withServer(Self.echoPath) { server, client in
+            let options = Download.Options(existing: existing)
+            let given = try await client.download("x", to: place, options: options).failure()
+            #expect(given.kind == .fileSystem && given.reason.contains(words), "\(given)")
+            #expect(given.response == nil && server.requests.isEmpty)
+            let chosen = try await client.download("x", options: options) { _, _ in place }.failure()
+            #expect(chosen.kind == .fileSystem && chosen.reason.contains(words), "\(chosen)")
+        }
+    }
+
     @Test(arguments: ["pipe", "socket", "device", "link"], [Download.Existing.overwrite, .keepBoth, .fail])
     func whatIsNoFileIsNeverReplaced(kind: String, existing: Download.Existing) async throws {
         try await inTestFolder { folder in
@@ -91,14 +103,7 @@ extension DownloadTests {
             if unsafe mknod(node, mode | 0o600, kind == "device" ? 259 : 0) != 0, errno == EPERM { return }
             if kind == "link" { try #require(unsafe symlink(node, place.path) == 0) }
             let names = try folder.names
-            try await withServer(Self.echoPath) { server, client in
-                let options = Download.Options(existing: existing)
-                let given = try await client.download("x", to: place, options: options).failure()
-                #expect(given.kind == .fileSystem && given.reason.contains("device, pipe or socket"), "\(given)")
-                #expect(given.response == nil && server.requests.isEmpty)
-                let chosen = try await client.download("x", options: options) { _, _ in place }.failure()
-                #expect(chosen.kind == .fileSystem && chosen.reason.contains("device, pipe or socket"), "\(chosen)")
-            }
+            try await expectRefusal(of: place, existing, saying: "device, pipe or socket")
             #expect(try folder.names == names)
             var there = stat()
             #expect(unsafe lstat(node, &there) == 0 && there.st_mode & S_IFMT == mode)
@@ -112,14 +117,7 @@ extension DownloadTests {
                 atPath: folder.url("a").path, withIntermediateDirectories: true)
             if isLink { try #require(unsafe symlink(folder.url("a").path, folder.url("b").path) == 0) }
             let (place, names) = (folder.url(isLink ? "b" : "a"), try folder.names)
-            try await withServer(Self.echoPath) { server, client in
-                let options = Download.Options(existing: existing)
-                let given = try await client.download("x", to: place, options: options).failure()
-                #expect(given.kind == .fileSystem && given.reason.contains("folder \(place.path)"), "\(given)")
-                #expect(given.response == nil && server.requests.isEmpty)
-                let chosen = try await client.download("x", options: options) { _, _ in place }.failure()
-                #expect(chosen.kind == .fileSystem && chosen.reason.contains("folder \(place.path)"), "\(chosen)")
-            }
+            try await expectRefusal(of: place, existing, saying: "folder \(place.path)")
             #expect(try folder.names == names)
         }
     }

@@ -42,7 +42,6 @@ extension RequestPlan {
         if let answer, head.status != answer.source.status {
             cache.remember(answer.afterOneUse, for: request.target, owner: credentialOwner)
         }
-        guard cache.hasAny else { return }
         for source in [AuthenticationChallenge.Source.server, .proxy] {
             cache.take(
                 information: head.headers[source.informationField], for: request.target, owner: credentialOwner,

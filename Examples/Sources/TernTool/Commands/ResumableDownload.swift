@@ -70,6 +70,7 @@ struct ResumableDownload {
         return token
     }
 
+    /// Keeps the way back, in the place of an older one.
     private func keep(_ token: ResumeData) throws {
         try JSONEncoder().encode(token).write(to: tokenFile, options: .atomic)
     }

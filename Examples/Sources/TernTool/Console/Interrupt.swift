@@ -8,8 +8,8 @@ import Glibc
 import Darwin
 #endif
 
-/// Ctrl-C, the polite way to end a process, and the end of its terminal: the first signal cancels what runs, so that it can clean up; the second
-/// has its usual effect and ends the process at once.
+/// Ctrl-C, the polite way to end a process, and the end of its terminal: the first signal cancels what runs, so that it
+/// can clean up; the second has its usual effect and ends the process at once.
 final class Interrupt: Sendable {
     private struct State {
         var signal: Int32?
