@@ -57,7 +57,7 @@ let package = Package(
         .target(name: "TernXML", dependencies: ["Tern"], swiftSettings: settings),
         .testTarget(
             name: "TernTests",
-            dependencies: ["Tern", "TernConcurrency", "TernTesting"],
+            dependencies: ["CTernCurl", "Tern", "TernConcurrency", "TernTesting"],
             swiftSettings: settings
         ),
         // The process that the disk cache's crash test kills.

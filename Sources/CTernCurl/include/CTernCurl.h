@@ -10,6 +10,7 @@
 #error "Tern needs libcurl's headers: install the Debian package libcurl4-openssl-dev (Fedora: libcurl-devel)"
 #endif
 
+#include <malloc.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -141,6 +142,17 @@ void tern_name_thread(const char *name);
 /// Lets glibc keep up to 2 MiB of free memory at the top of each heap, as it does by itself once a program has freed a
 /// block of 1 MiB: until then every burst of frees on the loop gives pages back that the next turn faults in again.
 void tern_keep_heap(void);
+/// Sets libcurl up for the process, with the memory below unless somebody set it up before.
+void tern_curl_set_up(void);
+/// From now on, until it ends, the calling thread keeps blocks that libcurl gives back.
+void tern_curl_keep_blocks(void);
+/// How many bytes the calling thread keeps.
+size_t tern_curl_kept_bytes(void);
+/// libcurl's malloc, free, calloc and realloc.
+void *tern_curl_allocate(size_t count);
+void tern_curl_release(void *block);
+void *tern_curl_allocate_zeroed(size_t count, size_t size);
+void *tern_curl_reallocate(void *block, size_t count);
 /// Blocks SIGPIPE on the calling thread.
 void tern_block_sigpipe(void);
 /// The calling thread's CPU time in user mode, in microseconds.

@@ -36,7 +36,7 @@ final class EventLoop: SerialExecutor {
 
     private init() {
         // Here and not on the loop's thread: a program that ends at once would tear OpenSSL down while it is set up.
-        curl_global_init(Int(CURL_GLOBAL_ALL))
+        tern_curl_set_up()
         epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
         wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
         precondition(epoll >= 0 && wakeup >= 0, "no descriptor is left for Tern's event loop")
@@ -114,6 +114,7 @@ final class EventLoop: SerialExecutor {
         unsafe tern_name_thread("tern-loop")
         tern_block_sigpipe()
         tern_keep_heap()
+        tern_curl_keep_blocks()
         let engine = CurlEngine(self)
         while !isEnding.load(ordering: .relaxed) { engine.assumeIsolated { $0.turnAndSleep() } }
         hasStopped.store(true, ordering: .releasing)
