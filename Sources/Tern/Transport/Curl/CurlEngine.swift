@@ -259,6 +259,7 @@ import Synchronization
 
     private func drop(_ pool: CurlPool) {
         multis.removeAll { $0 === pool.shared || $0 === pool.exclusive }
+        for multi in [pool.shared, pool.exclusive].compactMap(\.self) { sockets.forget(multi) }
     }
 
     // MARK: Time limits

@@ -20,14 +20,15 @@ import CTernCurl
         unsafe tern_multi_set_pointer(multi, CURLMOPT_SOCKETDATA, context)
         unsafe tern_multi_set_socket(multi) { _, socket, what, context, _ in
             guard let context = unsafe context else { return 0 }
-            let multi = unsafe Unmanaged<CurlMulti>.fromOpaque(context).takeUnretainedValue()
-            multi.sockets.want(socket, what, for: multi)
+            unsafe Unmanaged<CurlMulti>.fromOpaque(context)._withUnsafeGuaranteedRef { multi in
+                multi.sockets.want(socket, what, for: multi)
+            }
             return 0
         }
         unsafe tern_multi_set_pointer(multi, CURLMOPT_TIMERDATA, context)
         unsafe tern_multi_set_timer(multi) { _, milliseconds, context in
             guard let context = unsafe context else { return 0 }
-            unsafe Unmanaged<CurlMulti>.fromOpaque(context).takeUnretainedValue().setTimer(milliseconds)
+            unsafe Unmanaged<CurlMulti>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.setTimer(milliseconds) }
             return 0
         }
         unsafe tern_multi_set_long(multi, CURLMOPT_MAXCONNECTS, settings.maximumConnections)
