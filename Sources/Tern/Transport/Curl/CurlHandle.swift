@@ -33,10 +33,15 @@ import FoundationEssentials
     let easy: UnsafeMutableRawPointer
     let size: Size
     /// The attempt under way: callbacks find it here.
-    var transfer: CurlTransfer?
+    var transfer: CurlTransfer? {
+        didSet { unsafe current = transfer.map { unsafe Unmanaged.passUnretained($0) } }
+    }
+    /// `transfer` for callbacks, which come for each line of a head.
+    private var current: Unmanaged<CurlTransfer>?
     private let errorText: UnsafeMutablePointer<CChar>
     private var headerList: UnsafeMutablePointer<curl_slist>?
     private var hostList: UnsafeMutablePointer<curl_slist>?
+    private var root: CurlRoot?
     private var left = Left()
     private let proxies: ProxyEnvironment
     private let trust: CurlTrust?
@@ -84,6 +89,11 @@ import FoundationEssentials
         // An empty string: no proxy, and above all no look at the environment.
         unsafe tern_easy_set_string(easy, CURLOPT_PROXY, "")
         unsafe tern_easy_set_string(easy, CURLOPT_NOPROXY, settings.proxies.exceptions ?? "")
+        // Where the authorities of a proxy lie is copied for each request, without a proxy too.
+        if proxies.http == nil, proxies.https == nil {
+            unsafe tern_easy_set_string(easy, CURLOPT_PROXY_CAINFO, nil)
+            unsafe tern_easy_set_string(easy, CURLOPT_PROXY_CAPATH, nil)
+        }
         setNetwork(settings)
         switch settings.authorities {
         case .system: break
@@ -107,22 +117,27 @@ import FoundationEssentials
         unsafe tern_easy_set_pointer(easy, CURLOPT_READDATA, context)
         unsafe tern_easy_set_pointer(easy, CURLOPT_PREREQDATA, context)
         unsafe tern_easy_set_data_callback(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
-            guard let transfer = unsafe CurlHandle.transfer(context), let bytes = unsafe bytes else { return 0 }
-            return unsafe transfer.receiveBody(UnsafeRawPointer(bytes), size * count)
+            guard let bytes = unsafe bytes else { return 0 }
+            return unsafe CurlHandle.with(context) { transfer in
+                unsafe transfer.receiveBody(UnsafeRawPointer(bytes), size * count)
+            } ?? 0
         }
         unsafe tern_easy_set_data_callback(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
-            guard let transfer = unsafe CurlHandle.transfer(context), let bytes = unsafe bytes else { return 0 }
-            return unsafe transfer.receiveHeader(UnsafeRawBufferPointer(start: bytes, count: size * count))
+            guard let bytes = unsafe bytes else { return 0 }
+            return unsafe CurlHandle.with(context) { transfer in
+                unsafe transfer.receiveHeader(UnsafeRawBufferPointer(start: bytes, count: size * count))
+            } ?? 0
         }
         unsafe tern_easy_set_data_callback(easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
-            guard let transfer = unsafe CurlHandle.transfer(context) else { return Int(CURL_READFUNC_ABORT) }
-            return unsafe transfer.sendBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+            unsafe CurlHandle.with(context) { transfer in
+                unsafe transfer.sendBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+            } ?? Int(CURL_READFUNC_ABORT)
         }
         // A body is never sent twice by libcurl: whether it may be is the session's decision.
         unsafe tern_easy_set_seek(easy) { _, _, _ in CURL_SEEKFUNC_FAIL }
         unsafe tern_easy_set_prerequest(easy) { context, _, _, _, _ in
-            guard let transfer = unsafe CurlHandle.transfer(context) else { return CURL_PREREQFUNC_ABORT }
-            return transfer.connected() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+            let goesOn = unsafe CurlHandle.with(context) { $0.connected() } ?? false
+            return goesOn ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
         }
         if trust != nil {
             unsafe tern_easy_set_pointer(easy, CURLOPT_SSL_CTX_DATA, context)
@@ -158,10 +173,16 @@ import FoundationEssentials
         unsafe tern_easy_set_list(easy, CURLOPT_RESOLVE, hostList)
     }
 
-    /// Not retained for the look: libcurl calls back for handles alone that are on the wire, and so alive.
-    private static func transfer(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
+    /// Runs `body` with the attempt under way; nil without one. Nothing is retained: libcurl calls back for handles alone
+    /// that are on the wire, and the engine takes none off it, and lets go of no attempt, while libcurl runs.
+    @inline(__always)
+    private static func with<Result>(
+        _ context: UnsafeMutableRawPointer?, _ body: (CurlTransfer) -> Result
+    ) -> Result? {
         guard let context = unsafe context else { return nil }
-        return unsafe Unmanaged<CurlHandle>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.transfer }
+        return unsafe Unmanaged<CurlHandle>.fromOpaque(context)._withUnsafeGuaranteedRef { handle in
+            unsafe handle.current?._withUnsafeGuaranteedRef(body)
+        }
     }
 
     private func prepareTLS(_ context: UnsafeMutableRawPointer) -> Bool {
@@ -187,8 +208,6 @@ import FoundationEssentials
         // Before libcurl makes the buffer of the attempt: later it takes no other size.
         let bufferSize = bufferSize(transfer.order)
         if Self.changes(&left.bufferSize, bufferSize) { set(CURLOPT_BUFFERSIZE, bufferSize) }
-        // A string that is passed as it is becomes an array first.
-        unsafe transfer.order.target.string.withCString { _ = unsafe tern_easy_set_string(easy, CURLOPT_URL, $0) }
         let custom = setMethod(transfer)
         if Self.changes(&left.customMethod, custom) {
             unsafe tern_easy_set_string(easy, CURLOPT_CUSTOMREQUEST, custom)
@@ -198,6 +217,7 @@ import FoundationEssentials
         }
         let proxy = transfer.order.target.isSecure ? proxies.https : proxies.http
         if Self.changes(&left.proxy, proxy) { unsafe tern_easy_set_string(easy, CURLOPT_PROXY, proxy ?? "") }
+        setTarget(transfer.order.target)
         if Self.changes(&left.unixSocketPath, transfer.order.unixSocketPath) {
             unsafe tern_easy_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, transfer.order.unixSocketPath)
         }
@@ -214,6 +234,26 @@ import FoundationEssentials
         let limit = Int(min((transfer.order.timeouts.connect?.wholeNanoseconds ?? 0) / 1_000_000, 86_400_000))
         if Self.changes(&left.connectMilliseconds, limit) { set(CURLOPT_CONNECTTIMEOUT_MS, limit) }
         setHeaders(transfer)
+    }
+
+    /// libcurl would parse each URL, write it anew and take that apart: a tenth of all it does for a small request. What
+    /// stands before the path is parsed once, and the rest is given as it is sent.
+    private func setTarget(_ target: Target) {
+        let text = target.authority.root
+        // To a proxy that is no tunnel goes the whole URL.
+        let isWhole = left.proxy != nil && !target.isSecure
+        if isWhole || root?.text != text {
+            root = isWhole ? nil : CurlRoot(text)
+            let url = unsafe root.map { unsafe UnsafeMutableRawPointer($0.url) }
+            unsafe tern_easy_set_pointer(easy, CURLOPT_CURLU, url)
+        }
+        // A string that is passed as it is becomes an array first.
+        unsafe target.string.withCString { string in
+            let isSplit = root != nil
+            if !isSplit { unsafe tern_easy_set_string(easy, CURLOPT_URL, string) }
+            let tail = unsafe isSplit ? string + text.utf8.count : nil
+            unsafe tern_easy_set_string(easy, CURLOPT_REQUEST_TARGET, tail)
+        }
     }
 
     private func setTrust(_ host: String) {
