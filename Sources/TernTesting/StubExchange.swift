@@ -15,7 +15,7 @@ final class StubExchange: Sendable {
 
     private struct State {
         var gate = StubGate()
-        var outcome = TransferOutcome.Fields()
+        var outcome = Gathered()
         /// Who plays. Owned here, cancelled by `control(.cancel)`, released at the end.
         var player: Task<Void, Never>?
     }
@@ -206,19 +206,30 @@ final class StubExchange: Sendable {
 
     /// The one end: whoever comes first decides it.
     private func finish(_ failure: TransferFailure?) {
-        let end = state.withLock { state -> (outcome: TransferOutcome.Fields, waiter: Waiter<Void>?)? in
+        let end = state.withLock { state -> (outcome: TransferOutcome, waiter: Waiter<Void>?)? in
             guard !state.gate.isEnded else { return nil }
             let waiter = state.gate.end()
             state.player = nil
-            state.outcome.failure = failure
-            defer { state.outcome = TransferOutcome.Fields() }
-            return (state.outcome, waiter)
+            defer { state.outcome = Gathered() }
+            return (state.outcome.end(failure), waiter)
         }
         guard let end else { return }
         if case .pipe(let pipe, _) = transfer.order.source { pipe.close() }
         ended()
-        unsafe transfer.complete(TransferOutcome(end.outcome))?.resume()
+        unsafe transfer.complete(end.outcome)?.resume()
         end.waiter?.resume()
+    }
+}
+
+/// What the attempt has come to so far.
+private struct Gathered {
+    var head: ResponseHead?
+    var body = Data()
+    var metrics = TaskMetrics()
+    var trailers: Headers = [:]
+
+    func end(_ failure: TransferFailure?) -> TransferOutcome {
+        TransferOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
     }
 }
 

@@ -14,8 +14,9 @@ extension Client {
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
         body: Request.Body = .none, as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        let request = try request(method, path, query: query, headers: headers, body: body)
-        return try await session.response(for: request, decode: BodyDecoder<T>.automatic).value
+        try await session.response(
+            for: request(method, path, query: query, headers: headers, body: body), decode: BodyDecoder<T>.automatic
+        ).value
     }
 
     /// Sends a request of any method and gives the body.
@@ -24,8 +25,9 @@ extension Client {
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
         body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        let request = try request(method, path, query: query, headers: headers, body: body)
-        return try await session.response(for: request, decode: BodyDecoder.data).value
+        try await session.response(
+            for: request(method, path, query: query, headers: headers, body: body), decode: BodyDecoder.data
+        ).value
     }
 
     /// Fetches the head of a path's response alone.
@@ -40,8 +42,9 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:],
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        let request = try request(.get, path, query: query, headers: headers)
-        return try await session.response(for: request, decode: BodyDecoder<T>.automatic).value
+        try await session.response(
+            for: request(.get, path, query: query, headers: headers), decode: BodyDecoder<T>.automatic
+        ).value
     }
 
     /// Fetches a path and gives its body.
@@ -49,8 +52,8 @@ extension Client {
     public func get(
         _ path: String, query: Request.Query = [:], headers: Headers = [:]
     ) async throws(NetworkError) -> Data {
-        let request = try request(.get, path, query: query, headers: headers)
-        return try await session.response(for: request, decode: BodyDecoder.data).value
+        try await session.response(for: request(.get, path, query: query, headers: headers), decode: BodyDecoder.data)
+            .value
     }
 
     /// Sends a POST request to a path, and decodes the response.
@@ -58,8 +61,9 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        let request = try request(.post, path, query: query, headers: headers, body: body)
-        return try await session.response(for: request, decode: BodyDecoder<T>.automatic).value
+        try await session.response(
+            for: request(.post, path, query: query, headers: headers, body: body), decode: BodyDecoder<T>.automatic
+        ).value
     }
 
     /// Sends a POST request to a path, and gives the body of the response.
@@ -67,8 +71,9 @@ extension Client {
     public func post(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        let request = try request(.post, path, query: query, headers: headers, body: body)
-        return try await session.response(for: request, decode: BodyDecoder.data).value
+        try await session.response(
+            for: request(.post, path, query: query, headers: headers, body: body), decode: BodyDecoder.data
+        ).value
     }
 
     /// Sends a PUT request to a path, and decodes the response.
@@ -76,8 +81,9 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        let request = try request(.put, path, query: query, headers: headers, body: body)
-        return try await session.response(for: request, decode: BodyDecoder<T>.automatic).value
+        try await session.response(
+            for: request(.put, path, query: query, headers: headers, body: body), decode: BodyDecoder<T>.automatic
+        ).value
     }
 
     /// Sends a PUT request to a path, and gives the body of the response.
@@ -85,8 +91,9 @@ extension Client {
     public func put(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        let request = try request(.put, path, query: query, headers: headers, body: body)
-        return try await session.response(for: request, decode: BodyDecoder.data).value
+        try await session.response(
+            for: request(.put, path, query: query, headers: headers, body: body), decode: BodyDecoder.data
+        ).value
     }
 
     /// Sends a PATCH request to a path, and decodes the response.
@@ -94,8 +101,9 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        let request = try request(.patch, path, query: query, headers: headers, body: body)
-        return try await session.response(for: request, decode: BodyDecoder<T>.automatic).value
+        try await session.response(
+            for: request(.patch, path, query: query, headers: headers, body: body), decode: BodyDecoder<T>.automatic
+        ).value
     }
 
     /// Sends a PATCH request to a path, and gives the body of the response.
@@ -103,8 +111,9 @@ extension Client {
     public func patch(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        let request = try request(.patch, path, query: query, headers: headers, body: body)
-        return try await session.response(for: request, decode: BodyDecoder.data).value
+        try await session.response(
+            for: request(.patch, path, query: query, headers: headers, body: body), decode: BodyDecoder.data
+        ).value
     }
 
     /// Sends a DELETE request to a path, and decodes the response.
@@ -112,8 +121,9 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        let request = try request(.delete, path, query: query, headers: headers, body: body)
-        return try await session.response(for: request, decode: BodyDecoder<T>.automatic).value
+        try await session.response(
+            for: request(.delete, path, query: query, headers: headers, body: body), decode: BodyDecoder<T>.automatic
+        ).value
     }
 
     /// Sends a DELETE request to a path, and gives the body of the response.
@@ -121,7 +131,8 @@ extension Client {
     public func delete(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        let request = try request(.delete, path, query: query, headers: headers, body: body)
-        return try await session.response(for: request, decode: BodyDecoder.data).value
+        try await session.response(
+            for: request(.delete, path, query: query, headers: headers, body: body), decode: BodyDecoder.data
+        ).value
     }
 }

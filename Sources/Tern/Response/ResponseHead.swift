@@ -10,18 +10,22 @@ public import Foundation
 ///
 /// The raw bytes are kept, and parsed when the fields are first asked for; copies share the result.
 public struct ResponseHead: Sendable {
-    private final class Fields: Sendable {
+    /// What all copies share: a head goes through many hands, and each reference in it is counted at each of them.
+    private final class Shared: Sendable {
+        let target: Target
         private let bytes: [UInt8]
         let maySetCookies: Bool
         private let parsed: Lock<(reason: String, headers: Headers)?>
 
-        init(_ bytes: [UInt8], maySetCookies: Bool) {
+        init(_ target: Target, _ bytes: [UInt8], maySetCookies: Bool) {
+            self.target = target
             self.bytes = bytes
             self.maySetCookies = maySetCookies
             parsed = Lock(nil)
         }
 
-        init(reason: String, headers: Headers) {
+        init(_ target: Target, reason: String, headers: Headers) {
+            self.target = target
             bytes = []
             maySetCookies = headers.contains("Set-Cookie")
             parsed = Lock((reason, headers))
@@ -45,8 +49,8 @@ public struct ResponseHead: Sendable {
     public var urlString: String { target.string }
     /// The redirects that led here, oldest first.
     public package(set) var redirects: [ResponseHead] = []
-    package let target: Target
-    private let fields: Fields
+    package var target: Target { shared.target }
+    private let shared: Shared
 
     /// `maySetCookies`: the raw bytes have a Set-Cookie field, as far as whoever read them can tell.
     package init(
@@ -54,23 +58,21 @@ public struct ResponseHead: Sendable {
     ) {
         self.status = status
         self.version = version
-        self.target = target
-        fields = Fields(rawHead, maySetCookies: maySetCookies)
+        shared = Shared(target, rawHead, maySetCookies: maySetCookies)
     }
 
     package init(status: Int, version: HTTPVersion, target: Target, reason: String = "", headers: Headers) {
         self.status = status
         self.version = version
-        self.target = target
-        fields = Fields(reason: reason, headers: headers)
+        shared = Shared(target, reason: reason, headers: headers)
     }
 
     /// Whether there may be a `Set-Cookie`, told without parsing.
-    package var maySetCookies: Bool { fields.maySetCookies }
+    package var maySetCookies: Bool { shared.maySetCookies }
     /// The header fields, in order, several values per name.
-    public var headers: Headers { fields.content.headers }
+    public var headers: Headers { shared.content.headers }
     /// The reason phrase of an HTTP/1 status line; empty over HTTP/2.
-    public var reasonPhrase: String { fields.content.reason }
+    public var reasonPhrase: String { shared.content.reason }
     /// The URL that answered.
     public var url: URL? { target.url }
 

@@ -156,10 +156,9 @@ extension TaskRecord {
         if plan.answer != nil || context.authorizations.hasAny { try plan.addAuthorization(to: &order, body) }
         let onHead: (@Sendable (ResponseHead) -> Void)? =
             order.announcesHead ? { @Sendable head in if !Course.mayGoOn(head) { self.receive(head) } } : nil
+        // Before the order is handed over: asked of the transfer's own, it would be copied.
+        if let refusal = context.transport.refusal(of: order) { throw NetworkError(refusal, request: plan.request) }
         let transfer = Transfer(consume order, meter: meter, onHead: onHead)
-        if let refusal = context.transport.refusal(of: transfer.order) {
-            throw NetworkError(refusal, request: plan.request)
-        }
         guard begin(transfer) else { throw NetworkError(.cancelled, request: plan.request) }
         let pump = pipe.map { BodyPump(body, into: $0, transfer, context.transport) }
         return Exchange(record: self, transfer: transfer, pump: pump, attempt: attempt)

@@ -34,7 +34,6 @@ final class RequestPlan: Sendable {
         fitting: AcceptedTypes = .any
     ) throws(NetworkError) {
         self.fitting = fitting
-        self.request = request
         self.context = context
         self.delivery = delivery
         hasHandle = isPausable || delivery == .streamed
@@ -44,9 +43,10 @@ final class RequestPlan: Sendable {
         headers =
             request.headers.isEmpty
             ? context.configuration.headers : context.configuration.headers.overriding(with: request.headers)
-        let isChecked = request.headers.isEmpty && context.hasValidHeaders
-        if let problem = Self.problem(of: request, headers, isChecked: isChecked) {
-            throw NetworkError(TransferFailure(.invalidRequest, problem), request: request)
+        self.request = request
+        let isChecked = self.request.headers.isEmpty && context.hasValidHeaders
+        if let problem = Self.problem(of: self.request, headers, isChecked: isChecked) {
+            throw NetworkError(TransferFailure(.invalidRequest, problem), request: self.request)
         }
     }
 
@@ -142,33 +142,27 @@ final class RequestPlan: Sendable {
     }
 
     /// The cookies are those of the moment, and a field that the caller wrote stands before them.
-    private func addCookies(to order: inout TransferOrder) {
+    private var headersWithCookies: Headers {
         guard let cookies = cookieStore?.header(for: request.target, method: request.method, redirects: redirectedFrom)
-        else { return }
-        guard let own = headers["Cookie"] else {
-            order.headers["Cookie"] = cookies
-            return
-        }
-        order.headers["Cookie"] = "\(own); \(cookies)"
+        else { return headers }
+        var headers = headers
+        headers["Cookie"] = headers["Cookie"].map { "\($0); \(cookies)" } ?? cookies
+        return headers
     }
 
     /// What the transport is asked for, complete but for the body.
+    @inline(__always)
     func order(priority: Request.Priority, attempt: Int) -> TransferOrder {
-        var order = TransferOrder(
-            method: request.method, target: request.target, headers: headers,
+        TransferOrder(
+            method: request.method, target: request.target, headers: headersWithCookies,
             delivery: delivery == .streamed
                 ? .streamed : .collected(limit: request.maximumBodySize ?? context.configuration.maximumBodySize),
             timeouts: request.timeouts ?? context.configuration.timeouts,
             headLimit: context.configuration.maximumHeadSize,
-            decompressionLimit: context.configuration.maximumDecompressedSize, decompresses: decompresses)
-        order.priority = priority
-        order.unixSocketPath = request.unixSocketPath ?? context.configuration.unixSocketPath
-        if !request.isPlain { order.trust = OwnTrust(request.trust) }
-        order.isPausable = hasHandle
-        order.announcesHead = hasHandle
-        order.needsFreshConnection = attempt > 1
-        addCookies(to: &order)
-        return order
+            decompressionLimit: context.configuration.maximumDecompressedSize, decompresses: decompresses,
+            priority: priority, isPausable: hasHandle, announcesHead: hasHandle, needsFreshConnection: attempt > 1,
+            unixSocketPath: request.unixSocketPath ?? context.configuration.unixSocketPath,
+            trust: request.isPlain ? nil : OwnTrust(request.trust))
     }
 
     /// `isChecked`: the headers are the session's own, which were looked at once.

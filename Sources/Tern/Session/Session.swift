@@ -60,9 +60,9 @@ public actor Session {
 
     /// Sends a request, collects its response in memory and decodes it, off the caller's actor.
     public nonisolated func response<Value: Sendable>(
-        for request: Request, decode: BodyDecoder<Value>
+        for request: consuming Request, decode: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
-        let plan = try RequestPlan(request, context, delivery: .collected, fitting: decode.fitting)
+        let plan = try RequestPlan(consume request, context, delivery: .collected, fitting: decode.fitting)
         return try await context.response(to: plan, decode)
     }
 

@@ -57,8 +57,8 @@ package final class TaskRecord: Sendable {
     }
 
     deinit {
-        // A task that was never resumed and that nobody can resume any more.
-        context.ledger.forget(id)
+        // A task that was never resumed and that nobody can resume any more; one that has ended the ledger knows no more.
+        if !shared.withLock({ $0.lifecycle.state.isTerminal }) { context.ledger.forget(id) }
     }
 
     // MARK: What a handle shows

@@ -28,7 +28,7 @@ package struct TransferOrder: Sendable {
     package var source: Source = .none
     package var delivery: Delivery
     package var timeouts: Timeouts
-    package var priority: Request.Priority = .normal
+    package var priority: Request.Priority
     /// Bytes of the response's head beyond which the attempt fails.
     package var headLimit: Int
     /// Bytes after decompression beyond which the attempt fails; only compressed bodies count.
@@ -36,18 +36,20 @@ package struct TransferOrder: Sendable {
     package var decompresses: Bool
     /// A transfer that may stand still has a connection of its own over HTTP/2: libcurl buffers up to 32 MiB for a
     /// paused stream whose siblings run.
-    package var isPausable = false
+    package var isPausable: Bool
     /// The second attempt after a dead pooled connection must not meet another dead one.
-    package var needsFreshConnection = false
+    package var needsFreshConnection: Bool
     package var unixSocketPath: String?
     /// In place of the session's policy for this host.
     package var trust: OwnTrust?
     /// The head is wanted as soon as it is there, not only with the outcome.
-    package var announcesHead = false
+    package var announcesHead: Bool
 
     package init(
         method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,
-        headLimit: Int, decompressionLimit: Int64, decompresses: Bool
+        headLimit: Int, decompressionLimit: Int64, decompresses: Bool, priority: Request.Priority = .normal,
+        isPausable: Bool = false, announcesHead: Bool = false, needsFreshConnection: Bool = false,
+        unixSocketPath: String? = nil, trust: OwnTrust? = nil
     ) {
         self.method = method
         self.target = target
@@ -57,6 +59,12 @@ package struct TransferOrder: Sendable {
         self.headLimit = headLimit
         self.decompressionLimit = decompressionLimit
         self.decompresses = decompresses
+        self.priority = priority
+        self.isPausable = isPausable
+        self.announcesHead = announcesHead
+        self.needsFreshConnection = needsFreshConnection
+        self.unixSocketPath = unixSocketPath
+        self.trust = trust
     }
 }
 

@@ -7,52 +7,49 @@ package import Foundation
 /// How an attempt ended. A reference: it goes from the loop to the caller through many hands, and a copy of its many
 /// fields at each of them showed in profiles.
 package final class TransferOutcome: Sendable {
-    package struct Fields: Sendable {
-        package var head: ResponseHead?
-        package var body = Data()
-        package var failure: TransferFailure?
-        package var metrics = TaskMetrics()
-        package var trailers: Headers = [:]
-
-        package init() {}
-    }
-
-    package let fields: Fields
-
-    package init(_ fields: Fields) { self.fields = fields }
+    package let head: ResponseHead?
+    /// The whole body of a collected response, or its start when the attempt failed.
+    package let body: Data
+    package let failure: TransferFailure?
+    package let metrics: TaskMetrics
+    package let trailers: Headers
 
     package init(
-        head: ResponseHead? = nil, body: Data = Data(), failure: TransferFailure? = nil,
-        metrics: TaskMetrics = TaskMetrics(), trailers: Headers = [:]
+        head: consuming ResponseHead? = nil, body: consuming Data = Data(), failure: TransferFailure? = nil,
+        metrics: consuming TaskMetrics = TaskMetrics(), trailers: Headers = [:]
     ) {
-        var fields = Fields()
-        fields.head = head
-        fields.body = body
-        fields.failure = failure
-        fields.metrics = metrics
-        fields.trailers = trailers
-        self.fields = fields
+        self.head = head
+        self.body = body
+        self.failure = failure
+        self.metrics = metrics
+        self.trailers = trailers
     }
-
-    package var head: ResponseHead? { fields.head }
-    /// The whole body of a collected response, or its start when the attempt failed.
-    package var body: Data { fields.body }
-    package var failure: TransferFailure? { fields.failure }
-    package var metrics: TaskMetrics { fields.metrics }
-    package var trailers: Headers { fields.trailers }
 
     /// The same end of an attempt that was not the first.
     func counted(_ attempts: Int) -> TransferOutcome {
-        var fields = fields
-        fields.metrics.attempts = attempts
-        return TransferOutcome(fields)
+        var metrics = metrics
+        metrics.attempts = attempts
+        return TransferOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
     }
 }
 
 /// What an attempt has come to: its end, or the head of a streamed response that goes on.
 package struct TransferAnswer: Sendable {
-    package let head: ResponseHead?
+    /// nil at the end of a response.
+    private let early: ResponseHead?
     package let outcome: TransferOutcome?
+
+    init(early: ResponseHead) {
+        self.early = early
+        outcome = nil
+    }
+
+    init(_ outcome: TransferOutcome) {
+        early = nil
+        self.outcome = outcome
+    }
+
+    package var head: ResponseHead? { outcome?.head ?? early }
 
     /// The attempt ended because its pooled connection was dead.
     var isDeadConnection: Bool { outcome?.failure?.isDeadPooledConnection == true }
@@ -70,12 +67,14 @@ struct TransferState {
     /// Bytes that may wait for the reader before the transport is told to stand still.
     static let highWaterMark = 1 << 20
 
-    private(set) var head: ResponseHead?
+    private var announced: ResponseHead?
     private(set) var outcome: TransferOutcome?
     private(set) var hasEnded = false
     private var chunks: [Data] = []
     private var bufferedBytes = 0
     private var isFull = false
+
+    var head: ResponseHead? { announced ?? outcome?.head }
 
     func isSatisfied(_ interest: Interest) -> Bool {
         if hasEnded { return true }
@@ -87,7 +86,7 @@ struct TransferState {
     }
 
     mutating func receive(_ head: ResponseHead) {
-        self.head = head
+        announced = head
     }
 
     /// Returns whether the transport must stand still until the reader asks for more.
@@ -101,7 +100,6 @@ struct TransferState {
     mutating func complete(_ outcome: TransferOutcome) {
         guard !hasEnded else { return }
         hasEnded = true
-        if head == nil { head = outcome.head }
         self.outcome = outcome
     }
 
@@ -110,9 +108,8 @@ struct TransferState {
 
     /// The head of a streamed response, else the outcome.
     mutating func answer(isStreamed: Bool) -> TransferAnswer {
-        if isStreamed, let head { return TransferAnswer(head: head, outcome: nil) }
-        let outcome = takeOutcome()
-        return TransferAnswer(head: outcome.head, outcome: outcome)
+        if isStreamed, let head { return TransferAnswer(early: head) }
+        return TransferAnswer(takeOutcome())
     }
 
     /// All that is buffered, and whether the transport waits to hear that it was taken.
