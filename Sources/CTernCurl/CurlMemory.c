@@ -95,12 +95,12 @@ void *tern_curl_allocate_zeroed(size_t count, size_t size) {
 }
 
 void *tern_curl_reallocate(void *block, size_t count) {
-    // malloc moves large blocks by their page tables; the buffers that libcurl lets grow are small.
-    if (!store || !block || count >= small_end) { return realloc(block, count); }
-    size_t size = malloc_usable_size(block);
-    if (count <= size) { return block; }
+    if (!store || count >= page_end - page) { return realloc(block, count); }
+    // Not by realloc: what it makes would be kept at the end and never be taken again.
+    size_t size = block ? malloc_usable_size(block) : 0;
+    if (block && count <= size) { return block; }
     void *larger = tern_curl_allocate(count);
-    if (!larger) { return 0; }
+    if (!larger || !block) { return larger; }
     memcpy(larger, block, size);
     tern_curl_release(block);
     return larger;

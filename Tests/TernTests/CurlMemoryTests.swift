@@ -105,6 +105,18 @@ import Testing
         }
     }
 
+    @Test func aBufferThatGrewIsTakenAgain() {
+        keeping {
+            // As libcurl gathers what a transfer that stands still was not allowed to hand on.
+            for _ in 0..<100 {
+                var buffer = unsafe tern_curl_reallocate(nil, 32)
+                for size in [100, 1_000, 16_384, 32_768, 49_152] { unsafe buffer = tern_curl_reallocate(buffer, size) }
+                unsafe tern_curl_release(buffer)
+            }
+            #expect(tern_curl_kept_bytes() < 128 << 10)
+        }
+    }
+
     @Test func whatIsKeptHasALimitWhateverTheSizes() {
         keeping {
             var blocks: [UnsafeMutableRawPointer?] = unsafe []

@@ -207,32 +207,47 @@ import FoundationEssentials
         unsafe errorText.pointee = 0
         // Before libcurl makes the buffer of the attempt: later it takes no other size.
         let bufferSize = bufferSize(transfer.order)
-        if Self.changes(&left.bufferSize, bufferSize) { set(CURLOPT_BUFFERSIZE, bufferSize) }
+        if left.bufferSize != bufferSize {
+            left.bufferSize = bufferSize
+            set(CURLOPT_BUFFERSIZE, bufferSize)
+        }
         let custom = setMethod(transfer)
-        if Self.changes(&left.customMethod, custom) {
+        if left.customMethod != custom {
+            left.customMethod = custom
             unsafe tern_easy_set_string(easy, CURLOPT_CUSTOMREQUEST, custom)
         }
-        if Self.changes(&left.decompresses, transfer.order.decompresses) {
+        if left.decompresses != transfer.order.decompresses {
+            left.decompresses = transfer.order.decompresses
             unsafe tern_easy_set_string(easy, CURLOPT_ACCEPT_ENCODING, transfer.order.decompresses ? "" : nil)
         }
         let proxy = transfer.order.target.isSecure ? proxies.https : proxies.http
-        if Self.changes(&left.proxy, proxy) { unsafe tern_easy_set_string(easy, CURLOPT_PROXY, proxy ?? "") }
+        if left.proxy != proxy {
+            left.proxy = proxy
+            unsafe tern_easy_set_string(easy, CURLOPT_PROXY, proxy ?? "")
+        }
         setTarget(transfer.order.target)
-        if Self.changes(&left.unixSocketPath, transfer.order.unixSocketPath) {
+        if left.unixSocketPath != transfer.order.unixSocketPath {
+            left.unixSocketPath = transfer.order.unixSocketPath
             unsafe tern_easy_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, transfer.order.unixSocketPath)
         }
-        if Self.changes(&left.isFresh, transfer.order.needsFreshConnection) {
+        if left.isFresh != transfer.order.needsFreshConnection {
+            left.isFresh = transfer.order.needsFreshConnection
             set(CURLOPT_FRESH_CONNECT, transfer.order.needsFreshConnection ? 1 : 0)
         }
         // A request to a host that is being connected to waits for the connection: it may carry both. Over TLS alone: with
         // plain HTTP libcurl knows only after the first response, which may never come, that the connection carries one.
-        if Self.changes(&left.waitsForALPN, allowsHTTP2 && transfer.order.target.isSecure) {
+        let waitsForALPN = allowsHTTP2 && transfer.order.target.isSecure
+        if left.waitsForALPN != waitsForALPN {
+            left.waitsForALPN = waitsForALPN
             set(CURLOPT_PIPEWAIT, left.waitsForALPN ? 1 : 0)
         }
         if trust != nil, transfer.order.target.isSecure { setTrust(transfer.order.target.host) }
         // libcurl is told as well: it divides the time among a host's addresses.
         let limit = Int(min((transfer.order.timeouts.connect?.wholeNanoseconds ?? 0) / 1_000_000, 86_400_000))
-        if Self.changes(&left.connectMilliseconds, limit) { set(CURLOPT_CONNECTTIMEOUT_MS, limit) }
+        if left.connectMilliseconds != limit {
+            left.connectMilliseconds = limit
+            set(CURLOPT_CONNECTTIMEOUT_MS, limit)
+        }
         setHeaders(transfer)
     }
 
@@ -259,15 +274,10 @@ import FoundationEssentials
     private func setTrust(_ host: String) {
         // Without a policy no connection is made: the transport has refused before.
         guard let policy = trust?.policies.policy(for: host) else { return }
-        if Self.changes(&left.trust, policy) { apply(policy) }
-    }
-
-    /// Remembers a value; whether it is another than before.
-    @inline(__always)
-    private static func changes<Value: Equatable>(_ known: inout Value, _ value: Value) -> Bool {
-        if known == value { return false }
-        known = value
-        return true
+        if left.trust != policy {
+            left.trust = policy
+            apply(policy)
+        }
     }
 
     /// Bodies up to this size are given to libcurl whole, and go out with the head.
