@@ -35,6 +35,30 @@ struct ConnectionTests {
         }
     }
 
+    @Test func oneRequestAfterAnotherGoesToItsOwnHostAndPath() async throws {
+        // libcurl's handles are used again, and know the host and the target of the request before.
+        let answer: LoopbackServer.Handler = { exchange in
+            try exchange.drainBody()
+            try exchange.respond(text: "\(exchange.request["Host"] ?? "") \(exchange.request.target)")
+        }
+        try await withServer(answer) { first, client in
+            try await withServer(answer) { second, _ in
+                let targets = [
+                    "/", "/a/b?c=d&e", "/%C3%A4%2F?%20", "/?", "/" + String(repeating: "x", count: 5_000), "/",
+                ]
+                for target in targets {
+                    for server in [first, second, second, first] {
+                        let authority = "127.0.0.1:\(server.url.port ?? 0)"
+                        let text: String = try await client.get("http://\(authority)\(target)")
+                        #expect(text == "\(authority) \(target)")
+                        let posted: String = try await client.post("http://\(authority)\(target)", body: .text("x"))
+                        #expect(posted == text)
+                    }
+                }
+            }
+        }
+    }
+
     @Test func sessionsShareNoConnections() async throws {
         try await withServer {
             try $0.respond(text: "ok")
