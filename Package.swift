@@ -34,7 +34,10 @@ let package = Package(
             linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]
         ),
         .target(name: "CTernTLS"),
-        .target(name: "CTernZ", linkerSettings: [.linkedLibrary("z")]),
+        .target(
+            name: "CTernZ",
+            linkerSettings: [.linkedLibrary("z"), .linkedLibrary("dl", .when(platforms: [.linux]))]
+        ),
         .target(name: "CTernSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "CTernCodecs",

@@ -86,6 +86,12 @@ public struct ResponseHead: Sendable {
         SuggestedFilename.name(contentDisposition: headers["Content-Disposition"], target: target)
     }
 
+    /// The coding of the body, in lower case; nil for none.
+    package var contentCoding: String? {
+        let coding = headers.values(for: "Content-Encoding").map { $0.lowercased() }.joined(separator: ", ")
+        return coding.isEmpty || coding == "identity" ? nil : coding
+    }
+
     /// The length of the body that the head states; nil when it states none.
     public var contentLength: Int64? { headers["Content-Length"].flatMap { Int64($0) } }
 }

@@ -14,6 +14,8 @@ package final class ProgressMeter: Sendable {
     /// Where a resumed download begins.
     private let offset = Atomic<Int64>(0)
     private let isWatched = Atomic<Bool>(false)
+    /// When `noteDecoded` shows its count again.
+    private let nextShown = Atomic<UInt64>(0)
     private let channels = Lock<Channels?>(nil)
 
     /// Made for the first who watches: a meter that nobody watches is a handful of numbers.
@@ -36,10 +38,11 @@ package final class ProgressMeter: Sendable {
 
     /// The numbers of the running attempt; nil totals are not known. Returns whether somebody watches: `publish()` is
     /// due, soon if not at once.
-    package func note(sent: Int64, of sentTotal: Int64?, received: Int64, of receivedTotal: Int64?) -> Bool {
+    /// `received` is nil where the session counts (`noteDecoded`).
+    package func note(sent: Int64, of sentTotal: Int64?, received: Int64?, of receivedTotal: Int64?) -> Bool {
         self.sent.store(sent, ordering: .relaxed)
         self.sentTotal.store(sentTotal ?? Self.unknown, ordering: .relaxed)
-        self.received.store(received, ordering: .relaxed)
+        if let received { self.received.store(received, ordering: .relaxed) }
         self.receivedTotal.store(receivedTotal ?? Self.unknown, ordering: .relaxed)
         return isWatched.load(ordering: .relaxed)
     }
@@ -64,6 +67,16 @@ package final class ProgressMeter: Sendable {
     }
 
     // MARK: The session's side
+
+    /// How much of the body is decompressed; shown to those who watch as often as the transport would.
+    func noteDecoded(_ count: Int64) {
+        received.store(count, ordering: .relaxed)
+        guard isWatched.load(ordering: .relaxed) else { return }
+        let now = MonotonicClock.nanoseconds()
+        guard now >= nextShown.load(ordering: .relaxed) else { return }
+        nextShown.store(now + 10_000_000, ordering: .relaxed)
+        publish()
+    }
 
     /// A resumed download starts its count here.
     package func startDownload(at offset: Int64) {

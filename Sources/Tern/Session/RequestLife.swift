@@ -79,7 +79,16 @@ extension RequestPlan {
         storeCookies(of: head)
         if self.answer != nil || context.authorizations.hasAny { learnAuthorization(from: head) }
         context.observe { $0.didReceive(head, of: AnySessionTask(record)) }
+        if delivery == .streamed { exchange.decoder = decoder(for: head) }
         return Arrival(exchange, self, head: head, outcome: outcome)
+    }
+
+    private func decoder(for head: ResponseHead) -> ContentDecoder? {
+        guard decompresses, context.transport.leavesStreamsCompressed, let coding = head.contentCoding else {
+            return nil
+        }
+        let limit = context.configuration.maximumDecompressedSize
+        return ContentDecoder(coding, host: head.target.host, limit: limit)
     }
 
     private func preparedBody(_ record: TaskRecord) async throws(NetworkError) -> PreparedBody {
@@ -124,9 +133,28 @@ struct Exchange: Sendable {
     let pump: BodyPump?
     /// 2 after a dead pooled connection.
     let attempt: Int
+    /// Of a streamed response that comes compressed.
+    var decoder: ContentDecoder?
 
     /// The next bytes of a streamed response; nil at the end, whose reason `outcome` tells.
     func chunks() async -> [Data]? {
+        guard let decoder else { return await chunksAsTheyCome() }
+        while true {
+            let chunks = decoder.next()
+            if !chunks.isEmpty {
+                record.meter.noteDecoded(decoder.produced)
+                return chunks
+            }
+            if decoder.failure != nil {
+                record.context.transport.control(transfer, .cancel)
+                return nil
+            }
+            guard let compressed = await chunksAsTheyCome() else { return nil }
+            decoder.add(compressed)
+        }
+    }
+
+    private func chunksAsTheyCome() async -> [Data]? {
         guard let taken = await transfer.chunks() else { return nil }
         if taken.owesDemand { record.context.transport.control(transfer, .demand) }
         return taken.chunks
@@ -137,7 +165,8 @@ struct Exchange: Sendable {
 
     /// Tells the task how the attempt ended.
     func ended(_ first: TransferOutcome) -> TransferOutcome {
-        let outcome = attempt > 1 ? first.counted(attempt) : first
+        var outcome = attempt > 1 ? first.counted(attempt) : first
+        if let decoder { outcome = outcome.decoded(decoder) }
         pump?.stop()
         if let report = outcome.metrics.pinReport {
             record.context.observe { $0.didFindUnpinned(report, of: AnySessionTask(record)) }

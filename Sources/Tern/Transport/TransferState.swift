@@ -25,6 +25,15 @@ package final class TransferOutcome: Sendable {
         self.trailers = trailers
     }
 
+    /// The same end of a body that was decompressed on its way to the reader.
+    func decoded(_ decoder: ContentDecoder) -> TransferOutcome {
+        var metrics = metrics
+        metrics.decodedBodyBytes = decoder.produced
+        // A decoder that failed has ended the attempt itself.
+        let failure = decoder.failure ?? failure ?? decoder.failureOfEnd
+        return TransferOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
+    }
+
     /// The same end of an attempt that was not the first.
     func counted(_ attempts: Int) -> TransferOutcome {
         var metrics = metrics

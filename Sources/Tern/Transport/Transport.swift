@@ -6,6 +6,9 @@ package protocol Transport: Sendable {
     /// The serial executor of the actors above: the transport's own loop where it has one.
     var executor: any SerialExecutor { get }
 
+    /// Whether a streamed body that was asked for compressed comes as it was sent, for the session to decompress.
+    var leavesStreamsCompressed: Bool { get }
+
     /// Whether starting a transfer of this order can succeed at all; a failure is reported before anything is sent.
     func refusal(of order: TransferOrder) -> TransferFailure?
 
@@ -34,5 +37,7 @@ package enum TransferCommand: Sendable, Equatable {
 }
 
 extension Transport {
+    package var leavesStreamsCompressed: Bool { false }
+
     package func refusal(of order: TransferOrder) -> TransferFailure? { nil }
 }

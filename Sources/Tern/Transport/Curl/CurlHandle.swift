@@ -23,7 +23,7 @@ import FoundationEssentials
         var connectMilliseconds = 0
         var headers: Headers?
         var hasBody = false
-        var listsEncodings = false
+        var codings: String?
         var trust: TrustPolicy?
         var bufferSize = 0
         /// The method is one of those that say how long their body is, also when there is none.
@@ -197,7 +197,12 @@ import FoundationEssentials
     /// stands still. Over TLS it reads a record at a time whatever the buffer; a plain connection gives all it has.
     private func bufferSize(_ order: TransferOrder) -> Int {
         if size == .small { return 64 << 10 }
-        return order.decompresses && !order.target.isSecure ? Self.littleBuffer : Self.largeBuffer
+        return Self.decompresses(order) && !order.target.isSecure ? Self.littleBuffer : Self.largeBuffer
+    }
+
+    /// Whether libcurl itself is to decompress: what is streamed the session does.
+    private static func decompresses(_ order: TransferOrder) -> Bool {
+        order.decompresses && order.delivery != .streamed
     }
 
     // MARK: For each attempt
@@ -216,9 +221,10 @@ import FoundationEssentials
             left.customMethod = custom
             unsafe tern_easy_set_string(easy, CURLOPT_CUSTOMREQUEST, custom)
         }
-        if left.decompresses != transfer.order.decompresses {
-            left.decompresses = transfer.order.decompresses
-            unsafe tern_easy_set_string(easy, CURLOPT_ACCEPT_ENCODING, transfer.order.decompresses ? "" : nil)
+        let decompresses = Self.decompresses(transfer.order)
+        if left.decompresses != decompresses {
+            left.decompresses = decompresses
+            unsafe tern_easy_set_string(easy, CURLOPT_ACCEPT_ENCODING, decompresses ? "" : nil)
         }
         let proxy = transfer.order.target.isSecure ? proxies.https : proxies.http
         if left.proxy != proxy {
@@ -342,19 +348,26 @@ import FoundationEssentials
         if features & CURL_VERSION_LIBZ != 0 { codings += ["gzip", "deflate"] }
         if features & CURL_VERSION_BROTLI != 0 { codings.append("br") }
         if features & CURL_VERSION_ZSTD != 0 { codings.append("zstd") }
-        return "Accept-Encoding: " + (codings.isEmpty ? "identity" : codings.joined(separator: ", "))
+        return codings.isEmpty ? "identity" : codings.joined(separator: ", ")
     }()
+
+    /// What is said to be accepted; nil where nobody decompresses.
+    private static func codings(_ order: TransferOrder) -> String? {
+        guard order.decompresses else { return nil }
+        return order.delivery == .streamed ? ContentDecoder.acceptEncoding : acceptEncoding
+    }
 
     /// The list holds what libcurl does not write by itself, and no more: it looks every line up for each field of its
     /// own.
     private func setHeaders(_ transfer: Transfer) {
         let hasBody = if case .none = transfer.order.source { left.isPost } else { true }
+        let codings = Self.codings(transfer.order)
         if let known = left.headers, known.isSameStorage(as: transfer.order.headers), left.hasBody == hasBody,
-            left.listsEncodings == transfer.order.decompresses
+            left.codings == codings
         {
             return
         }
-        left.listsEncodings = transfer.order.decompresses
+        left.codings = codings
         left.headers = transfer.order.headers
         left.hasBody = hasBody
         var list: UnsafeMutablePointer<curl_slist>?
@@ -370,9 +383,9 @@ import FoundationEssentials
                 unsafe list = curl_slist_append(list, "Content-Type:") ?? list
             }
         }
-        if transfer.order.decompresses, !transfer.order.headers.contains("Accept-Encoding") {
+        if let codings, !transfer.order.headers.contains("Accept-Encoding") {
             // In the list it is formatted once; libcurl formats what it makes of its own option twice.
-            unsafe list = curl_slist_append(list, Self.acceptEncoding) ?? list
+            unsafe list = curl_slist_append(list, "Accept-Encoding: " + codings) ?? list
         }
         unsafe tern_easy_set_list(easy, CURLOPT_HTTPHEADER, list)
         unsafe curl_slist_free_all(headerList)

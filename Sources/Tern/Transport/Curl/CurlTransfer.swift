@@ -121,6 +121,9 @@ final class CurlTransfer {
 
     private var isDecompressed: Bool { headLines.isEncoded && transfer.order.decompresses }
 
+    /// The session decompresses what it reads.
+    private var isLeftCompressed: Bool { isDecompressed && transfer.order.delivery == .streamed }
+
     private static func version(_ value: Int) -> HTTPVersion {
         switch value {
         case Int(CURL_HTTP_VERSION_1_0): .http10
@@ -166,7 +169,7 @@ final class CurlTransfer {
     }
 
     private func refusalOfBody() -> TransferFailure? {
-        if isDecompressed, body.received > transfer.order.decompressionLimit {
+        if isDecompressed, !isLeftCompressed, body.received > transfer.order.decompressionLimit {
             let limit = transfer.order.decompressionLimit
             return TransferFailure(.tooLarge, "the response decompresses to more than \(limit) bytes")
         }
@@ -268,7 +271,8 @@ final class CurlTransfer {
 
     private func storeProgress() {
         let (sent, total) = uploadCounts()
-        let isWatched = transfer.meter.note(sent: sent, of: total, received: body.received, of: body.expected)
+        let received = isLeftCompressed ? nil : body.received
+        let isWatched = transfer.meter.note(sent: sent, of: total, received: received, of: body.expected)
         guard isWatched, !isUnpublished else { return }
         isUnpublished = true
         turn.publishLater(self)

@@ -29,6 +29,9 @@ final class CurlTransport: Transport {
 
     var executor: any SerialExecutor { loop }
 
+    /// On the loop a body would be decompressed as fast as it comes, up to a thousandfold, whether it is read or not.
+    var leavesStreamsCompressed: Bool { true }
+
     func refusal(of order: TransferOrder) -> TransferFailure? {
         if let problem { return problem }
         if order.trust == nil, settings.trust == nil { return nil }

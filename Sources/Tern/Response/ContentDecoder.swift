@@ -1,0 +1,149 @@
+import CTernZ
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Decompresses the body of a streamed response on its way to the reader: in the reader's own task and not on the loop,
+/// and no further ahead than a portion. For one reader.
+final class ContentDecoder: Sendable {
+    /// Bytes of one chunk, and of what is decoded at a time.
+    private static let chunkSize = 256 << 10
+    private static let portion = 1 << 20
+
+    @safe private final class Handle {
+        let pointer: OpaquePointer
+
+        init?(_ coding: tern_coding) {
+            guard let pointer = unsafe tern_decoder_make(coding) else { return nil }
+            unsafe self.pointer = pointer
+        }
+
+        deinit { unsafe tern_decoder_free(pointer) }
+    }
+
+    private struct State {
+        /// nil for a coding that was not asked for.
+        let handle: Handle?
+        /// What came and is not decoded yet, oldest first, and how much of the first is.
+        var input: [Data] = []
+        var taken = 0
+        var isEmpty = true
+        /// The decoder may hold more than what was asked for.
+        var mayHoldMore = false
+        var produced: Int64 = 0
+        var failure: TransferFailure?
+        var buffer = [UInt8](repeating: 0, count: ContentDecoder.chunkSize)
+    }
+
+    private let coding: String
+    private let host: String
+    private let limit: Int64
+    private let state: Lock<State>
+
+    init(_ coding: String, host: String, limit: Int64) {
+        self.coding = coding
+        self.host = host
+        self.limit = limit
+        let known = Self.codings.first { $0.names.contains(coding) }
+        state = Lock(State(handle: known.flatMap { Handle($0.coding) }))
+    }
+
+    /// The codings by the names that servers use, those of RFC 9110 §8.4.1 first.
+    private static let codings: [(names: [String], coding: tern_coding)] = [
+        (["gzip", "x-gzip"], tern_coding_gzip), (["deflate"], tern_coding_deflate), (["br"], tern_coding_brotli),
+        (["zstd"], tern_coding_zstd),
+    ]
+
+    /// What can be decoded here, as a request says it.
+    static let acceptEncoding = codings.filter { tern_decoder_knows($0.coding) != 0 }.map { $0.names[0] }
+        .joined(separator: ", ")
+
+    /// Bytes decoded so far.
+    var produced: Int64 { state.withLock { $0.produced } }
+
+    /// Why no more can be decoded.
+    var failure: TransferFailure? { state.withLock { $0.failure } }
+
+    /// Why the body is not whole, now that no more comes; nil also when not all of it was asked for.
+    var failureOfEnd: TransferFailure? {
+        state.withLock { state in
+            if let failure = state.failure { return failure }
+            guard let handle = state.handle, !state.isEmpty, state.input.isEmpty, !state.mayHoldMore else { return nil }
+            if unsafe tern_decoder_has_ended(handle.pointer) != 0 { return nil }
+            return TransferFailure(
+                .truncatedBody, "the compressed body from \(host) ended after \(state.produced) bytes of its content")
+        }
+    }
+
+    func add(_ chunks: [Data]) { state.withLock { $0.input += chunks.filter { !$0.isEmpty } } }
+
+    /// The next chunks; none when more input is needed, and after a failure.
+    func next() -> [Data] {
+        state.withLock { state in
+            var chunks: [Data] = []
+            var count = 0
+            while count < Self.portion, let chunk = decode(&state) {
+                count += chunk.count
+                chunks.append(chunk)
+            }
+            return chunks
+        }
+    }
+
+    private func decode(_ state: inout State) -> Data? {
+        var filled = 0
+        while filled < state.buffer.count, state.failure == nil, !state.input.isEmpty || state.mayHoldMore {
+            let (taken, made) = step(&state, at: filled)
+            filled += made
+            // A decoder that takes nothing and makes nothing has all that it can use.
+            if taken == 0, made == 0 {
+                state.mayHoldMore = false
+                if state.failure == nil, !state.input.isEmpty { state.failure = corrupt }
+            }
+        }
+        state.produced += Int64(filled)
+        if state.produced > limit {
+            state.failure = TransferFailure(.tooLarge, "the response decompresses to more than \(limit) bytes")
+        }
+        return filled > 0 ? Data(state.buffer[..<filled]) : nil
+    }
+
+    private func step(_ state: inout State, at filled: Int) -> (taken: Int, made: Int) {
+        let input = state.input.first ?? Data()
+        guard let handle = state.handle else {
+            state.failure = TransferFailure(
+                .malformedResponse,
+                "the body from \(host) is encoded as \(coding.printable(limit: 40)), which was not asked for")
+            return (0, 0)
+        }
+        var taken = input.count - state.taken
+        var made = state.buffer.count - filled
+        let room = made
+        let start = state.taken
+        let isSound = unsafe input.withUnsafeBytes { input in
+            unsafe state.buffer.withUnsafeMutableBytes { output in
+                let from = unsafe input.baseAddress.map { unsafe $0 + start }
+                let to = unsafe output.baseAddress.map { unsafe $0 + filled }
+                return unsafe tern_decoder_step(handle.pointer, from, &taken, to, &made) != 0
+            }
+        }
+        if !isSound { state.failure = corrupt }
+        if taken > 0 { state.isEmpty = false }
+        state.taken += taken
+        if !state.input.isEmpty, state.taken == input.count {
+            state.input.removeFirst()
+            state.taken = 0
+        }
+        state.mayHoldMore = made == room
+        return (taken, made)
+    }
+
+    private var corrupt: TransferFailure {
+        TransferFailure(
+            .malformedResponse, "the compressed body from \(host) cannot be decompressed: it is no \(coding)")
+    }
+}

@@ -1,0 +1,128 @@
+import Testing
+
+@testable import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// A compressed body on its way to the reader, in pieces of any size.
+@Suite struct ContentDecoderTests {
+    private static let text = "hello, compressed world"
+    private static let bodies: [(coding: String, body: Data)] = [
+        ("gzip", base64("H4sIAAAAAAACA8tIzcnJ11FIzs8tKEotLk5NUSjPL8pJAQAInjQ1FwAAAA==")),
+        ("x-gzip", base64("H4sIAAAAAAACA8tIzcnJ11FIzs8tKEotLk5NUSjPL8pJAQAInjQ1FwAAAA==")),
+        ("deflate", zlib),
+        // Without zlib's head and checksum, as some servers send it.
+        ("deflate", zlib.dropFirst(2).dropLast(4)),
+        ("br", base64("obAAwC8JQlaWg2wCTJZwUUdy+kHvAA==")),
+        ("zstd", base64("KLUv/SQXuQAAaGVsbG8sIGNvbXByZXNzZWQgd29ybGQANxEW")),
+    ]
+    private static let zlib = base64("eJzLSM3JyddRSM7PLShKLS5OTVEozy/KSQEAaLII3g==")
+
+    private static func base64(_ text: String) -> Data { Data(base64Encoded: text) ?? Data() }
+
+    private func decoder(_ coding: String, limit: Int64 = 1 << 30) -> ContentDecoder {
+        ContentDecoder(coding, host: "example.test", limit: limit)
+    }
+
+    /// All that comes out of pieces of `size` bytes.
+    private func decoded(_ decoder: ContentDecoder, _ body: Data, by size: Int) -> Data {
+        var result = Data()
+        var rest = body[...]
+        while !rest.isEmpty {
+            decoder.add([Data(rest.prefix(size))])
+            rest = rest.dropFirst(size)
+            while case let chunks = decoder.next(), !chunks.isEmpty { for chunk in chunks { result += chunk } }
+        }
+        return result
+    }
+
+    @Test func allCodingsThatAreOfferedAreDecodedInPiecesOfEachSize() {
+        for (coding, body) in Self.bodies where coding == "x-gzip" || ContentDecoder.acceptEncoding.contains(coding) {
+            for size in 1...body.count {
+                let decoder = decoder(coding)
+                #expect(String(decoding: decoded(decoder, body, by: size), as: UTF8.self) == Self.text)
+                #expect(decoder.failureOfEnd == nil)
+                #expect(decoder.produced == Int64(Self.text.utf8.count))
+            }
+        }
+    }
+
+    @Test func gzipAndDeflateAreOfferedEverywhere() {
+        #expect(ContentDecoder.acceptEncoding.hasPrefix("gzip, deflate"))
+    }
+
+    @Test func aBodyThatIsCutAnywhereIsTruncated() {
+        for (coding, body) in Self.bodies where coding == "x-gzip" || ContentDecoder.acceptEncoding.contains(coding) {
+            for length in 1..<body.count {
+                let decoder = decoder(coding)
+                _ = decoded(decoder, body.prefix(length), by: body.count)
+                #expect(decoder.failureOfEnd?.kind == .truncatedBody, "\(coding), \(length) of \(body.count)")
+            }
+        }
+    }
+
+    @Test func noBodyAtAllIsWhole() {
+        for coding in ["gzip", "deflate", "br", "zstd", "unknown"] { #expect(decoder(coding).failureOfEnd == nil) }
+    }
+
+    @Test func severalMembersAreOneBody() throws {
+        let twice = Self.bodies[0].body + Self.bodies[0].body
+        for size in 1...twice.count {
+            let decoder = decoder("gzip")
+            #expect(String(decoding: decoded(decoder, twice, by: size), as: UTF8.self) == Self.text + Self.text)
+            #expect(decoder.failureOfEnd == nil)
+        }
+    }
+
+    @Test func whatStandsBehindTheEndIsLeftAlone() {
+        for size in [1, 7, 100] {
+            let decoder = decoder("gzip")
+            let body = Self.bodies[0].body + Data([0, 0, 0, 0])
+            #expect(String(decoding: decoded(decoder, body, by: size), as: UTF8.self) == Self.text)
+            #expect(decoder.failureOfEnd == nil)
+        }
+    }
+
+    @Test func whatIsNotInTheCodingIsMalformed() {
+        for coding in ["gzip", "deflate", "br", "zstd"] where ContentDecoder.acceptEncoding.contains(coding) {
+            let decoder = decoder(coding)
+            _ = decoded(decoder, Data(repeating: 0xFF, count: 100), by: 10)
+            #expect(decoder.failure?.kind == .malformedResponse, "\(coding)")
+            #expect(decoder.failure?.reason.contains("cannot be decompressed") == true)
+            #expect(decoder.next().isEmpty)
+        }
+    }
+
+    @Test func aCodingThatNobodyAskedForIsMalformedOnceThereAreBytes() {
+        let decoder = decoder("compress")
+        decoder.add([Data([1])])
+        #expect(decoder.next().isEmpty)
+        #expect(decoder.failure?.kind == .malformedResponse)
+        #expect(decoder.failure?.reason.contains("is encoded as compress") == true)
+    }
+
+    @Test func aBombIsDecodedByPortionsAndStoppedAtTheLimit() throws {
+        let bomb = try Deflater.compress(Data(count: 64 << 20), .gzip)
+        let decoder = decoder("gzip", limit: 10 << 20)
+        decoder.add([bomb])
+        var count = 0
+        while case let chunks = decoder.next(), !chunks.isEmpty {
+            let portion = chunks.reduce(0) { $0 + $1.count }
+            #expect(portion <= 2 << 20)
+            count += portion
+        }
+        #expect(decoder.failure?.kind == .tooLarge)
+        #expect(count <= 11 << 20)
+    }
+
+    @Test func whatIsLeftUnreadIsNoFailure() throws {
+        let decoder = decoder("gzip")
+        decoder.add([try Deflater.compress(Data(count: 64 << 20), .gzip)])
+        #expect(!decoder.next().isEmpty)
+        #expect(decoder.failureOfEnd == nil)
+    }
+}
