@@ -83,6 +83,51 @@ struct DecompressionTests {
         }
     }
 
+    @Test func aStreamThatIsCutInsideARightFrameIsTruncated() async throws {
+        try await withServer { exchange in
+            try exchange.respond(headers: [("Content-Encoding", "gzip")], body: Array(Compressed.gzip.dropLast(12)))
+        } test: { _, client in
+            let error = try await failure { for try await _ in client.stream("").chunks {} }
+            #expect(error.kind == .truncatedBody)
+            #expect(error.metrics?.decodedBodyBytes ?? 0 > 0)
+            try await inTestFolder { folder in
+                let download = client.download("", to: folder.url("f"))
+                let error = try await failure { try await download.value }
+                #expect(error.kind == .truncatedBody)
+                #expect(try folder.names.isEmpty)
+            }
+        }
+    }
+
+    @Test func aStreamInACodingThatNobodyAskedForIsMalformed() async throws {
+        try await withServer { exchange in
+            try exchange.respond(headers: [("Content-Encoding", "compress")], body: Compressed.gzip)
+        } test: { _, client in
+            let error = try await failure { for try await _ in client.stream("").chunks {} }
+            #expect(error.kind == .malformedResponse)
+            #expect(error.reason.contains("is encoded as compress"))
+        }
+    }
+
+    @Test func theProgressOfACompressedDownloadCountsWhatItBecomes() async throws {
+        try await withServer { exchange in
+            try exchange.respond(headers: [("Content-Encoding", "gzip")], body: Compressed.bomb)
+        } test: { _, client in
+            try await inTestFolder { folder in
+                let task = client.download("", to: folder.url("f"))
+                var last: Session.Progress?
+                for await progress in task.progress {
+                    #expect(progress.totalBytes == nil)
+                    last = progress
+                }
+                #expect(last?.completedBytes == 256 << 10 && last?.isFinished == true)
+                let metrics = try #require(task.metrics)
+                #expect(metrics.decodedBodyBytes == 256 << 10 && metrics.receivedBytes < 1_000)
+                #expect(try folder.bytes("f").count == 256 << 10)
+            }
+        }
+    }
+
     @Test func corruptBodyIsMalformed() async throws {
         var corrupt = Compressed.gzip
         corrupt[12] ^= 0xFF

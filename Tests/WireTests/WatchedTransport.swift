@@ -15,6 +15,7 @@ final class WatchedTransport: Transport {
     }
 
     var executor: any SerialExecutor { base.executor }
+    var leavesStreamsCompressed: Bool { base.leavesStreamsCompressed }
 
     func refusal(of order: TransferOrder) -> TransferFailure? { base.refusal(of: order) }
 

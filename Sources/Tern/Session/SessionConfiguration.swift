@@ -26,7 +26,8 @@ extension Session {
         /// Whether HTTP/2 is offered to servers that speak TLS (ALPN). True by default.
         public var allowsHTTP2 = true
         /// Whether compressed responses are asked for and decompressed: gzip and deflate, and brotli and zstd where
-        /// libcurl has them. True by default.
+        /// libcurl has them, or for streams and downloads, which are decompressed as they are read, where
+        /// libbrotlidec.so.1 and libzstd.so.1 are found. True by default.
         public var decompresses = true
         /// Bytes that a compressed body may have after decompression, whoever takes it. 1 GiB by default.
         public var maximumDecompressedSize: Int64 = 1 << 30
