@@ -116,7 +116,7 @@ import Foundation
             count += portion
         }
         #expect(decoder.failure?.kind == .tooLarge)
-        #expect(count <= 11 << 20)
+        #expect(count <= 10 << 20)
     }
 
     @Test func whatIsLeftUnreadIsNoFailure() throws {

@@ -1,6 +1,9 @@
 #ifndef CTERNZ_H
 #define CTERNZ_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #if __has_include(<zlib.h>)
 #include <zlib.h>
 #else
@@ -10,9 +13,6 @@
 /// deflateInit2 is a macro that measures its caller's z_stream; windowBits 15 gives the zlib format (RFC 1950), 31 gzip
 /// (RFC 1952).
 int tern_deflate_begin(z_stream *stream, int level, int windowBits);
-
-#include <stddef.h>
-#include <stdint.h>
 
 /// The codings of a response's body.
 enum tern_coding { tern_coding_gzip, tern_coding_deflate, tern_coding_brotli, tern_coding_zstd };

@@ -42,6 +42,7 @@ final class ContentDecoder: Sendable {
     private let coding: String
     private let host: String
     private let limit: Int64
+    /// Held while a portion is decoded: there is one reader, and so nobody waits for it.
     private let state: Lock<State>
 
     init(_ coding: String, host: String, limit: Int64) {
@@ -108,6 +109,7 @@ final class ContentDecoder: Sendable {
         state.produced += Int64(filled)
         if state.produced > limit {
             state.failure = TransferFailure(.tooLarge, "the response decompresses to more than \(limit) bytes")
+            return nil
         }
         return filled > 0 ? Data(state.buffer[..<filled]) : nil
     }
