@@ -44,9 +44,11 @@ static inline size_t place_for(size_t count) {
     return place < small_sizes ? place : small_sizes + (count + page - 1) / page;
 }
 
-// Where a block of `size` bytes is kept: never under a size that it has not.
+// Where a block of `size` bytes is kept: never under a size that it has not. malloc gives a step more than it was asked for
+// where what is left of a block could not stand alone, at the last of the small sizes too.
 static inline size_t place_of(size_t size) {
-    return size < small_end ? (size - smallest) / step : small_sizes + size / page;
+    if (size < small_end) { return (size - smallest) / step; }
+    return size < small_end + step ? small_sizes - 1 : small_sizes + size / page;
 }
 
 static inline size_t size_at(size_t place) {
@@ -68,7 +70,9 @@ void *tern_curl_allocate(size_t count) {
     if (!store || count >= page_end - page) { return malloc(count); }
     size_t place = place_for(count);
     void *block = store->blocks[place];
-    if (!block) { return malloc(size_at(place)); }
+    // One that has a step more than it was asked for is kept there, and would not be found again otherwise.
+    if (!block && place + 1 < small_sizes) { block = store->blocks[++place]; }
+    if (!block) { return malloc(size_at(place_for(count))); }
     store->blocks[place] = *(void **)block;
     store->kept -= size_at(place);
     return block;
@@ -79,7 +83,7 @@ void tern_curl_release(void *block) {
     if (!store) { return free(block); }
     size_t size = malloc_usable_size(block);
     // Between the sizes by steps and the first page lies nothing that was taken here.
-    if (size < smallest || size >= page_end || (size >= small_end && size < page)) { return free(block); }
+    if (size < smallest || size >= page_end || (size >= small_end + step && size < page)) { return free(block); }
     size_t place = place_of(size);
     if (store->kept + size_at(place) > limit) { empty(store); }
     *(void **)block = store->blocks[place];

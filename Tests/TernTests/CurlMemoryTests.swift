@@ -55,6 +55,20 @@ import Testing
         }
     }
 
+    /// malloc gives a step more than it was asked for where what is left of a block could not stand alone.
+    @Test(arguments: [(24, 40), (40, 56), (300, 328), (2_040, 2_056), (2_056, 2_072)])
+    func aBlockThatMallocGaveAStepMoreIsTakenAgain(asked: Int, size: Int) {
+        keeping {
+            let first = unsafe malloc(size)
+            unsafe tern_curl_release(first)
+            #expect(tern_curl_kept_bytes() >= asked)
+            let second = unsafe tern_curl_allocate(asked)
+            #expect(unsafe second == first)
+            #expect(tern_curl_kept_bytes() == 0)
+            unsafe tern_curl_release(second)
+        }
+    }
+
     @Test func aBlockIsNeverSmallerThanWhatIsAskedFor() {
         keeping {
             // What is kept holds more than was asked for, or less than the next asks for, by a byte each time.
