@@ -111,6 +111,23 @@ extension TaskHandle {
     }
 }
 
+extension TaskHandle {
+    /// Bytes of the response's body so far.
+    var receivedBytes: Int64 {
+        get async {
+            var iterator = progress.makeAsyncIterator()
+            return await iterator.next()?.completedBytes ?? -1
+        }
+    }
+
+    /// Returns once so many bytes of the response have come.
+    func untilReceived(_ count: Int64) async {
+        for await progress in progress {
+            if progress.completedBytes >= count { return }
+        }
+    }
+}
+
 extension SessionTask {
     /// The error that the task ends with; a test failure when it ends with a value.
     func failure(sourceLocation: SourceLocation = #_sourceLocation) async throws -> NetworkError {

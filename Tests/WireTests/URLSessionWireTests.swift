@@ -420,20 +420,5 @@ extension TaskHandle {
         for await progress in stream { last = progress }
         return last
     }
-
-    /// Bytes of the response's body so far.
-    fileprivate var receivedBytes: Int64 {
-        get async {
-            var iterator = progress.makeAsyncIterator()
-            return await iterator.next()?.completedBytes ?? -1
-        }
-    }
-
-    /// Returns once so many bytes of the response have come.
-    fileprivate func untilReceived(_ count: Int64) async {
-        for await progress in progress {
-            if progress.completedBytes >= count { return }
-        }
-    }
 }
 #endif

@@ -45,6 +45,7 @@ final class CurlTransfer {
     private var isStarved = false
     private var stopped: Int32 = 0
     private var isPauseNew = false
+    private var isSettling = false
     private var failureOfPause: CURLcode?
 
     /// The connection carries the request, or has begun to.
@@ -134,7 +135,8 @@ final class CurlTransfer {
     }
 
     func receiveBody(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
-        if isPaused || isHeldUp {
+        // Once libcurl was told to stop, what it brings is the rest of what it has read already.
+        if isPaused || (isHeldUp && stopped & CURLPAUSE_RECV == 0) {
             stopped |= CURLPAUSE_RECV
             return Int(CURL_WRITEFUNC_PAUSE)
         }
@@ -150,7 +152,7 @@ final class CurlTransfer {
         case .collected(let limit):
             unsafe isKept = body.collect(bytes, count, limit: limit)
         case .streamed:
-            if !body.hasRoom(for: count) { deliverChunk() }
+            if !body.hasRoom(for: count), deliverChunk() { stopReading() }
             unsafe isKept = body.gather(bytes, count)
         }
         guard isKept else {
@@ -254,19 +256,20 @@ final class CurlTransfer {
         storeProgress()
         guard transfer.order.delivery == .streamed, body.waitingCount > 0 else { return false }
         if isIdle || body.isChunkFull {
-            deliverChunk()
+            if deliverChunk() { stopReading() }
             return false
         }
         return true
     }
 
-    private func deliverChunk() {
+    /// Returns whether the reader is behind from now on.
+    private func deliverChunk() -> Bool {
         let (wake, isFull) = unsafe transfer.receive(body.take())
         unsafe turn.wake(wake)
-        if isFull, !isHeldUp {
-            isHeldUp = true
-            clock.heldUp(true, turn.now)
-        }
+        guard isFull, !isHeldUp else { return false }
+        isHeldUp = true
+        clock.heldUp(true, turn.now)
+        return true
     }
 
     private func storeProgress() {
@@ -320,6 +323,22 @@ final class CurlTransfer {
         applyPause()
     }
 
+    /// The reader is behind: libcurl is told at once, and what it has read already is taken all the same. The callback's
+    /// answer alone would make it copy that, up to the whole of its buffer, and hand it on later.
+    ///
+    /// Both directions: with one of them free it reads once more. Over HTTP/2 only the answer closes the stream's window,
+    /// and while libcurl is told to go on it may not be stopped.
+    private func stopReading() {
+        guard let handle, let head, sendsNothing, !isSettling, head.version == .http11 || head.version == .http10 else {
+            return
+        }
+        if handle.pause(CURLPAUSE_ALL) != CURLE_BAD_FUNCTION_ARGUMENT { stopped = CURLPAUSE_ALL }
+    }
+
+    private var sendsNothing: Bool {
+        if case .none = transfer.order.source { true } else { false }
+    }
+
     /// What must stand still has changed: libcurl is told once a turn, of the outcome. Let go on and stopped again at once,
     /// it would read all the same, and drop what it had read if that was the end of the response.
     private func applyPause() {
@@ -334,10 +353,12 @@ final class CurlTransfer {
         guard let handle, isConnected else { return }
         var wanted: Int32 = 0
         if isPaused { wanted = CURLPAUSE_ALL }
-        if isHeldUp { wanted |= stopped & CURLPAUSE_RECV }
+        if isHeldUp { wanted |= sendsNothing ? stopped : stopped & CURLPAUSE_RECV }
         if isStarved { wanted |= stopped & CURLPAUSE_SEND }
         guard wanted != stopped else { return }
         stopped = wanted
+        isSettling = true
+        defer { isSettling = false }
         let result = handle.pause(wanted)
         // A bad argument: the attempt has no connection, or none any more, and nothing was held back.
         if result != CURLE_OK, result != CURLE_BAD_FUNCTION_ARGUMENT { failureOfPause = result }
@@ -367,7 +388,7 @@ final class CurlTransfer {
             turn.forget(self)
             publishProgress()
         }
-        if transfer.order.delivery == .streamed, body.waitingCount > 0 { deliverChunk() }
+        if transfer.order.delivery == .streamed, body.waitingCount > 0 { _ = deliverChunk() }
         if case .pipe(let pipe, _) = transfer.order.source { pipe.close() }
         let outcome = TransferOutcome(
             head: head, body: body.take(), failure: failure, metrics: handle.map(metrics) ?? TaskMetrics(),
