@@ -9,7 +9,7 @@
 #endif
 
 // Brotli and zstd are looked for when a coding is first offered: libcurl's own package brings both along, without their
-// headers. What is used of their interfaces has been the same since their versions 1.0.
+// headers. What is used of their interfaces has been the same since brotli's version 1.0 and zstd's 1.4.
 struct brotli {
     void *(*make)(void *allocate, void *release, void *context);
     int (*decode)(void *state, size_t *avail_in, const uint8_t **next_in, size_t *avail_out, uint8_t **next_out, size_t *);
@@ -24,6 +24,7 @@ struct zstd_buffer {
 struct zstd {
     void *(*make)(void);
     size_t (*decode)(void *stream, struct zstd_buffer *output, struct zstd_buffer *input);
+    size_t (*set)(void *stream, int parameter, int value);
     unsigned (*is_error)(size_t code);
     size_t (*release)(void *stream);
 };
@@ -42,9 +43,12 @@ static void find(void) {
     library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library) {
         *(void **)&zstd.decode = dlsym(library, "ZSTD_decompressStream");
+        *(void **)&zstd.set = dlsym(library, "ZSTD_DCtx_setParameter");
         *(void **)&zstd.is_error = dlsym(library, "ZSTD_isError");
         *(void **)&zstd.release = dlsym(library, "ZSTD_freeDStream");
-        if (zstd.decode && zstd.is_error && zstd.release) { *(void **)&zstd.make = dlsym(library, "ZSTD_createDStream"); }
+        if (zstd.decode && zstd.set && zstd.is_error && zstd.release) {
+            *(void **)&zstd.make = dlsym(library, "ZSTD_createDStream");
+        }
     }
 }
 
@@ -68,6 +72,15 @@ struct tern_decoder {
     unsigned char first;
 };
 
+// A frame says how much memory its decoder needs. Over HTTP that is 8 MiB at most (RFC 9659 §3); zstd itself allows 128.
+static void *make_zstd(void) {
+    enum { window_log_max = 100, eight_mebibytes = 23 };
+    void *stream = zstd.make();
+    if (!stream || !zstd.is_error(zstd.set(stream, window_log_max, eight_mebibytes))) { return stream; }
+    zstd.release(stream);
+    return 0;
+}
+
 int tern_decoder_knows(enum tern_coding coding) {
     if (coding == tern_coding_brotli || coding == tern_coding_zstd) { look(); }
     return coding == tern_coding_brotli ? brotli.make != 0 : coding == tern_coding_zstd ? zstd.make != 0 : 1;
@@ -83,7 +96,7 @@ tern_decoder *tern_decoder_make(enum tern_coding coding) {
     case tern_coding_gzip: is_made = inflateInit2(&decoder->z, 31) == Z_OK; break;
     case tern_coding_deflate: is_made = inflateInit2(&decoder->z, 15) == Z_OK; break;
     case tern_coding_brotli: is_made = (decoder->state = brotli.make(0, 0, 0)) != 0; break;
-    case tern_coding_zstd: is_made = (decoder->state = zstd.make()) != 0; break;
+    case tern_coding_zstd: is_made = (decoder->state = make_zstd()) != 0; break;
     }
     if (is_made) { return decoder; }
     free(decoder);

@@ -24,6 +24,19 @@ import Foundation
 
     private static func base64(_ text: String) -> Data { Data(base64Encoded: text) ?? Data() }
 
+    /// The same numbers in each run (Knuth's generator of 64 bits, its upper half).
+    private struct Damage: RandomNumberGenerator {
+        private var state: UInt64 = 8
+
+        mutating func next() -> UInt64 {
+            func half(_ state: inout UInt64) -> UInt64 {
+                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+                return state >> 32
+            }
+            return half(&state) << 32 | half(&state)
+        }
+    }
+
     private func decoder(_ coding: String, limit: Int64 = 1 << 30) -> ContentDecoder {
         ContentDecoder(coding, host: "example.test", limit: limit)
     }
@@ -94,6 +107,35 @@ import Foundation
             #expect(decoder.failure?.kind == .malformedResponse, "\(coding)")
             #expect(decoder.failure?.reason.contains("cannot be decompressed") == true)
             #expect(decoder.next().isEmpty)
+        }
+    }
+
+    /// A frame that says what window its decoder needs, and has five bytes as they are.
+    @Test(.enabled(if: ContentDecoder.acceptEncoding.contains("zstd")), arguments: [(23, true), (24, false), (31, false)])
+    func aFrameMayNotAskForMoreMemoryThanHTTPAllows(windowLog: UInt8, isAllowed: Bool) {
+        let decoder = decoder("zstd")
+        let frame = Data([0x28, 0xB5, 0x2F, 0xFD, 0, (windowLog - 10) << 3, 5 << 3 | 1, 0, 0]) + Data("hello".utf8)
+        let text = String(decoding: decoded(decoder, frame, by: frame.count), as: UTF8.self)
+        #expect(text == (isAllowed ? "hello" : ""))
+        #expect(decoder.failure?.kind == (isAllowed ? nil : .malformedResponse))
+        if !isAllowed { #expect(decoder.failure?.reason.contains("RFC 9659") == true) }
+    }
+
+    /// Hostile servers: whatever they send, it ends, within the limit.
+    @Test func damagedBodiesEndWithinTheLimit() {
+        var random = Damage()
+        for (coding, body) in Self.bodies where coding == "x-gzip" || ContentDecoder.acceptEncoding.contains(coding) {
+            for _ in 0..<1_000 {
+                var damaged = Array(body + body)
+                for _ in 0..<Int.random(in: 1...4, using: &random) {
+                    damaged[Int.random(in: 0..<damaged.count, using: &random)] = .random(in: 0...255, using: &random)
+                }
+                let decoder = decoder(coding, limit: 4_096)
+                let size = Int.random(in: 1...damaged.count, using: &random)
+                let text = decoded(decoder, Data(damaged), by: size)
+                #expect(text.count <= 4_096)
+                if decoder.failure == nil, decoder.failureOfEnd == nil { #expect(decoder.produced == Int64(text.count)) }
+            }
         }
     }
 

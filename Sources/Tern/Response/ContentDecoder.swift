@@ -145,7 +145,8 @@ final class ContentDecoder: Sendable {
     }
 
     private var corrupt: TransferFailure {
-        TransferFailure(
-            .malformedResponse, "the compressed body from \(host) cannot be decompressed: it is no \(coding)")
+        let window = coding == "zstd" ? " with a window of up to 8 MiB (RFC 9659)" : ""
+        return TransferFailure(
+            .malformedResponse, "the compressed body from \(host) cannot be decompressed: it is no \(coding)\(window)")
     }
 }
