@@ -22,15 +22,18 @@ enum {
     page = 4096,
     page_sizes = 32,
     page_end = page * page_sizes,
-    // What is kept in all, in bytes: the buffers of 64 transfers. Beyond it the store is emptied, whatever it holds:
-    // sizes that nobody asks for again would stay for ever.
+    // What is kept in all, in bytes: the buffers of 64 transfers. What comes beyond goes back to malloc; and when that was
+    // this much, so does all that is kept: sizes that nobody asks for again would stay for ever.
     limit = 64 * (page + 65536),
+    refusals = 16 * limit,
 };
 
 struct store {
     // The first block of each size; in each block stands the next one.
     void *blocks[small_sizes + page_sizes];
     size_t kept;
+    // Bytes that came beyond the limit since the store was emptied.
+    size_t refused;
 };
 
 static __thread struct store *store;
@@ -63,7 +66,7 @@ static void empty(struct store *store) {
         }
         store->blocks[place] = 0;
     }
-    store->kept = 0;
+    store->kept = store->refused = 0;
 }
 
 void *tern_curl_allocate(size_t count) {
@@ -78,17 +81,25 @@ void *tern_curl_allocate(size_t count) {
     return block;
 }
 
-void tern_curl_release(void *block) {
-    if (!block) { return; }
+// Not part of the function below: two calls of three have nothing to give back.
+__attribute__((noinline)) static void release(void *block) {
     if (!store) { return free(block); }
     size_t size = malloc_usable_size(block);
     // Between the sizes by steps and the first page lies nothing that was taken here.
     if (size < smallest || size >= page_end || (size >= small_end + step && size < page)) { return free(block); }
     size_t place = place_of(size);
-    if (store->kept + size_at(place) > limit) { empty(store); }
+    if (store->kept + size_at(place) > limit) {
+        store->refused += size;
+        if (store->refused > refusals) { empty(store); }
+        return free(block);
+    }
     *(void **)block = store->blocks[place];
     store->blocks[place] = block;
     store->kept += size_at(place);
+}
+
+void tern_curl_release(void *block) {
+    if (block) { release(block); }
 }
 
 void *tern_curl_allocate_zeroed(size_t count, size_t size) {
