@@ -58,7 +58,7 @@ static inline size_t size_at(size_t place) {
     return place < small_sizes ? smallest + step * place : (place - small_sizes) * page;
 }
 
-static void empty(struct store *store) {
+__attribute__((noinline, cold)) static void empty(struct store *store) {
     for (size_t place = 0; place < small_sizes + page_sizes; place++) {
         for (void *next, *block = store->blocks[place]; block; block = next) {
             next = *(void **)block;

@@ -43,8 +43,8 @@ extension RequestPlan {
     /// Sends the request, and what its answers ask for, until one stands.
     func travel(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
         if context.hasCredentials || !request.isPlain { try await prepareAuthorization() }
-        var arrival = try await sent(record)
-        if Course.mayGoOn(arrival.head) { arrival = try await Course.lastArrival(from: arrival, record) }
+        let first = try await sent(record)
+        let arrival = Course.mayGoOn(first.head) ? try await Course.lastArrival(from: first, record) : first
         if let policies { try await arrival.plan.askDisposition(policies, arrival, record) }
         return arrival
     }

@@ -30,7 +30,7 @@ final class RequestPlan: Sendable {
     let answer: Authorization?
 
     init(
-        _ request: Request, _ context: SessionContext, delivery: Delivery, isPausable: Bool = false,
+        _ request: consuming Request, _ context: SessionContext, delivery: Delivery, isPausable: Bool = false,
         fitting: AcceptedTypes = .any
     ) throws(NetworkError) {
         self.fitting = fitting
@@ -40,14 +40,13 @@ final class RequestPlan: Sendable {
         decompresses = context.configuration.decompresses
         redirectedFrom = []
         answer = nil
-        headers =
-            request.headers.isEmpty
-            ? context.configuration.headers : context.configuration.headers.overriding(with: request.headers)
+        let isPlain = request.headers.isEmpty
+        let headers =
+            isPlain ? context.configuration.headers : context.configuration.headers.overriding(with: request.headers)
+        self.headers = headers
+        let problem = Self.problem(of: request, headers, isChecked: isPlain && context.hasValidHeaders)
         self.request = request
-        let isChecked = self.request.headers.isEmpty && context.hasValidHeaders
-        if let problem = Self.problem(of: self.request, headers, isChecked: isChecked) {
-            throw NetworkError(TransferFailure(.invalidRequest, problem), request: self.request)
-        }
+        if let problem { throw NetworkError(TransferFailure(.invalidRequest, problem), request: self.request) }
     }
 
     private init(

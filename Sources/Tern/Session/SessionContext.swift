@@ -76,7 +76,9 @@ package final class SessionContext: Sendable {
         } onCancel: {
             record.cancel()
         }
-        switch outcome.result {
+        // Consumed: a response is many references.
+        let result = (consume outcome).result
+        switch consume result {
         case .success(let response):
             record.end(nil)
             return response
