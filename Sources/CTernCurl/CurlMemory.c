@@ -103,8 +103,9 @@ void tern_curl_release(void *block) {
 }
 
 void *tern_curl_allocate_zeroed(size_t count, size_t size) {
+    if (!store) { return calloc(count, size); }
     size_t whole;
-    if (!store || __builtin_mul_overflow(count, size, &whole)) { return calloc(count, size); }
+    if (__builtin_mul_overflow(count, size, &whole)) { return 0; }
     void *block = tern_curl_allocate(whole);
     return block ? memset(block, 0, whole) : 0;
 }

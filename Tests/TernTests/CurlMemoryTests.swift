@@ -102,7 +102,7 @@ import Testing
             let bytes = unsafe UnsafeRawBufferPointer(start: zeroed, count: 300)
             #expect(unsafe bytes.allSatisfy { $0 == 0 })
             unsafe tern_curl_release(zeroed)
-            #expect(unsafe tern_curl_allocate_zeroed(.max, 2) == nil)
+            #expect(unsafe tern_curl_allocate_zeroed(.max, 4) == nil)
         }
     }
 
