@@ -39,14 +39,13 @@ final class CurlTransfer {
     /// Not earlier: who watches is woken, which costs more than the bytes of a turn.
     private(set) var nextPublication: UInt64 = 0
 
-    // Why no bytes move, and what libcurl was told of it.
-    private(set) var isPaused = false
-    private var isHeldUp = false
-    private var isStarved = false
-    private var stopped: Int32 = 0
+    private var standstill: Standstill
     private var isPauseNew = false
+    /// libcurl is being told: it may call back before it has returned, and is not told more meanwhile.
     private var isSettling = false
     private var failureOfPause: CURLcode?
+
+    var isPaused: Bool { standstill.isPaused }
 
     /// The connection carries the request, or has begun to.
     var isConnected: Bool { connections > 0 }
@@ -56,6 +55,8 @@ final class CurlTransfer {
         self.pool = pool
         self.turn = turn
         headLines = CollectedHead(limit: transfer.order.headLimit)
+        let sendsNothing = if case .none = transfer.order.source { true } else { false }
+        standstill = Standstill(sendsNothing: sendsNothing)
         origin = transfer.order.unixSocketPath ?? transfer.order.target.origin
         priority = transfer.order.priority
         clock = TransferClock(transfer.order.timeouts, now: turn.now)
@@ -135,11 +136,7 @@ final class CurlTransfer {
     }
 
     func receiveBody(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
-        // Once libcurl was told to stop, what it brings is the rest of what it has read already.
-        if isPaused || (isHeldUp && stopped & CURLPAUSE_RECV == 0) {
-            stopped |= CURLPAUSE_RECV
-            return Int(CURL_WRITEFUNC_PAUSE)
-        }
+        if standstill.refusesBytes() { return Int(CURL_WRITEFUNC_PAUSE) }
         clock.moved(turn.now)
         body.count(count)
         if let refusal = refusalOfBody() {
@@ -195,7 +192,7 @@ final class CurlTransfer {
 
     func sendBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         if isPaused {
-            stopped |= CURLPAUSE_SEND
+            standstill.refusedToSend()
             return Int(CURL_READFUNC_PAUSE)
         }
         switch transfer.order.source {
@@ -220,9 +217,9 @@ final class CurlTransfer {
             produced += Int64(count)
             return moved(count)
         case .wait:
-            isStarved = true
+            standstill.isStarved = true
             clock.heldUp(true, turn.now)
-            stopped |= CURLPAUSE_SEND
+            standstill.refusedToSend()
             return Int(CURL_READFUNC_PAUSE)
         case .end:
             return 0
@@ -266,8 +263,8 @@ final class CurlTransfer {
     private func deliverChunk() -> Bool {
         let (wake, isFull) = unsafe transfer.receive(body.take())
         unsafe turn.wake(wake)
-        guard isFull, !isHeldUp else { return false }
-        isHeldUp = true
+        guard isFull, !standstill.isHeldUp else { return false }
+        standstill.isHeldUp = true
         clock.heldUp(true, turn.now)
         return true
     }
@@ -301,42 +298,32 @@ final class CurlTransfer {
 
     func setPaused(_ paused: Bool) {
         guard isPaused != paused else { return }
-        isPaused = paused
+        standstill.isPaused = paused
         if paused { clock.paused(turn.now) } else { clock.resumed(turn.now) }
         turn.watch(clock)
         applyPause()
     }
 
     func readerTookAll() {
-        guard isHeldUp else { return }
-        isHeldUp = false
-        clock.heldUp(isStarved, turn.now)
+        guard standstill.isHeldUp else { return }
+        standstill.isHeldUp = false
+        clock.heldUp(standstill.isStarved, turn.now)
         turn.watch(clock)
         applyPause()
     }
 
     func sourceIsReady() {
-        guard isStarved else { return }
-        isStarved = false
-        clock.heldUp(isHeldUp, turn.now)
+        guard standstill.isStarved else { return }
+        standstill.isStarved = false
+        clock.heldUp(standstill.isHeldUp, turn.now)
         turn.watch(clock)
         applyPause()
     }
 
-    /// The reader is behind: libcurl is told at once, and what it has read already is taken all the same. The callback's
-    /// answer alone would make it copy that, up to the whole of its buffer, and hand it on later.
-    ///
-    /// Both directions: with one of them free it reads once more. Over HTTP/2 only the answer closes the stream's window,
-    /// and while libcurl is told to go on it may not be stopped.
+    /// The reader is behind.
     private func stopReading() {
-        guard let handle, let head, sendsNothing, !isSettling, head.version == .http11 || head.version == .http10 else {
-            return
-        }
-        if handle.pause(CURLPAUSE_ALL) != CURLE_BAD_FUNCTION_ARGUMENT { stopped = CURLPAUSE_ALL }
-    }
-
-    private var sendsNothing: Bool {
-        if case .none = transfer.order.source { true } else { false }
+        guard let handle, let head, !isSettling, let bits = standstill.stopAtOnce(head.version) else { return }
+        if handle.pause(bits) != CURLE_BAD_FUNCTION_ARGUMENT { standstill.stoppedAtOnce(bits) }
     }
 
     /// What must stand still has changed: libcurl is told once a turn, of the outcome. Let go on and stopped again at once,
@@ -351,15 +338,10 @@ final class CurlTransfer {
     func settlePause() {
         isPauseNew = false
         guard let handle, isConnected else { return }
-        var wanted: Int32 = 0
-        if isPaused { wanted = CURLPAUSE_ALL }
-        if isHeldUp { wanted |= sendsNothing ? stopped : stopped & CURLPAUSE_RECV }
-        if isStarved { wanted |= stopped & CURLPAUSE_SEND }
-        guard wanted != stopped else { return }
-        stopped = wanted
+        guard let bits = standstill.settle() else { return }
         isSettling = true
         defer { isSettling = false }
-        let result = handle.pause(wanted)
+        let result = handle.pause(bits)
         // A bad argument: the attempt has no connection, or none any more, and nothing was held back.
         if result != CURLE_OK, result != CURLE_BAD_FUNCTION_ARGUMENT { failureOfPause = result }
     }
@@ -374,7 +356,7 @@ final class CurlTransfer {
     /// Taken off the wire before anything was sent; it may go there again.
     func withdraw() {
         connections = 0
-        stopped = 0
+        standstill.withdraw()
         clock.withdrawn()
     }
 
