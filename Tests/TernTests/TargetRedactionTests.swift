@@ -18,6 +18,12 @@ struct TargetRedactionTests {
         ("https://h:8080/x", "https://h:8080/x"),
         ("https://[::1]/x", "https://[::1]/x"),
         ("https://user:s3cret/more@h/x", "https://user:<redacted>"),
+        ("http:/user:s3cret@h/a", "http:/<redacted>@h/a"),
+        ("http:///user:s3cret/more@h/a", "http:///<redacted>@h/a"),
+        ("http://http://user:s3cret@h/a", "http://http://<redacted>@h/a"),
+        ("/user:s3cret@h/a", "/<redacted>@h/a"),
+        ("https://h/a:b/c", "https://h/a:b/c"),
+        ("https://u:s3cret@h/b/a:s3cret@x", "https://<redacted>@h/b/<redacted>@x"),
         ("https://h/\r\nX", "https://h/\\u{D}\\u{A}X"),
         ("", ""),
     ])
@@ -28,7 +34,8 @@ struct TargetRedactionTests {
     @Test(arguments: [
         "https://u:s3cret@h/?a=s3cret#s3cret", "ftp://u:s3cret@h/", "http://u:s3cret@/", "http://u:s3cret@h:x/",
         "http://u:s3cret/w@h/", "http://u:s3cret@h/\n?s=s3cret", "u:s3cret@h", "http://[?s3cret=s3cret",
-        "http://u:s3cret@[::1", "http:u:s3cret@h/",
+        "http://u:s3cret@[::1", "http:u:s3cret@h/", "http:/u:s3cret@h", "http:///u:s3cret@h", "http:////u:s3cret@h",
+        "/u:s3cret@h", "http://u:s3cret%40h", "http://http://u:s3cret@h",
     ])
     func problemsAndDescriptionsKeepSecrets(input: String) {
         do throws(Target.Problem) {

@@ -37,14 +37,31 @@ extension Target: CustomStringConvertible, CustomReflectable {
         }
         let end = bytes[start...].firstIndex(of: Reference.slash) ?? bytes.endIndex
         let authority = bytes[start..<end]
+        let path = redactedPath(bytes[end...])
         if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
             let before = String(decoding: bytes[..<start], as: UTF8.self)
-            return before + "<redacted>" + String(decoding: bytes[at...], as: UTF8.self)
+            return before + "<redacted>" + String(decoding: bytes[at..<end], as: UTF8.self) + path
         }
         // `http://user:pass/word@host`: an unencoded slash ends the authority in the middle of a password.
         guard start > 0, let colon = authority.lastIndex(of: UInt8(ascii: ":")), authority.last != UInt8(ascii: "]"),
             !authority[colon...].dropFirst().allSatisfy(\.isASCIIDigit)
-        else { return text }
+        else {
+            return String(decoding: bytes[..<end], as: UTF8.self) + path
+        }
         return String(decoding: bytes[...colon], as: UTF8.self) + "<redacted>"
+    }
+
+    /// `http:/user:password@host`, `http://http://user:password@host`: a slash too few or too many makes a path of the user
+    /// information.
+    private static func redactedPath(_ path: ArraySlice<UInt8>) -> String {
+        guard let at = path.lastIndex(of: UInt8(ascii: "@")) else { return String(decoding: path, as: UTF8.self) }
+        // Not a scheme's.
+        let colon = path[..<at].indices.first {
+            path[$0] == UInt8(ascii: ":") && path[path.index(after: $0)] != Reference.slash
+        }
+        guard let colon else { return String(decoding: path, as: UTF8.self) }
+        let start = path[..<colon].lastIndex(of: Reference.slash).map { $0 + 1 } ?? path.startIndex
+        let before = String(decoding: path[..<start], as: UTF8.self)
+        return before + "<redacted>" + String(decoding: path[at...], as: UTF8.self)
     }
 }
