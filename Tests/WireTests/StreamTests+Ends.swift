@@ -184,7 +184,59 @@ extension StreamTests {
             #expect(stream.task.state == .running)
             var rest = 0
             for try await chunk in stream.chunks { rest += chunk.count }
-            #expect(rest > 0 && count + rest <= Self.pattern.count)
+            #expect(count + rest == Self.pattern.count)
+        }
+    }
+
+    /// What a loop had fetched and not handed out when it was left.
+    @Test func aLoopThatIsLeftLeavesTheRestToTheNext() async throws {
+        try await withServer { exchange in
+            try exchange.respond(text: "head\nfirst\nsecond\nlast")
+        } test: { _, client in
+            let stream = client.stream("a")
+            for try await line in stream.lines {
+                #expect(line == "head")
+                break
+            }
+            var letters = ""
+            for try await byte in stream.bytes.prefix(3) { letters.append(Character(Unicode.Scalar(byte))) }
+            #expect(letters == "fir")
+            var lines = stream.lines.makeAsyncIterator()
+            #expect(try await lines.next() == "st")
+            var bytes = 0
+            var chunks = stream.chunks.makeAsyncIterator()
+            // The line's reader still has what it fetched.
+            #expect(try await chunks.next() == nil)
+            while try await lines.next() != nil { bytes += 1 }
+            #expect(bytes == 2)
+            #expect(stream.task.state == .completed)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func everyReaderIsToldHowTheStreamEnded(isCancelled: Bool) async throws {
+        try await withScript("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf") { _, client in
+            let stream = client.stream("a")
+            if isCancelled { stream.task.cancel() }
+            for _ in 0..<3 {
+                let error = try await failure { for try await _ in stream.chunks {} }
+                #expect(error.kind == (isCancelled ? .cancelled : .truncatedBody))
+            }
+        }
+    }
+
+    @Test func afterAWholeBodyEveryReaderIsAtTheEnd() async throws {
+        try await withServer {
+            try $0.serveFile(Self.pattern)
+        } test: { _, client in
+            let stream = client.stream("a")
+            var counts: [Int] = []
+            for _ in 0..<3 {
+                var count = 0
+                for try await chunk in stream.chunks { count += chunk.count }
+                counts.append(count)
+            }
+            #expect(counts == [Self.pattern.count, 0, 0])
         }
     }
 }

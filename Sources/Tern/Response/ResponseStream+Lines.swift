@@ -12,25 +12,18 @@ extension ResponseStream {
         let chunks: Chunks
 
         /// One pass over what is left of the body.
-        public func makeAsyncIterator() -> Iterator { Iterator(chunks: chunks.makeAsyncIterator()) }
+        public func makeAsyncIterator() -> Iterator { Iterator(source: chunks.source) }
 
         /// Reads the bytes: most calls take one from the piece at hand and do not suspend.
         public struct Iterator: AsyncIteratorProtocol {
-            private var chunks: Chunks.Iterator
-            private var bytes: [UInt8] = []
-            private var index = 0
+            private let reader: ByteReader
 
-            init(chunks: Chunks.Iterator) { self.chunks = chunks }
+            init(source: StreamSource) { reader = ByteReader(source) }
 
             /// The next byte; nil at the end.
             public mutating func next() async throws(NetworkError) -> UInt8? {
-                if index == bytes.count {
-                    guard let chunk = try await chunks.next() else { return nil }
-                    bytes = Array(chunk)
-                    index = 0
-                }
-                defer { index += 1 }
-                return bytes[index]
+                if let byte = reader.takeNext() { return byte }
+                return try await reader.refill()
             }
 
             /// The next byte; nil at the end. Runs on the caller's actor.
@@ -47,33 +40,68 @@ extension ResponseStream {
         let chunks: Chunks
 
         /// One pass over what is left of the body.
-        public func makeAsyncIterator() -> Iterator { Iterator(chunks: chunks.makeAsyncIterator()) }
+        public func makeAsyncIterator() -> Iterator { Iterator(source: chunks.source) }
 
         /// Reads the lines.
         public struct Iterator: AsyncIteratorProtocol {
-            private var chunks: Chunks.Iterator
-            private var splitter: LineSplitter
-            private var isAtEnd = false
+            private let reader: LineReader
 
-            init(chunks: Chunks.Iterator) {
-                self.chunks = chunks
-                splitter = LineSplitter(limit: chunks.source.lineLimit)
-            }
+            init(source: StreamSource) { reader = LineReader(source) }
 
             /// The next line; nil at the end.
-            public mutating func next() async throws(NetworkError) -> String? {
-                while true {
-                    if let line = splitter.next(isAtEnd: isAtEnd) { return line }
-                    if splitter.isTooLong { throw chunks.source.refuseLine() }
-                    if isAtEnd { return nil }
-                    if let chunk = try await chunks.next() { splitter.add(chunk) } else { isAtEnd = true }
-                }
-            }
+            public mutating func next() async throws(NetworkError) -> String? { try await reader.next() }
 
             /// The next line; nil at the end. Runs on the caller's actor.
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(NetworkError) -> String? {
                 try await next()
             }
+        }
+    }
+}
+
+/// One pass over a stream's bytes. What it has fetched and not handed out goes back: a loop may be left in the midst.
+private final class ByteReader {
+    private let source: StreamSource
+    private var bytes: [UInt8] = []
+    private var index = 0
+
+    init(_ source: StreamSource) { self.source = source }
+
+    deinit { source.giveBack(bytes[index...]) }
+
+    func takeNext() -> UInt8? {
+        guard index < bytes.count else { return nil }
+        defer { index += 1 }
+        return bytes[index]
+    }
+
+    func refill() async throws(NetworkError) -> UInt8? {
+        guard let chunk = try await source.next() else { return nil }
+        bytes = Array(chunk)
+        index = 0
+        return takeNext()
+    }
+}
+
+/// One pass over a stream's lines. What it has fetched and not handed out goes back.
+private final class LineReader {
+    private let source: StreamSource
+    private var splitter: LineSplitter
+    private var isAtEnd = false
+
+    init(_ source: StreamSource) {
+        self.source = source
+        splitter = LineSplitter(limit: source.lineLimit)
+    }
+
+    deinit { source.giveBack(splitter.rest) }
+
+    func next() async throws(NetworkError) -> String? {
+        while true {
+            if let line = splitter.next(isAtEnd: isAtEnd) { return line }
+            if splitter.isTooLong { throw source.refuseLine() }
+            if isAtEnd { return nil }
+            if let chunk = try await source.next() { splitter.add(chunk) } else { isAtEnd = true }
         }
     }
 }
@@ -93,6 +121,9 @@ struct LineSplitter {
     private(set) var isTooLong = false
 
     init(limit: Int = .max) { self.limit = limit }
+
+    /// What no line was made of yet; nothing of a line that is too long.
+    var rest: ArraySlice<UInt8> { isTooLong ? [] : bytes[start...] }
 
     mutating func add(_ chunk: some Sequence<UInt8>) {
         if start > 0 {

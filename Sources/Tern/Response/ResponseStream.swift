@@ -57,18 +57,9 @@ public struct ResponseStream: Sendable {
         /// Reads the pieces.
         public struct Iterator: AsyncIteratorProtocol {
             let source: StreamSource
-            private var waiting: [Data] = []
-
-            init(source: StreamSource) { self.source = source }
 
             /// The next piece; nil at the end.
-            public mutating func next() async throws(NetworkError) -> Data? {
-                if waiting.isEmpty {
-                    guard let chunks = try await source.next() else { return nil }
-                    waiting = chunks.reversed()
-                }
-                return waiting.popLast()
-            }
+            public mutating func next() async throws(NetworkError) -> Data? { try await source.next() }
 
             /// The next piece; nil at the end. Runs on the caller's actor.
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(NetworkError) -> Data? {
@@ -83,8 +74,16 @@ final class StreamSource: Sendable {
     let record: TaskRecord
     /// The head, once it was accepted.
     let opened = TaskValue<Arrival>()
-    private let isReading = Lock(false)
-    private let isAtEnd = Lock(false)
+    private let reading = Lock(Reading())
+
+    /// Where the stream's readers are, one after another.
+    private struct Reading {
+        var isUnderWay = false
+        /// What has come and nobody has had, the next last.
+        var unread: [Data] = []
+        /// How the transfer ended, once a reader was told: those after it are told the same.
+        var end: Result<Void, NetworkError>?
+    }
 
     init(_ plan: RequestPlan, _ context: SessionContext) {
         record = TaskRecord(id: context.ledger.nextID(), context: context, plan: plan, valueType: Data.self)
@@ -129,40 +128,51 @@ final class StreamSource: Sendable {
         return error.identified(task: record.id, session: record.context.id, label: record.label)
     }
 
-    /// The next pieces; nil at the end. Cancelling the reading Swift task ends the transfer.
-    func next() async throws(NetworkError) -> [Data]? {
-        let isFree = isReading.withLock { isReading in
-            defer { isReading = true }
-            return !isReading
+    /// What a reader had of the stream and leaves to the next one.
+    func giveBack(_ rest: some Sequence<UInt8>) {
+        let rest = Data(rest)
+        if !rest.isEmpty { reading.withLock { $0.unread.append(rest) } }
+    }
+
+    /// The next piece; nil at the end. Cancelling the reading Swift task ends the transfer.
+    func next() async throws(NetworkError) -> Data? {
+        let (chunk, isFree) = reading.withLock { reading in
+            if reading.isUnderWay { return (Data?.none, false) }
+            let chunk = reading.unread.popLast()
+            reading.isUnderWay = chunk == nil
+            return (chunk, true)
         }
         guard isFree else {
             throw NetworkError(.unsupported, reason: "a response stream has one reader at a time")
         }
-        defer { isReading.withLock { $0 = false } }
+        if let chunk { return chunk }
+        defer { reading.withLock { $0.isUnderWay = false } }
         let result = await withTaskCancellationHandler {
             await read()
         } onCancel: {
             record.cancel()
         }
-        return try result.get()
+        guard var chunks = try result.get() else { return nil }
+        chunks.reverse()
+        let first = chunks.popLast()
+        if !chunks.isEmpty { reading.withLock { $0.unread = chunks } }
+        return first
     }
 
     @concurrent
     private func read() async -> Result<[Data]?, NetworkError> {
+        if let end = reading.withLock({ $0.end }) { return end.map { nil } }
         do {
             let opened = try await self.opened.value()
-            if record.state.isTerminal, isAtEnd.withLock({ $0 }) { return .success(nil) }
             if let chunks = await opened.chunks() { return .success(chunks) }
-            isAtEnd.withLock { $0 = true }
             let outcome = await opened.ended()
-            guard let failure = outcome.failure else {
-                record.end(nil)
-                return .success(nil)
+            let error = outcome.failure.map { failure in
+                opened.plan.error(failure, outcome).identified(
+                    task: record.id, session: record.context.id, label: record.label)
             }
-            let error = opened.plan.error(failure, outcome).identified(
-                task: record.id, session: record.context.id, label: record.label)
+            reading.withLock { $0.end = error.map { .failure($0) } ?? .success(()) }
             record.end(error)
-            return .failure(error)
+            return error.map { .failure($0) } ?? .success(nil)
         } catch {
             return .failure(error)
         }
