@@ -77,6 +77,29 @@ struct TimeoutTests {
         }
     }
 
+    @Test func aHeadThatComesLineByLineIsNoIdleness() async throws {
+        try await withServer { exchange in
+            let limit = Int(exchange.request.path.dropFirst()) ?? 0
+            try exchange.write("HTTP/1.1 200 OK\r\n")
+            for number in 0..<8 {
+                try exchange.pause(for: .milliseconds(limit / 4))
+                try exchange.write("X-\(number): 1\r\n")
+            }
+            try exchange.write("Content-Length: 0\r\n\r\n")
+        } test: { _, client in
+            try await withGrowingLimit { limit in
+                let milliseconds = Int(limit / .milliseconds(1))
+                var request = try client.request(.get, "\(milliseconds)")
+                request.timeouts = Timeouts(idle: limit)
+                do {
+                    return try await client.response(for: request).status == 200
+                } catch {
+                    return false
+                }
+            }
+        }
+    }
+
     @Test func idleTimeoutOfAnUploadThatNobodyReadsNamesItself() async throws {
         let gate = LoopbackServer.Gate()
         try await withServer {

@@ -67,7 +67,10 @@ final class RequestPlan: Sendable {
     /// The same request for some of the body's bytes, or for all of them as they are stored: offsets count bytes as they
     /// come, and a compressed body has none to continue at.
     func uncompressed(adding extra: Headers = [:]) -> RequestPlan {
-        RequestPlan(self, request, headers: headers.overriding(with: extra), decompresses: false)
+        var headers = headers.overriding(with: extra)
+        // Without the field any coding would do (RFC 9110 §12.5.3).
+        if !headers.contains("Accept-Encoding") { headers["Accept-Encoding"] = "identity" }
+        return RequestPlan(self, request, headers: headers, decompresses: false)
     }
 
     /// What an interceptor sends in place of the task's request, to be delivered like that one.

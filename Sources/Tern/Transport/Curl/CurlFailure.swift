@@ -38,7 +38,8 @@ extension CurlTransfer {
             return deadConnection(host)
         case CURLE_PARTIAL_FILE where head != nil:
             return TransferFailure(.truncatedBody, "the body from \(host) ended after \(receivedText)")
-        case CURLE_BAD_CONTENT_ENCODING:
+        // No callback of ours has failed: its decoders say it of what follows the first member of gzip.
+        case CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
             let reason = "the compressed body from \(host) cannot be decompressed: \(said)"
             return TransferFailure(.malformedResponse, reason)
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY:

@@ -67,7 +67,7 @@ final class CurlTransfer {
     func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
         switch unsafe headLines.add(line) {
         case .inside:
-            break
+            clock.moved(turn.now)
         case .end:
             if let refusal = refusalOfCodings() {
                 failure = refusal
