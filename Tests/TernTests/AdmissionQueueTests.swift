@@ -125,6 +125,33 @@ struct AdmissionQueueTests {
         #expect(queue.release("a") == [3])
     }
 
+    @Test func whatSharesNoConnectionHasItsLimitWhateverOthersShare() {
+        var queue = AdmissionQueue(limitPerOrigin: 3, limit: 100)
+        _ = queue.learn("a", streamsPerConnection: 2)
+        #expect(queue.submit(1, "a", priority: 0) == true)
+        #expect(queue.learn("a", streamsPerConnection: 2) == [])
+        #expect((2...4).filter { queue.submit($0, "a", priority: 0, isExclusive: true) } == [2, 3])
+        #expect(queue.withdraw(4, "a") == true)
+        // The connection that is shared has room for one more.
+        #expect(queue.submit(5, "a", priority: 0) == true)
+        #expect(queue.submit(6, "a", priority: 0) == false)
+        #expect(queue.submit(7, "a", priority: 0, isExclusive: true) == false)
+        #expect(queue.release("a", isExclusive: true) == [6])
+        #expect(queue.release("a") == [7])
+    }
+
+    @Test func connectionsOfAllOriginsAreCounted() {
+        var queue = AdmissionQueue(limitPerOrigin: 10, limit: 3)
+        #expect(queue.submit(1, "a", priority: 0) == true)
+        #expect(queue.learn("a", streamsPerConnection: 100) == [])
+        #expect((2...50).allSatisfy { queue.submit($0, "a", priority: 0) })
+        #expect((51...53).filter { queue.submit($0, "b", priority: 0, isExclusive: true) } == [51, 52])
+        #expect(queue.submit(54, "a", priority: 0) == true)
+        #expect(queue.submit(55, "a", priority: 0, isExclusive: true) == false)
+        #expect(queue.release("b", isExclusive: true) == [53])
+        #expect(queue.release("b", isExclusive: true) == [55])
+    }
+
     @Test func manyStreamsToAConnectionLetMoreIn() {
         var queue = AdmissionQueue(limitPerOrigin: 1, limit: 1)
         #expect(submit(1...5, &queue) == [1])

@@ -46,6 +46,29 @@ struct NginxHTTP2Tests {
         #expect(try await client.response(for: client.request(.get, "hello")).metrics.isReusedConnection)
     }
 
+    /// What may be paused has a connection of its own, and the limit is one of connections.
+    @Test func tasksWithHandlesKeepToTheLimitOfConnections() async throws {
+        let gate = LoopbackServer.Gate()
+        let upstream = try LoopbackServer { exchange in
+            if exchange.request.path.hasPrefix("/slow") { try exchange.wait(for: gate) }
+            try exchange.respond(text: exchange.request.target)
+        }
+        defer { upstream.stop() }
+        let nginx = try await Nginx(upstream: upstream.port)
+        defer { nginx.stop() }
+        let client = try nginx.secureClient { $0.maximumConnectionsPerHost = 3 }
+        #expect(try await client.response(for: client.request(.get, "via/first")).head.version == .http2)
+        let tasks = (0..<8).map { client.task(.get, "via/slow\($0)") }
+        try await upstream.wait { $0.requestsReceived == 4 }
+        let other = try nginx.secureClient()
+        for _ in 0..<20 { try await other.get("hello") }
+        #expect(upstream.requestCount("/first") + upstream.requests.count { $0.target.hasPrefix("/slow") } == 4)
+        gate.open()
+        for (number, task) in tasks.enumerated() {
+            #expect(try await task.value == Data("/slow\(number)".utf8))
+        }
+    }
+
     @Test func largeFileComesWhole() async throws {
         let nginx = try await Nginx()
         defer { nginx.stop() }

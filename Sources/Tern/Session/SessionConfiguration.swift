@@ -13,8 +13,9 @@ extension Session {
         public var headers = Configuration.defaultHeaders
         /// Time limits of requests that have none of their own.
         public var timeouts = Timeouts()
-        /// Connections to one scheme, host and port at a time; over HTTP/2 a connection carries up to 100 requests.
-        /// What comes beyond waits, by priority. 32 by default, at least 1.
+        /// Connections to one scheme, host and port at a time; over HTTP/2 a connection carries up to 100 requests, and
+        /// one that may be paused, which is a task with a handle or a stream, has a connection of its own. What comes
+        /// beyond waits, by priority: also for streams that nobody reads on. 32 by default, at least 1.
         public var maximumConnectionsPerHost = 32
         /// Connections of the session in all, idle ones included. 256 by default, at least 1.
         public var maximumConnections = 256

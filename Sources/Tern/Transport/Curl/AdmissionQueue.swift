@@ -1,4 +1,4 @@
-/// Who may be on the wire: at most so many transfers per origin and in all; the rest waits, by priority and then by age.
+/// Who may be on the wire: at most so many connections per origin and in all; the rest waits, by priority and then by age.
 /// Origins take turns, so that one with many waiting does not hold up another with few. Pure.
 struct AdmissionQueue {
     typealias ID = UInt64
@@ -7,16 +7,29 @@ struct AdmissionQueue {
         let id: ID
         var priority: Int
         let age: UInt64
+        let isExclusive: Bool
     }
 
     private struct Origin {
         let name: String
-        var active = 0
+        /// Transfers on the wire that share connections, and those that have one of their own.
+        var sharing = 0
+        var exclusive = 0
         /// How many one connection carries at a time, as far as known.
         var streamsPerConnection = 1
         var waiting: [Waiting] = []
 
-        var isIdle: Bool { active == 0 && waiting.isEmpty }
+        var isIdle: Bool { sharing == 0 && exclusive == 0 && waiting.isEmpty }
+
+        /// Connections that these take at least.
+        var connections: Int {
+            streamsPerConnection == 1
+                ? exclusive + sharing : exclusive + (sharing + streamsPerConnection - 1) / streamsPerConnection
+        }
+
+        mutating func count(_ change: Int, isExclusive: Bool) {
+            if isExclusive { exclusive += change } else { sharing += change }
+        }
     }
 
     /// Origins that are remembered though nothing is under way.
@@ -31,7 +44,8 @@ struct AdmissionQueue {
     private var free: [Int] = []
     /// The origin of the last call: most calls are for the same, and hashing its name costs more than all the rest.
     private var last: (name: String, index: Int)?
-    private var active = 0
+    /// Of all origins.
+    private var connections = 0
     private var nextAge: UInt64 = 0
     /// Origins with waiting transfers, in the order in which they get their turn.
     private var waitingOrigins: [Int] = []
@@ -68,32 +82,38 @@ struct AdmissionQueue {
         return index
     }
 
-    private func hasRoom(_ index: Int) -> Bool {
-        let streams = origins[index].streamsPerConnection
-        return origins[index].active < limitPerOrigin * streams && (active < limit || streams > 1)
-    }
-
-    /// Whether the transfer may start now; otherwise it waits.
-    mutating func submit(_ id: ID, _ origin: String, priority: Int) -> Bool {
-        let index = indexMaking(origin)
-        let isFirst = origins[index].waiting.isEmpty
-        if isFirst, hasRoom(index) {
-            origins[index].active += 1
-            active += 1
+    /// Counts one more transfer if there is room for it.
+    private mutating func enter(_ index: Int, isExclusive: Bool) -> Bool {
+        let before = origins[index].connections
+        origins[index].count(1, isExclusive: isExclusive)
+        let added = origins[index].connections - before
+        if added == 0 || (before < limitPerOrigin && connections < limit) {
+            connections += added
             return true
         }
+        origins[index].count(-1, isExclusive: isExclusive)
+        return false
+    }
+
+    /// Whether the transfer may start now; otherwise it waits. One that is exclusive shares its connection with nobody.
+    mutating func submit(_ id: ID, _ origin: String, priority: Int, isExclusive: Bool = false) -> Bool {
+        let index = indexMaking(origin)
+        let isFirst = origins[index].waiting.isEmpty
+        if isFirst, enter(index, isExclusive: isExclusive) { return true }
         if isFirst { waitingOrigins.append(index) }
-        insert(Waiting(id: id, priority: priority, age: nextAge), into: &origins[index].waiting)
+        let waiting = Waiting(id: id, priority: priority, age: nextAge, isExclusive: isExclusive)
+        insert(waiting, into: &origins[index].waiting)
         nextAge += 1
         waitingCount += 1
         return false
     }
 
     /// An active transfer has ended: those that may start instead, in order.
-    mutating func release(_ origin: String) -> [ID] {
+    mutating func release(_ origin: String, isExclusive: Bool = false) -> [ID] {
         guard let index = index(of: origin) else { return [] }
-        active -= 1
-        origins[index].active -= 1
+        connections -= origins[index].connections
+        origins[index].count(-1, isExclusive: isExclusive)
+        connections += origins[index].connections
         if indexes.count > Self.keptOrigins, origins[index].isIdle {
             indexes[origin] = nil
             free.append(index)
@@ -107,7 +127,9 @@ struct AdmissionQueue {
         guard let index = index(of: origin), origins[index].streamsPerConnection != streamsPerConnection else {
             return []
         }
+        connections -= origins[index].connections
         origins[index].streamsPerConnection = streamsPerConnection
+        connections += origins[index].connections
         return waitingCount == 0 ? [] : admit()
     }
 
@@ -139,13 +161,12 @@ struct AdmissionQueue {
         var blocked: [Int] = []
         while !waitingOrigins.isEmpty {
             let index = waitingOrigins.removeFirst()
-            guard hasRoom(index) else {
+            guard let first = origins[index].waiting.first, enter(index, isExclusive: first.isExclusive) else {
                 blocked.append(index)
                 continue
             }
-            admitted.append(origins[index].waiting.removeFirst().id)
-            origins[index].active += 1
-            active += 1
+            origins[index].waiting.removeFirst()
+            admitted.append(first.id)
             waitingCount -= 1
             if !origins[index].waiting.isEmpty { waitingOrigins.append(index) }
         }

@@ -239,7 +239,7 @@ import Synchronization
 
     /// A place on the wire is free.
     private func release(_ transfer: CurlTransfer) {
-        transfer.pool.admitted += transfer.pool.queue.release(transfer.origin)
+        transfer.pool.release(transfer)
         admitWaiting(transfer.pool)
     }
 

@@ -51,9 +51,16 @@ final class CurlPool {
     /// Whether the transfer may enter now; otherwise it waits.
     func admits(_ transfer: CurlTransfer) -> Bool {
         let id = transfer.transfer.id
-        if queue.submit(id, transfer.origin, priority: transfer.priority.rawValue) { return true }
+        let isExclusive = isExclusive(transfer.transfer)
+        let priority = transfer.priority.rawValue
+        if queue.submit(id, transfer.origin, priority: priority, isExclusive: isExclusive) { return true }
         waiting[id] = transfer
         return false
+    }
+
+    /// A place on the wire is free.
+    func release(_ transfer: CurlTransfer) {
+        admitted += queue.release(transfer.origin, isExclusive: isExclusive(transfer.transfer))
     }
 
     /// A transfer that waits no longer; no effect on another.
@@ -63,9 +70,13 @@ final class CurlPool {
 
     // MARK: The wire
 
+    /// Whether it shares its connection with nobody. Over plain HTTP nothing is shared.
+    private func isExclusive(_ transfer: Transfer) -> Bool {
+        transfer.order.isPausable && transfer.order.target.isSecure && settings.allowsHTTP2
+    }
+
     private func multi(for transfer: Transfer) -> CurlMulti? {
-        // Over plain HTTP there are no shared streams.
-        if transfer.order.isPausable, transfer.order.target.isSecure, settings.allowsHTTP2 {
+        if isExclusive(transfer) {
             if exclusive == nil {
                 exclusive = CurlMulti(settings, isExclusive: true, sockets, turn)
                 newMultis.append(contentsOf: exclusive.map { [$0] } ?? [])
