@@ -115,7 +115,8 @@ import Foundation
     }
 
     /// A frame that says what window its decoder needs, and has five bytes as they are.
-    @Test(.enabled(if: ContentDecoder.acceptEncoding.contains("zstd")), arguments: [(23, true), (24, false), (31, false)])
+    @Test(
+        .enabled(if: ContentDecoder.acceptEncoding.contains("zstd")), arguments: [(23, true), (24, false), (31, false)])
     func aFrameMayNotAskForMoreMemoryThanHTTPAllows(windowLog: UInt8, isAllowed: Bool) {
         let decoder = decoder("zstd")
         let frame = Data([0x28, 0xB5, 0x2F, 0xFD, 0, (windowLog - 10) << 3, 5 << 3 | 1, 0, 0]) + Data("hello".utf8)
@@ -138,7 +139,9 @@ import Foundation
                 let size = Int.random(in: 1...damaged.count, using: &random)
                 let text = decoded(decoder, Data(damaged), by: size)
                 #expect(text.count <= 4_096)
-                if decoder.failure == nil, decoder.failureOfEnd == nil { #expect(decoder.produced == Int64(text.count)) }
+                if decoder.failure == nil, decoder.failureOfEnd == nil {
+                    #expect(decoder.produced == Int64(text.count))
+                }
             }
         }
     }

@@ -114,6 +114,17 @@ struct DecompressionTests {
         }
     }
 
+    @Test(arguments: ["identity", "none", "None"]) func whatIsNoCodingIsTakenAsItIs(coding: String) async throws {
+        try await withServer { exchange in
+            try exchange.respond(headers: [("Content-Encoding", coding)], text: "as it is")
+        } test: { _, client in
+            #expect(try await client.get("", as: String.self) == "as it is")
+            var text = ""
+            for try await line in client.stream("").lines { text += line }
+            #expect(text == "as it is")
+        }
+    }
+
     @Test func aStreamInACodingThatNobodyAskedForIsMalformed() async throws {
         try await withServer { exchange in
             try exchange.respond(headers: [("Content-Encoding", "compress")], body: Compressed.gzip)

@@ -147,6 +147,7 @@ final class ContentDecoder: Sendable {
     private var corrupt: TransferFailure {
         let window = coding == "zstd" ? " with a window of up to 8 MiB (RFC 9659)" : ""
         return TransferFailure(
-            .malformedResponse, "the compressed body from \(host) cannot be decompressed: it is no \(coding)\(window)")
+            .malformedResponse,
+            "the compressed body from \(host) cannot be decompressed: it is damaged, or no \(coding)\(window)")
     }
 }

@@ -89,7 +89,8 @@ public struct ResponseHead: Sendable {
     /// The coding of the body, in lower case; nil for none.
     package var contentCoding: String? {
         let coding = headers.values(for: "Content-Encoding").map { $0.lowercased() }.joined(separator: ", ")
-        return coding.isEmpty || coding == "identity" ? nil : coding
+        // "none" is no coding of RFC 9110; servers that say it mean that, and libcurl takes it for that.
+        return ["", "identity", "none"].contains(coding) ? nil : coding
     }
 
     /// The length of the body that the head states; nil when it states none.

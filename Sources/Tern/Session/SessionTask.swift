@@ -25,13 +25,17 @@ public struct AnySessionTask: TaskHandle {
 
     /// The task's value as `type`, while a typed handle of it is still held by somebody.
     ///
-    /// - Throws: The task's error; an error of kind `.unsupported` when no typed handle is left or the task gives another type.
+    /// - Throws: The task's error; an error of kind `.unsupported` when no typed handle is left, the task is
+    ///   a stream, or it gives another type.
     public func value<T: Sendable>(as type: T.Type) async throws(NetworkError) -> T {
         guard let result = record.result else {
             throw NetworkError(.unsupported, reason: "nobody holds the value of task \(id) any more")
         }
         guard let value = try await result.erasedValue() as? T else {
-            throw NetworkError(.unsupported, reason: "task \(id) gives \(record.valueType), not \(type)")
+            // Of the right type, and not there: a stream has given it to its reader.
+            let isStream = record.valueType == T.self
+            let reason = isStream ? "is a stream: its reader has the body" : "gives \(record.valueType), not \(type)"
+            throw NetworkError(.unsupported, reason: "task \(id) \(reason)")
         }
         return value
     }
