@@ -59,7 +59,14 @@ import Testing
     @Test(arguments: [(24, 40), (40, 56), (300, 328), (2_040, 2_056), (2_056, 2_072)])
     func aBlockThatMallocGaveAStepMoreIsTakenAgain(asked: Int, size: Int) {
         keeping {
-            let first = unsafe malloc(size)
+            // Here, too, malloc may give a step more: those blocks are held until one comes that is as it should be.
+            var first = unsafe malloc(size)
+            var others: [UnsafeMutableRawPointer?] = unsafe []
+            while unsafe malloc_usable_size(first) != size {
+                unsafe others.append(first)
+                unsafe first = malloc(size)
+            }
+            for index in unsafe others.indices { unsafe free(others[index]) }
             unsafe tern_curl_release(first)
             #expect(tern_curl_kept_bytes() >= asked)
             let second = unsafe tern_curl_allocate(asked)

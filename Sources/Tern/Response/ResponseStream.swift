@@ -155,7 +155,8 @@ final class StreamSource: Sendable {
         guard var chunks = try result.get() else { return nil }
         chunks.reverse()
         let first = chunks.popLast()
-        if !chunks.isEmpty { reading.withLock { $0.unread = chunks } }
+        // Behind what a reader gave back meanwhile.
+        if !chunks.isEmpty { reading.withLock { $0.unread.insert(contentsOf: chunks, at: 0) } }
         return first
     }
 
