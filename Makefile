@@ -22,7 +22,7 @@ help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
 	@echo 'make test [FILTER=name]    the whole test suite; test-asan, test-tsan: the same under a sanitizer'
 	@echo 'make crash-test            kills a process that writes to a disk cache, at 2,000 points'
-	@echo 'make fuzz [N=1000000]      mutated pictures, N for each image decoder, under the address sanitizer'
+	@echo 'make fuzz [N=1000000]      N mutated inputs for each decoder and parser, under the address sanitizer'
 	@echo 'make soak                  memory and descriptors after very many requests'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make gallery               photos, a download and more on widgets of GTK 4; without a display a screenshot'
@@ -120,4 +120,4 @@ docs:
 	scripts/docs
 
 clean:
-	rm -rf .build Examples/.build Examples/Gallery/.build Benchmarks/.build Tests/Consumers/.build Tests/Fuzz/.build
+	rm -rf .build Examples/.build Examples/Gallery/.build Benchmarks/.build Tests/Consumers/.build

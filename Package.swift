@@ -70,6 +70,20 @@ let package = Package(
             path: "Tests/DiskCrashChild",
             swiftSettings: settings
         ),
+        // The program of `make fuzz`, in this package so that it sees `package` declarations.
+        .target(name: "CTernFuzz", path: "Tests/Fuzz/CTernFuzz"),
+        .executableTarget(
+            name: "TernFuzz",
+            dependencies: ["CTernFuzz", "Tern", "TernImages"],
+            path: "Tests/Fuzz/TernFuzz",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "FuzzTests",
+            dependencies: ["TernFuzz"],
+            path: "Tests/Fuzz/FuzzTests",
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "TernCacheTests",
             dependencies: ["CTernSQLite", "DiskCrashChild", "TernCache", "TernConcurrency", "TernTesting"],

@@ -1,29 +1,58 @@
 import Foundation
 import TernImages
 
-/// One decoder under test.
-struct Target: Sendable {
-    let name: String
-    let format: ImageFormat
-    /// Makes checksums right again, so that a mutation reaches what they guard.
-    var repair: (@Sendable (inout [UInt8]) -> Void)?
-    /// Decodes in ways that the number picks, and returns the outcome in words: a new one makes the input a seed.
-    var run: @Sendable (Data, UInt64) -> String = Target.decode
-
-    /// To add a decoder is to add its line; its seeds are made by the encoders and `Tests/Pillow/fixtures.py`.
-    static let all = [
-        Target(name: "jpeg", format: .jpeg),
-        Target(name: "png", format: .png, repair: repairPNG),
-        Target(name: "webp", format: .webp),
-        Target(name: "gif", format: .gif),
-        Target(name: "bmp", format: .bmp),
-        Target(name: "ico", format: .ico),
-        Target(name: "avif", format: .avif),
-        Target(name: "jpeg-incremental", format: .jpeg, run: decodeIncrementally),
-        Target(name: "png-incremental", format: .png, repair: repairPNG, run: decodeIncrementally),
-        Target(name: "webp-incremental", format: .webp, run: decodeIncrementally),
-        Target(name: "gif-incremental", format: .gif, run: decodeIncrementally),
+/// The image decoders.
+extension FuzzTarget {
+    /// To add a decoder is to add its line; its seeds come from the encoders and `Tests/Pillow/fixtures.py`.
+    static let images = [
+        FuzzTarget(image: "jpeg", .jpeg),
+        FuzzTarget(image: "png", .png, repair: repairPNG),
+        FuzzTarget(image: "webp", .webp),
+        FuzzTarget(image: "gif", .gif),
+        FuzzTarget(image: "bmp", .bmp),
+        FuzzTarget(image: "ico", .ico),
+        FuzzTarget(image: "avif", .avif),
+        FuzzTarget(image: "jpeg-incremental", .jpeg, run: decodeIncrementally),
+        FuzzTarget(image: "png-incremental", .png, repair: repairPNG, run: decodeIncrementally),
+        FuzzTarget(image: "webp-incremental", .webp, run: decodeIncrementally),
+        FuzzTarget(image: "gif-incremental", .gif, run: decodeIncrementally),
     ]
+
+    private init(
+        image name: String, _ format: ImageFormat, repair: (@Sendable (inout [UInt8]) -> Void)? = nil,
+        run: @escaping @Sendable (Data, UInt64) -> String = FuzzTarget.decode
+    ) {
+        self.init(
+            name: name, seeds: { try FuzzTarget.pictures(of: format, fixtures: $0) }, repair: repair,
+            run: { input, choice in run(input, choice) })
+    }
+
+    /// Small files only: a million of them should take minutes.
+    private static func pictures(of format: ImageFormat, fixtures: String) throws -> [[UInt8]] {
+        var seeds = try encoded().filter { $0.format == format }.map { [UInt8]($0.data) }
+        for name in try FileManager.default.contentsOfDirectory(atPath: fixtures).sorted() {
+            let bytes = [UInt8](try Data(contentsOf: URL(filePath: "\(fixtures)/\(name)")))
+            let start = Array(bytes.prefix(ImageFormat.sniffedByteCount))
+            guard bytes.count <= 4096, unsafe ImageFormat(sniffing: start.span.bytes) == format else { continue }
+            seeds.append(bytes)
+        }
+        return seeds
+    }
+
+    private static func encoded() throws -> [(format: ImageFormat, data: Data)] {
+        let side = 24
+        let bytes = (0..<side * side).flatMap { index -> [UInt8] in
+            let alpha = index % side * 255 / side
+            return [index * 7 % 256, index / side * 10, 128].map { UInt8($0 * alpha / 255) } + [UInt8(alpha)]
+        }
+        guard let picture = RasterImage(size: PixelSize(width: side, height: side), premultiplied: bytes) else {
+            throw Failure("no picture of \(bytes.count) bytes")
+        }
+        let encodings: [ImageEncoding] = [
+            .jpeg(), .jpeg(quality: 30, progressive: true), .png(), .webp(), .losslessWebP,
+        ]
+        return try encodings.map { ($0.format, try picture.encoded(as: $0)) }
+    }
 
     /// The still picture, to a size or in full, whole or in part, and the frames forwards and back.
     @Sendable private static func decode(_ data: Data, _ choice: UInt64) -> String {
@@ -40,7 +69,7 @@ struct Target: Sendable {
             }
             return told
         } catch {
-            return words(error)
+            return "rejected, " + words(error)
         }
     }
 
@@ -71,7 +100,7 @@ struct Target: Sendable {
             if !picture.metadata.isPartial { expectSame(picture, data, options) }
             return "picture \(told)\(picture.metadata.isPartial) \(decoder.completedPasses)"
         } catch {
-            return told + words(error)
+            return "rejected, " + told + words(error)
         }
     }
 

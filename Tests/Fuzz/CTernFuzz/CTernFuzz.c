@@ -1,5 +1,5 @@
 #define _DEFAULT_SOURCE
-#include "CFuzz.h"
+#include "CTernFuzz.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,10 +22,10 @@ static void hung(int number) {
     _exit(3);
 }
 
-bool cfuzz_open(const char *path, int seconds) {
+bool tern_fuzz_open(const char *path, int seconds) {
     int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
-    if (file < 0 || ftruncate(file, CFUZZ_CAPACITY + 8) != 0) return false;
-    kept = mmap(NULL, CFUZZ_CAPACITY + 8, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (file < 0 || ftruncate(file, TERN_FUZZ_CAPACITY + 8) != 0) return false;
+    kept = mmap(NULL, TERN_FUZZ_CAPACITY + 8, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     limit = seconds;
     signal(SIGPROF, hung);
@@ -40,26 +40,26 @@ static void arm(int seconds) {
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-void cfuzz_begin(const uint8_t *bytes, size_t count) {
-    uint64_t length = count < CFUZZ_CAPACITY ? count : CFUZZ_CAPACITY;
+void tern_fuzz_begin(const uint8_t *bytes, size_t count) {
+    uint64_t length = count < TERN_FUZZ_CAPACITY ? count : TERN_FUZZ_CAPACITY;
     memcpy(kept, &length, sizeof length);
     if (length > 0) memcpy(kept + 8, bytes, length);
     arm(limit);
 }
 
-void cfuzz_end(void) { arm(0); }
+void tern_fuzz_end(void) { arm(0); }
 
-uint64_t cfuzz_spent(void) {
+uint64_t tern_fuzz_spent(void) {
     struct timespec time;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-size_t cfuzz_allocated(void) {
+size_t tern_fuzz_allocated(void) {
     return __sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes() : 0;
 }
 
-size_t cfuzz_resident(void) {
+size_t tern_fuzz_resident(void) {
     unsigned long all = 0, resident = 0;
     FILE *file = fopen("/proc/self/statm", "r");
     if (!file) return 0;

@@ -1,0 +1,16 @@
+import Foundation
+
+/// One parser or decoder under test.
+struct FuzzTarget: Sendable {
+    let name: String
+    /// Returns valid inputs, which the mutator changes. `fixtures` is a folder made by `Tests/Pillow/fixtures.py`.
+    let seeds: @Sendable (_ fixtures: String) throws -> [[UInt8]]
+    /// Makes checksums valid again, so that a mutation reaches the code behind them.
+    var repair: (@Sendable (inout [UInt8]) -> Void)?
+    /// Feeds one input in a way that `choice` selects, and traps where a property does not hold. Returns the outcome in
+    /// words: an input with a new outcome becomes a seed.
+    let run: @Sendable (_ input: Data, _ choice: UInt64) async throws -> String
+
+    /// Every target, in the order in which `scripts/fuzz` runs them. To add one, add it to the list of its area.
+    static let all: [FuzzTarget] = images
+}
