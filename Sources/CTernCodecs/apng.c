@@ -76,17 +76,19 @@ int tern_png_animation(const uint8_t *bytes, size_t count) {
     return !animated ? 0 : controlled ? 1 : 2;
 }
 
+/// Leaves `into` as it is unless the frame lies within the picture.
 static tern_codec_result readControl(const tern_apng *apng, const chunk *chunk, control *into, char *error) {
     if (chunk->length < 26 || !sound(apng->bytes, chunk)) return corrupt(error, "a damaged frame control");
     const uint8_t *at = apng->bytes + chunk->at;
     uint32_t numerator = (uint32_t)at[20] << 8 | at[21], denominator = (uint32_t)at[22] << 8 | at[23];
-    *into = (control){.width = be32(at + 4), .height = be32(at + 8), .left = be32(at + 12), .top = be32(at + 16),
-                      .dispose = at[24], .blend = at[25],
-                      .microseconds = (uint64_t)numerator * 1000000 / (denominator ? denominator : 100)};
-    if (into->width == 0 || into->height == 0 || into->left > apng->width || into->top > apng->height
-        || into->width > apng->width - into->left || into->height > apng->height - into->top)
+    control read = {.width = be32(at + 4), .height = be32(at + 8), .left = be32(at + 12), .top = be32(at + 16),
+                    .dispose = at[24], .blend = at[25],
+                    .microseconds = (uint64_t)numerator * 1000000 / (denominator ? denominator : 100)};
+    if (read.width == 0 || read.height == 0 || read.left > apng->width || read.top > apng->height
+        || read.width > apng->width - read.left || read.height > apng->height - read.top)
         return corrupt(error, "a frame outside the picture");
-    if (into->dispose > RESTORE || into->blend > 1) return corrupt(error, "an unknown way to draw a frame");
+    if (read.dispose > RESTORE || read.blend > 1) return corrupt(error, "an unknown way to draw a frame");
+    *into = read;
     return TERN_CODEC_OK;
 }
 
@@ -310,15 +312,17 @@ static void end(tern_apng *apng) {
 }
 
 tern_codec_result tern_apng_next(
-    tern_apng *apng, uint8_t *pixels, size_t stride, uint32_t rows, uint64_t *microseconds, char *error) {
+    tern_apng *apng, tern_canvas canvas, uint32_t rows, uint64_t *microseconds, char *error) {
+    if (!tern_canvas_fits(canvas, apng->width, apng->height, error)) return TERN_CODEC_CORRUPT;
     tern_codec_result result = apng->png ? TERN_CODEC_OK : begin(apng, error);
-    if (result == TERN_CODEC_OK)
-        result = tern_png_rows(apng->png, apng->part, (size_t)apng->frame.width * 4, rows, error);
+    const control *frame = &apng->frame;
+    tern_canvas part = {apng->part, (size_t)frame->width * 4, frame->width, frame->height};
+    if (result == TERN_CODEC_OK) result = tern_png_rows(apng->png, part, rows, error);
     if (result == TERN_CODEC_MORE) return result;
     if (apng->part) draw(apng, result == TERN_CODEC_OK);
     *microseconds = apng->frame.microseconds;
     for (uint32_t y = 0; apng->canvas && y < apng->height; y++)
-        memcpy(pixels + stride * y, apng->canvas + (size_t)y * apng->width * 4, (size_t)apng->width * 4);
+        memcpy(canvas.pixels + canvas.stride * y, apng->canvas + (size_t)y * apng->width * 4, (size_t)apng->width * 4);
     end(apng);
     return result;
 }

@@ -113,7 +113,6 @@ void tern_avif_look(const char *name, char *obstacle) {
 
 struct tern_avif {
     decoder0 *decoder;
-    uint32_t width, height;
 };
 
 static tern_codec_result told(const tern_avif *avif, int result, char *error) {
@@ -161,8 +160,6 @@ tern_avif *tern_avif_open(
     *result = told(avif, taken == OK ? library.parse(decoder) : taken, error);
     if (*result != TERN_CODEC_OK) { tern_avif_close(avif); return NULL; }
     const image0 *image = decoder->image;
-    avif->width = image->width;
-    avif->height = image->height;
     const transforms *shown = library.modern ? &((const image1 *)image)->transforms : &image->transforms;
     // Primaries of sRGB and transfers near its own (ITU-T H.273), or none said. What else there is, is left unapplied.
     bool plain = image->primaries <= 2 && (image->transfer <= 2 || image->transfer == 6
@@ -184,15 +181,11 @@ const uint8_t *tern_avif_profile(const tern_avif *avif, size_t *count, int *chan
     return image->icc.size > 0 ? image->icc.data : NULL;
 }
 
-tern_codec_result tern_avif_next(
-    tern_avif *avif, uint8_t *pixels, size_t stride, uint64_t *microseconds, char *error) {
+tern_codec_result tern_avif_next(tern_avif *avif, tern_canvas canvas, uint64_t *microseconds, char *error) {
     tern_codec_result result = told(avif, library.next(avif->decoder), error);
     if (result != TERN_CODEC_OK) return result;
     const image0 *image = avif->decoder->image;
-    if (image->width != avif->width || image->height != avif->height) {
-        snprintf(error, 160, "a frame of another size");
-        return TERN_CODEC_CORRUPT;
-    }
+    if (!tern_canvas_fits(canvas, image->width, image->height, error)) return TERN_CODEC_CORRUPT;
     rgb target;
     memset(&target, 0, sizeof target);
     library.defaults(&target, image);
@@ -200,11 +193,11 @@ tern_codec_result tern_avif_next(
     target.zero.format = RGBA;
     target.zero.premultiplied = 0;
     if (library.modern) {
-        target.one.pixels = pixels;
-        target.one.rowBytes = (uint32_t)stride;
+        target.one.pixels = canvas.pixels;
+        target.one.rowBytes = (uint32_t)canvas.stride;
     } else {
-        target.zero.pixels = pixels;
-        target.zero.rowBytes = (uint32_t)stride;
+        target.zero.pixels = canvas.pixels;
+        target.zero.rowBytes = (uint32_t)canvas.stride;
     }
     double duration = avif->decoder->timing.duration;
     *microseconds = duration > 0 && duration < 1e9 ? (uint64_t)(duration * 1e6 + 0.5) : 0;

@@ -168,14 +168,14 @@ static void readRow(tern_bmp *bmp, const uint8_t *source, uint8_t *target) {
 }
 
 /// The row that the stream stands in, in the buffer.
-static uint8_t *current(const tern_bmp *bmp, uint8_t *pixels, size_t stride) {
-    return pixels + stride * (bmp->topDown ? bmp->row : bmp->height - 1 - bmp->row);
+static uint8_t *current(const tern_bmp *bmp, tern_canvas canvas) {
+    return canvas.pixels + canvas.stride * (bmp->topDown ? bmp->row : bmp->height - 1 - bmp->row);
 }
 
 /// What a run-length stream leaves out shows the first colour.
-static void clearRow(const tern_bmp *bmp, uint8_t *pixels, size_t stride) {
+static void clearRow(const tern_bmp *bmp, tern_canvas canvas) {
     if (bmp->row >= bmp->height) return;
-    uint8_t *row = current(bmp, pixels, stride);
+    uint8_t *row = current(bmp, canvas);
     for (uint32_t x = 0; x < bmp->width; x++) memcpy(row + (size_t)x * 4, bmp->palette[0], 4);
 }
 
@@ -191,9 +191,9 @@ static void run(tern_bmp *bmp, uint8_t *row, const uint8_t *source, unsigned len
     }
 }
 
-static tern_codec_result runRows(tern_bmp *bmp, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+static tern_codec_result runRows(tern_bmp *bmp, tern_canvas canvas, uint32_t rows, char *error) {
     uint32_t last = rows < bmp->height - bmp->row ? bmp->row + rows : bmp->height;
-    if (!bmp->started) clearRow(bmp, pixels, stride);
+    if (!bmp->started) clearRow(bmp, canvas);
     bmp->started = true;
     // Commands that draw nothing cost time too.
     for (unsigned commands = 0; bmp->row < last && !bmp->ended && commands < 1u << 16; commands++) {
@@ -201,11 +201,11 @@ static tern_codec_result runRows(tern_bmp *bmp, uint8_t *pixels, size_t stride, 
         unsigned length = bmp->bytes[bmp->at], value = bmp->bytes[bmp->at + 1];
         bmp->at += 2;
         if (length > 0) {
-            run(bmp, current(bmp, pixels, stride), bmp->bytes + bmp->at - 1, length, true);
+            run(bmp, current(bmp, canvas), bmp->bytes + bmp->at - 1, length, true);
         } else if (value > 2) {
             size_t bytes = bmp->bits == 8 ? value : (value + 1) / 2, padded = (bytes + 1) & ~(size_t)1;
             if (bmp->count - bmp->at < bytes) return truncated(error, "pixels");
-            run(bmp, current(bmp, pixels, stride), bmp->bytes + bmp->at, value, false);
+            run(bmp, current(bmp, canvas), bmp->bytes + bmp->at, value, false);
             bmp->at += bmp->count - bmp->at < padded ? bytes : padded;
         } else if (value == 1) {
             bmp->ended = true;
@@ -222,19 +222,20 @@ static tern_codec_result runRows(tern_bmp *bmp, uint8_t *pixels, size_t stride, 
             bmp->column = bmp->width - bmp->column < right ? bmp->width : bmp->column + right;
             for (; down > 0 && bmp->row < bmp->height; down--) {
                 bmp->row++;
-                clearRow(bmp, pixels, stride);
+                clearRow(bmp, canvas);
             }
         }
     }
-    for (; bmp->ended && bmp->row < last; clearRow(bmp, pixels, stride)) bmp->row++;
+    for (; bmp->ended && bmp->row < last; clearRow(bmp, canvas)) bmp->row++;
     return bmp->row < bmp->height ? TERN_CODEC_MORE : TERN_CODEC_OK;
 }
 
-tern_codec_result tern_bmp_rows(tern_bmp *bmp, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
-    if (bmp->compression == RLE8 || bmp->compression == RLE4) return runRows(bmp, pixels, stride, rows, error);
+tern_codec_result tern_bmp_rows(tern_bmp *bmp, tern_canvas canvas, uint32_t rows, char *error) {
+    if (!tern_canvas_fits(canvas, bmp->width, bmp->height, error)) return TERN_CODEC_CORRUPT;
+    if (bmp->compression == RLE8 || bmp->compression == RLE4) return runRows(bmp, canvas, rows, error);
     for (uint32_t done = 0; done < rows && bmp->row < bmp->height; done++, bmp->row++) {
         if (bmp->at > bmp->count || bmp->count - bmp->at < bmp->stride) return truncated(error, "pixels");
-        readRow(bmp, bmp->bytes + bmp->at, current(bmp, pixels, stride));
+        readRow(bmp, bmp->bytes + bmp->at, current(bmp, canvas));
         bmp->at += bmp->stride;
     }
     return bmp->row < bmp->height ? TERN_CODEC_MORE : TERN_CODEC_OK;

@@ -138,8 +138,8 @@ static tern_codec_result draw(tern_gif *gif, int transparent, char *error) {
     return TERN_CODEC_OK;
 }
 
-tern_codec_result tern_gif_next(
-    tern_gif *gif, uint8_t *pixels, size_t stride, uint32_t *milliseconds, char *error) {
+tern_codec_result tern_gif_next(tern_gif *gif, tern_canvas canvas, uint32_t *milliseconds, char *error) {
+    if (!tern_canvas_fits(canvas, gif->width, gif->height, error)) return TERN_CODEC_CORRUPT;
     if (!gif->file) {
         tern_codec_result opened = tern_gif_rewind(gif, error);
         if (opened != TERN_CODEC_OK) return opened;
@@ -179,7 +179,7 @@ tern_codec_result tern_gif_next(
     tern_codec_result drawn = draw(gif, control.TransparentColor, error);
     // A frame that breaks off is given as far as it came.
     for (uint32_t y = 0; y < gif->height; y++)
-        memcpy(pixels + stride * y, gif->canvas + (size_t)y * gif->width * 4, (size_t)gif->width * 4);
+        memcpy(canvas.pixels + canvas.stride * y, gif->canvas + (size_t)y * gif->width * 4, (size_t)gif->width * 4);
     return drawn;
 }
 

@@ -24,6 +24,16 @@ struct tern_ico {
     bool coloured;
 };
 
+/// The size in a PNG file's header, which has to be its first chunk. libpng finds it behind unknown chunks too.
+static bool readHeader(const uint8_t *image, entry *found) {
+    static const uint8_t header[] = {0, 0, 0, 13, 'I', 'H', 'D', 'R'};
+    if (memcmp(image + 8, header, sizeof header)) return false;
+    found->width = (uint32_t)image[16] << 24 | (uint32_t)image[17] << 16 | (uint32_t)image[18] << 8 | image[19];
+    found->height = (uint32_t)image[20] << 24 | (uint32_t)image[21] << 16 | (uint32_t)image[22] << 8 | image[23];
+    found->bits = 32;
+    return true;
+}
+
 /// An entry with the size that its own header says: the directory has one byte for it and is often wrong.
 static bool readEntry(const tern_ico *ico, uint32_t index, entry *found) {
     const uint8_t *at = ico->bytes + 6 + (size_t)index * 16;
@@ -35,9 +45,7 @@ static bool readEntry(const tern_ico *ico, uint32_t index, entry *found) {
     const uint8_t *image = ico->bytes + found->at;
     found->png = !memcmp(image, "\x89PNG\r\n\x1a\n", 8);
     if (found->png) {
-        found->width = (uint32_t)image[16] << 24 | (uint32_t)image[17] << 16 | (uint32_t)image[18] << 8 | image[19];
-        found->height = (uint32_t)image[20] << 24 | (uint32_t)image[21] << 16 | (uint32_t)image[22] << 8 | image[23];
-        found->bits = 32;
+        if (!readHeader(image, found)) return false;
     } else {
         tern_bmp dib = {0};
         char ignored[160];
@@ -92,7 +100,7 @@ tern_codec_result tern_ico_choose(
 }
 
 /// Takes the mask's pixels out. Of 32 bits only where no pixel has alpha: such icons are of before it had a meaning.
-static tern_codec_result maskRows(tern_ico *ico, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+static tern_codec_result maskRows(tern_ico *ico, tern_canvas canvas, uint32_t rows, char *error) {
     const tern_bmp *dib = &ico->dib;
     bool hasAlpha = dib->channels[3].mask != 0 && dib->bits > 8;
     if (hasAlpha && dib->alphaSeen) return TERN_CODEC_OK;
@@ -104,14 +112,15 @@ static tern_codec_result maskRows(tern_ico *ico, uint8_t *pixels, size_t stride,
             snprintf(error, 160, "the bytes end within the mask");
             return TERN_CODEC_TRUNCATED;
         }
-        uint8_t *row = pixels + stride * (dib->topDown ? ico->maskRow : dib->height - 1 - ico->maskRow);
+        uint8_t *row = canvas.pixels + canvas.stride * (dib->topDown ? ico->maskRow : dib->height - 1 - ico->maskRow);
         for (uint32_t x = 0; x < dib->width; x++)
             row[(size_t)x * 4 + 3] = !missing && dib->bytes[from + x / 8] >> (7 - x % 8) & 1 ? 0 : 255;
     }
     return ico->maskRow < dib->height ? TERN_CODEC_MORE : TERN_CODEC_OK;
 }
 
-tern_codec_result tern_ico_rows(tern_ico *ico, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+tern_codec_result tern_ico_rows(tern_ico *ico, tern_canvas canvas, uint32_t rows, char *error) {
+    if (!tern_canvas_fits(canvas, ico->chosen.width, ico->chosen.height, error)) return TERN_CODEC_CORRUPT;
     const uint8_t *image = ico->bytes + ico->chosen.at;
     if (ico->chosen.png) {
         if (!ico->png) {
@@ -120,14 +129,14 @@ tern_codec_result tern_ico_rows(tern_ico *ico, uint8_t *pixels, size_t stride, u
             ico->png = tern_png_open(image, ico->chosen.count, &info, &result, error);
             if (!ico->png) return result;
         }
-        return tern_png_rows(ico->png, pixels, stride, rows, error);
+        return tern_png_rows(ico->png, canvas, rows, error);
     }
     if (!ico->dib.bytes) {
         tern_codec_result opened = tern_dib_open(&ico->dib, image, ico->chosen.count, 0, true, error);
         if (opened != TERN_CODEC_OK) return opened;
     }
-    if (ico->coloured) return maskRows(ico, pixels, stride, rows, error);
-    tern_codec_result result = tern_bmp_rows(&ico->dib, pixels, stride, rows, error);
+    if (ico->coloured) return maskRows(ico, canvas, rows, error);
+    tern_codec_result result = tern_bmp_rows(&ico->dib, canvas, rows, error);
     ico->coloured = result == TERN_CODEC_OK;
     return ico->coloured ? TERN_CODEC_MORE : result;
 }

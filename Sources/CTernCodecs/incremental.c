@@ -67,15 +67,16 @@ tern_codec_result tern_feed_start(tern_feed *feed, uint32_t leastWidth, uint32_t
 
 tern_feed_state tern_feed_progress(const tern_feed *feed) { return feed->state; }
 
-tern_codec_result tern_feed_render(tern_feed *feed, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+tern_codec_result tern_feed_render(tern_feed *feed, tern_canvas canvas, uint32_t rows, char *error) {
+    if (!tern_canvas_fits(canvas, feed->state.width, feed->state.height, error)) return TERN_CODEC_CORRUPT;
     if (!feed->canvas) {
-        if (feed->format->render && !feed->hasFailed) return feed->format->render(feed, pixels, stride, rows, error);
+        if (feed->format->render && !feed->hasFailed) return feed->format->render(feed, canvas, rows, error);
         snprintf(error, 160, "nothing is decoded yet");
         return TERN_CODEC_CORRUPT;
     }
     size_t line = (size_t)feed->state.width * 4;
     for (uint32_t done = 0; done < rows && feed->rendered < feed->state.height; done++, feed->rendered++)
-        memcpy(pixels + stride * feed->rendered, feed->canvas + line * feed->rendered, line);
+        memcpy(canvas.pixels + canvas.stride * feed->rendered, feed->canvas + line * feed->rendered, line);
     if (feed->rendered < feed->state.height) return TERN_CODEC_MORE;
     feed->rendered = 0;
     return TERN_CODEC_OK;

@@ -8,7 +8,7 @@ typedef struct {
     tern_codec_result (*step)(tern_feed *feed, char *error);
     tern_codec_result (*start)(tern_feed *feed, uint32_t leastWidth, uint32_t leastHeight, char *error);
     /// NULL: the canvas is the picture.
-    tern_codec_result (*render)(tern_feed *feed, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+    tern_codec_result (*render)(tern_feed *feed, tern_canvas canvas, uint32_t rows, char *error);
     tern_codec_result (*verdict)(const tern_feed *feed, char *error);
     void (*close)(tern_feed *feed);
     const uint8_t *(*profile)(tern_feed *feed, size_t *count, int *channels);

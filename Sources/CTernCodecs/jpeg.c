@@ -134,25 +134,27 @@ static bool readRow(tern_jpeg *jpeg, uint8_t *row, char *error) {
     return true;
 }
 
-tern_codec_result tern_jpeg_rows(tern_jpeg *jpeg, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+tern_codec_result tern_jpeg_rows(tern_jpeg *jpeg, tern_canvas canvas, uint32_t rows, char *error) {
     jpeg->errors.error = error;
     if (setjmp(jpeg->errors.jump)) return kind(jpeg);
     struct jpeg_decompress_struct *info = &jpeg->info;
+    if (!tern_canvas_fits(canvas, info->output_width, info->output_height, error)) return TERN_CODEC_CORRUPT;
     for (uint32_t done = 0; done < rows && info->output_scanline < info->output_height; done++)
-        if (!readRow(jpeg, pixels + stride * info->output_scanline, error)) return TERN_CODEC_CORRUPT;
+        if (!readRow(jpeg, canvas.pixels + canvas.stride * info->output_scanline, error)) return TERN_CODEC_CORRUPT;
     return info->output_scanline < info->output_height ? TERN_CODEC_MORE : TERN_CODEC_OK;
 }
 
 tern_codec_result tern_jpeg_resized(
-    tern_jpeg *jpeg, tern_resize *resize, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+    tern_jpeg *jpeg, tern_resize *resize, tern_canvas canvas, uint32_t rows, char *error) {
     jpeg->errors.error = error;
     if (setjmp(jpeg->errors.jump)) return kind(jpeg);
     struct jpeg_decompress_struct *info = &jpeg->info;
+    if (!tern_resize_fits(resize, info->output_width, info->output_height, canvas, error)) return TERN_CODEC_CORRUPT;
     for (uint32_t done = 0; done < rows && info->output_scanline < info->output_height; done++) {
         uint8_t *row = tern_resize_place(resize);
         if (!row) return TERN_CODEC_MEMORY;
         if (!readRow(jpeg, row, error)) return TERN_CODEC_CORRUPT;
-        tern_resize_take(resize, pixels, stride);
+        tern_resize_take(resize, canvas);
     }
     return info->output_scanline < info->output_height ? TERN_CODEC_MORE : TERN_CODEC_OK;
 }

@@ -227,7 +227,7 @@ static tern_codec_result jpegStart(tern_feed *feed, uint32_t leastWidth, uint32_
     return TERN_CODEC_OK;
 }
 
-static tern_codec_result jpegRender(tern_feed *feed, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+static tern_codec_result jpegRender(tern_feed *feed, tern_canvas canvas, uint32_t rows, char *error) {
     jpeg_feed *jpeg = (jpeg_feed *)feed;
     struct jpeg_decompress_struct *info = &jpeg->info;
     jpeg->errors.error = error;
@@ -244,7 +244,7 @@ static tern_codec_result jpegRender(tern_feed *feed, uint8_t *pixels, size_t str
     info->input_scan_number = scan + 1;
     bool stuck = false;
     for (uint32_t done = 0; done < rows && info->output_scanline < info->output_height && !stuck; done++)
-        stuck = !readRow(jpeg, pixels + stride * info->output_scanline);
+        stuck = !readRow(jpeg, canvas.pixels + canvas.stride * info->output_scanline);
     bool isDone = info->output_scanline >= info->output_height;
     if (isDone) stuck = !jpeg_finish_output(info);
     info->input_scan_number = scan;

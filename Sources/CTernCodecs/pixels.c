@@ -1,6 +1,14 @@
 #include "CTernCodecs.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+bool tern_canvas_fits(tern_canvas canvas, uint32_t width, uint32_t height, char *error) {
+    if (canvas.width == width && canvas.height == height && canvas.stride >= (size_t)width * 4) return true;
+    snprintf(error, 160, "a picture of %u by %u pixels where the header says %u by %u", width, height, canvas.width,
+             canvas.height);
+    return false;
+}
 
 static uint32_t number(const uint8_t *at, int size, bool big) {
     uint32_t value = 0;

@@ -16,7 +16,7 @@ struct tern_png {
     const uint8_t *bytes;
     size_t count, offset;
     char *error;
-    uint32_t height, row;
+    uint32_t width, height, row;
     int pass, passes;
     bool truncated, memory, grey, alpha, started;
 };
@@ -81,6 +81,7 @@ tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
     if (png_get_eXIf_1(png->reader, png->info, &exifCount, &exif) && exif)
         info->orientation = tern_exif_orientation(exif, exifCount);
 #endif
+    png->width = width;
     png->height = height;
     png->alpha = info->hasAlpha;
     png->grey = !(color & PNG_COLOR_MASK_COLOR);
@@ -96,7 +97,7 @@ static void start(tern_png *png) {
     png_set_add_alpha(png->reader, 0xFF, PNG_FILLER_AFTER);
     png->passes = png_set_interlace_handling(png->reader);
     png_read_update_info(png->reader, png->info);
-    if (png_get_rowbytes(png->reader, png->info) != (size_t)png_get_image_width(png->reader, png->info) * 4)
+    if (png_get_rowbytes(png->reader, png->info) != (size_t)png->width * 4)
         png_error(png->reader, "not four bytes a pixel");
     png->started = true;
 }
@@ -113,12 +114,13 @@ const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels) {
     return profile;
 }
 
-tern_codec_result tern_png_rows(tern_png *png, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+tern_codec_result tern_png_rows(tern_png *png, tern_canvas canvas, uint32_t rows, char *error) {
+    if (!tern_canvas_fits(canvas, png->width, png->height, error)) return TERN_CODEC_CORRUPT;
     png->error = error;
     if (setjmp(png_jmpbuf(png->reader))) return kind(png);
     if (!png->started) start(png);
     for (uint32_t done = 0; done < rows && png->pass < png->passes; done++) {
-        png_read_row(png->reader, pixels + stride * png->row, NULL);
+        png_read_row(png->reader, canvas.pixels + canvas.stride * png->row, NULL);
         if (++png->row == png->height) {
             png->row = 0;
             png->pass++;
@@ -135,17 +137,17 @@ bool tern_png_interlaced(const tern_png *png) {
 }
 
 tern_codec_result tern_png_resized(
-    tern_png *png, tern_resize *resize, uint8_t *pixels, size_t stride, uint32_t rows, char *error) {
+    tern_png *png, tern_resize *resize, tern_canvas canvas, uint32_t rows, char *error) {
+    if (!tern_resize_fits(resize, png->width, png->height, canvas, error)) return TERN_CODEC_CORRUPT;
     png->error = error;
     if (setjmp(png_jmpbuf(png->reader))) return kind(png);
     if (!png->started) start(png);
-    uint32_t width = png_get_image_width(png->reader, png->info);
     for (uint32_t done = 0; done < rows && png->row < png->height; done++, png->row++) {
         uint8_t *row = tern_resize_place(resize);
         if (!row) return TERN_CODEC_MEMORY;
         png_read_row(png->reader, row, NULL);
-        if (png->alpha) tern_premultiply(row, (size_t)width * 4, width, 1);
-        tern_resize_take(resize, pixels, stride);
+        if (png->alpha) tern_premultiply(row, (size_t)png->width * 4, png->width, 1);
+        tern_resize_take(resize, canvas);
     }
     if (png->row < png->height) return TERN_CODEC_MORE;
     png_read_end(png->reader, NULL);

@@ -246,14 +246,22 @@ static void makeRow(tern_resize *resize, uint32_t y, uint8_t *row) {
             if (row[x * 4 + c] > row[x * 4 + 3]) row[x * 4 + c] = row[x * 4 + 3];
 }
 
-void tern_resize_rows(
-    tern_resize *resize, const uint8_t *source, size_t sourceStride, uint8_t *target, size_t targetStride,
-    uint32_t firstRow, uint32_t rows) {
+bool tern_resize_fits(const tern_resize *resize, uint32_t width, uint32_t height, tern_canvas target, char *error) {
+    tern_canvas source = {.stride = SIZE_MAX, .width = resize->width, .height = resize->height};
+    return tern_canvas_fits(source, width, height, error)
+        && tern_canvas_fits(target, resize->targetWidth, resize->targetHeight, error);
+}
+
+bool tern_resize_rows(
+    tern_resize *resize, tern_picture source, tern_canvas target, uint32_t firstRow, uint32_t rows) {
+    char ignored[160];
+    if (!tern_resize_fits(resize, source.width, source.height, target, ignored)) return false;
     for (uint32_t y = firstRow; y < firstRow + rows && y < resize->targetHeight; y++) {
         for (uint32_t t = 0; t < span(resize, y); t++)
-            resize->lines[t] = source + sourceStride * (resize->down.starts[y] + t);
-        makeRow(resize, y, target + targetStride * y);
+            resize->lines[t] = source.pixels + source.stride * (resize->down.starts[y] + t);
+        makeRow(resize, y, target.pixels + target.stride * y);
     }
+    return true;
 }
 
 static size_t placeStride(const tern_resize *resize) { return ((size_t)resize->width * 4 + 31) / 32 * 32; }
@@ -273,21 +281,23 @@ uint8_t *tern_resize_place(tern_resize *resize) {
     return place(resize, resize->taken);
 }
 
-void tern_resize_take(tern_resize *resize, uint8_t *target, size_t targetStride) {
+void tern_resize_take(tern_resize *resize, tern_canvas target) {
     resize->taken++;
     for (; resize->made < resize->targetHeight; resize->made++) {
         uint32_t start = resize->down.starts[resize->made], rows = span(resize, resize->made);
         if (start + rows > resize->taken) return;
         for (uint32_t t = 0; t < rows; t++) resize->lines[t] = place(resize, start + t);
-        makeRow(resize, resize->made, target + targetStride * resize->made);
+        makeRow(resize, resize->made, target.pixels + target.stride * resize->made);
     }
 }
 
-void tern_resize_finish(tern_resize *resize, uint8_t *target, size_t targetStride) {
+void tern_resize_finish(tern_resize *resize, tern_canvas target) {
+    char ignored[160];
+    if (!tern_resize_fits(resize, resize->width, resize->height, target, ignored)) return;
     while (resize->taken < resize->height) {
         uint8_t *row = tern_resize_place(resize);
         if (!row) return;
         memset(row, 0, (size_t)resize->width * 4);
-        tern_resize_take(resize, target, targetStride);
+        tern_resize_take(resize, target);
     }
 }

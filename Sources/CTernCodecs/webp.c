@@ -16,6 +16,7 @@ struct tern_webp {
     size_t count, given, step;
     WebPDecoderConfig config;
     WebPIDecoder *decoder;
+    tern_canvas canvas;
 };
 
 static tern_codec_result told(VP8StatusCode status, char *error) {
@@ -81,18 +82,19 @@ const uint8_t *tern_webp_profile(const tern_webp *webp, size_t *count, int *chan
     return profile;
 }
 
-tern_codec_result tern_webp_start(
-    tern_webp *webp, uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, char *error) {
+tern_codec_result tern_webp_start(tern_webp *webp, tern_canvas canvas, char *error) {
     WebPDecoderConfig *config = &webp->config;
     config->output.colorspace = MODE_RGBA;
     config->output.is_external_memory = 1;
-    config->output.u.RGBA.rgba = pixels;
-    config->output.u.RGBA.stride = (int)stride;
-    config->output.u.RGBA.size = stride * height;
-    if (width != (uint32_t)config->input.width || height != (uint32_t)config->input.height) {
+    config->output.u.RGBA.rgba = canvas.pixels;
+    config->output.u.RGBA.stride = (int)canvas.stride;
+    // libwebp decodes nothing into a buffer that is too small for what it finds.
+    config->output.u.RGBA.size = canvas.stride * canvas.height;
+    webp->canvas = canvas;
+    if (canvas.width != (uint32_t)config->input.width || canvas.height != (uint32_t)config->input.height) {
         config->options.use_scaling = 1;
-        config->options.scaled_width = (int)width;
-        config->options.scaled_height = (int)height;
+        config->options.scaled_width = (int)canvas.width;
+        config->options.scaled_height = (int)canvas.height;
     }
     webp->decoder = WebPIDecode(NULL, 0, config);
     webp->step = webp->count / 16 + 65536;
@@ -104,6 +106,11 @@ tern_codec_result tern_webp_step(tern_webp *webp, char *error) {
     webp->given = webp->count - webp->given < webp->step ? webp->count : webp->given + webp->step;
     VP8StatusCode status = WebPIUpdate(webp->decoder, webp->bytes, webp->given);
     if (status == VP8_STATUS_SUSPENDED && webp->given < webp->count) return TERN_CODEC_MORE;
+    // A smaller picture than the header's would leave some of the canvas as it was.
+    int width = 0, height = 0;
+    if (status == VP8_STATUS_OK && WebPIDecGetRGB(webp->decoder, NULL, &width, &height, NULL)
+        && !tern_canvas_fits(webp->canvas, (uint32_t)width, (uint32_t)height, error))
+        return TERN_CODEC_CORRUPT;
     return told(status, error);
 }
 
@@ -142,17 +149,19 @@ tern_webp_frames *tern_webp_frames_open(const uint8_t *bytes, size_t count, int 
 }
 
 tern_codec_result tern_webp_frames_next(
-    tern_webp_frames *frames, uint8_t *pixels, size_t stride, uint32_t *milliseconds, char *error) {
-    uint8_t *canvas = NULL;
+    tern_webp_frames *frames, tern_canvas canvas, uint32_t *milliseconds, char *error) {
+    if (!tern_canvas_fits(canvas, frames->info.canvas_width, frames->info.canvas_height, error))
+        return TERN_CODEC_CORRUPT;
+    uint8_t *frame = NULL;
     int end = 0;
-    if (!WebPAnimDecoderGetNext(frames->decoder, &canvas, &end)) {
+    if (!WebPAnimDecoderGetNext(frames->decoder, &frame, &end)) {
         snprintf(error, 160, "the frame's data is damaged");
         return TERN_CODEC_CORRUPT;
     }
     *milliseconds = end > frames->last ? (uint32_t)(end - frames->last) : 0;
     frames->last = end;
-    size_t line = (size_t)frames->info.canvas_width * 4;
-    for (uint32_t y = 0; y < frames->info.canvas_height; y++) memcpy(pixels + stride * y, canvas + line * y, line);
+    size_t line = (size_t)canvas.width * 4;
+    for (uint32_t y = 0; y < canvas.height; y++) memcpy(canvas.pixels + canvas.stride * y, frame + line * y, line);
     return TERN_CODEC_OK;
 }
 

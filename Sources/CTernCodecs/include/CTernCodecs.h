@@ -56,6 +56,14 @@ void tern_icc_close(tern_icc *icc);
 /// Whether lcms2 is there.
 bool tern_icc_available(void);
 
+/// A buffer for a picture's pixels, and the size that it was taken for. A decoder whose library makes another size of the
+/// file than that writes nothing and says CORRUPT: no two readers of a header have to agree for memory to be safe.
+typedef struct {
+    uint8_t *pixels;
+    size_t stride;
+    uint32_t width, height;
+} tern_canvas;
+
 typedef struct tern_resize tern_resize;
 
 // Each decoder borrows its bytes: they outlive the handle. `error` points to 160 characters or more.
@@ -71,11 +79,11 @@ tern_codec_result tern_jpeg_start(
     char *error);
 /// Takes in some rows of the coefficients of a progressive image; MORE until all are there.
 tern_codec_result tern_jpeg_prepare(tern_jpeg *jpeg, char *error);
-/// Writes up to `rows` rows of RGBA at the next row of `pixels`, the whole picture's buffer; MORE until the last.
-tern_codec_result tern_jpeg_rows(tern_jpeg *jpeg, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
-/// As `tern_jpeg_rows`, resized on the way: `pixels` is the target's buffer.
+/// Writes up to `rows` rows of RGBA at the next row of the whole picture's canvas; MORE until the last.
+tern_codec_result tern_jpeg_rows(tern_jpeg *jpeg, tern_canvas canvas, uint32_t rows, char *error);
+/// As `tern_jpeg_rows`, resized on the way: the canvas is the target's.
 tern_codec_result tern_jpeg_resized(
-    tern_jpeg *jpeg, tern_resize *resize, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+    tern_jpeg *jpeg, tern_resize *resize, tern_canvas canvas, uint32_t rows, char *error);
 /// TRUNCATED or CORRUPT if libjpeg had to invent pixels; OK otherwise.
 tern_codec_result tern_jpeg_verdict(const tern_jpeg *jpeg, char *error);
 void tern_jpeg_close(tern_jpeg *jpeg);
@@ -90,11 +98,11 @@ typedef struct tern_png tern_png;
 tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
 const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels);
 /// As `tern_jpeg_rows`, straight alpha; an interlaced picture takes seven passes.
-tern_codec_result tern_png_rows(tern_png *png, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+tern_codec_result tern_png_rows(tern_png *png, tern_canvas canvas, uint32_t rows, char *error);
 bool tern_png_interlaced(const tern_png *png);
 /// As `tern_jpeg_resized`, premultiplied if it has alpha. Not for interlaced pictures.
 tern_codec_result tern_png_resized(
-    tern_png *png, tern_resize *resize, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+    tern_png *png, tern_resize *resize, tern_canvas canvas, uint32_t rows, char *error);
 void tern_png_close(tern_png *png);
 
 /// 0 for a still PNG, 1 for an animation that the still picture begins, 2 for one that it is no part of.
@@ -106,7 +114,7 @@ tern_apng *tern_apng_open(
 /// Decodes up to `rows` rows of the next frame; MORE until it is written as it shows, straight alpha. Its time is that
 /// of the file.
 tern_codec_result tern_apng_next(
-    tern_apng *apng, uint8_t *pixels, size_t stride, uint32_t rows, uint64_t *microseconds, char *error);
+    tern_apng *apng, tern_canvas canvas, uint32_t rows, uint64_t *microseconds, char *error);
 void tern_apng_rewind(tern_apng *apng);
 void tern_apng_close(tern_apng *apng);
 
@@ -114,7 +122,7 @@ void tern_apng_close(tern_apng *apng);
 typedef struct tern_bmp tern_bmp;
 tern_bmp *tern_bmp_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
 const uint8_t *tern_bmp_profile(const tern_bmp *bmp, size_t *count, int *channels);
-tern_codec_result tern_bmp_rows(tern_bmp *bmp, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+tern_codec_result tern_bmp_rows(tern_bmp *bmp, tern_canvas canvas, uint32_t rows, char *error);
 void tern_bmp_close(tern_bmp *bmp);
 
 /// Windows icons, the entries bitmaps or PNG. Opened, it stands at the largest.
@@ -123,15 +131,14 @@ tern_ico *tern_ico_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
 /// Goes to the smallest entry of at least the size, or else to the largest. Before the first row.
 tern_codec_result tern_ico_choose(
     tern_ico *ico, uint32_t leastWidth, uint32_t leastHeight, tern_codec_info *info, char *error);
-tern_codec_result tern_ico_rows(tern_ico *ico, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+tern_codec_result tern_ico_rows(tern_ico *ico, tern_canvas canvas, uint32_t rows, char *error);
 void tern_ico_close(tern_ico *ico);
 
 typedef struct tern_webp tern_webp;
 tern_webp *tern_webp_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
 const uint8_t *tern_webp_profile(const tern_webp *webp, size_t *count, int *channels);
-/// Writes straight RGBA of the given size, never larger than the picture's own.
-tern_codec_result tern_webp_start(
-    tern_webp *webp, uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, char *error);
+/// Writes straight RGBA of the canvas's size, never larger than the picture's own.
+tern_codec_result tern_webp_start(tern_webp *webp, tern_canvas canvas, char *error);
 /// Decodes another stretch of the bytes; MORE until the last.
 tern_codec_result tern_webp_step(tern_webp *webp, char *error);
 void tern_webp_close(tern_webp *webp);
@@ -141,7 +148,7 @@ typedef struct tern_webp_frames tern_webp_frames;
 tern_webp_frames *tern_webp_frames_open(const uint8_t *bytes, size_t count, int *result, char *error);
 /// Writes the next frame; its duration in milliseconds.
 tern_codec_result tern_webp_frames_next(
-    tern_webp_frames *frames, uint8_t *pixels, size_t stride, uint32_t *milliseconds, char *error);
+    tern_webp_frames *frames, tern_canvas canvas, uint32_t *milliseconds, char *error);
 void tern_webp_frames_rewind(tern_webp_frames *frames);
 void tern_webp_frames_close(tern_webp_frames *frames);
 
@@ -150,8 +157,7 @@ typedef struct tern_gif tern_gif;
 tern_gif *tern_gif_open(
     const uint8_t *bytes, size_t count, uint32_t frameLimit, tern_codec_info *info, int *result, char *error);
 /// Writes the next frame as it shows, straight alpha; its delay in milliseconds as stored.
-tern_codec_result tern_gif_next(
-    tern_gif *gif, uint8_t *pixels, size_t stride, uint32_t *milliseconds, char *error);
+tern_codec_result tern_gif_next(tern_gif *gif, tern_canvas canvas, uint32_t *milliseconds, char *error);
 tern_codec_result tern_gif_rewind(tern_gif *gif, char *error);
 void tern_gif_close(tern_gif *gif);
 
@@ -166,8 +172,7 @@ tern_avif *tern_avif_open(
     char *error);
 const uint8_t *tern_avif_profile(const tern_avif *avif, size_t *count, int *channels);
 /// Writes the next frame, straight alpha, in one go; its time as the file has it.
-tern_codec_result tern_avif_next(
-    tern_avif *avif, uint8_t *pixels, size_t stride, uint64_t *microseconds, char *error);
+tern_codec_result tern_avif_next(tern_avif *avif, tern_canvas canvas, uint64_t *microseconds, char *error);
 tern_codec_result tern_avif_rewind(tern_avif *avif, char *error);
 void tern_avif_close(tern_avif *avif);
 
@@ -210,7 +215,7 @@ tern_codec_result tern_feed_start(tern_feed *feed, uint32_t leastWidth, uint32_t
 tern_feed_state tern_feed_progress(const tern_feed *feed);
 /// Writes the picture as known now, straight RGBA, in groups of rows; MORE until the last. Only at a boundary, at the
 /// end, or of a picture that is not interlaced.
-tern_codec_result tern_feed_render(tern_feed *feed, uint8_t *pixels, size_t stride, uint32_t rows, char *error);
+tern_codec_result tern_feed_render(tern_feed *feed, tern_canvas canvas, uint32_t rows, char *error);
 /// As `tern_jpeg_verdict`.
 tern_codec_result tern_feed_verdict(const tern_feed *feed, char *error);
 /// All bytes so far, of a feed that is gathering.
@@ -230,15 +235,17 @@ void tern_unpremultiply(const uint8_t *source, uint8_t *target, size_t pixels);
 
 /// Lanczos3 over premultiplied RGBA8, in slices of target rows; NULL when memory is short.
 tern_resize *tern_resize_open(uint32_t width, uint32_t height, uint32_t targetWidth, uint32_t targetHeight);
-void tern_resize_rows(
-    tern_resize *resize, const uint8_t *source, size_t sourceStride, uint8_t *target, size_t targetStride,
-    uint32_t firstRow, uint32_t rows);
+/// False, and nothing is written, if one of them has not the size that the kernel was made for.
+bool tern_resize_rows(
+    tern_resize *resize, tern_picture source, tern_canvas target, uint32_t firstRow, uint32_t rows);
+/// Whether the kernel takes rows of a picture of the size to the target.
+bool tern_resize_fits(const tern_resize *resize, uint32_t width, uint32_t height, tern_canvas target, char *error);
 /// The same of rows that come one by one, of which it keeps no more than a target row is made of: where the next one is
 /// to be written, NULL when memory is short; then that it is there, and the target rows that can be made of it are.
 uint8_t *tern_resize_place(tern_resize *resize);
-void tern_resize_take(tern_resize *resize, uint8_t *target, size_t targetStride);
+void tern_resize_take(tern_resize *resize, tern_canvas target);
 /// Takes rows without colour and alpha for those that are still to come.
-void tern_resize_finish(tern_resize *resize, uint8_t *target, size_t targetStride);
+void tern_resize_finish(tern_resize *resize, tern_canvas target);
 void tern_resize_close(tern_resize *resize);
 
 /// Encoders take straight RGBA and return bytes to be freed with `tern_codec_free`, or NULL.
@@ -251,5 +258,8 @@ uint8_t *tern_webp_encode(
     const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height, float quality, bool lossless,
     size_t *count, char *error);
 void tern_codec_free(void *bytes);
+
+/// Whether a canvas has the size of the picture that is about to be written; the error's text if not.
+bool tern_canvas_fits(tern_canvas canvas, uint32_t width, uint32_t height, char *error);
 
 #endif

@@ -11,7 +11,7 @@ extension CodecCall {
         defer { unsafe tern_bmp_close(handle) }
         try check(info)
         let color = unsafe color(info) { unsafe tern_bmp_profile(handle, $0, $1) }
-        return try unsafe picture(info, color) { unsafe tern_bmp_rows(handle, $0, $1, rowGroup, $2) }
+        return try unsafe picture(info, color) { unsafe tern_bmp_rows(handle, $0, rowGroup, $1) }
     }
 
     /// The entry that the target needs, the largest without one.
@@ -26,20 +26,21 @@ extension CodecCall {
             }
         }
         try check(info)
-        return try unsafe picture(info, .none) { unsafe tern_ico_rows(handle, $0, $1, rowGroup, $2) }
+        return try unsafe picture(info, .none) { unsafe tern_ico_rows(handle, $0, rowGroup, $1) }
     }
 
     /// A picture of a codec that writes rows of straight RGBA at the file's own size.
     private func picture(
         _ info: tern_codec_info, _ color: ColorUse,
-        rows: (UnsafeMutablePointer<UInt8>, Int, UnsafeMutablePointer<CChar>) -> tern_codec_result
+        rows: (tern_canvas, UnsafeMutablePointer<CChar>) -> tern_codec_result
     ) throws(ImageError) -> RasterImage {
         let size = PixelSize(width: Int(info.width), height: Int(info.height))
         var (isPartial, color) = (false, color)
         let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
+            let canvas = unsafe canvas(base, size)
             do throws(ImageError) {
-                try unsafe run { unsafe rows(base, size.width * 4, $0) }
+                try unsafe run { unsafe rows(canvas, $0) }
             } catch {
                 guard tolerates(error) else { throw error }
                 isPartial = true

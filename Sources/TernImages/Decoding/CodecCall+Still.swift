@@ -30,13 +30,13 @@ extension CodecCall {
         defer { unsafe tern_resize_close(window) }
         let pixels = try unsafe PixelBuffer(count: target.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
-            let stride = target.width * 4
+            let canvas = unsafe canvas(base, target)
             do throws(ImageError) {
                 try unsafe run { unsafe tern_jpeg_prepare(handle, $0) }
                 try unsafe run { text in
                     unsafe window == nil
-                        ? tern_jpeg_rows(handle, base, stride, rowGroup, text)
-                        : tern_jpeg_resized(handle, window, base, stride, rowGroup, text)
+                        ? tern_jpeg_rows(handle, canvas, rowGroup, text)
+                        : tern_jpeg_resized(handle, window, canvas, rowGroup, text)
                 }
                 _ = try unsafe step { unsafe tern_jpeg_verdict(handle, $0) }
             } catch {
@@ -63,12 +63,12 @@ extension CodecCall {
         defer { unsafe tern_resize_close(window) }
         let pixels = try unsafe PixelBuffer(count: target.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
-            let stride = target.width * 4
+            let canvas = unsafe canvas(base, target)
             do throws(ImageError) {
                 try unsafe run { text in
                     unsafe window == nil
-                        ? tern_png_rows(handle, base, stride, rowGroup, text)
-                        : tern_png_resized(handle, window, base, stride, rowGroup, text)
+                        ? tern_png_rows(handle, canvas, rowGroup, text)
+                        : tern_png_resized(handle, window, canvas, rowGroup, text)
                 }
             } catch {
                 guard tolerates(error) else { throw error }
@@ -93,8 +93,8 @@ extension CodecCall {
         var isPartial = false
         let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
-            let (width, height) = (UInt32(size.width), UInt32(size.height))
-            _ = try unsafe step { unsafe tern_webp_start(handle, base, size.width * 4, width, height, $0) }
+            let canvas = unsafe canvas(base, size)
+            _ = try unsafe step { unsafe tern_webp_start(handle, canvas, $0) }
             do throws(ImageError) {
                 try unsafe run { unsafe tern_webp_step(handle, $0) }
             } catch {
@@ -123,7 +123,7 @@ extension CodecCall {
         _ pixels: UnsafeMutablePointer<UInt8>, _ size: PixelSize, _ window: OpaquePointer?, _ color: inout ColorUse
     ) throws(ImageError) {
         guard let window = unsafe window else { return try unsafe premultiply(pixels, size, &color) }
-        unsafe tern_resize_finish(window, pixels, size.width * 4)
+        unsafe tern_resize_finish(window, canvas(pixels, size))
     }
 
     /// The size as shown.

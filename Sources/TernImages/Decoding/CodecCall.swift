@@ -32,6 +32,14 @@ struct CodecCall {
         throw error(result, Self.text(message))
     }
 
+    /// A buffer that was taken for pixels of the size, as the C decoders take it.
+    @unsafe
+    func canvas(_ pixels: UnsafeMutablePointer<UInt8>, _ size: PixelSize) -> tern_canvas {
+        unsafe tern_canvas(
+            pixels: pixels, stride: size.width * 4, width: UInt32(clamping: size.width),
+            height: UInt32(clamping: size.height))
+    }
+
     /// Calls until it is done, looking for cancellation in between.
     func run(_ body: (UnsafeMutablePointer<CChar>) -> tern_codec_result) throws(ImageError) {
         repeat { try checkCancellation() } while try unsafe step(body)

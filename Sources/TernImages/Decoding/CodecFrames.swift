@@ -106,13 +106,12 @@ extension CodecFrames {
             if index < next { try rewind() }
             var duration = ImageFrame.duration(milliseconds: 0)
             var isPartial = false
-            let stride = size.width * 4
-            let pixels = try unsafe PixelBuffer(count: stride * size.height, cleared: true) {
+            let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: true) {
                 (base) throws(ImageError) in
                 while next <= index {
                     try call.checkCancellation()
                     do throws(ImageError) {
-                        duration = try unsafe source.next(base, stride: stride, call: call)
+                        duration = try unsafe source.next(call.canvas(base, size), call: call)
                         next += 1
                     } catch {
                         // The decoder stands in the middle of a frame: whatever comes next starts anew.

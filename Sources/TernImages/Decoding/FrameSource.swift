@@ -66,16 +66,16 @@ enum FrameSource {
 
     /// Writes the next frame as it shows, straight RGBA: its time.
     func next(
-        _ pixels: UnsafeMutablePointer<UInt8>, stride: Int, call: CodecCall
+        _ canvas: tern_canvas, call: CodecCall
     ) throws(ImageError) -> Duration {
         var milliseconds: UInt32 = 0
         var microseconds: UInt64 = 0
         try unsafe call.run {
             switch unsafe self {
-            case .gif(let gif): unsafe tern_gif_next(gif, pixels, stride, &milliseconds, $0)
-            case .webp(let webp): unsafe tern_webp_frames_next(webp, pixels, stride, &milliseconds, $0)
-            case .apng(let apng): unsafe tern_apng_next(apng, pixels, stride, rowGroup, &microseconds, $0)
-            case .avif(let avif): unsafe tern_avif_next(avif, pixels, stride, &microseconds, $0)
+            case .gif(let gif): unsafe tern_gif_next(gif, canvas, &milliseconds, $0)
+            case .webp(let webp): unsafe tern_webp_frames_next(webp, canvas, &milliseconds, $0)
+            case .apng(let apng): unsafe tern_apng_next(apng, canvas, rowGroup, &microseconds, $0)
+            case .avif(let avif): unsafe tern_avif_next(avif, canvas, &microseconds, $0)
             }
         }
         return ImageFrame.duration(microseconds: microseconds + UInt64(milliseconds) * 1000)

@@ -82,7 +82,8 @@ final class IncrementalFeed {
         let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: call.options.allowsPartial) {
             (base) throws(ImageError) in
             do throws(ImageError) {
-                try unsafe call.run { unsafe tern_feed_render(handle, base, size.width * 4, 64, $0) }
+                let canvas = unsafe call.canvas(base, size)
+                try unsafe call.run { unsafe tern_feed_render(handle, canvas, 64, $0) }
                 if isLast { _ = try unsafe call.step { unsafe tern_feed_verdict(handle, $0) } }
             } catch {
                 guard isLast, call.tolerates(error) else { throw error }

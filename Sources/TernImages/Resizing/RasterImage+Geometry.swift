@@ -15,16 +15,10 @@ extension RasterImage {
             throw ImageError(.outOfMemory, format: format, "no memory to resize \(size) to \(target) pixels")
         }
         defer { unsafe tern_resize_close(kernel) }
-        let made = try unsafe PixelBuffer(count: target.pixelCount * 4) { (base) throws(ImageError) in
-            for row in stride(from: 0, to: height, by: 64) {
-                if Task.isCancelled { throw ImageError(.cancelled, format: format, "the task was cancelled") }
-                unsafe pixels.bytes.withUnsafeBufferPointer { source in
-                    unsafe tern_resize_rows(
-                        kernel, source.baseAddress, bytesPerRow, base, target.width * 4, row, 64)
-                }
-            }
+        return try unsafe rows(target) { source, base, first, count in
+            let canvas = unsafe tern_canvas(pixels: base, stride: target.width * 4, width: width, height: height)
+            return unsafe tern_resize_rows(kernel, source, canvas, first, count)
         }
-        return with(made, target)
     }
 
     /// The picture turned and mirrored from an EXIF orientation (1 to 8) to upright.

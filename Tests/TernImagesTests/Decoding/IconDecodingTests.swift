@@ -64,6 +64,23 @@ import Testing
         #expect(errorKind([UInt8](icon.dropLast(3))) == .truncated)
     }
 
+    /// A PNG of 600 × 600 whose first chunk says 2 × 2 where the header is expected: libpng goes on to the real header.
+    @Test(arguments: ["tEXt", "teRn", "IDHR"])
+    func anEntryThatDoesNotBeginWithItsHeaderIsNoPicture(name: String) throws {
+        let png = [UInt8](try gradient(600, 600).encoded(as: .png()))
+        let said = big(2, 4) + big(2, 4) + [8, 6, 0, 0, 0]
+        let disguised = png.prefix(8) + chunk(name, said) + png.dropFirst(8)
+        for options in [ImageDecodingOptions(), ImageDecodingOptions(limits: .init(pixels: 100))] {
+            #expect(errorKind(IconFile(entries: [[UInt8](disguised)]).bytes, options) == .corrupt)
+        }
+        // A header of another length is none either, wherever it says what libpng would take.
+        let long = png.prefix(8) + chunk("IHDR", said + [0]) + png.dropFirst(8)
+        #expect(errorKind(IconFile(entries: [[UInt8](long)]).bytes) == .corrupt)
+        // The other entries are still pictures, whichever stands first.
+        let entries = [[UInt8](disguised), Self.entry(2, [1, 2, 3]), [UInt8](disguised)]
+        #expect(try decoded(IconFile(entries: entries).bytes).size == PixelSize(width: 2, height: 2))
+    }
+
     @Test func theLimitIsOfTheEntryThatIsDecoded() throws {
         let icon = IconFile(entries: [Self.entry(2, [1, 2, 3]), Self.entry(40, [1, 2, 3])]).bytes
         let limits = ImageDecodingOptions.Limits(pixels: 100)
