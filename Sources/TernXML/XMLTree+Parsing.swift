@@ -23,9 +23,13 @@ extension XMLTree {
     ///
     /// External entities are never fetched, and no document type is loaded from anywhere.
     ///
-    /// - Throws: `XMLTree.Problem` for what is not well-formed, and for a document that is deeper than ``maximumDepth``.
+    /// - Throws: `XMLTree.Problem` for a document that is not well-formed, that nests deeper than ``maximumDepth``, or that
+    ///   declares entities of its own: a few of them can expand to gigabytes.
     public init(parsing data: Data) throws(Problem) {
         if data.isEmpty { throw Problem(reason: "the document is empty", line: nil) }
+        if XMLProlog.declaresEntities(data) {
+            throw Problem(reason: "the document declares entities, which are not supported", line: nil)
+        }
         let builder = Builder()
         let parser = XMLParser(data: data)
         parser.delegate = builder
@@ -50,11 +54,14 @@ private final class Builder: NSObject, XMLParserDelegate {
     private(set) var hasFailed = false
     /// The elements that are open, outermost first.
     private var open: [XMLTree] = []
+    /// Text that has come since the last tag. It comes in pieces, as many as the document has entities.
+    private var text = ""
 
     func parser(
         _ parser: XMLParser, didStartElement elementName: String, namespaceURI: String?, qualifiedName: String?,
         attributes: [String: String]
     ) {
+        endText()
         if open.isEmpty, root != nil {
             hasFailed = true
             parser.abortParsing()
@@ -73,24 +80,44 @@ private final class Builder: NSObject, XMLParserDelegate {
     func parser(
         _ parser: XMLParser, didEndElement elementName: String, namespaceURI: String?, qualifiedName: String?
     ) {
+        endText()
         guard let element = open.popLast() else { return }
         if open.isEmpty { root = element } else { open[open.count - 1].nodes.append(.element(element)) }
     }
 
     func parser(_ parser: XMLParser, parseErrorOccurred parseError: any Error) { hasFailed = true }
 
-    func parser(_ parser: XMLParser, foundCharacters string: String) { add(string) }
+    func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
 
-    func parser(_ parser: XMLParser, foundCDATA block: Data) { add(String(decoding: block, as: UTF8.self)) }
+    func parser(_ parser: XMLParser, foundCDATA block: Data) { text += String(decoding: block, as: UTF8.self) }
 
-    /// Text comes in pieces.
-    private func add(_ text: String) {
-        guard !open.isEmpty, !text.isEmpty else { return }
-        let last = open.count - 1
-        if case .text(let before)? = open[last].nodes.last {
-            open[last].nodes[open[last].nodes.count - 1] = .text(before + text)
-        } else {
-            open[last].nodes.append(.text(text))
+    private func endText() {
+        guard !text.isEmpty else { return }
+        if !open.isEmpty { open[open.count - 1].nodes.append(.text(text)) }
+        text = ""
+    }
+}
+
+/// Reads the part of a document before its first element. The parser of Linux reports no declarations, and leaves out
+/// the text of entities that a document declares.
+enum XMLProlog {
+    static func declaresEntities(_ document: Data) -> Bool {
+        // In UTF-16 each ASCII character has a zero byte beside it.
+        var rest = document.prefix(4).contains(0) ? Data(document.filter { $0 != 0 })[...] : document[...]
+        while let start = rest.firstRange(of: [UInt8(ascii: "<")])?.upperBound {
+            rest = rest[start...]
+            switch rest.first {
+            case UInt8(ascii: "?"): rest = after("?>", in: rest)
+            case UInt8(ascii: "!") where rest.starts(with: "!--".utf8): rest = after("-->", in: rest)
+            case UInt8(ascii: "!") where rest.starts(with: "!ENTITY".utf8): return true
+            case UInt8(ascii: "!"): continue
+            default: return false
+            }
         }
+        return false
+    }
+
+    private static func after(_ mark: String, in bytes: Data) -> Data {
+        bytes.firstRange(of: Data(mark.utf8)).map { bytes[$0.upperBound...] } ?? Data()
     }
 }

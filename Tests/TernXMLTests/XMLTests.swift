@@ -1,8 +1,9 @@
 import Foundation
 import Tern
 import TernTesting
-import TernXML
 import Testing
+
+@testable import TernXML
 
 @Suite("XML", .timeLimit(.minutes(1)))
 struct XMLTests {
@@ -49,6 +50,37 @@ struct XMLTests {
         }
         #expect(error?.kind == .decoding)
         #expect(error?.underlying is XMLTree.Problem)
+    }
+
+    /// Their text would be missing without an error, and nested ones expand to gigabytes.
+    @Test(arguments: [
+        "<!DOCTYPE a [<!ENTITY x 'text'>]><a>&x;</a>",
+        "<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/hostname'>]><a>&x;</a>",
+        "<!DOCTYPE a [<!ENTITY % x 'text'>]><a/>",
+        "<!DOCTYPE a [<!ENTITY x 'aa'><!ENTITY y '&x;&x;'>]><a b='&y;'/>",
+        "\u{FEFF}<?xml version='1.0'?><!-- <a> --><!DOCTYPE a [<?p <b>?><!ELEMENT a ANY><!ENTITY x 'text'>]><a/>",
+    ])
+    func declaredEntitiesAreRefused(text: String) {
+        let problem = #expect(throws: XMLTree.Problem.self) { try XMLTree(parsing: Data(text.utf8)) }
+        #expect(problem?.reason == "the document declares entities, which are not supported")
+        let wide = text.data(using: .utf16LittleEndian) ?? Data()
+        #expect(XMLProlog.declaresEntities(wide))
+    }
+
+    @Test(arguments: [
+        "<!DOCTYPE a><a/>", "<!DOCTYPE a [<!ELEMENT a ANY><!-- <!ENTITY x 'text'> -->]><a/>",
+        "<a><![CDATA[<!ENTITY x 'text'>]]></a>", "<?p <!ENTITY x 'text'>?><a/>",
+    ])
+    func documentTypesWithoutEntitiesAreAccepted(text: String) throws {
+        #expect(try XMLTree(parsing: Data(text.utf8)).name == "a")
+    }
+
+    /// Joined piece by piece, this text would take minutes.
+    @Test func textOfManyPiecesIsJoinedOnce() throws {
+        let count = 1_500_000
+        let tree = try XMLTree(parsing: Data("<a>\(String(repeating: "&lt;", count: count))<b/>end</a>".utf8))
+        #expect(tree.nodes.count == 3)
+        #expect(tree.text.utf8.count == count + 3)
     }
 
     @Test func problemsNameTheLine() throws {
