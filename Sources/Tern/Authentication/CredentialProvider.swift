@@ -28,7 +28,7 @@ extension CredentialProvider {
 
 /// Fixed credentials, each for one origin.
 public struct FixedCredentials: CredentialProvider {
-    private let byOrigin: [String: Credential]
+    let byOrigin: [String: Credential]
     private let isPreemptive: Bool
 
     /// Credentials by the URL they are for, such as `https://api.example.com`: scheme, host and port count, the path does

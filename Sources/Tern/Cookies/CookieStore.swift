@@ -23,6 +23,17 @@ public final class CookieStore: Sendable {
     private let hasCookies = Atomic<Bool>(false)
     private let now: @Sendable () -> Date
     private let file: CookieFile?
+    /// Tells the store from others, whatever cookies are in it.
+    let identity: Identity
+
+    enum Identity: Sendable, Hashable {
+        /// The same in every run of the program.
+        case file(String)
+        /// Unique in the process.
+        case memory(UInt64)
+    }
+
+    private static let lastNumber = Atomic<UInt64>(0)
 
     /// An empty store in memory.
     public convenience init() { self.init(jar: CookieJar()) }
@@ -43,6 +54,7 @@ public final class CookieStore: Sendable {
         self.jar = Lock(jar)
         self.now = now
         file = nil
+        identity = .memory(Self.lastNumber.wrappingAdd(1, ordering: .relaxed).newValue)
     }
 
     package init(
@@ -59,6 +71,7 @@ public final class CookieStore: Sendable {
         self.jar = Lock(jar)
         self.now = now
         self.file = file
+        identity = .file(path)
     }
 
     /// Whether the public suffix list is known, so that no server can set a cookie for all of `co.uk`: on Linux with

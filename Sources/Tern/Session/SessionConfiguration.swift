@@ -77,6 +77,23 @@ extension Session {
         /// Which cookies are sent and stored. `.separate` by default: those of the session's own servers, in memory, so
         /// that two sessions of a process never share a login by accident.
         public var cookies = CookieUse.separate
+        /// The name of the user whose responses the session brings, in caches that sessions share: the images in memory and on
+        /// the disk. Sessions with the same name find each other's, also in the next run of the program; sessions with
+        /// different names never do. The name itself is not written to the disk.
+        ///
+        /// nil, the default, derives it from what tells users apart before a request is sent: the configuration's headers,
+        /// except those such as `Accept` and `User-Agent`, `FixedCredentials`, the certificate of a `ClientIdentity`, the
+        /// path of `unixSocketPath` and, where a request sends cookies, the cookie store. A store is known by its file, or in
+        /// memory by itself, and not by its cookies: name a partition for each user where one store serves several in turn.
+        /// Sessions without any of these share.
+        ///
+        /// A session with interceptors other than Tern's `RetryInterceptor`, `OfflineWaitInterceptor`,
+        /// `CoalescingInterceptor` and `LoggingInterceptor`, with a policy, or with a credential provider of another type
+        /// shares nothing while no partition is named: the user is not known before a request is sent. What it leaves on
+        /// the disk is not found by other sessions, nor in the next run of the program.
+        ///
+        /// A request's own headers and the user information of its URL tell users apart besides, whatever the partition.
+        public var partition: String?
         /// Who knows whether there is a network, for `OfflineWaitInterceptor`. `Reachability.shared` by default.
         public var reachability = Reachability.shared
         /// Makes the decoder of JSON responses, once per response. A plain one by default.

@@ -9,8 +9,9 @@ import Foundation
 
 extension ImagePipeline {
     nonisolated func key(of request: ImageRequest) -> ImageKey {
-        guard let named = configuration.hooks.cacheKey?(request) else { return ImageKey(request) }
-        return ImageKey(request, source: SourceKey(text: "key:\(named)"))
+        let partition = request.options.handlesCookies ? cookiePartition : partition
+        guard let named = configuration.hooks.cacheKey?(request) else { return ImageKey(request, in: partition) }
+        return ImageKey(request, source: SourceKey(named: named, request.source.request), in: partition)
     }
 
     /// The picture of exactly this request in memory; nil if it is not there. Synchronous, from any thread: a look-up, no

@@ -11,7 +11,8 @@ extension ImagePipeline {
     /// How a pipeline behaves. A value: a pipeline keeps the one it was made with.
     public struct Configuration: Sendable {
         /// Who fetches. By default a session of the pipelines' own: it accepts `image/*,*/*;q=0.8`, has 15 seconds to connect
-        /// and between two bytes, retries what may be retried, and keeps no cookies.
+        /// and between two bytes, retries what may be retried, and keeps no cookies. What sessions of different users bring is
+        /// kept apart (`Session.Configuration.partition`).
         public var session = Session.images
         /// Bytes that decoded pictures may take in memory; the default is recommended for the machine's memory.
         public var memoryLimit = MemoryBudget.current.recommendedCost
@@ -118,7 +119,9 @@ extension ImagePipeline {
 
     /// What a program changes on the way of its pictures. All run off the caller and the pipeline's actor.
     public struct Hooks: Sendable {
-        /// Changes a request before it is sent, as by adding a token. The caches' keys are those of the request as it was.
+        /// Changes a request before it is sent, as by adding a token. The caches' keys are those of the request as it was:
+        /// while the session names no `partition`, the pipeline shares no pictures with others, nor with the next run of the
+        /// program.
         public var prepare: (@concurrent @Sendable (Request) async throws -> Request)?
         /// Changes the bytes of a response, or refuses them by throwing, before they are stored.
         public var transform: (@concurrent @Sendable (Data, ResponseHead) async throws -> Data)?
@@ -127,7 +130,8 @@ extension ImagePipeline {
         /// What is stored on the disk in place of the fetched bytes; nil for nothing. Called with what came.
         public var serialize: (@concurrent @Sendable (Data, ImageRequest) async -> Data?)?
         /// The identity of a picture in the caches in place of its URL, as without a signature that changes; nil for the
-        /// URL. Called on the caller's thread at every load: keep it short.
+        /// URL. The session's partition and the request's credentials still tell users apart. Called on the caller's thread
+        /// at every load: keep it short.
         public var cacheKey: (@Sendable (ImageRequest) -> String?)?
 
         /// No change.

@@ -26,6 +26,10 @@ public actor ImagePipeline {
     private nonisolated let inbox = Lock(Inbox())
     nonisolated let fetcher: ImageFetcher
     nonisolated let tools: ImageTools
+    /// Whose the pictures are that the session brings.
+    nonisolated let partition: CachePartition
+    /// The same of requests that send the session's cookies.
+    nonisolated let cookiePartition: CachePartition
 
     var images = LoadTable<ImageFlight, ImageSink>()
     var originals = LoadTable<OriginalFlight, OriginalSink>()
@@ -62,6 +66,10 @@ public actor ImagePipeline {
         disk = DiskTier(configuration.disk)
         fetcher = ImageFetcher(configuration: configuration, disk: disk)
         tools = ImageTools(configuration)
+        let hook = configuration.hooks.prepare == nil ? nil : ImageRequest.Source.serials.next()
+        let context = configuration.session.context
+        partition = context.cachePartition(handlesCookies: false, hook: hook)
+        cookiePartition = context.cachePartition(handlesCookies: true, hook: hook)
         let threads = configuration.executor.threadCount
         queues = [
             StageQueue(limit: configuration.maximumFetches, order: configuration.order),

@@ -1,3 +1,5 @@
+import Tern
+
 /// What makes two pictures the same: the source, how it is decoded, and what is done to it then.
 struct ImageKey: Sendable, Hashable {
     let source: SourceKey
@@ -11,11 +13,13 @@ struct ImageKey: Sendable, Hashable {
         case frames, processedFrames, firstFrame
     }
 
-    /// - Parameter source: the identity that the user gives the source; nil for its own.
-    init(_ request: ImageRequest, source named: SourceKey? = nil) {
+    /// - Parameters:
+    ///   - named: the identity that the user gives the source; nil for its own.
+    ///   - partition: Whose the pictures are that come from the network.
+    init(_ request: ImageRequest, source named: SourceKey? = nil, in partition: CachePartition = .common) {
         let options = request.options
-        let own = options.handlesCookies ? request.source.key.sendingCookies : request.source.key
-        let source = named ?? own
+        var source = named ?? request.source.key
+        if !partition.name.isEmpty, request.source.request != nil { source = source.in(partition) }
         self.source = options.allowsInvalidCertificates ? source.trustingAnyone : source
         decoding = ImageDecodingOptions(
             targetSize: request.targetSize, contentMode: request.targetSize == nil ? .fit : request.contentMode,

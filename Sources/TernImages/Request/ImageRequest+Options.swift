@@ -17,7 +17,9 @@ extension ImageRequest {
         /// platforms that have one; no effect on Linux, where nothing stops a process in the background. False by default.
         public var continuesInBackground = false
         /// Whether the request sends and stores the session's cookies. False by default: it does neither. What comes with
-        /// cookies is never shared with who sends none, neither while it comes nor from a cache.
+        /// cookies is shared with requests of the same cookie store alone, neither while it comes nor from a cache with
+        /// others. Of a store in memory nothing is found in the next run of the program, unless the session names a
+        /// `partition`.
         public var handlesCookies = false
         /// Whether any certificate is taken, for this request alone: on a connection of its own, in a load that is never
         /// shared, under keys of its own in the caches. False by default; never a thing for production.

@@ -11,15 +11,20 @@ import Foundation
 /// Credentials always matter: what one user is given is never another's. They stand in it as a digest, so that a key can
 /// be written to the disk.
 struct SourceKey: Sendable, Hashable {
-    /// Printable, one line.
-    let text: String
+    private let name: String
+    /// Whose it is; empty for nobody's in particular.
+    private let partition: String
     /// Whether it is of this process alone, and nothing for the disk.
     let isPrivate: Bool
 
-    init(text: String) { self.init(text: text, isPrivate: false) }
+    /// Printable, one line. No name begins like a partition.
+    var text: String { partition.isEmpty ? name : "partition:\(partition) \(name)" }
 
-    private init(text: String, isPrivate: Bool) {
-        self.text = text
+    init(text: String) { self.init(name: text, partition: "", isPrivate: false) }
+
+    private init(name: String, partition: String, isPrivate: Bool) {
+        self.name = name
+        self.partition = partition
         self.isPrivate = isPrivate
     }
 
@@ -29,29 +34,52 @@ struct SourceKey: Sendable, Hashable {
             !CoalescingKey.ignoredHeaders.contains { Headers.namesMatch($0, field.name) }
         }
         var text = request.method == .get ? request.urlString : "\(request.method.rawValue) \(request.urlString)"
-        if !headers.isEmpty || request.target.user != nil || !request.body.isNone {
+        if !headers.isEmpty || request.target.user != nil || request.target.password != nil || !request.body.isNone {
             text += " #" + Self.digest(headers, request)
         }
+        if let path = request.unixSocketPath { text += " !socket \(DigestFunction.short(path.utf8))" }
         if let serial { text += " !own \(serial)" }
-        self.init(text: text, isPrivate: serial != nil)
+        self.init(name: text, partition: "", isPrivate: serial != nil)
+    }
+
+    /// A name that stands for the URL. The credentials of the request still count: what one user is given is never another's.
+    init(named name: String, _ request: Request?) {
+        var text = "key:\(name)"
+        if let request {
+            let secrets = request.headers.filter { Headers.isSecret($0.name) }
+            if !secrets.isEmpty || request.target.user != nil || request.target.password != nil {
+                text += " #" + Self.digest(secrets, request, countsBody: false)
+            }
+        }
+        self.init(text: text)
     }
 
     /// What was loaded with any certificate taken is never the same as what was not.
-    var trustingAnyone: SourceKey { SourceKey(text: text + " !certificates", isPrivate: isPrivate) }
+    var trustingAnyone: SourceKey {
+        SourceKey(name: name + " !certificates", partition: partition, isPrivate: isPrivate)
+    }
 
-    /// What a session with cookies was given may be for its user alone.
-    var sendingCookies: SourceKey { SourceKey(text: text + " !cookies", isPrivate: isPrivate) }
+    /// What a session brings belongs to its user.
+    func `in`(_ partition: CachePartition) -> SourceKey {
+        SourceKey(name: name, partition: partition.name, isPrivate: isPrivate)
+    }
 
-    // What is private says so in its text.
-    func hash(into hasher: inout Hasher) { hasher.combine(text) }
+    // What is private says so in its text, and the partitions of one pipeline are few.
+    func hash(into hasher: inout Hasher) { hasher.combine(name) }
 
-    private static func digest(_ headers: [Headers.Field], _ request: Request) -> String {
+    private static func digest(_ headers: [Headers.Field], _ request: Request, countsBody: Bool = true) -> String {
         var function = DigestFunction(.sha256)
         // One line for each, sorted: the order of different names says nothing.
         for line in headers.map({ "\($0.name.lowercased()): \($0.value)\n" }).sorted() { function.update(line.utf8) }
         function.update("\(request.target.user ?? "")\n\(request.target.password ?? "")\n".utf8)
-        if let bytes = request.body.knownBytes { function.update(bytes) }
-        let digits = Array("0123456789abcdef")
-        return String(function.finalize().prefix(16).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+        if countsBody, let bytes = request.body.knownBytes { function.update(bytes) }
+        return function.finalize().prefix(16).hexadecimal
+    }
+}
+
+extension DigestFunction {
+    /// 128 bits of a SHA-256, in hexadecimal digits.
+    fileprivate static func short(_ bytes: some Sequence<UInt8>) -> String {
+        hash(Array(bytes), .sha256).prefix(16).hexadecimal
     }
 }

@@ -35,7 +35,7 @@ import Foundation
         #expect(try key(address) { $0.options.decodesFirstFrameOnly = true }.text == "image \(address) first")
         #expect(
             try key(address) { $0.processors = [.rotate(degrees: 90)] }.text == "image \(address) @2.0 | \(rotation)")
-        #expect(try key(address) { $0.options.handlesCookies = true }.text == "image \(address) !cookies")
+        #expect(try key(address) { $0.options.handlesCookies = true }.text == "image \(address)")
         #expect(
             try key(address) { $0.options.allowsInvalidCertificates = true }.text == "image \(address) !certificates")
     }

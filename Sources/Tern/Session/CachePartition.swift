@@ -1,0 +1,138 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The identity that a session's responses belong to, as a part of the keys of a cache that several sessions or several
+/// runs of a program may share.
+///
+/// The empty name stands for sessions that say nothing about a user: all of them share. Any other name is a digest, so
+/// that it can be written to the disk.
+package struct CachePartition: Sendable, Hashable {
+    /// Empty, or 32 hexadecimal digits.
+    package let name: String
+
+    /// The partition of nobody in particular.
+    package static let common = CachePartition(name: "")
+
+    /// - Parameters:
+    ///   - cookies: The store whose cookies are sent with the requests; nil when none are.
+    ///   - owner: Names who shares a partition that cannot be known before a request is sent, within this process.
+    ///   - isChangedLater: Whether something besides the session's own parts changes the requests, such as a hook.
+    init(
+        _ configuration: Session.Configuration, cookies: CookieStore?, owner: String, isChangedLater: Bool = false
+    ) {
+        var fields: [String] = []
+        if let partition = configuration.partition {
+            fields += ["named", partition]
+            if cookies != nil { fields.append("cookies") }
+        } else if isChangedLater || configuration.hasIdentityOfItsOwn {
+            fields += ["own", Self.process, owner]
+            if cookies != nil { fields.append("cookies") }
+        } else {
+            fields += Self.headers(configuration.headers)
+            if let fixed = configuration.credentials as? FixedCredentials { fields += ["credentials"] + fixed.identity }
+            if let cookies { fields += ["cookies"] + Self.identity(of: cookies) }
+            fields += Self.clients(configuration.trust)
+            if let path = configuration.unixSocketPath { fields += ["socket", path] }
+        }
+        if configuration.trust.all.contains(where: { $0.anchors == .none }) { fields.append("certificates") }
+        name = fields.isEmpty ? "" : Self.digest(fields)
+    }
+
+    private init(name: String) { self.name = name }
+
+    /// Differs in each run of the program.
+    private static let process = "\(UInt64.random(in: 0 ... .max)) \(UInt64.random(in: 0 ... .max))"
+
+    /// Headers that name no user: a new version of the program, or another language of the user's, keeps its pictures.
+    private static let neutralHeaders =
+        CoalescingKey.ignoredHeaders + [
+            "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "User-Agent", "Cache-Control", "Pragma",
+            "DNT", "Sec-GPC", "Upgrade-Insecure-Requests",
+        ]
+
+    private static func headers(_ headers: Headers) -> [String] {
+        headers.filter { field in !neutralHeaders.contains { Headers.namesMatch($0, field.name) } }
+            .map { "header \($0.name.lowercased()): \($0.value)" }.sorted()
+    }
+
+    /// A store's values change with every answer; the store stays.
+    private static func identity(of store: CookieStore) -> [String] {
+        switch store.identity {
+        case .file(let path): ["file", path]
+        case .memory(let number): ["memory", process, "\(number)"]
+        }
+    }
+
+    private static func clients(_ trust: TrustPolicies) -> [String] {
+        var policies = trust.hosts.map { ($0.key.lowercased(), $0.value) }.sorted { $0.0 < $1.0 }
+        if let standard = trust.standard { policies.append(("", standard)) }
+        return policies.flatMap { host, policy in policy.identity.map { ["client", host, $0.digest] } ?? [] }
+    }
+
+    /// Each field with its length before it, so that no two lists give the same bytes.
+    private static func digest(_ fields: [String]) -> String {
+        var function = DigestFunction(.sha256)
+        for field in fields { function.update("\(field.utf8.count):\(field)".utf8) }
+        return function.finalize().prefix(16).hexadecimal
+    }
+}
+
+extension Session.Configuration {
+    /// Whether the user is known only once a request is on its way. Tern's interceptors that change no request do not count.
+    fileprivate var hasIdentityOfItsOwn: Bool {
+        if policy != nil { return true }
+        if let credentials, !(credentials is FixedCredentials) { return true }
+        return !interceptors.allSatisfy {
+            $0 is RetryInterceptor || $0 is OfflineWaitInterceptor || $0 is CoalescingInterceptor
+                || $0 is LoggingInterceptor
+        }
+    }
+}
+
+extension SessionContext {
+    /// The partition of what the session's requests bring. A digest: to be asked for once, and kept.
+    ///
+    /// - Parameters:
+    ///   - handlesCookies: Whether the requests send the session's cookies.
+    ///   - hook: A number of its own for what else changes the requests; nil for nothing.
+    package func cachePartition(handlesCookies: Bool, hook: UInt64? = nil) -> CachePartition {
+        let owner = hook.map { "hook \($0)" } ?? "\(id)"
+        return CachePartition(
+            configuration, cookies: handlesCookies ? cookies : nil, owner: owner, isChangedLater: hook != nil)
+    }
+}
+
+extension ClientIdentity {
+    /// Tells the identity from others, without its key where that stands apart.
+    fileprivate var digest: String {
+        let bytes =
+            switch content {
+            case .pem(let certificates, _): certificates
+            case .pkcs12(let bytes): bytes
+            }
+        return DigestFunction.hash(Array(bytes), .sha256).hexadecimal
+    }
+}
+
+extension FixedCredentials {
+    /// Origin, user and secret of each, in a fixed order.
+    fileprivate var identity: [String] {
+        byOrigin.sorted { $0.key < $1.key }.flatMap { origin, credential in
+            switch credential.content {
+            case .password(let user, let password): [origin, "user", user, password]
+            case .token(let token): [origin, "token", token]
+            }
+        }
+    }
+}
+
+extension Sequence<UInt8> {
+    /// Two lower-case digits for each byte.
+    package var hexadecimal: String {
+        let digits = Array("0123456789abcdef")
+        return String(flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+    }
+}
