@@ -65,6 +65,9 @@ static inline CURLcode tern_easy_clear_blob(CURL *easy, CURLoption option) {
 /// The CURL_VERSION_… bits of the libcurl that runs.
 static inline int tern_curl_features(void) { return curl_version_info(CURLVERSION_NOW)->features; }
 
+/// The version of the libcurl that runs: 0x080100 for 8.1.0.
+static inline unsigned int tern_curl_version(void) { return curl_version_info(CURLVERSION_NOW)->version_num; }
+
 /// The TLS library of the libcurl that runs, by name and version; null for none.
 static inline const char *tern_curl_tls_version(void) { return curl_version_info(CURLVERSION_NOW)->ssl_version; }
 /// The file with the system's authorities, as libcurl was built; null when it does not say.

@@ -10,6 +10,11 @@ final class CurlPool {
     private static let streamsPerConnection = 100
     /// Idle easy handles kept of each size.
     private static let keptHandles = 256
+    /// A Boolean value that indicates whether an easy handle may carry one attempt after another.
+    ///
+    /// Below 8.1.0 libcurl keeps a pointer to the last field of the last head, which it has freed: a head whose first line
+    /// begins with a blank is then written behind it.
+    static let reusesHandles = tern_curl_version() >= 0x08_01_00
 
     let settings: PoolSettings
     /// nil where every host has the default policy.
@@ -116,6 +121,7 @@ final class CurlPool {
     }
 
     func recycle(_ handle: CurlHandle) {
+        guard Self.reusesHandles else { return }
         switch handle.size {
         case .small where idleSmall.count < Self.keptHandles: idleSmall.append(handle)
         case .bulk where idleBulk.count < Self.keptHandles / 8: idleBulk.append(handle)

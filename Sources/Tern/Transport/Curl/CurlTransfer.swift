@@ -355,6 +355,8 @@ final class CurlTransfer {
 
     /// Taken off the wire before anything was sent; it may go there again.
     func withdraw() {
+        // A proxy may have answered already.
+        if !CurlPool.reusesHandles { handle = nil }
         connections = 0
         standstill.withdraw()
         clock.withdrawn()
