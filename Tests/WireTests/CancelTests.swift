@@ -103,9 +103,14 @@ struct CancelTests {
         }
     }
 
-    @Test(arguments: [Phase.rightAfterStart, .queued, .connecting, .waitingForHead, .midBody, .midUpload])
-    func theSwiftTaskOfACallCancelsItsTransferAtEveryPhase(phase: Phase) async throws {
-        let configuration = Session.Configuration.test { if phase == .queued { $0.maximumConnectionsPerHost = 1 } }
+    @Test(
+        arguments: [Phase.rightAfterStart, .queued, .connecting, .waitingForHead, .midBody, .midUpload],
+        [false, true])
+    func theSwiftTaskOfACallCancelsItsTransferAtEveryPhase(phase: Phase, hasInterceptor: Bool) async throws {
+        let configuration = Session.Configuration.test {
+            if phase == .queued { $0.maximumConnectionsPerHost = 1 }
+            if hasInterceptor { $0.interceptors = [PassingInterceptor()] }
+        }
         try await expectCancelled(phase, configuration: configuration) { server, client, gate in
             var blocker: SessionTask<Data>?
             if phase == .queued {
@@ -135,8 +140,10 @@ struct CancelTests {
                 Issue.record("not cancelled: \(result)")
                 return
             }
-            #expect(error.isCancelled)
+            #expect(error.isCancelled && error.reason == "the task was cancelled")
             #expect(error.sessionID == client.session.id)
+            #expect(error.taskID != nil && error.taskID != blocker?.id)
+            #expect(await client.session.tasks.snapshot.map(\.id) == (blocker.map { [$0.id] } ?? []))
             gate.open()
             _ = try? await blocker?.value  // Only in one phase; a 500.
         }

@@ -90,6 +90,17 @@ public struct NetworkError: Error, Sendable {
         with { $0.metrics = $0.metrics ?? metrics }
     }
 
+    /// A Boolean value that indicates whether an interceptor, a policy or a credential provider failed.
+    var isThrownByHooks: Bool { kind == .interceptor || kind == .policy || kind == .authentication }
+
+    /// The same error of a task that was cancelled: whatever such code throws then, the cancellation is the reason.
+    var asCancellation: NetworkError {
+        with { fields in
+            fields.kind = .cancelled
+            fields.reason = TransferFailure.cancelled.reason
+        }
+    }
+
     /// What kind of failure this is.
     public var kind: Kind { storage.fields.kind }
     /// One sentence: what went wrong, with whom. Fit for logs.

@@ -21,7 +21,11 @@ public struct ResponseStream: Sendable {
 
     /// The head of the response, as soon as it is there and was accepted.
     public var response: ResponseHead {
-        get async throws(NetworkError) { try await source.opened.value().head }
+        get async throws(NetworkError) {
+            // Dropping the source ends the transfer: it lives as long as the wait.
+            defer { withExtendedLifetime(source) {} }
+            return try await source.opened.value().head
+        }
     }
 
     /// The body in pieces as they come, none empty, up to 256 KiB each.
@@ -96,12 +100,10 @@ final class StreamSource: Sendable {
         record.assign(opened) { record in
             let outcome = await record.run { record throws(NetworkError) in try await plan.arrival(record) }
             // A response that is there is read, and ended, by the stream's reader.
-            if let error = outcome.error {
-                record.end(error) { opened.deliver(outcome.result) }
-            } else {
-                opened.deliver(outcome.result)
-                record.handToReader()
-            }
+            if let error = outcome.error { record.end(error) { opened.deliver(outcome.result) } }
+            // Also after a task that had ended before, as one whose stream was dropped: nobody waits for ever.
+            opened.deliver(outcome.result)
+            if outcome.error == nil { record.handToReader() }
         }
         record.resume()
     }
@@ -164,7 +166,8 @@ final class StreamSource: Sendable {
     private func read() async -> Result<[Data]?, NetworkError> {
         if let end = reading.withLock({ $0.end }) { return end.map { nil } }
         do {
-            let opened = try await self.opened.value()
+            // Cancelling the reader cancels the task, which then ends with an error of its own.
+            let opened = try await self.opened.outcome().get()
             if let chunks = await opened.chunks() { return .success(chunks) }
             let outcome = await opened.ended()
             let error = outcome.failure.map { failure in

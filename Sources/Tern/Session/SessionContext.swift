@@ -89,7 +89,7 @@ package final class SessionContext: Sendable {
     }
 
     /// An interceptor may wait for something else than the wire: a Swift task of its own is cancelled with the task, by
-    /// the registry too.
+    /// the registry too. Returns when the task has left the registry, also for a caller who is cancelled.
     private func runWithHandle<Value: Sendable>(
         _ plan: RequestPlan, _ operation: @escaping Operation<Value>
     ) async throws(NetworkError) -> Value {
@@ -139,7 +139,9 @@ extension TaskRecord {
         do {
             return RunOutcome(result: .success(try await operation(self)))
         } catch {
-            let identified = error.identified(task: id, session: context.id, label: label)
+            let isFromCancellation = isCancelled && error.isThrownByHooks
+            let identified = (isFromCancellation ? error.asCancellation : error)
+                .identified(task: id, session: context.id, label: label)
             return RunOutcome(result: .failure(identified.carrying(resumeData)))
         }
     }

@@ -26,6 +26,21 @@ final class TaskValue<Value: Sendable>: TaskResult {
 
     /// Cancelling the caller ends its wait alone, with `.cancelled`; the task goes on.
     func value() async throws(NetworkError) -> Value {
+        let result = await resultWhenThere { waiter in await waiter.wait() }
+        guard let result else {
+            throw NetworkError(.cancelled, reason: "the wait for the task's value was cancelled; the task goes on")
+        }
+        return try result.get()
+    }
+
+    /// The value or the error, for a caller whose cancellation cancels the task: the wait ends when the task has ended
+    /// and left the registry, with the task's own error, and not before.
+    func outcome() async -> Result<Value, NetworkError> {
+        let result = await resultWhenThere { waiter in await waiter.wait(onCancel: {}) }
+        return result ?? .failure(NetworkError(.cancelled, reason: TransferFailure.cancelled.reason))
+    }
+
+    private func resultWhenThere(_ wait: (Waiter<Void>) async -> Void) async -> Result<Value, NetworkError>? {
         let waiter = Waiter<Void>()
         let isWaiting = shared.withLock { shared in
             guard shared.result == nil else { return false }
@@ -33,22 +48,10 @@ final class TaskValue<Value: Sendable>: TaskResult {
             return true
         }
         if isWaiting {
-            await waiter.wait()
+            await wait(waiter)
             shared.withLock { shared in shared.waiters.removeAll { $0 === waiter } }
         }
-        guard let result = shared.withLock({ $0.result }) else {
-            throw NetworkError(.cancelled, reason: "the wait for the task's value was cancelled; the task goes on")
-        }
-        return try result.get()
-    }
-
-    /// The value or the error, also for a caller who was cancelled meanwhile.
-    func outcome() async -> Result<Value, NetworkError> {
-        do throws(NetworkError) {
-            return .success(try await value())
-        } catch {
-            return .failure(error)
-        }
+        return shared.withLock { $0.result }
     }
 
     func erasedValue() async throws(NetworkError) -> any Sendable { try await value() }
