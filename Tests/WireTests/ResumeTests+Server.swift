@@ -48,7 +48,8 @@ extension ResumeTests {
 
     @Test(arguments: [
         "bytes 499999-999999/1000000", "bytes 500001-999999/1000000", "bytes 500000-999999/1000001",
-        "items 500000-999999/1000000", "nonsense", nil,
+        "items 500000-999999/1000000", "nonsense", nil, "bytes 500000-749999/1000000", "bytes 500000-500999/1000000",
+        "bytes 500000-500999/*", "bytes 500000-500999/501000",
     ])
     func aPartThatDoesNotFitIsNotUsed(contentRange: String?) async throws {
         let asked = Log<Asked>()
@@ -124,6 +125,155 @@ extension ResumeTests {
                 #expect(try folder.bytes("file").count == 1_000)
                 #expect(small.matches(try folder.bytes("file")))
                 #expect(try folder.names == ["file"])
+            }
+        }
+    }
+
+    // MARK: Parts
+
+    /// The fields of the rest of the pattern, without a length: the body is chunked.
+    private static let rest: LoopbackServer.Fields = [
+        ("ETag", pattern.etag), ("Content-Range", "bytes \(half)-\(pattern.count - 1)/\(pattern.count)"),
+    ]
+
+    @Test func aPartThatEndsEarlyIsTruncatedAndCanBeContinued() async throws {
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            try await withServer { exchange in
+                if exchange.request["Range"] != "bytes=\(Self.half)-" { return try exchange.serveFile(Self.pattern) }
+                // A correct end of the message: the length of the part alone tells that something is missing.
+                try exchange.writeChunkedHead(status: 206, headers: Self.rest)
+                try exchange.writeChunk(Self.pattern.bytes()[Self.half..<Self.half + 1_000])
+                try exchange.write("0\r\n\r\n")
+            } test: { server, client in
+                let task = client.download(resuming: moved(token, to: server), to: folder.url("file"))
+                let error = try await task.failure()
+                #expect(error.kind == .truncatedBody && error.reason.contains("501000 of 1000000"), "\(error)")
+                let next = try #require(error.resumeData)
+                #expect(next.offset == Int64(Self.half) + 1_000 && next.totalBytes == Int64(Self.pattern.count))
+                _ = try await client.download(resuming: next, to: folder.url("file")).value
+                #expect(Self.pattern.matches(try folder.bytes("file")))
+                #expect(try folder.bytes("file").count == Self.pattern.count)
+                #expect(try folder.names == ["file"])
+            }
+        }
+    }
+
+    @Test func aPartWithMoreThanItsRangeIsRefused() async throws {
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            try await withServer { exchange in
+                try exchange.writeChunkedHead(status: 206, headers: Self.rest)
+                try exchange.writeChunk(Self.pattern.bytes()[Self.half...])
+                try exchange.writeChunk([1])
+                try exchange.write("0\r\n\r\n")
+            } test: { server, client in
+                let error = try await client.download(resuming: moved(token, to: server), to: folder.url("file"))
+                    .failure()
+                #expect(error.kind == .malformedResponse && error.reason.contains("more bytes"), "\(error)")
+                #expect(try !folder.names.contains("file"))
+            }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func aPartWithoutItsValidatorIsNotUsed(isTag: Bool) async throws {
+        let date = "Wed, 21 Oct 2015 07:28:00 GMT"
+        let asked = Log<Asked>()
+        try await inTestFolder { folder in
+            let fields = isTag ? ("ETag", Self.pattern.etag) : ("Last-Modified", date)
+            let token = try #require(try await token(headers: [fields], folder: folder))
+            try await withServer { exchange in
+                asked.add(Asked(exchange.request))
+                guard exchange.request["Range"] != nil else { return try exchange.serveFile(Self.pattern) }
+                // A date may be left out, but not together with the length.
+                let total = isTag ? "\(Self.pattern.count)" : "*"
+                let range = ("Content-Range", "bytes \(Self.half)-\(Self.pattern.count - 1)/\(total)")
+                let body = [UInt8](repeating: 0xFF, count: Self.pattern.count - Self.half)
+                try exchange.respond(status: 206, headers: [range], body: body)
+            } test: { server, client in
+                _ = try await client.download(resuming: moved(token, to: server), to: folder.url("file")).value
+                #expect(asked.all.map(\.range) == ["bytes=\(Self.half)-", nil])
+                #expect(Self.pattern.matches(try folder.bytes("file")))
+            }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func aPartOfAnotherOriginNeedsTheValidator(repeatsIt: Bool) async throws {
+        let date = "Wed, 21 Oct 2015 07:28:00 GMT"
+        try await inTestFolder { folder in
+            let token = try #require(try await token(headers: [("Last-Modified", date)], folder: folder))
+            let ranges = Log<String?>()
+            let other = try LoopbackServer { exchange in
+                ranges.add(exchange.request["Range"])
+                guard exchange.request["Range"] != nil else { return try exchange.serveFile(Self.pattern) }
+                let range = "bytes \(Self.half)-\(Self.pattern.count - 1)/\(Self.pattern.count)"
+                let body = Array(Self.pattern.bytes()[Self.half...])
+                let version = repeatsIt ? [("Last-Modified", date)] : []
+                try exchange.respond(status: 206, headers: version + [("Content-Range", range)], body: body)
+            }
+            defer { other.stop() }
+            try await withServer { exchange in
+                try exchange.respond(status: 302, headers: [("Location", other.url("elsewhere").absoluteString)])
+            } test: { server, client in
+                _ = try await client.download(resuming: moved(token, to: server), to: folder.url("file")).value
+                #expect(ranges.all == ["bytes=\(Self.half)-"] + (repeatsIt ? [] : [nil]))
+                #expect(Self.pattern.matches(try folder.bytes("file")))
+                #expect(try folder.bytes("file").count == Self.pattern.count)
+            }
+        }
+    }
+
+    @Test func aPartThatNobodyAskedForIsAnError() async throws {
+        try await inTestFolder { folder in
+            try await withServer { exchange in
+                try exchange.respond(status: 206, headers: [("Content-Range", "bytes 0-2/9")], text: "abc")
+            } test: { _, client in
+                let errors = [
+                    try await client.download("x", to: folder.url("x")).failure(),
+                    try await failure { try await client.get("x") },
+                    try await failure { try await client.stream("x").response },
+                ]
+                for error in errors {
+                    #expect(error.kind == .malformedResponse && error.reason.contains("no Range"), "\(error)")
+                }
+                #expect(try folder.names == [])
+                // One that the caller asks for is the value.
+                let file = try await client.download("x", to: folder.url("x"), headers: ["Range": "bytes=0-2"]).value
+                #expect(try String(contentsOf: file, encoding: .utf8) == "abc")
+            }
+        }
+    }
+
+    @Test func aPartThatTheCallerAsksForHasItsLengthAndNoToken() async throws {
+        try await inTestFolder { folder in
+            try await withServer { exchange in
+                let range = ("Content-Range", "bytes 10-19/100")
+                try exchange.writeChunkedHead(status: 206, headers: [("ETag", "\"a\""), range])
+                try exchange.writeChunk([UInt8](repeating: 1, count: 5))
+                try exchange.write("0\r\n\r\n")
+            } test: { _, client in
+                let task = client.download(
+                    "x", to: folder.url("x"), options: Self.resumable, headers: ["Range": "bytes=10-19"])
+                let error = try await task.failure()
+                #expect(error.kind == .truncatedBody && error.resumeData == nil, "\(error)")
+                #expect(try folder.names == [])
+            }
+        }
+    }
+
+    @Test func aContinuedDownloadTakesNoRangeOfTheCaller() async throws {
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            try await withServer {
+                try $0.serveFile(Self.pattern)
+            } test: { server, client in
+                let task = client.download(
+                    resuming: moved(token, to: server), to: folder.url("file"), headers: ["Range": "bytes=0-"])
+                let error = try await task.failure()
+                #expect(error.kind == .invalidRequest && error.reason.contains("Range"), "\(error)")
+                #expect(server.requests.isEmpty)
             }
         }
     }

@@ -15,6 +15,8 @@ struct Arrival: Sendable {
     var outcome: TransferOutcome?
     /// The response is taken whatever its status: a redirect that a policy has stopped.
     var isWanted = false
+    /// The length of the whole, where the body is the rest of a download that is continued; nil for all else.
+    var continuedTotal: Int64?
     private let body: Body
 
     private enum Body: Sendable {

@@ -72,6 +72,11 @@ public struct ResumeData: Sendable, Hashable, Codable {
         self.totalBytes = totalBytes
     }
 
+    /// How the rest is asked for.
+    var continuation: DownloadContinuation {
+        DownloadContinuation(offset: offset, validator: validator, totalBytes: totalBytes)
+    }
+
     /// The same download, when so many bytes are in the file.
     package func at(_ offset: Int64) -> ResumeData {
         ResumeData(

@@ -79,7 +79,7 @@ extension DownloadPlan {
 
     private func load(_ record: TaskRecord) async throws(NetworkError) -> URL {
         let arrival = try await arrival(record)
-        let file = try await temporaryFile(for: arrival.head, record)
+        let file = try await temporaryFile(for: arrival, record)
         // Whoever reads `resumeData` meanwhile can name the file to another download.
         guard options.isResumable, resumed == nil else { return try await fill(file, arrival, record) }
         return try await claimed(file.path, record) { () throws(NetworkError) in
@@ -91,7 +91,7 @@ extension DownloadPlan {
         do throws(NetworkError) {
             try await write(arrival, to: file, record)
         } catch {
-            await keepOrRemove(file, arrival.head, record)
+            await keepOrRemove(file, arrival, record)
             throw error
         }
         record.keep(nil)
@@ -115,43 +115,31 @@ extension DownloadPlan {
     /// A continued download asks for the rest, and for the whole if the server has no such rest any more.
     private func openAtOffset(_ plan: RequestPlan, _ record: TaskRecord) async throws(NetworkError) -> Arrival {
         guard let resumed else { return try await plan.travel(record) }
-        let ranged = plan.uncompressed(
-            adding: ["Range": "bytes=\(resumed.offset)-", "If-Range": resumed.validator])
+        let continuation = resumed.continuation
         record.meter.startDownload(at: resumed.offset)
-        let arrival = try await ranged.travel(record)
-        switch arrival.head.status {
-        case 206 where isContinuation(arrival.head, resumed), 200:
+        var arrival = try await plan.uncompressed(adding: continuation.fields).travel(record)
+        // `try?`: what is no URL has no origin that could be the same.
+        let origin = (try? Target(absolute: resumed.url))?.origin
+        let (head, isSameOrigin) = (arrival.head, arrival.head.target.origin == origin)
+        switch continuation.decision(on: head.status, headers: head.headers, isSameOrigin: isSameOrigin) {
+        case .append(let total):
+            arrival.continuedTotal = total
             return arrival
-        case 206, 416:
+        case .replace:
+            return arrival
+        case .startOver:
             await arrival.discard()
             record.meter.startDownload(at: 0)
             return try await plan.travel(record)
-        default:
-            return arrival
         }
     }
 
-    private func isContinuation(_ head: ResponseHead, _ resumed: ResumeData) -> Bool {
-        guard let range = head.headers["Content-Range"].flatMap({ ContentRange($0) }), range.unit == "bytes" else {
-            return false
-        }
-        let isSameWhole =
-            resumed.totalBytes == nil || range.completeLength == nil || range.completeLength == resumed.totalBytes
-        return range.range?.lowerBound == resumed.offset && isSameWhole && isSameVersion(head, resumed)
-    }
-
-    /// A server that does not know If-Range sends the rest of whatever it has now (RFC 9110 §15.3.7.3).
-    private func isSameVersion(_ head: ResponseHead, _ resumed: ResumeData) -> Bool {
-        let name = resumed.validator.hasPrefix("\"") ? "ETag" : "Last-Modified"
-        return head.headers[name].map { $0 == resumed.validator } ?? true
-    }
-
-    private func temporaryFile(for head: ResponseHead, _ record: TaskRecord) async throws(NetworkError) -> PartialFile {
+    private func temporaryFile(for arrival: Arrival, _ record: TaskRecord) async throws(NetworkError) -> PartialFile {
         let files = record.context.files
         do {
             if let resumed {
                 record.keep(nil)
-                if head.status == 206 {
+                if arrival.continuedTotal != nil {
                     return try await PartialFile(continuing: resumed.partialFile, at: resumed.offset, files)
                 }
                 // The server sends the whole again: what was there of it is of no use any more.
@@ -164,7 +152,7 @@ extension DownloadPlan {
             return try await PartialFile(creating: temporaryPath(record), files)
         } catch {
             record.cancelTransfer()
-            throw fileError("the file for the download cannot be written: \(error)", error, head)
+            throw fileError("the file for the download cannot be written: \(error)", error, arrival.head)
         }
     }
 
@@ -182,13 +170,23 @@ extension DownloadPlan {
     private func write(_ arrival: Arrival, to file: PartialFile, _ record: TaskRecord) async throws(NetworkError) {
         do {
             // A process that is killed says nothing at its end: what is needed to go on is there at any moment.
-            let beginning = resumeData(for: file, arrival.head)
+            let beginning = resumeData(for: file, arrival)
+            let end = arrival.continuedTotal ?? arrival.head.partLength
             while let chunks = await arrival.chunks() {
+                if let end, chunks.reduce(file.writtenLength, { $0 + Int64($1.count) }) > end {
+                    record.cancelTransfer()
+                    let reason = "the part (206) has more bytes than its Content-Range says"
+                    throw arrival.plan.error(TransferFailure(.malformedResponse, reason), await arrival.ended())
+                }
                 try await file.write(chunks)
                 if let beginning { record.keep(beginning.at(file.writtenLength)) }
             }
             let outcome = await arrival.ended()
             if let failure = outcome.failure { throw arrival.plan.error(failure, outcome) }
+            if let end, file.writtenLength < end {
+                let reason = "the part (206) ended after \(file.writtenLength) of \(end) bytes"
+                throw arrival.plan.error(TransferFailure(.truncatedBody, reason), outcome)
+            }
             try await file.close()
         } catch let error as NetworkError {
             throw error
@@ -199,8 +197,8 @@ extension DownloadPlan {
     }
 
     /// A partial file is kept only if it was asked for and can be continued; else nothing is left behind.
-    private func keepOrRemove(_ file: PartialFile, _ head: ResponseHead, _ record: TaskRecord) async {
-        guard let beginning = resumeData(for: file, head), let length = await file.closeKeeping(), length > 0 else {
+    private func keepOrRemove(_ file: PartialFile, _ arrival: Arrival, _ record: TaskRecord) async {
+        guard let beginning = resumeData(for: file, arrival), let length = await file.closeKeeping(), length > 0 else {
             record.keep(nil)
             await file.discard()
             return
@@ -209,22 +207,26 @@ extension DownloadPlan {
     }
 
     /// What the file is continued by, at its beginning; nil where nobody asked for it, or the response has no means.
-    private func resumeData(for file: PartialFile, _ head: ResponseHead) -> ResumeData? {
-        // A 206 that continues need not repeat the validator that it was asked by.
-        let continued = head.status == 206 ? resumed : nil
-        guard options.isResumable, let validator = Self.validator(of: head) ?? continued?.validator else { return nil }
-        let total =
-            head.status == 206
-            ? head.headers["Content-Range"].flatMap { ContentRange($0) }?.completeLength ?? resumed?.totalBytes
-            : head.contentLength
+    private func resumeData(for file: PartialFile, _ arrival: Arrival) -> ResumeData? {
+        guard options.isResumable else { return nil }
+        let (validator, total): (String?, Int64?) =
+            if let total = arrival.continuedTotal {
+                (resumed?.validator, total)
+            } else {
+                (Self.validator(of: arrival.head), arrival.head.contentLength)
+            }
+        guard let validator else { return nil }
         return ResumeData(
             url: request.request.urlString, validator: validator, offset: 0, partialFile: file.path, totalBytes: total)
     }
 
-    /// What If-Range can carry: a strong ETag, else a date. A compressed body has no offsets to continue at.
+    /// What If-Range can carry: a strong ETag, else a date. A compressed body has no offsets to continue at, nor has a part
+    /// that the caller asked for: those of the file are not those of the whole.
     private static func validator(of head: ResponseHead) -> String? {
         let headers = head.headers
-        if headers.contains("Content-Encoding") || headers["Accept-Ranges"]?.lowercased() == "none" { return nil }
+        if head.status == 206 || head.contentCoding != nil || headers["Accept-Ranges"]?.lowercased() == "none" {
+            return nil
+        }
         if let tag = headers["ETag"] { return tag.hasPrefix("W/") ? nil : tag }
         return headers["Last-Modified"]
     }
@@ -264,5 +266,16 @@ extension DownloadPlan {
     private func fileError(_ reason: String, _ error: any Error, _ head: ResponseHead?) -> NetworkError {
         NetworkError(
             TransferFailure(.fileSystem, reason, underlying: error), request: request.request, response: head)
+    }
+}
+
+extension ResponseHead {
+    /// The bytes of a part (206), as its Content-Range says; nil for all else, and where those are not the body's own.
+    fileprivate var partLength: Int64? {
+        guard status == 206, contentCoding == nil, let field = headers["Content-Range"].flatMap({ ContentRange($0) }),
+            field.unit == "bytes", let range = field.range
+        else { return nil }
+        let (count, overflows) = (range.upperBound - range.lowerBound).addingReportingOverflow(1)
+        return overflows ? nil : count
     }
 }

@@ -114,6 +114,10 @@ final class RequestPlan: Sendable {
     /// Why a response is not what the task wants; nil when it is taken.
     func refusal(of arrival: Arrival) -> TransferFailure? {
         if arrival.isWanted { return nil }
+        if arrival.head.status == 206, !headers.contains("Range") {
+            let reason = "a part of the content (206) came, and no Range was sent (RFC 9110 §15.3.7)"
+            return TransferFailure(.malformedResponse, reason)
+        }
         let isEmpty = arrival.outcome?.body.isEmpty ?? (arrival.head.contentLength == 0)
         if let own = request.validation { return own.refusal(of: arrival.head, fitting: fitting, isEmpty: isEmpty) }
         return context.configuration.validation.refusal(of: arrival.head, fitting: fitting, isEmpty: isEmpty)

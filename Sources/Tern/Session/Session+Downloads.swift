@@ -49,8 +49,12 @@ extension Session {
         _ request: Request, _ goal: DownloadPlan.Goal, _ options: Download.Options, _ resumed: ResumeData?,
         _ startsImmediately: Bool
     ) -> SessionTask<URL> {
-        do {
+        do throws(NetworkError) {
             var plan = try RequestPlan(request, context, delivery: .streamed)
+            if resumed != nil, plan.headers.contains("Range") || plan.headers.contains("If-Range") {
+                let reason = "a download that is continued sets Range and If-Range itself"
+                throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
+            }
             if options.isResumable || resumed != nil { plan = plan.uncompressed() }
             let download = DownloadPlan(request: plan, goal: goal, options: options, resumed: resumed)
             let task = context.makeTask(plan, startsImmediately: false, download.operation)

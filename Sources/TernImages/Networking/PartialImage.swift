@@ -60,17 +60,11 @@ struct PartialImage: Sendable, Equatable {
 
     func verdict(on head: ResponseHead) -> Verdict {
         guard head.status == 206 else { return .startsAnew }
-        guard let range = head.headers["Content-Range"].flatMap({ ContentRange($0) }), range.unit == "bytes",
-            range.range?.lowerBound == Int64(data.count), !head.headers.contains("Content-Encoding")
-        else { return .contradicts }
-        // Less than all of the rest would pass for the end of the picture.
-        if let complete = range.completeLength, let last = range.range?.upperBound, last + 1 != complete {
-            return .contradicts
-        }
-        if let length, let complete = range.completeLength, complete != Int64(length) { return .contradicts }
-        // A server that does not know If-Range sends the rest of whatever it has now.
-        let name = validator.hasPrefix("\"") ? "ETag" : "Last-Modified"
-        if let now = head.headers[name], now != validator { return .contradicts }
+        let continuation = DownloadContinuation(
+            offset: Int64(data.count), validator: validator, totalBytes: length.map { Int64($0) })
+        let decision = continuation.decision(
+            on: head.status, headers: head.headers, isSameOrigin: head.redirects.isEmpty)
+        guard case .append = decision else { return .contradicts }
         return .continues
     }
 }
