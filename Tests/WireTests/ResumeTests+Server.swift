@@ -277,5 +277,45 @@ extension ResumeTests {
             }
         }
     }
+
+    // MARK: Compression
+
+    #if os(Linux)
+    @Test func aResumableDownloadIsDecompressedWhereTheServerCompresses() async throws {
+        try await inTestFolder { folder in
+            try await withServer { exchange in
+                let fields = [("Content-Encoding", "gzip"), ("ETag", "\"a\"")]
+                guard exchange.request.path == "/cut" else {
+                    return try exchange.respond(headers: fields, body: Compressed.gzip)
+                }
+                try exchange.writeHead(headers: fields + [("Content-Length", "\(Compressed.gzip.count)")])
+                try exchange.write(Compressed.gzip.dropLast(10))
+                try exchange.waitUntilReceived()
+                exchange.close()
+            } test: { _, client in
+                let task = client.download("whole", to: folder.url("file"), options: Self.resumable)
+                _ = try await task.value
+                #expect(try folder.text("file") == "hello, compressed world")
+                let error = try await client.download("cut", to: folder.url("cut"), options: Self.resumable).failure()
+                #expect(error.resumeData == nil)
+                #expect(try folder.names == ["file"])
+            }
+        }
+    }
+
+    @Test func aContinuationThatComesCompressedIsTheWholeDecompressed() async throws {
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            try await withServer { exchange in
+                try exchange.respond(headers: [("Content-Encoding", "gzip")], body: Compressed.gzip)
+            } test: { server, client in
+                let task = client.download(resuming: moved(token, to: server), to: folder.url("file"))
+                _ = try await task.value
+                #expect(try folder.text("file") == "hello, compressed world")
+                #expect(try folder.names == ["file"] && task.resumeData == nil)
+            }
+        }
+    }
+    #endif
 }
 #endif

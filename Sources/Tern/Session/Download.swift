@@ -28,8 +28,8 @@ public enum Download {
         /// Whether missing folders on the way to the destination are made. False by default.
         public var createsFolders: Bool
         /// Whether the partial file of a cancelled or failed download is kept, with `resumeData` to take it up. False by
-        /// default: nothing is left behind. A resumable download asks for an uncompressed body, and keeps what a server
-        /// compresses all the same as it comes: offsets count those bytes.
+        /// default: nothing is left behind. A resumable download asks for an uncompressed body. What a server compresses all
+        /// the same is decompressed, as in every download, and cannot be continued.
         public var isResumable: Bool
 
         /// Options as given; the defaults are to overwrite, to make no folders, and to keep no partial file.

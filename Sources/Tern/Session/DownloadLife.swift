@@ -117,7 +117,7 @@ extension DownloadPlan {
         guard let resumed else { return try await plan.travel(record) }
         let continuation = resumed.continuation
         record.meter.startDownload(at: resumed.offset)
-        var arrival = try await plan.uncompressed(adding: continuation.fields).travel(record)
+        var arrival = try await plan.askingForIdentity(adding: continuation.fields).travel(record)
         // `try?`: what is no URL has no origin that could be the same.
         let origin = (try? Target(absolute: resumed.url))?.origin
         let (head, isSameOrigin) = (arrival.head, arrival.head.target.origin == origin)

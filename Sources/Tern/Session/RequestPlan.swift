@@ -24,6 +24,8 @@ final class RequestPlan: Sendable {
     /// The session's headers and the request's.
     let headers: Headers
     let decompresses: Bool
+    /// The body is asked for as it is stored: offsets count its bytes.
+    private let asksForIdentity: Bool
     /// The URLs that redirects led here from, oldest first.
     private let redirectedFrom: [Target]
     /// The answer to a challenge of this very request; nil where what is remembered is sent, if anything is.
@@ -38,6 +40,7 @@ final class RequestPlan: Sendable {
         self.delivery = delivery
         hasHandle = isPausable || delivery == .streamed
         decompresses = context.configuration.decompresses
+        asksForIdentity = false
         redirectedFrom = []
         answer = nil
         let isPlain = request.headers.isEmpty
@@ -50,8 +53,8 @@ final class RequestPlan: Sendable {
     }
 
     private init(
-        _ plan: RequestPlan, _ request: Request, headers: Headers, decompresses: Bool, redirectedFrom: [Target]? = nil,
-        answer: Authorization? = nil
+        _ plan: RequestPlan, _ request: Request, headers: Headers, asksForIdentity: Bool? = nil,
+        redirectedFrom: [Target]? = nil, answer: Authorization? = nil
     ) {
         self.redirectedFrom = redirectedFrom ?? plan.redirectedFrom
         self.answer = answer
@@ -61,22 +64,23 @@ final class RequestPlan: Sendable {
         fitting = plan.fitting
         hasHandle = plan.hasHandle
         self.headers = headers
-        self.decompresses = decompresses
+        decompresses = plan.decompresses
+        self.asksForIdentity = asksForIdentity ?? plan.asksForIdentity
     }
 
-    /// The same request for some of the body's bytes, or for all of them as they are stored: offsets count bytes as they
-    /// come, and a compressed body has none to continue at.
-    func uncompressed(adding extra: Headers = [:]) -> RequestPlan {
+    /// The same request for the body as it is stored: offsets count bytes as they come, and a compressed body has none to
+    /// continue at. What a server compresses all the same is decompressed like any body.
+    func askingForIdentity(adding extra: Headers = [:]) -> RequestPlan {
         var headers = headers.overriding(with: extra)
         // Without the field any coding would do (RFC 9110 §12.5.3).
         if !headers.contains("Accept-Encoding") { headers["Accept-Encoding"] = "identity" }
-        return RequestPlan(self, request, headers: headers, decompresses: false)
+        return RequestPlan(self, request, headers: headers, asksForIdentity: true)
     }
 
     /// What an interceptor sends in place of the task's request, to be delivered like that one.
     func replacing(_ other: Request) throws(NetworkError) -> RequestPlan {
         let plan = try RequestPlan(other, context, delivery: delivery, isPausable: hasHandle, fitting: fitting)
-        return decompresses ? plan : plan.uncompressed()
+        return asksForIdentity ? plan.askingForIdentity() : plan
     }
 
     /// What follows a redirect: its headers are all that is sent, and the session's are not added again.
@@ -85,7 +89,7 @@ final class RequestPlan: Sendable {
             throw NetworkError(TransferFailure(.invalidRequest, problem), request: other)
         }
         return RequestPlan(
-            self, other, headers: other.headers, decompresses: decompresses,
+            self, other, headers: other.headers,
             redirectedFrom: redirectedFrom + [request.target])
     }
 
@@ -96,19 +100,19 @@ final class RequestPlan: Sendable {
         timeouts.spent = spent
         var other = request
         other.timeouts = timeouts
-        return RequestPlan(self, other, headers: headers, decompresses: decompresses, answer: answer)
+        return RequestPlan(self, other, headers: headers, answer: answer)
     }
 
     /// The same request with another body.
     func sending(_ body: Request.Body) -> RequestPlan {
         var other = request
         other.body = body
-        return RequestPlan(self, other, headers: headers, decompresses: decompresses)
+        return RequestPlan(self, other, headers: headers)
     }
 
     /// The same request with the answer to its challenge.
     func answering(_ answer: Authorization) -> RequestPlan {
-        RequestPlan(self, request, headers: headers, decompresses: decompresses, answer: answer)
+        RequestPlan(self, request, headers: headers, answer: answer)
     }
 
     /// Why a response is not what the task wants; nil when it is taken.

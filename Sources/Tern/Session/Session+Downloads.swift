@@ -55,7 +55,7 @@ extension Session {
                 let reason = "a download that is continued sets Range and If-Range itself"
                 throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
             }
-            if options.isResumable || resumed != nil { plan = plan.uncompressed() }
+            if options.isResumable || resumed != nil { plan = plan.askingForIdentity() }
             let download = DownloadPlan(request: plan, goal: goal, options: options, resumed: resumed)
             let task = context.makeTask(plan, startsImmediately: false, download.operation)
             // Whoever asks before the start is told of the offset too.
