@@ -33,6 +33,8 @@ let package = Package(
             name: "CTernCurl",
             linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]
         ),
+        // libcurl of the distributions depends on libidn2 as well.
+        .target(name: "CTernIDN", linkerSettings: [.linkedLibrary("idn2", .when(platforms: [.linux]))]),
         .target(name: "CTernTLS"),
         .target(
             name: "CTernZ",
@@ -47,7 +49,10 @@ let package = Package(
         ),
         .target(name: "TernConcurrency", swiftSettings: settings),
         .target(
-            name: "Tern", dependencies: ["CTernCurl", "CTernTLS", "CTernZ", "TernConcurrency"], swiftSettings: settings),
+            name: "Tern",
+            dependencies: ["CTernCurl", "CTernIDN", "CTernTLS", "CTernZ", "TernConcurrency"],
+            swiftSettings: settings
+        ),
         .target(name: "TernCache", dependencies: ["CTernSQLite", "TernConcurrency"], swiftSettings: settings),
         .target(
             name: "TernImages",

@@ -8,7 +8,7 @@ struct ProxyEnvironmentTests {
         let proxies = ProxyEnvironment([:])
         #expect(proxies.http == nil)
         #expect(proxies.https == nil)
-        #expect(proxies.exceptions == nil)
+        #expect(proxies.exceptions == ProxyExceptions([]))
     }
 
     @Test func eachSchemeHasItsOwn() {
@@ -37,14 +37,14 @@ struct ProxyEnvironmentTests {
             "all_proxy": "low all", "ALL_PROXY": "high all",
         ])
         #expect(proxies.https == "low")
-        #expect(proxies.exceptions == "low.example")
+        #expect(proxies.exceptions == ProxyExceptions(["low.example"]))
         #expect(proxies.http == "low all")
     }
 
     @Test func anEmptyValueIsNone() {
         let proxies = ProxyEnvironment(["http_proxy": "", "all_proxy": "", "ALL_PROXY": "http://all:1", "no_proxy": ""])
         #expect(proxies.http == "http://all:1")
-        #expect(proxies.exceptions == nil)
+        #expect(proxies.exceptions == ProxyExceptions([]))
     }
 
     @Test func aSessionWithoutProxiesAsksNoEnvironment() {

@@ -15,7 +15,6 @@ struct TargetTests {
         ("http://localhost:8080/", "http://localhost:8080/"),
         ("http://127.0.0.1:65535/x", "http://127.0.0.1:65535/x"),
         ("http://a_b.c-d~e/x", "http://a_b.c-d~e/x"),
-        ("https://example.com./", "https://example.com./"),
         // Normal form.
         ("HTTPS://EXAMPLE.COM/Path", "https://example.com/Path"),
         ("http://h", "http://h/"),
@@ -48,9 +47,12 @@ struct TargetTests {
         ("http://[2001:DB8::1]", "http://[2001:db8::1]/"),
         ("http://[fe80::1%25eth0]/", "http://[fe80::1%25eth0]/"),
         ("http://[fe80::1%Eth0]/", "http://[fe80::1%25Eth0]/"),
-        ("http://[::ffff:192.0.2.1]/", "http://[::ffff:192.0.2.1]/"),
-        ("http://bücher.example/", "http://bücher.example/"),
-        ("http://b%C3%BCcher.EXAMPLE/", "http://bücher.example/"),
+        ("http://[::ffff:192.0.2.1]/", "http://[::ffff:c000:201]/"),
+        ("http://[0:0:0:0:0:0:0:1]:8080/x", "http://[::1]:8080/x"),
+        ("http://127.1:8080/x", "http://127.0.0.1:8080/x"),
+        ("https://example.com./x", "https://example.com/x"),
+        ("http://bücher.example/", "http://xn--bcher-kva.example/"),
+        ("http://b%C3%BCcher.EXAMPLE/", "http://xn--bcher-kva.example/"),
         // User information is kept apart.
         ("http://user:pass@h/x", "http://h/x"),
         ("http://@h/x", "http://h/x"),
@@ -92,8 +94,8 @@ struct TargetTests {
     @Test(arguments: [
         ("http://[::1]/", "::1"), ("http://[FE80::A%25eth0]:1/", "fe80::a%eth0"), ("http://[::]/", "::"),
         ("http://[1:2:3:4:5:6:7:8]/", "1:2:3:4:5:6:7:8"), ("http://[1::]/", "1::"),
-        ("http://[1:2:3:4:5:6:1.2.3.4]/", "1:2:3:4:5:6:1.2.3.4"), ("http://[1:2:3:4:5:6:7::]/", "1:2:3:4:5:6:7::"),
-        ("http://[::2:3:4:5:6:7:8]/", "::2:3:4:5:6:7:8"),
+        ("http://[1:2:3:4:5:6:1.2.3.4]/", "1:2:3:4:5:6:102:304"), ("http://[1:2:3:4:5:6:7::]/", "1:2:3:4:5:6:7:0"),
+        ("http://[::2:3:4:5:6:7:8]/", "0:2:3:4:5:6:7:8"),
     ])
     func ipv6AddressesComeWithoutBrackets(input: String, host: String) throws {
         #expect(try Target(absolute: input).host == host)
@@ -101,7 +103,8 @@ struct TargetTests {
 
     @Test(
         arguments: [
-            ("a@h", "a", nil), ("a:@h", "a", ""), (":b@h", "", "b"), ("a:b:c@h", "a", "b:c"), ("a@b:c@h", "a@b", "c"),
+            ("a@h", "a", nil), ("a:@h", "a", ""), (":b@h", "", "b"), ("a:b:c@h", "a", "b:c"), ("a%40b:c@h", "a@b", "c"),
+            ("a%5Cb@h", "a\\b", nil),
             ("%C3%A9:%25@h", "é", "%"), ("h", nil, nil), ("@h", nil, nil),
         ] as [(String, String?, String?)])
     func userInformationIsSplitAndDecoded(authority: String, user: String?, password: String?) throws {
@@ -129,7 +132,13 @@ struct TargetTests {
         ("http://[1:2:3:4:5:6:7:]/", "IPv6"), ("http://[12345::]/", "IPv6"), ("http://[::1.2.3]/", "IPv6"),
         ("http://[::1.2.3.256]/", "IPv6"), ("http://[:::]/", "IPv6"), ("http://[1:2:3:4:5:6:7:8:9]/", "IPv6"),
         ("http://[1:2:3:4:5:6:7:8::]/", "IPv6"), ("http://[fe80::1%25]/", "zone"), ("http://[fe80::1%a/b]/", "bracket"),
-        ("http://a b/", "host contains"), ("http://h\\@evil/", ""), ("http://a\\b/", "host contains"),
+        ("http://a b/", "host contains"), ("http://h\\@evil/", "backslash"), ("http://a:\\@b/", "backslash"),
+        ("http://a@b@c/", "an @"), ("http://a:b@c:d@h/", "an @"), ("http://h\\/x", "host contains"),
+        ("http://h\\:80/", "host contains"), ("http://h:80\\/", "port"), ("http:\\\\h/", "no host"),
+        ("http:/\\h/", "no host"), ("ht\ttp://h/", "no scheme"), ("http:\n//h/", "no host"),
+        ("http://\th/", "host contains"),
+        ("http://a\tb@h/", "control character"), ("http://h:8\n0/", "port"), ("http://[::1\n]/", "IPv6"),
+        ("http://a\\b/", "host contains"),
         ("http://a%2fb/", "host contains"), ("http://a%00b/", "host contains"), ("http://a%0d%0ab/", "host contains"),
         ("http://a*b/", "host contains"), ("http://<h>/", "host contains"), ("http://%ff/", "UTF-8"),
         ("http://a%b/", "host contains"), ("http://h\n/", "host contains"), ("http://h/a\r\nX: y", "control character"),
@@ -139,11 +148,6 @@ struct TargetTests {
         ("http://a%0d:b@h/", "control character"), ("http://a:b%00@h/", "control character"),
     ])
     func whatCannotBeRequestedIsRefusedWithItsReason(input: String, part: String) throws {
-        if input == "http://h\\@evil/" {
-            // Some parsers end the host at the backslash. The at sign decides here, and the host is what connects.
-            #expect(try Target(absolute: input).host == "evil")
-            return
-        }
         let problem = #expect(throws: Target.Problem.self) { try Target(absolute: input) }
         let reason = try #require(problem).reason
         #expect(reason.contains(part), "\(reason)")

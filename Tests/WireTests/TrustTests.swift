@@ -267,6 +267,42 @@ struct TrustTests {
         }
     }
 
+    /// libcurl reads `127.1` as 127.0.0.1, and takes the connection, or the session of TLS, of the one for the other.
+    @Test(arguments: [true, false]) func everySpellingOfAnAddressHasItsPins(laxFirst: Bool) async throws {
+        try await inChain { chain in
+            let server = try await TLSServer(chain, "direct")
+            let root = try chain.certificate("root")
+            let stranger = Pin.key(of: try chain.certificate("stranger"))
+            let session = Session(
+                configuration: .test {
+                    $0.trust.standard = TrustPolicy(anchors: .only([root]))
+                    $0.trust.hosts = ["127.0.0.1": TrustPolicy(anchors: .only([root]), pins: [stranger])]
+                })
+            let lax = ["127.1", "2130706433", "0x7f.1", "0177.0.0.1", "127.0.0.1.", "\u{FF11}27.0.0.1"]
+            for host in laxFirst ? lax + ["127.0.0.1"] : ["127.0.0.1"] + lax {
+                let error = try await failure { try await session.response(for: Request(.get, server.url(host: host))) }
+                #expect(error.kind == .pinMismatch && error.metrics?.sentBytes == 0, "\(host): \(error)")
+            }
+        }
+    }
+
+    @Test func everySpellingOfAnAddressHasOneConnection() async throws {
+        let nginx = try await Nginx()
+        defer { nginx.stop() }
+        let authority = try Certificate.load(pem: Data(contentsOf: URL(filePath: nginx.authorityFile)))
+        let client = try nginx.secureClient {
+            $0.allowsHTTP2 = false
+            $0.trust.standard = nil
+            $0.trust.hosts = ["0x7f000001": TrustPolicy(anchors: .only(authority))]
+        }
+        var connections: Set<String> = []
+        for host in ["127.1", "127.0.0.1", "2130706433", "127.0.0.1."] {
+            let request = try Request(.get, "https://\(host):\(nginx.securePort)/connection")
+            connections.insert(try await client.session.response(for: request, decode: .string).value)
+        }
+        #expect(connections.count == 1)
+    }
+
     @Test func connectionsAreNotSharedBetweenPolicies() async throws {
         let nginx = try await Nginx()
         defer { nginx.stop() }

@@ -37,6 +37,16 @@ extension Cookie {
         if sameSite == SameSite.none, !isSecure { throw .sameSiteNone }
     }
 
+    /// The same cookie, for the canonical form of its host.
+    func withCanonicalDomain() throws(Refusal) -> Cookie {
+        // The refusal's reason names the domain among what can be wrong.
+        guard let host = try? CanonicalHost(domain) else { throw .malformed }
+        if host.text == domain { return self }
+        return Cookie(
+            name: name, value: value, domain: host.text, isHostOnly: isHostOnly, path: path, isSecure: isSecure,
+            isHTTPOnly: isHTTPOnly, sameSite: sameSite, expires: expires, creation: creation)
+    }
+
     /// The same cookie, ended by a date at the latest; a creation that is not known becomes the one given.
     func endingBy(_ latest: Date, creation now: Date) -> Cookie {
         Cookie(

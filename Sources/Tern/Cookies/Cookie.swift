@@ -32,7 +32,8 @@ public struct Cookie: Sendable, Hashable, Codable {
     /// A cookie by hand.
     ///
     /// - Parameters:
-    ///   - domain: The host; with `isHostOnly` false the hosts below it get the cookie too.
+    ///   - domain: The host; with `isHostOnly` false the hosts below it get the cookie too. A store keeps it in its
+    ///     canonical form, such as `xn--bcher-kva.example` for `bücher.example`.
     ///   - expires: nil for a cookie that is not written to a file.
     public init(
         name: String, value: String, domain: String, isHostOnly: Bool = true, path: String = "/",

@@ -106,8 +106,10 @@ package struct CookieJar: Sendable {
 
     /// Takes in a cookie that was made by hand or read from a file.
     package mutating func insertChecked(_ cookie: Cookie, now: Date) -> Outcome {
+        var cookie = cookie
         do throws(Cookie.Refusal) {
             try cookie.checkForm()
+            cookie = try cookie.withCanonicalDomain()
             if !cookie.isHostOnly, suffixes.contains(cookie.domain) { throw .publicSuffix }
             try cookie.checkPrefixes(hasPath: true)
         } catch {

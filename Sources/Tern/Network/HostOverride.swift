@@ -12,25 +12,37 @@ enum HostOverride {
     static func lines(_ hosts: [String: [String]]) -> [String] {
         hosts.sorted { $0.key < $1.key }.flatMap { host, addresses in
             let list = addresses.map { $0.contains(":") ? "[\($0)]" : $0 }.joined(separator: ",")
-            let (name, port) = split(host)
-            return (port.map { [$0] } ?? ["80", "443"]).map { "\(name):\($0):\(list)" }
+            return (keys(host) ?? []).map { "\($0):\(list)" }
         }
     }
 
-    static func problem(_ host: String, _ addresses: [String]) -> String? {
-        let (name, port) = split(host)
-        let isName = !name.isEmpty && name.utf8.allSatisfy { ByteSet.unreserved.contains($0) }
-        guard isName, port.map({ UInt16($0) != nil }) ?? true else {
-            return "\"\(host.printable(limit: 80))\" is no host, or host and port, to give addresses for"
+    static func problem(_ hosts: [String: [String]]) -> String? {
+        var seen: Set<String> = []
+        for (host, addresses) in hosts {
+            let written = host.printable(limit: 80)
+            guard let keys = keys(host) else {
+                return "\"\(written)\" is no host, or host and port, to give addresses for"
+            }
+            if addresses.isEmpty { return "there is no address for the host \(written)" }
+            if let wrong = addresses.first(where: { !IPAddress.isValid($0) }) {
+                return "\"\(wrong.printable(limit: 80))\", given for the host \(written), is no IP address"
+            }
+            for key in keys where !seen.insert(key).inserted { return "addresses for \(key) are given twice" }
         }
-        if addresses.isEmpty { return "there is no address for the host \(name)" }
-        guard let wrong = addresses.first(where: { !IPAddress.isValid($0) }) else { return nil }
-        return "\"\(wrong.printable(limit: 80))\", given for the host \(name), is no IP address"
+        return nil
     }
 
-    private static func split(_ host: String) -> (name: String, port: String?) {
-        guard let colon = host.lastIndex(of: ":") else { return (host, nil) }
-        return (String(host[..<colon]), String(host[host.index(after: colon)...]))
+    /// `host:port` for each port that is meant, with the canonical host; nil for what names none. An IPv6 address needs no
+    /// look-up.
+    private static func keys(_ host: String) -> [String]? {
+        let colon = host.lastIndex(of: ":")
+        let name = colon.map { String(host[..<$0]) } ?? host
+        let port = colon.map { host[host.index(after: $0)...] }
+        // Why it is no host does not matter: the text itself is quoted.
+        guard let canonical = try? CanonicalHost(name), !canonical.text.contains(":") else { return nil }
+        guard let port else { return ["80", "443"].map { "\(canonical):\($0)" } }
+        guard port.utf8.allSatisfy(\.isASCIIDigit), let number = UInt16(port) else { return nil }
+        return ["\(canonical):\(number)"]
     }
 }
 

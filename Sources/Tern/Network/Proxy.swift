@@ -44,8 +44,12 @@ public struct Proxy: Sendable, Hashable {
         if hasCredentials {
             credentials = "\(Self.escaped(user ?? "")):\(Self.escaped(password ?? ""))@"
         }
-        return "\(kind.rawValue)://\(credentials)\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        // A host that is none is a `problem`, with which nothing is sent.
+        return "\(kind.rawValue)://\(credentials)\(canonicalHost?.urlText ?? ""):\(port)"
     }
+
+    /// nil for a host that is none. Why it is none does not matter: errors quote the text itself.
+    var canonicalHost: CanonicalHost? { try? CanonicalHost(host) }
 
     private static func escaped(_ text: String) -> String {
         var result: [UInt8] = []
@@ -57,9 +61,8 @@ public struct Proxy: Sendable, Hashable {
 
     /// Why no connection can be made through it; nil when one can be tried.
     var problem: String? {
-        let isName =
-            !host.isEmpty && host.utf8.allSatisfy { ByteSet.unreserved.contains($0) || $0 == UInt8(ascii: ":") }
-        return isName && port > 0 ? nil : "the proxy's host \"\(host.printable(limit: 80))\" and port make no address"
+        let isAddress = canonicalHost != nil && port > 0
+        return isAddress ? nil : "the proxy's host \"\(host.printable(limit: 80))\" and port make no address"
     }
 }
 

@@ -2,12 +2,18 @@
 struct ProxyEnvironment: Sendable, Equatable {
     let http: String?
     let https: String?
-    let exceptions: String?
+    let exceptions: ProxyExceptions
 
     init(http: Proxy?, https: Proxy?, _ exceptions: [String]) {
         self.http = http?.url
         self.https = https?.url
-        self.exceptions = exceptions.isEmpty ? nil : exceptions.joined(separator: ",")
+        self.exceptions = ProxyExceptions(exceptions)
+    }
+
+    /// The proxy of a request to a URL, as libcurl takes it; nil for none.
+    func url(for target: Target) -> String? {
+        guard let url = target.isSecure ? https : http, !exceptions.contain(target.host) else { return nil }
+        return url
     }
 
     /// Host and port of a scheme's proxy, for errors; nil without one. What stands before an `@` is secret.
@@ -25,6 +31,6 @@ struct ProxyEnvironment: Sendable, Equatable {
         // Upper-case HTTP_PROXY is left alone: a CGI server sets it from a request's Proxy header.
         http = value("http_proxy") ?? all
         https = value("https_proxy", "HTTPS_PROXY") ?? all
-        exceptions = value("no_proxy", "NO_PROXY")
+        exceptions = ProxyExceptions(list: value("no_proxy", "NO_PROXY") ?? "")
     }
 }

@@ -1,9 +1,9 @@
 /// Where a request goes: an absolute http or https URL, checked and in the form in which it is sent.
 ///
 /// Parsed by ourselves, because Foundation's URL takes microseconds on the hot path and accepts what no server gets.
-/// The form is normal (RFC 3986 §6.2): scheme and host in lower case, no default port, no dot segments, no fragment,
-/// a path of at least `/`. User information never stands in ``string``. Since nothing is left to be changed, the
-/// transport must send the path as it is.
+/// The form is normal (RFC 3986 §6.2): the scheme in lower case, the host canonical (``CanonicalHost``), no default port, no
+/// dot segments, no fragment, a path of at least `/`. User information never stands in ``string``. Since nothing is left to
+/// be changed, the transport must send the path as it is.
 package struct Target: Sendable {
     /// Why a text is no URL that can be requested. Credentials in the text are not in the reason.
     package struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
@@ -74,7 +74,7 @@ extension Target {
     package var scheme: String { authority.isSecure ? "https" : "http" }
     /// Whether the scheme is https.
     package var isSecure: Bool { authority.isSecure }
-    /// The host in lower case; an IPv6 address without its brackets. A non-ASCII host is kept as it is.
+    /// The host in its canonical form, ASCII and without a dot at the end; an IPv6 address without its brackets.
     package var host: String { authority.host }
     /// The port, explicit or the scheme's default.
     package var port: Int { authority.port }

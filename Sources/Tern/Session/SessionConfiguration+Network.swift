@@ -6,8 +6,7 @@ extension Session.Configuration {
         /// None, whatever the environment says.
         case none
         /// One for all requests but those to the hosts that are excepted: names such as `example.com`, which stand for
-        /// what is under them too, addresses and, where libcurl is 7.86 or later, networks such as `10.0.0.0/8`; `*` for
-        /// all.
+        /// what is under them too, addresses, and networks such as `10.0.0.0/8`; `*` for all.
         case only(Proxy, except: [String] = [])
         /// One for http and another for https; nil connects directly.
         case schemes(http: Proxy?, https: Proxy?, except: [String] = [])
@@ -39,12 +38,20 @@ extension Session.Configuration {
         }
     }
 
+    private var givenExceptions: [String] {
+        switch proxies {
+        case .environment, .none: []
+        case .only(_, let except), .schemes(_, _, let except): except
+        }
+    }
+
     /// What cannot be meant: found before the first request of the session is sent, and the error of each.
     var networkProblem: String? {
         if let problem = givenProxies.lazy.compactMap(\.problem).first { return problem }
-        for (host, addresses) in hostAddresses {
-            if let problem = HostOverride.problem(host, addresses) { return problem }
+        if let wrong = givenExceptions.first(where: { ProxyExceptions.Entry($0) == nil }) {
+            return "\"\(wrong.printable(limit: 80))\" is no host or network to reach without the proxy"
         }
+        if let problem = HostOverride.problem(hostAddresses) { return problem }
         switch localEndpoint {
         case .any: return nil
         case .interface(let name):

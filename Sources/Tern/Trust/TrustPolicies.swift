@@ -1,13 +1,18 @@
 /// The trust policies of a session, by host.
 ///
 /// The key is a host's name or address, or `*.example.com` for every name under `example.com`, at any depth but not itself.
-/// An exact name goes before a wildcard, and a longer wildcard before a shorter one. Upper case and a dot at the end make no
-/// difference. International names stand as they are sent, `xn--…`.
+/// An exact name goes before a wildcard, and a longer wildcard before a shorter one. Hosts are compared in the canonical form
+/// of WHATWG's URL standard: upper case, a dot at the end, `bücher.example` for `xn--bcher-kva.example` and `127.1` for
+/// `127.0.0.1` make no difference.
 public struct TrustPolicies: Sendable, Hashable {
     /// For hosts that are not listed; nil refuses them.
     public var standard: TrustPolicy? = TrustPolicy()
     /// By host.
-    public var hosts: [String: TrustPolicy] = [:]
+    public var hosts: [String: TrustPolicy] = [:] {
+        didSet { canonical = Self.canonical(hosts) }
+    }
+    /// By the canonical form of the host.
+    private var canonical: [String: TrustPolicy] = [:]
 
     /// The default policy for every host.
     public init() {}
@@ -15,36 +20,40 @@ public struct TrustPolicies: Sendable, Hashable {
     /// One policy for every host.
     init(for policy: TrustPolicy) { standard = policy }
 
-    /// The policy for a host; nil when it is refused. Where hosts are listed, one whose name is not in ASCII always is: which
-    /// of them it stands for is decided later, by the transport.
+    /// Returns the policy for a host; nil when it is refused. Where hosts are listed, a text that is no host is refused.
     public func policy(for host: String) -> TrustPolicy? {
         if hosts.isEmpty { return standard }
-        guard host.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
-        let host = Self.normal(host)
-        if let policy = policy(named: host) { return policy }
-        var rest = host[...]
+        // Why a text is no host is told where it is requested.
+        guard let host = try? CanonicalHost(host) else { return nil }
+        if let policy = canonical[host.text] { return policy }
+        if host.isAddress { return standard }
+        var rest = host.text[...]
         while let dot = rest.firstIndex(of: ".") {
-            rest = rest[rest.index(after: dot)...]
-            if let policy = policy(named: "*.\(rest)") { return policy }
+            rest = rest[dot...]
+            if let policy = canonical["*\(rest)"] { return policy }
+            rest = rest.dropFirst()
         }
         return standard
     }
 
-    private func policy(named name: String) -> TrustPolicy? {
-        if let policy = hosts[name] { return policy }
-        return hosts.first { Self.normal($0.key) == name }?.value
+    private static func canonical(_ hosts: [String: TrustPolicy]) -> [String: TrustPolicy] {
+        var result: [String: TrustPolicy] = [:]
+        // Keys that are no hosts are a `problem`, with which nothing is sent.
+        for (key, policy) in hosts { if let key = canonicalKey(key) { result[key] = policy } }
+        return result
     }
 
-    private static func normal(_ host: String) -> String {
-        let host = host.lowercased()
-        return host.hasSuffix(".") ? String(host.dropLast()) : host
+    /// The canonical form of a key; nil for one that names no host.
+    private static func canonicalKey(_ key: String) -> String? {
+        let isWildcard = key.hasPrefix("*.")
+        // Why it is none does not matter: the key itself is quoted.
+        guard let host = try? CanonicalHost(isWildcard ? String(key.dropFirst(2)) : key) else { return nil }
+        if isWildcard { return host.isAddress ? nil : "*.\(host)" }
+        return host.text
     }
 
     static func refusal(of host: String) -> TransferFailure {
-        let isPlain = host.utf8.allSatisfy { $0 < 0x80 }
-        let hint = isPlain ? "" : "; where hosts are listed, a name stands as it is sent (xn--…)"
-        return TransferFailure(
-            .untrustedServer, "no trust policy is for \(host), and hosts without one are refused\(hint)")
+        TransferFailure(.untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
     }
 
     static let proxyReason = "trust policies and a proxy that is itself reached by TLS exclude each other"
@@ -59,12 +68,8 @@ public struct TrustPolicies: Sendable, Hashable {
         var names: Set<String> = []
         for host in hosts.keys {
             let written = host.printable(limit: 80)
-            if host.utf8.contains(where: { $0 >= 0x80 }) { return "\"\(written)\" must stand as it is sent, xn--…" }
-            let normal = Self.normal(host)
-            let name = normal.hasPrefix("*.") ? normal.dropFirst(2) : normal[...]
-            let isName = name.utf8.allSatisfy { ByteSet.unreserved.contains($0) || $0 == UInt8(ascii: ":") }
-            if name.isEmpty || !isName { return "\"\(written)\" is no host to trust" }
-            if !names.insert(normal).inserted { return "\"\(written)\" has two policies" }
+            guard let key = Self.canonicalKey(host) else { return "\"\(written)\" is no host to trust" }
+            if !names.insert(key).inserted { return "\"\(written)\" has two policies" }
         }
         return nil
     }

@@ -153,15 +153,29 @@ struct TrustPolicyTests {
     }
 
     /// `ａpi.example.com`, in full-width letters, is `api.example.com` to a resolver: it must not find the standard policy.
-    @Test func namesThatAreNotASCIIFindNoPolicyWhereHostsAreListed() {
+    @Test func everySpellingOfAHostFindsItsPolicy() {
         var policies = TrustPolicies()
-        #expect(policies.policy(for: "b\u{FC}cher.example") == TrustPolicy())
-        policies.hosts["api.example.com"] = TrustPolicy(pins: [])
-        for host in ["\u{FF41}pi.example.com", "b\u{FC}cher.example"] { #expect(policies.policy(for: host) == nil) }
+        #expect(policies.policy(for: "no host") == TrustPolicy())
+        let strict = TrustPolicy(pins: [])
+        policies.hosts = [
+            "api.example.com": strict, "*.b\u{FC}cher.example": strict, "127.1": strict, "[0:0:0:0:0:0:0:1]": strict,
+            "fe80::1%eth0": strict,
+        ]
+        #expect(policies.problem == nil)
+        for host in [
+            "\u{FF41}pi.example.com", "API.example.com.", "a.xn--bcher-kva.example", "a.B\u{DC}CHER.example",
+            "127.0.0.1",
+            "2130706433", "0x7f.1", "0177.0.0.1", "127.0.0.1.", "::1", "[::1]", "::0.0.0.1", "[fe80::1%25eth0]",
+            "fe80:0:0:0::1%eth0",
+        ] { #expect(policies.policy(for: host) == strict, "\(host)") }
+        for host in ["b\u{FC}cher.example", "127.0.0.2", "::2", "fe80::1", "fe80::1%eth1"] {
+            #expect(policies.policy(for: host) == TrustPolicy(), "\(host)")
+        }
+        for host in ["", "a b", "[::1", "::1%1", "1.2.3.256"] { #expect(policies.policy(for: host) == nil, "\(host)") }
     }
 
     @Test func oneHostHasOnePolicy() {
-        for other in ["API.example.com", "api.example.com."] {
+        for other in ["API.example.com", "api.example.com.", "\u{FF41}pi.example.com"] {
             var policies = TrustPolicies()
             policies.hosts = ["api.example.com": TrustPolicy(), other: TrustPolicy(pins: [])]
             #expect(policies.problem != nil)
@@ -175,7 +189,9 @@ struct TrustPolicyTests {
         #expect(CoalescingKey(request, headers: Headers()) == nil)
     }
 
-    @Test(arguments: ["", ".", "*.", "*", "a*.example.com", "https://example.com", "a b", "b\u{FC}cher.example"])
+    @Test(arguments: [
+        "", ".", "*.", "*", "a*.example.com", "https://example.com", "a b", "::1%1", "*.0.0.1", "*.[::1]",
+    ])
     func whatIsNoHostIsAProblem(host: String) {
         var policies = TrustPolicies()
         policies.hosts = [host: TrustPolicy()]

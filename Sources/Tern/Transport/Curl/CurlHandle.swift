@@ -88,7 +88,7 @@ import FoundationEssentials
         unsafe tern_easy_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
         // An empty string: no proxy, and above all no look at the environment.
         unsafe tern_easy_set_string(easy, CURLOPT_PROXY, "")
-        unsafe tern_easy_set_string(easy, CURLOPT_NOPROXY, settings.proxies.exceptions ?? "")
+        unsafe tern_easy_set_string(easy, CURLOPT_NOPROXY, "")
         // Where the authorities of a proxy lie is copied for each request, without a proxy too.
         if proxies.http == nil, proxies.https == nil {
             unsafe tern_easy_set_string(easy, CURLOPT_PROXY_CAINFO, nil)
@@ -226,7 +226,7 @@ import FoundationEssentials
             left.decompresses = decompresses
             unsafe tern_easy_set_string(easy, CURLOPT_ACCEPT_ENCODING, decompresses ? "" : nil)
         }
-        let proxy = transfer.order.target.isSecure ? proxies.https : proxies.http
+        let proxy = proxies.url(for: transfer.order.target)
         if left.proxy != proxy {
             left.proxy = proxy
             unsafe tern_easy_set_string(easy, CURLOPT_PROXY, proxy ?? "")

@@ -22,7 +22,9 @@ struct URLSessionProxies: Sendable {
         var result: [AnyHashable: Any] = [:]
         add(http, "HTTP", to: &result)
         add(https, "HTTPS", to: &result)
-        if !exceptions.isEmpty { result["ExceptionsList"] = exceptions }
+        // A network, and a name with a dot before it, stay as they are.
+        let hosts = exceptions.map { (try? CanonicalHost($0))?.text ?? $0 }
+        if !hosts.isEmpty { result["ExceptionsList"] = hosts }
         return result
     }
 
@@ -34,7 +36,7 @@ struct URLSessionProxies: Sendable {
             case .socks5, .socks5WithLocalNames: "SOCKS"
             }
         result["\(name)Enable"] = 1
-        result["\(name)Proxy"] = proxy.host
+        result["\(name)Proxy"] = proxy.canonicalHost?.text ?? proxy.host
         result["\(name)Port"] = Int(proxy.port)
     }
 }

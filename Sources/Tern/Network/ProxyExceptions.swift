@@ -1,0 +1,75 @@
+/// The hosts that are reached without the proxy, by the rules of curl and most other tools.
+struct ProxyExceptions: Sendable, Equatable {
+    /// One of them.
+    enum Entry: Sendable, Equatable {
+        case all
+        /// A name, and every name under it; a dot before it makes no difference.
+        case domain(String)
+        case address(String)
+        /// The addresses that begin with so many bits of these bytes.
+        case network([UInt8], bits: Int)
+
+        /// nil for a text that names no host.
+        init?(_ text: String) {
+            if text == "*" {
+                self = .all
+                return
+            }
+            if let slash = text.firstIndex(of: "/") {
+                guard let network = Self.network(text[..<slash], text[text.index(after: slash)...]) else { return nil }
+                self = network
+                return
+            }
+            // Why it is no host does not matter: the text itself is quoted.
+            guard let host = try? CanonicalHost(text.hasPrefix(".") ? String(text.dropFirst()) : text) else {
+                return nil
+            }
+            self = host.isAddress ? .address(host.text) : .domain(host.text)
+        }
+
+        private static func network(_ address: Substring, _ length: Substring) -> Entry? {
+            let inner = address.hasPrefix("[") && address.hasSuffix("]") ? address.dropFirst().dropLast() : address
+            // Four whole numbers: `10/8` and `10.0/8` mean something else to each tool.
+            guard let bytes = ProxyExceptions.bytes(of: inner), length.utf8.allSatisfy(\.isASCIIDigit),
+                let bits = Int(length), bits <= 8 * bytes.count
+            else { return nil }
+            return .network(bytes, bits: bits)
+        }
+    }
+
+    private let entries: [Entry]
+
+    /// Entries that name no host are left out: they except nothing.
+    init(_ texts: [String]) { entries = texts.compactMap { Entry($0) } }
+
+    /// What `no_proxy` says: entries with commas or blanks between them.
+    init(list: String) {
+        self.init(list.split { $0 == "," || $0.isWhitespace }.map { String($0) })
+    }
+
+    /// Whether a host, in its canonical form, is reached without the proxy.
+    func contain(_ host: String) -> Bool {
+        if entries.isEmpty { return false }
+        let bytes = Self.bytes(of: host.prefix { $0 != "%" })
+        return entries.contains { entry in
+            switch entry {
+            case .all: true
+            case .domain(let name): CookieMatching.host(host, isWithin: name)
+            case .address(let address): host == address
+            case .network(let network, let bits): bytes.map { Self.begins($0, with: network, bits: bits) } ?? false
+            }
+        }
+    }
+
+    private static func bytes(of address: Substring) -> [UInt8]? {
+        let text = Array(address.utf8)[...]
+        return IPv4Address(dotted: text)?.bytes ?? IPv6Address(text)?.bytes
+    }
+
+    private static func begins(_ address: [UInt8], with network: [UInt8], bits: Int) -> Bool {
+        guard address.count == network.count else { return false }
+        let whole = bits / 8
+        guard address[..<whole] == network[..<whole] else { return false }
+        return bits % 8 == 0 || (address[whole] ^ network[whole]) >> UInt8(8 - bits % 8) == 0
+    }
+}

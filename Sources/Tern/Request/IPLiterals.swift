@@ -1,0 +1,125 @@
+/// An IPv4 address as WHATWG's URL standard reads it: one to four numbers, each decimal, octal (`0177`) or hexadecimal
+/// (`0x7f`), the last of which fills what is left.
+struct IPv4Address {
+    private let value: UInt32
+
+    init?(_ bytes: ArraySlice<UInt8>) {
+        let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count <= 4 else { return nil }
+        var value: UInt32 = 0
+        for (index, part) in parts.enumerated() {
+            let isLast = index == parts.count - 1
+            let bits = isLast ? 8 * (4 - index) : 8
+            guard let number = Self.number(part), number < 1 << bits else { return nil }
+            // In 64 bits: a single number is shifted by all 32.
+            value = UInt32(truncatingIfNeeded: UInt64(value) << UInt64(bits)) | UInt32(number)
+        }
+        self.value = value
+    }
+
+    /// Four decimal numbers without leading zeros, as in an IPv6 address.
+    init?(dotted bytes: ArraySlice<UInt8>) {
+        let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        let isDecimal = parts.allSatisfy { part in
+            !part.isEmpty && part.allSatisfy(\.isASCIIDigit) && (part.count == 1 || part.first != UInt8(ascii: "0"))
+        }
+        guard parts.count == 4, isDecimal else { return nil }
+        self.init(bytes)
+    }
+
+    /// `192.0.2.7`.
+    var text: String { "\(value >> 24).\(value >> 16 & 255).\(value >> 8 & 255).\(value & 255)" }
+
+    /// In network order.
+    var bytes: [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
+
+    /// Whether a label makes an IPv4 address of the name that it ends, or a failure.
+    static func isNumber(_ label: ArraySlice<UInt8>) -> Bool {
+        if label.first?.isASCIIDigit != true { return false }
+        return label.allSatisfy(\.isASCIIDigit) || number(label) != nil
+    }
+
+    /// A number below 2^32; what is larger counts as 2^32.
+    private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64? {
+        var (digits, radix) = (bytes, UInt64(10))
+        if bytes.starts(with: "0x".utf8) {
+            (digits, radix) = (bytes.dropFirst(2), 16)
+        } else if bytes.count > 1, bytes.first == UInt8(ascii: "0") {
+            (digits, radix) = (bytes.dropFirst(), 8)
+        }
+        if bytes.isEmpty { return nil }
+        var result: UInt64 = 0
+        for digit in digits {
+            guard let value = digit.hexValue.map(UInt64.init), value < radix else { return nil }
+            result = min(result * radix + value, 1 << 32)
+        }
+        return result
+    }
+}
+
+/// An IPv6 address, read and written as WHATWG's URL standard does (RFC 4291 §2.2, RFC 5952 §4).
+struct IPv6Address {
+    private let pieces: [UInt16]
+
+    init?(_ bytes: ArraySlice<UInt8>) {
+        let colon = UInt8(ascii: ":")
+        var pieces: [UInt16] = []
+        /// Where the `::` stands.
+        var gap: Int?
+        var rest = bytes
+        if rest.first == colon {
+            guard rest.starts(with: "::".utf8) else { return nil }
+            rest = rest.dropFirst(2)
+            gap = 0
+        }
+        while let first = rest.first {
+            if first == colon {
+                guard gap == nil else { return nil }
+                gap = pieces.count
+                rest = rest.dropFirst()
+                continue
+            }
+            let digits = rest.prefix { $0.hexValue != nil }
+            rest = rest[digits.endIndex...]
+            if rest.first == UInt8(ascii: ".") {
+                guard let tail = IPv4Address(dotted: bytes[digits.startIndex...])?.bytes else { return nil }
+                pieces += [UInt16(tail[0]) << 8 | UInt16(tail[1]), UInt16(tail[2]) << 8 | UInt16(tail[3])]
+                break
+            }
+            guard (1...4).contains(digits.count) else { return nil }
+            pieces.append(digits.reduce(0) { $0 << 4 | UInt16($1.hexValue ?? 0) })
+            if rest.isEmpty { break }
+            // A single colon at the end is none.
+            guard rest.first == colon, rest.count > 1 else { return nil }
+            rest = rest.dropFirst()
+        }
+        if let gap {
+            guard pieces.count < 8 else { return nil }
+            pieces.insert(contentsOf: repeatElement(0, count: 8 - pieces.count), at: gap)
+        }
+        guard pieces.count == 8 else { return nil }
+        self.pieces = pieces
+    }
+
+    /// Lower case, with the first of the longest runs of zeros compressed.
+    var text: String {
+        var (start, length) = (0, 1)
+        var index = 0
+        while index < 8 {
+            let run = pieces[index...].prefix { $0 == 0 }.count
+            if run > length { (start, length) = (index, run) }
+            index += max(run, 1)
+        }
+        func text(_ pieces: ArraySlice<UInt16>) -> String {
+            pieces.map { String($0, radix: 16) }.joined(separator: ":")
+        }
+        if length == 1 { return text(pieces[...]) }
+        return text(pieces[..<start]) + "::" + text(pieces[(start + length)...])
+    }
+
+    /// In network order.
+    var bytes: [UInt8] { pieces.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] } }
+
+    /// Whether the address is one of fe80::/10, which means nothing without its zone.
+    var isLinkLocal: Bool { pieces[0] & 0xFFC0 == 0xFE80 }
+}
