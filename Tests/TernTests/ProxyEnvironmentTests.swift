@@ -52,4 +52,26 @@ struct ProxyEnvironmentTests {
         configuration.proxies = .none
         #expect(PoolSettings(configuration).proxies == ProxyEnvironment([:]))
     }
+
+    @Test(arguments: ["http://u%0A:p@h:1", "http://u:p%00@h:1", "socks5://u:p%7f@h:1", "u\t:p@h:1", "http://h\n:1"])
+    func controlCharactersAreAProblem(url: String) {
+        for name in ["http_proxy", "https_proxy", "all_proxy"] {
+            let problem = ProxyEnvironment([name: url]).problem
+            #expect(problem?.contains("control character") == true && problem?.contains("p%") == false)
+        }
+        #expect(ProxyEnvironment(["http_proxy": "http://u%20x:p%25@h:1", "HTTP_PROXY": url]).problem == nil)
+    }
+
+    @Test(arguments: [
+        ("http://p:1", true), ("https://p:1", true), ("p:1", true), ("HTTP://p:1", true), ("socks5://p:1", false),
+        ("socks5h://p:1", false), ("socks4a://p:1", false),
+    ])
+    func onlyPlainRequestsAreForwardedAndOnlyByHTTP(url: String, isForwarded: Bool) throws {
+        let proxies = ProxyEnvironment(["all_proxy": url, "no_proxy": "direct.example"])
+        #expect(try proxies.forwards(Target(absolute: "http://a.example/")) == isForwarded)
+        #expect(try proxies.forwards(Target(absolute: "https://a.example/")) == false)
+        #expect(try proxies.forwards(Target(absolute: "http://x.direct.example/")) == false)
+        #expect(try proxies.url(for: Target(absolute: "http://x.direct.example./")) == nil)
+        #expect(try ProxyEnvironment([:]).forwards(Target(absolute: "http://a.example/")) == false)
+    }
 }

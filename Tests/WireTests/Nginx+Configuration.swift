@@ -45,7 +45,7 @@ extension Nginx {
     /// One process in the foreground. What it serves: `/hello`, `/connection` (connection number and protocol), `/echo`
     /// (a small body comes back), `/files/`, `/packed/` (gzip), `/trickle/` (2 MiB at once and the rest in minutes, unless
     /// a range of it is asked for) and `/private/` (the same, for who is in the file `users`), `/put/` (PUT stores a file),
-    /// `/via/` (the upstream).
+    /// `/via/` (the upstream), `/proxy-authorization` (the field of that name), `/407` (asks as if it were a proxy).
     static func configuration(plain: Int, secure: Int, upstream: Int?, _ folder: String) -> String {
         """
         daemon off;
@@ -74,6 +74,8 @@ extension Nginx {
                 root \(folder);
                 location = /hello { return 200 "hello"; }
                 location = /connection { return 200 "$connection $server_protocol"; }
+                location = /proxy-authorization { return 200 "<$http_proxy_authorization>"; }
+                location = /407 { add_header Proxy-Authenticate 'Basic realm="x"' always; return 407; }
                 location = /echo {
                     client_body_in_single_buffer on;
                     proxy_set_header X-Body $request_body;

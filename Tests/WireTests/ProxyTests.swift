@@ -1,6 +1,7 @@
 #if os(Linux) && !TERN_URLSESSION
 import Foundation
 import Tern
+import TernConcurrency
 import TernTesting
 import Testing
 
@@ -113,6 +114,131 @@ struct ProxyTests {
         let client = try nginx.secureClient { $0.proxies = .only(proxy) }
         #expect(try await client.get("hello", as: String.self) == "hello")
         #expect(tunnel.requests == ["CONNECT 127.0.0.1:\(nginx.securePort)"])
+    }
+
+    // MARK: Whom credentials are for
+
+    /// libcurl leaves such a proxy out without a word.
+    @Test(arguments: ["a\nb", "a\u{0}b", "\u{7F}", "\r"])
+    func aRequestMeantForAProxyNeverGoesDirectly(text: String) async throws {
+        try await withServer(Self.hello) { server, _ in
+            for kind in [Proxy.Kind.http, .https, .socks5, .socks5WithLocalNames] {
+                for (user, password) in [(text, "p"), ("u", text)] {
+                    let proxy = Proxy(kind, host: "127.0.0.1", port: 1, user: user, password: password)
+                    let session = Session(configuration: Self.proxied(.only(proxy)))
+                    let error = try await failure { try await session.response(for: Request(.get, url: server.url)) }
+                    #expect(error.kind == .invalidRequest && error.reason.contains("control character"))
+                    #expect(throws: NetworkError.self) { try session.configuration.check() }
+                }
+            }
+            #expect(server.counts.requestsReceived == 0)
+        }
+    }
+
+    private final class Generous: CredentialProvider {
+        let asked = Lock<[AuthenticationChallenge.Source]>([])
+        @concurrent func credential(
+            for challenge: AuthenticationChallenge, of request: Request
+        ) async throws -> Credential? {
+            asked.withLock { $0.append(challenge.source) }
+            return .user("u", password: "hunter2")
+        }
+    }
+
+    private static func proxyThatAsks(_ exchange: LoopbackServer.Exchange) throws {
+        guard let field = exchange.request["Proxy-Authorization"] else {
+            return try exchange.respond(status: 407, headers: [("Proxy-Authenticate", "Basic realm=x")])
+        }
+        try exchange.respond(text: field)
+    }
+
+    @Test func onlyAProxyThatHasTheRequestMayAskForItsCredentials() async throws {
+        let tunnel = try Tunnel()
+        defer { tunnel.stop() }
+        try await withServer(Self.proxyThatAsks) { server, _ in
+            let proxy = Proxy(.http, host: "127.0.0.1", port: server.proxyPort)
+            let vault = Generous()
+            func session(_ proxies: Session.Configuration.Proxies) -> Session {
+                Session(
+                    configuration: .test {
+                        $0.proxies = proxies
+                        $0.credentials = vault
+                    })
+            }
+            let socks = Proxy(.socks5, host: "127.0.0.1", port: tunnel.port)
+            let others: [Session.Configuration.Proxies] = [
+                .none, .only(proxy, except: ["127.0.0.1"]), .schemes(http: nil, https: proxy), .only(socks),
+            ]
+            for proxies in others {
+                let error = try await failure {
+                    try await session(proxies).response(for: Request(.get, url: server.url))
+                }
+                #expect(error.status == 407)
+            }
+            #expect(vault.asked.withLock { $0 } == [] && server.counts.requestsReceived == others.count)
+            let response = try await session(.only(proxy)).response(
+                for: Request(.get, "http://example.test/"), decode: .string)
+            #expect(response.value == "Basic " + Data("u:hunter2".utf8).base64EncodedString())
+            #expect(vault.asked.withLock { $0 } == [.proxy])
+        }
+    }
+
+    @Test func whatIsForAProxyGoesToNoServer() async throws {
+        try await withServer { exchange in
+            try exchange.respond(text: exchange.request["Proxy-Authorization"] ?? "none")
+        } test: { server, _ in
+            let proxy = Proxy(.http, host: "127.0.0.1", port: server.proxyPort)
+            var request = try Request(.get, url: server.url, headers: ["proxy-authorization": "Basic x"])
+            for (proxies, expected) in [
+                (Session.Configuration.Proxies.none, "none"), (.only(proxy, except: ["127.0.0.0/8"]), "none"),
+                (.only(proxy), "Basic x"), (.schemes(http: nil, https: proxy), "none"),
+            ] {
+                let session = Session(configuration: Self.proxied(proxies))
+                #expect(try await session.response(for: request, decode: .string).value == expected)
+            }
+            // The headers of one session are the same for both: where they go is not.
+            request = try Request(.get, "http://other.test/")
+            let session = Session(
+                configuration: .test {
+                    $0.proxies = .only(proxy, except: ["127.0.0.1"])
+                    $0.headers = ["Proxy-Authorization": "Basic x"]
+                })
+            for _ in 0..<2 {
+                #expect(try await session.response(for: request, decode: .string).value == "Basic x")
+                let direct = try await session.response(for: Request(.get, url: server.url), decode: .string)
+                #expect(direct.value == "none")
+            }
+        }
+    }
+
+    @Test("what a server behind a tunnel asks for and gets", .enabled(if: Nginx.isExpected, Nginx.absence))
+    func behindATunnelIsNoProxy() async throws {
+        let nginx = try await Nginx()
+        defer { nginx.stop() }
+        let tunnel = try Tunnel(user: "u", password: "p")
+        defer { tunnel.stop() }
+        let vault = Generous()
+        let client = try nginx.secureClient {
+            $0.proxies = .only(Proxy(.http, host: "127.0.0.1", port: tunnel.port, user: "u", password: "p"))
+            $0.credentials = vault
+        }
+        let error = try await failure { try await client.get("407") }
+        #expect(error.status == 407 && vault.asked.withLock { $0 } == [])
+        var request = try client.request(.get, "proxy-authorization")
+        request.headers["Proxy-Authorization"] = "Basic x"
+        #expect(try await client.session.response(for: request, decode: .string).value == "<>")
+    }
+
+    @Test func aUnixSocketStandsInPlaceOfTheProxy() async throws {
+        let path = "/tmp/tern-\(UUID().uuidString.prefix(8)).sock"
+        let proxy = Proxy(.http, host: "127.0.0.1", port: 1, user: "u", password: "p")
+        try await withServer(on: .unix(path: path), configuration: Self.proxied(.only(proxy))) { exchange in
+            let login = exchange.request["Proxy-Authorization"] ?? "none"
+            try exchange.respond(text: "\(exchange.request.target) \(login)")
+        } test: { _, client in
+            let text = try await client.get("/x", as: String.self)
+            #expect(text == "/x none")
+        }
     }
 
     // MARK: Addresses

@@ -17,6 +17,8 @@ final class WatchedTransport: Transport {
     var executor: any SerialExecutor { base.executor }
     var leavesStreamsCompressed: Bool { base.leavesStreamsCompressed }
 
+    func forwardsToProxy(_ target: Target) -> Bool { base.forwardsToProxy(target) }
+
     func refusal(of order: TransferOrder) -> TransferFailure? { base.refusal(of: order) }
 
     func start(_ transfer: Transfer) {

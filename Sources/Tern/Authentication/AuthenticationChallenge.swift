@@ -4,7 +4,7 @@ public struct AuthenticationChallenge: Sendable {
     public enum Source: Sendable, Hashable {
         /// The server: 401, `WWW-Authenticate`, answered by `Authorization`.
         case server
-        /// The proxy before it: 407, `Proxy-Authenticate`, answered by `Proxy-Authorization`.
+        /// The proxy that a plain http request was given to: 407, `Proxy-Authenticate`, answered by `Proxy-Authorization`.
         case proxy
     }
 

@@ -3,12 +3,20 @@
 /// ```swift
 /// struct Vault: CredentialProvider {
 ///     func credential(for challenge: AuthenticationChallenge, of request: Request) async throws -> Credential? {
-///         challenge.previousFailures == 0 ? .user("ada", password: try await secret()) : nil
+///         // Any server that a URL or a redirect leads to may ask, and a proxy as well.
+///         guard challenge.source == .server, challenge.origin == "https://api.example.com:443",
+///             challenge.previousFailures == 0
+///         else { return nil }
+///         return .user("ada", password: try await secret())
 ///     }
 /// }
 /// ```
 public protocol CredentialProvider: Sendable {
     /// The credential for a challenge; nil if there is none, and the challenge is then the response.
+    ///
+    /// Any server may ask that a request or a redirect leads to: `challenge.origin` says which one, and `challenge.source`
+    /// whether it is a proxy. A proxy is only listened to when a plain http request was given to it whole; a 407 of any other
+    /// server, also behind a tunnel, is the response.
     ///
     /// Asked again with a higher `previousFailures` when the server refuses what was given; the same credential given
     /// twice ends that. Called in the task's own Swift task. What is thrown fails the task.

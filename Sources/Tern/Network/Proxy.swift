@@ -61,6 +61,11 @@ public struct Proxy: Sendable, Hashable {
 
     /// Why no connection can be made through it; nil when one can be tried.
     var problem: String? {
+        // libcurl leaves such a proxy out without a word, and connects directly.
+        if [user, password].contains(where: { $0?.utf8.contains(where: \.isASCIIControl) == true }) {
+            return
+                "the user name or the password for the proxy \(host.printable(limit: 80)) contains a control character"
+        }
         let isAddress = canonicalHost != nil && port > 0
         return isAddress ? nil : "the proxy's host \"\(host.printable(limit: 80))\" and port make no address"
     }

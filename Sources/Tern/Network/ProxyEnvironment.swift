@@ -16,6 +16,24 @@ struct ProxyEnvironment: Sendable, Equatable {
         return url
     }
 
+    /// Whether a request to a URL is given to its proxy whole, and not through a tunnel. Only then does a 407 come from the
+    /// proxy, and only then do fields that are meant for it reach it.
+    func forwards(_ target: Target) -> Bool {
+        guard !target.isSecure, let url = url(for: target) else { return false }
+        guard let end = url.firstRange(of: "://") else { return true }
+        return ["http", "https"].contains(url[..<end.lowerBound].lowercased())
+    }
+
+    /// Why the proxies of the environment cannot be used; nil when they can be tried. libcurl leaves a proxy out without a
+    /// word when it cannot decode its user name or password, and connects directly.
+    var problem: String? {
+        for url in [http, https].compactMap({ $0 })
+        where Reference.percentDecoded(Array(url.utf8)[...]).contains(where: \.isASCIIControl) {
+            return "the environment names a proxy with a control character in its URL"
+        }
+        return nil
+    }
+
     /// Host and port of a scheme's proxy, for errors; nil without one. What stands before an `@` is secret.
     func name(isSecure: Bool) -> String? {
         guard let url = isSecure ? https : http else { return nil }

@@ -7,6 +7,9 @@ struct ChallengeCourse {
     mutating func next(after arrival: Arrival, _ record: TaskRecord) async throws(NetworkError) -> RequestPlan? {
         let (plan, head) = (arrival.plan, arrival.head)
         let source: AuthenticationChallenge.Source = head.status == 401 ? .server : .proxy
+        // A 407 is the proxy's only when the proxy had the request: any other server that sends one wants credentials that
+        // are not for it.
+        if source == .proxy, !plan.isForwarded { return nil }
         // Who writes the field answers for it.
         if plan.headers.contains(source.authorizationField) { return nil }
         let (cache, owner) = (plan.context.authorizations, plan.credentialOwner)

@@ -11,6 +11,12 @@ extension RequestPlan {
         return request.credentialOwner.map { .request($0) } ?? .session
     }
 
+    /// Whether the request is given whole to a proxy. A Unix socket stands in place of every proxy.
+    var isForwarded: Bool {
+        let socket = request.unixSocketPath ?? context.configuration.unixSocketPath
+        return socket == nil && context.transport.forwardsToProxy(request.target)
+    }
+
     /// Adds what this session's requests were let in with, as far as the caller has written nothing of the kind. One
     /// branch for a session that was never challenged.
     func addAuthorization(to order: inout TransferOrder, _ body: PreparedBody) throws(NetworkError) {

@@ -48,6 +48,10 @@ extension Session.Configuration {
     /// What cannot be meant: found before the first request of the session is sent, and the error of each.
     var networkProblem: String? {
         if let problem = givenProxies.lazy.compactMap(\.problem).first { return problem }
+        #if os(Linux) && !TERN_URLSESSION
+        // Elsewhere `.environment` is the system's settings.
+        if proxies == .environment, let problem = ProxyEnvironment.process.problem { return problem }
+        #endif
         if let wrong = givenExceptions.first(where: { ProxyExceptions.Entry($0) == nil }) {
             return "\"\(wrong.printable(limit: 80))\" is no host or network to reach without the proxy"
         }

@@ -9,6 +9,10 @@ package protocol Transport: Sendable {
     /// Whether a streamed body that was asked for compressed comes as it was sent, for the session to decompress.
     var leavesStreamsCompressed: Bool { get }
 
+    /// Whether a request to a URL is given whole to a proxy, which may then ask for credentials (407). Not through a tunnel,
+    /// where a 407 is the server's.
+    func forwardsToProxy(_ target: Target) -> Bool
+
     /// Whether starting a transfer of this order can succeed at all; a failure is reported before anything is sent.
     func refusal(of order: TransferOrder) -> TransferFailure?
 
@@ -38,6 +42,8 @@ package enum TransferCommand: Sendable, Equatable {
 
 extension Transport {
     package var leavesStreamsCompressed: Bool { false }
+
+    package func forwardsToProxy(_ target: Target) -> Bool { false }
 
     package func refusal(of order: TransferOrder) -> TransferFailure? { nil }
 }

@@ -186,7 +186,11 @@ import Synchronization
         let pool = transfer.pool
         let isOn = pool.enter(transfer)
         multis += pool.takeNewMultis()
-        if !isOn { end(transfer, TransferFailure(.connectionFailed, "libcurl has no memory for another transfer")) }
+        if !isOn {
+            end(
+                transfer,
+                TransferFailure(.connectionFailed, "libcurl has no memory for the transfer, or refuses its proxy"))
+        }
     }
 
     private func serveTimers() {

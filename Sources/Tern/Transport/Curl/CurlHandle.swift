@@ -17,6 +17,8 @@ import FoundationEssentials
         var customMethod: String?
         var decompresses = false
         var proxy: String?
+        /// The request goes to the proxy whole.
+        var isForwarded = false
         var unixSocketPath: String?
         var isFresh = false
         var waitsForALPN = false
@@ -208,7 +210,8 @@ import FoundationEssentials
     // MARK: For each attempt
 
     // The attempt is handed on whole: its order has many fields, and each copy of them costs as much as an option.
-    func configure(_ transfer: Transfer) {
+    /// Returns false when libcurl refuses an option without which a request would go elsewhere than it is meant to.
+    func configure(_ transfer: Transfer) -> Bool {
         unsafe errorText.pointee = 0
         // Before libcurl makes the buffer of the attempt: later it takes no other size.
         let bufferSize = bufferSize(transfer.order)
@@ -226,15 +229,17 @@ import FoundationEssentials
             left.decompresses = decompresses
             unsafe tern_easy_set_string(easy, CURLOPT_ACCEPT_ENCODING, decompresses ? "" : nil)
         }
-        let proxy = proxies.url(for: transfer.order.target)
+        // A Unix socket stands in place of every host, and of every proxy.
+        let proxy = transfer.order.unixSocketPath == nil ? proxies.url(for: transfer.order.target) : nil
         if left.proxy != proxy {
+            guard unsafe tern_easy_set_string(easy, CURLOPT_PROXY, proxy ?? "") == CURLE_OK else { return false }
             left.proxy = proxy
-            unsafe tern_easy_set_string(easy, CURLOPT_PROXY, proxy ?? "")
         }
         setTarget(transfer.order.target)
         if left.unixSocketPath != transfer.order.unixSocketPath {
-            left.unixSocketPath = transfer.order.unixSocketPath
-            unsafe tern_easy_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, transfer.order.unixSocketPath)
+            let path = transfer.order.unixSocketPath
+            guard unsafe tern_easy_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, path) == CURLE_OK else { return false }
+            left.unixSocketPath = path
         }
         if left.isFresh != transfer.order.needsFreshConnection {
             left.isFresh = transfer.order.needsFreshConnection
@@ -254,7 +259,8 @@ import FoundationEssentials
             left.connectMilliseconds = limit
             set(CURLOPT_CONNECTTIMEOUT_MS, limit)
         }
-        setHeaders(transfer)
+        setHeaders(transfer, isForwarded: proxy != nil && proxies.forwards(transfer.order.target))
+        return true
     }
 
     /// libcurl would parse each URL, write it anew and take that apart: a tenth of all it does for a small request. What
@@ -359,19 +365,22 @@ import FoundationEssentials
 
     /// The list holds what libcurl does not write by itself, and no more: it looks every line up for each field of its
     /// own.
-    private func setHeaders(_ transfer: Transfer) {
+    private func setHeaders(_ transfer: Transfer, isForwarded: Bool) {
         let hasBody = if case .none = transfer.order.source { left.isPost } else { true }
         let codings = Self.codings(transfer.order)
         if let known = left.headers, known.isSameStorage(as: transfer.order.headers), left.hasBody == hasBody,
-            left.codings == codings
+            left.codings == codings, left.isForwarded == isForwarded
         {
             return
         }
+        left.isForwarded = isForwarded
         left.codings = codings
         left.headers = transfer.order.headers
         left.hasBody = hasBody
         var list: UnsafeMutablePointer<curl_slist>?
         for field in transfer.order.headers {
+            // What proves something to a proxy is no server's business, nor that of one behind a tunnel.
+            if !isForwarded, Headers.namesMatch(field.name, "Proxy-Authorization") { continue }
             // A field without a value is written with a semicolon; "Name:" would remove it.
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
             unsafe list = curl_slist_append(list, line) ?? list

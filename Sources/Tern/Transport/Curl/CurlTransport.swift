@@ -32,6 +32,8 @@ final class CurlTransport: Transport {
     /// On the loop a body would be decompressed as fast as it comes, up to a thousandfold, whether it is read or not.
     var leavesStreamsCompressed: Bool { true }
 
+    func forwardsToProxy(_ target: Target) -> Bool { settings.proxies.forwards(target) }
+
     func refusal(of order: TransferOrder) -> TransferFailure? {
         if let problem { return problem }
         if order.trust == nil, settings.trust == nil { return nil }

@@ -25,6 +25,8 @@ enum URLSessionRequest {
     static func fields(_ order: TransferOrder) -> [Headers.Field] {
         var joined: [Headers.Field] = []
         for field in order.headers {
+            // The system answers its proxies itself: a server must not get what is meant for them.
+            if Headers.namesMatch(field.name, "Proxy-Authorization") { continue }
             if let place = joined.firstIndex(where: { $0.name.lowercased() == field.name.lowercased() }) {
                 let separator = field.name.lowercased() == "cookie" ? "; " : ", "
                 joined[place].value += separator + field.value
