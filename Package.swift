@@ -79,7 +79,7 @@ let package = Package(
         .target(name: "CTernFuzz", path: "Tests/Fuzz/CTernFuzz"),
         .executableTarget(
             name: "TernFuzz",
-            dependencies: ["CTernFuzz", "Tern", "TernImages"],
+            dependencies: ["CTernCurl", "CTernFuzz", "Tern", "TernImages"],
             path: "Tests/Fuzz/TernFuzz",
             swiftSettings: settings
         ),

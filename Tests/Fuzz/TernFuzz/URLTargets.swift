@@ -1,0 +1,139 @@
+#if os(Linux)
+import CTernCurl
+import Foundation
+import Glibc
+import Tern
+
+/// URLs: the host that Tern's policies see is the host that libcurl contacts.
+extension FuzzTarget {
+    static let urls = [
+        FuzzTarget(
+            name: "url", seeds: { _ in (absolute + references).map { Array($0.utf8) } },
+            run: { input, choice in try check(input, isReference: choice % 2 == 1) })
+    ]
+
+    private static let absolute = [
+        "http://example.com/", "https://user:pass@host.example:8443/a/b?c=d#e", "http://127.0.0.1:80/x",
+        "http://127.1/",
+        "http://0x7f.1/", "http://0177.0.0.1/", "http://2130706433/", "http://[::1]:8080/", "http://[::127.0.0.1]/",
+        "http://[fe80::1%25eth0]/", "http://[fe80::1%1]/", "http://[2001:db8:0:0:1::1]/x",
+        "http://b\u{FC}cher.example/",
+        "http://xn--bcher-kva.example/", "http://b%C3%BCcher.example/", "http://\u{FF11}\u{FF12}\u{FF17}\u{3002}1/",
+        "http://r3---sn-x.googlevideo.com/", "http://a.example./", "http://1.2.3.4.5/", "HTTP://A-b_c~d.E:0080?q",
+    ]
+    private static let references = [
+        "next", "/path", "?query", "//other.example/x", "//127.1", "../up", "#part", "/\\evil.example",
+        "\\\\evil.example",
+        "http:next", "https://other.example:1/", ".//x", "a:b", "//user@other.example:80", "/@x", "//[::1]/", "",
+    ]
+    /// What makes parsers differ.
+    private static let tokens = [
+        "@", "\\", "/", "//", ":", "?", "#", "%", "%25", "%2F", "%40", "%00", "%0A", "[", "]", "::", ".", "..", "\t",
+        "\n",
+        "\r", " ", "0x", "0", "1", "256", "4294967296", "127.1", "[::1]", "[::1%251]", "xn--", "xn--a", "\u{3002}",
+        "\u{FF0E}", "\u{FF61}", "\u{FF11}", "\u{FF20}", "\u{FF0F}", "\u{FF1A}", "\u{AD}", "\u{200D}", "\u{DF}",
+        "\u{130}",
+        "\u{2488}", "\u{2460}", "\u{1F600}", "\u{5D0}", "http:", "https://", "user:pass@", "%C3%BC", "%EF%BC%91", "-",
+        "_",
+        "~", "!", ";", "&", "=", "+", "$", ",", "'", "(", "*", "\"", "<", "^", "`", "{", "|", "\u{7F}", "\u{80}",
+    ]
+
+    /// Puts tokens into the text, at places that the text itself decides: the same input is the same URL when it is run
+    /// again.
+    private static func text(_ input: Data) -> String {
+        var numbers = Numbers(
+            state: input.reduce(14_695_981_039_346_656_037) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 })
+        var bytes = Array(input.prefix(300))
+        for _ in 0..<numbers.below(4) {
+            let token = Array(tokens[numbers.below(tokens.count)].utf8)
+            bytes.insert(contentsOf: token, at: numbers.below(min(bytes.count, 40) + 1))
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func check(_ input: Data, isReference: Bool) throws -> String {
+        let text = text(input)
+        let base = isReference ? "https://base.example:8443/dir/x?q" : nil
+        let target: Target
+        do {
+            target = try base.map { try Target(absolute: $0).resolving(text) } ?? Target(absolute: text)
+        } catch let problem as Target.Problem {
+            return "rejected: " + problem.reason.prefix { $0 != "\"" && $0 != ":" }
+        }
+        if let difference = try difference(target) {
+            preconditionFailure("\(text.debugDescription) is \(target.string): \(difference)")
+        }
+        // libcurl's own reading of the text, where it has one.
+        if let host = ParsedURL(text, base: base)?.host, let other = try? CanonicalHost(host), other.text != target.host
+        {
+            preconditionFailure("\(text.debugDescription) leads to \(target.host), for libcurl to \(other.text)")
+        }
+        let kind = target.host.contains(":") ? "IPv6" : isIPv4(target.host) ? "IPv4" : "name"
+        return
+            "\(kind) \(target.host.contains("%")) \(target.host.contains("xn--")) \(target.user != nil) \(target.scheme)"
+    }
+
+    /// What is wrong with a target; nil when everybody reads the same in it.
+    private static func difference(_ target: Target) throws -> String? {
+        let again = try Target(absolute: target.string)
+        if again.string != target.string || again.host != target.host { return "read again it is \(again.string)" }
+        if try CanonicalHost(target.host).text != target.host { return "the host is not canonical" }
+        if target.host.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }) { return "the host is not ASCII" }
+        // What the transport gives libcurl: what stands before the path, and to a proxy the whole.
+        for url in [String(target.string.dropLast(target.pathAndQuery.count)), target.string] {
+            guard let parsed = ParsedURL(url) else { return "libcurl cannot read \(url)" }
+            if parsed.user != nil { return "libcurl finds user information in \(url)" }
+            if parsed.port != String(target.port) { return "libcurl finds the port \(parsed.port ?? "none")" }
+            guard let host = parsed.host, let other = try? CanonicalHost(host), other.text == target.host else {
+                return "libcurl finds the host \(parsed.host ?? "none")"
+            }
+            if !target.host.contains(":"), host != target.host { return "libcurl finds the host \(host)" }
+        }
+        // The resolver reads numbers by itself.
+        var address = in_addr()
+        let isNumber = unsafe inet_aton(target.host, &address) == 1
+        if isNumber, !isIPv4(target.host) { return "the resolver takes the name for an address" }
+        return nil
+    }
+
+    /// Four decimal numbers, as the system writes them.
+    private static func isIPv4(_ host: String) -> Bool {
+        var address = in_addr()
+        guard unsafe inet_pton(AF_INET, host, &address) == 1 else { return false }
+        let value = UInt32(bigEndian: address.s_addr)
+        return host == "\(value >> 24).\(value >> 16 & 255).\(value >> 8 & 255).\(value & 255)"
+    }
+}
+
+/// A URL as libcurl reads it.
+private struct ParsedURL {
+    var host: String?
+    var port: String?
+    var user: String?
+
+    /// nil where libcurl cannot read it, alone or against a base.
+    init?(_ text: String, base: String? = nil) {
+        guard let url = unsafe curl_url() else { return nil }
+        defer { unsafe curl_url_cleanup(url) }
+        if let base, unsafe curl_url_set(url, CURLUPART_URL, base, 0) != CURLUE_OK { return nil }
+        guard unsafe curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK else { return nil }
+        func part(_ part: CURLUPart, _ flags: Int32 = 0) -> String? {
+            var text: UnsafeMutablePointer<CChar>?
+            guard unsafe curl_url_get(url, part, &text, UInt32(flags)) == CURLUE_OK, let found = unsafe text else {
+                return nil
+            }
+            defer { unsafe curl_free(found) }
+            return unsafe String(cString: found)
+        }
+        host = part(CURLUPART_HOST)
+        port = part(CURLUPART_PORT, CURLU_DEFAULT_PORT)
+        user = part(CURLUPART_USER)
+        if let zone = part(CURLUPART_ZONEID), let inner = host?.dropLast() { host = "\(inner)%25\(zone)]" }
+    }
+}
+#else
+extension FuzzTarget {
+    /// libcurl is there on Linux alone.
+    static let urls: [FuzzTarget] = []
+}
+#endif
