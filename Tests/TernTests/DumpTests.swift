@@ -17,6 +17,7 @@ struct DumpTests {
     private func client() throws -> Client {
         var configuration = Session.Configuration()
         configuration.headers["Authorization"] = "Bearer s3cret"
+        configuration.secretHeaderOrigins = ["https://example.com"]
         let headers: Headers = ["X-Api-Key": "s3cret", "X-Plain": "shown"]
         let session = Session(configuration: configuration, transport: StubTransport(["GET /v1/a": .data(Data())]))
         return try Client(baseURL: Self.url, session: session, headers: headers)

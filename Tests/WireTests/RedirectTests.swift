@@ -166,7 +166,10 @@ struct RedirectTests {
         }
         defer { other.stop() }
         let url = other.url.absoluteString
-        let configuration = Session.Configuration.test { $0.headers["Authorization"] = "Bearer session" }
+        let configuration = Session.Configuration.test {
+            $0.headers["Authorization"] = "Bearer session"
+            $0.secretHeaderOrigins = .all
+        }
         try await withServer(configuration: configuration) { exchange in
             try exchange.respond(status: 307, headers: [("Location", url)])
         } test: { _, client in

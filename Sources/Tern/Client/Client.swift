@@ -20,9 +20,23 @@ public import Foundation
 public struct Client: Sendable {
     /// The session that does the work.
     public let session: Session
-    /// Sent with every request of this client, over the session's own; a call's headers come before both.
-    public var headers: Headers
+    /// Sent with the requests of this client, over the session's own; a call's headers come before both.
+    ///
+    /// A path may be a whole URL or begin with `//host`, and a redirect may lead anywhere: the headers of a client with a
+    /// base URL go to the base's origin alone, unless ``sendsHeadersToOtherOrigins`` is set. Headers given in a call go where
+    /// the call goes. Without a base URL they go wherever a path names.
+    public var headers: Headers {
+        didSet { mark() }
+    }
+    /// Whether the headers of a client with a base URL are sent to other origins too, where a path names one or a redirect
+    /// leads there. False by default. `Authorization`, `Proxy-Authorization` and `Cookie` are not, even if it is true, and
+    /// no header that holds a secret follows a redirect to another origin.
+    public var sendsHeadersToOtherOrigins = false {
+        didSet { mark() }
+    }
     private let base: Result<BaseURL, NetworkError>?
+    /// Tells redirects which headers are the client's; nil where they may follow.
+    private var origin: Request.Extras?
 
     /// A client whose paths are joined to a base URL; without one every path must be an absolute URL.
     ///
@@ -39,6 +53,7 @@ public struct Client: Sendable {
                 return .failure(NetworkError(.invalidRequest, reason: "the base URL: \(error.reason)"))
             }
         }
+        mark()
     }
 
     /// Like `init(baseURL:session:headers:)`, with the base URL as text.
@@ -52,6 +67,15 @@ public struct Client: Sendable {
         } catch {
             throw NetworkError(.invalidRequest, reason: "the base URL: \(error.reason)")
         }
+        mark()
+    }
+
+    private mutating func mark() {
+        guard case .success(let base) = base, !headers.isEmpty, !sendsHeadersToOtherOrigins else {
+            origin = nil
+            return
+        }
+        origin = Request.Extras(ClientHeaders(fields: headers, origin: base.root.origin))
     }
 
     /// The request that a verb sends.
@@ -64,7 +88,11 @@ public struct Client: Sendable {
         do {
             var target = try self.target(path)
             if !query.isEmpty { target = target.appending(query) }
-            return Request(method, target, headers: combined(headers), body: body)
+            if isHome(target) {
+                return Request(method, target, headers: combined(self.headers, headers), body: body, origin: origin)
+            }
+            let own = sendsHeadersToOtherOrigins ? ClientHeaders.unbound(self.headers) : [:]
+            return Request(method, target, headers: combined(own, headers), body: body)
         } catch let problem as Target.Problem {
             throw NetworkError(.invalidRequest, method: method, reason: problem.reason)
         } catch let error as NetworkError {
@@ -74,9 +102,15 @@ public struct Client: Sendable {
         }
     }
 
-    private func combined(_ headers: Headers) -> Headers {
-        if headers.isEmpty { return self.headers }
-        return self.headers.isEmpty ? headers : self.headers.overriding(with: headers)
+    /// Whether the client's headers are for a URL.
+    private func isHome(_ target: Target) -> Bool {
+        guard case .success(let base) = base else { return true }
+        return base.root.authority === target.authority || base.root.origin == target.origin
+    }
+
+    private func combined(_ own: Headers, _ headers: Headers) -> Headers {
+        if headers.isEmpty { return own }
+        return own.isEmpty ? headers : own.overriding(with: headers)
     }
 
     private func target(_ path: String) throws -> Target {

@@ -35,6 +35,12 @@ public struct Request: Sendable {
         priority = .normal
     }
 
+    /// A request of a client: `origin` says which of its headers are the client's.
+    init(_ method: Method, _ target: Target, headers: Headers, body: Body, origin: Extras?) {
+        self.init(method, target, headers: headers, body: body)
+        extras = origin
+    }
+
     /// A request to an absolute http or https URL.
     ///
     /// - Throws: `NetworkError` of kind `.invalidRequest` when the URL is not one that can be requested.
@@ -90,8 +96,8 @@ extension Request {
 
 extension Request {
     // Behind one word: a request is copied on its way, and each field of its own would be counted up and down every time.
-    private final class Extras: Sendable {
-        struct Fields: Sendable {
+    final class Extras: Sendable {
+        fileprivate struct Fields: Sendable {
             var timeouts: Timeouts?
             var label: String?
             var maximumBodySize: Int?
@@ -104,19 +110,37 @@ extension Request {
             var credentials: (any CredentialProvider)?
             /// Tells apart whose provider and policy they are: what was let in with one is never sent for another.
             var owner: UInt64?
+            /// Those among the headers that came from the client.
+            var clientHeaders: ClientHeaders?
         }
 
-        let fields: Fields
+        fileprivate let fields: Fields
+        /// Nothing but where the headers came from.
+        fileprivate let isPlain: Bool
 
-        init(_ fields: Fields) { self.fields = fields }
+        fileprivate init(_ fields: Fields) {
+            self.fields = fields
+            isPlain = false
+        }
+
+        /// Made once for all requests of a client.
+        init(_ headers: ClientHeaders) {
+            var fields = Fields()
+            fields.clientHeaders = headers
+            self.fields = fields
+            isPlain = true
+        }
 
         private static let lastOwner = Atomic<UInt64>(0)
 
-        static func nextOwner() -> UInt64 { lastOwner.wrappingAdd(1, ordering: .relaxed).newValue }
+        fileprivate static func nextOwner() -> UInt64 { lastOwner.wrappingAdd(1, ordering: .relaxed).newValue }
     }
 
     /// Of whom this request's credentials are; nil for the session.
     var credentialOwner: UInt64? { extras?.fields.owner }
+
+    /// Those among the headers that came from a client with a base URL; nil for none.
+    var clientHeaders: ClientHeaders? { extras?.fields.clientHeaders }
 
     private mutating func change(_ change: (inout Extras.Fields) -> Void) {
         var fields = extras?.fields ?? Extras.Fields()
@@ -125,7 +149,7 @@ extension Request {
     }
 
     /// Whether the request has nothing but method, URL, headers, body and priority.
-    var isPlain: Bool { extras == nil }
+    var isPlain: Bool { extras?.isPlain ?? true }
 
     /// The time limits of this request; nil for the session's.
     public var timeouts: Timeouts? {

@@ -75,6 +75,10 @@ struct Course {
         if step.target.origin != request.target.origin, request.trust != nil { request.trust = nil }
         request.target = step.target
         request.headers = step.headers
+        if let own = request.clientHeaders, own.origin != step.target.origin {
+            request.headers = own.removed(
+                from: step.headers, standard: plan.context.headers.fields(for: step.target))
+        }
         if !step.keepsBody {
             request.body = .none
         } else if !request.body.isReplayable {

@@ -44,10 +44,12 @@ final class RequestPlan: Sendable {
         redirectedFrom = []
         answer = nil
         let isPlain = request.headers.isEmpty
-        let headers =
-            isPlain ? context.configuration.headers : context.configuration.headers.overriding(with: request.headers)
+        let standard = context.headers.fields(for: request.target)
+        let headers = isPlain ? standard : standard.overriding(with: request.headers)
         self.headers = headers
-        let problem = Self.problem(of: request, headers, isChecked: isPlain && context.hasValidHeaders)
+        let problem =
+            context.headers.problem
+            ?? Self.problem(of: request, headers, isChecked: isPlain && context.hasValidHeaders)
         self.request = request
         if let problem { throw NetworkError(TransferFailure(.invalidRequest, problem), request: self.request) }
     }

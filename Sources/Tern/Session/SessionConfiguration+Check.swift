@@ -12,6 +12,9 @@ extension Session.Configuration {
         if let limitProblem {
             return TransferFailure(.invalidRequest, "the session's configuration: \(limitProblem)")
         }
+        if let problem = SessionHeaders(headers, secretsTo: secretHeaderOrigins).problem {
+            return TransferFailure(.invalidRequest, "the session's configuration: \(problem)")
+        }
         if let networkProblem {
             return TransferFailure(.invalidRequest, "the session's configuration: \(networkProblem)")
         }

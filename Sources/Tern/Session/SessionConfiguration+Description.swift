@@ -7,7 +7,7 @@ extension Session.Configuration: CustomStringConvertible, CustomReflectable {
     /// What ``description`` says, in parts: `dump` would show certificates, and what user's types hold.
     public var customMirror: Mirror {
         let children: KeyValuePairs<String, Any> = [
-            "headers": headers.map(\.description), "timeouts": timeouts,
+            "headers": headers.map(\.description), "secretHeaderOrigins": secretHeaderOrigins, "timeouts": timeouts,
             "maximumConnectionsPerHost": maximumConnectionsPerHost, "maximumConnections": maximumConnections,
             "allowsHTTP2": allowsHTTP2, "decompresses": decompresses,
             "maximumDecompressedSize": maximumDecompressedSize, "maximumBodySize": maximumBodySize,

@@ -11,6 +11,10 @@ extension Session {
         /// program's name and version, the system and Tern, and, where the user has set languages, an
         /// `Accept-Language` with the first six of them.
         public var headers = Configuration.defaultHeaders
+        /// Where the fields of `headers` that hold a secret are sent, such as `Authorization`, `Cookie` and `X-API-Key`: a
+        /// path may name any host, and a secret is for one. None by default: a session with such a field fails every request
+        /// with `.invalidRequest` until its origins are named, or `.all` is. The other fields go everywhere.
+        public var secretHeaderOrigins: HeaderOrigins = []
         /// Time limits of requests that have none of their own.
         public var timeouts = Timeouts()
         /// Connections to one scheme, host and port at a time; over HTTP/2 a connection carries up to 100 requests, and

@@ -22,6 +22,8 @@ package final class SessionContext: Sendable {
     let authorizations = AuthenticationCache()
     /// The session's cookies; nil for none.
     let cookies: CookieStore?
+    /// What the configuration adds to each request.
+    let headers: SessionHeaders
     /// Whether the configuration's headers alone can be sent: looked at once, not with every request.
     let hasValidHeaders: Bool
 
@@ -35,6 +37,7 @@ package final class SessionContext: Sendable {
         hasPolicy = configuration.policy != nil
         hasCredentials = configuration.credentials != nil
         cookies = configuration.cookies.makeStore()
+        headers = SessionHeaders(configuration.headers, secretsTo: configuration.secretHeaderOrigins)
         hasValidHeaders = RequestPlan.problem(of: configuration.headers) == nil
         ledger = TaskLedger(sessionID: id, observers: configuration.observers)
     }

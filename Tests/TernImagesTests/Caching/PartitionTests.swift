@@ -31,7 +31,10 @@ import Foundation
     }
 
     private static func header(_ name: String, _ value: String) -> @Sendable (inout Session.Configuration) -> Void {
-        { $0.headers[name] = value }
+        {
+            $0.headers[name] = value
+            $0.secretHeaderOrigins = .all
+        }
     }
 
     private static func fixed(_ password: String) -> @Sendable (inout Session.Configuration) throws -> Void {
@@ -204,7 +207,7 @@ import Foundation
         let (folder, picture) = (try ScratchFolder(), try Pictures.png())
         let stub = StubTransport { _ in .data(picture) }
         func load(session: String, request token: String?) async throws {
-            let configured = try kit(stub, folder) { $0.headers["Authorization"] = session }
+            let configured = try kit(stub, folder, Self.header("Authorization", session))
             var configuration = configured.pipeline.configuration
             configuration.hooks.cacheKey = { _ in "the same" }
             let pipeline = ImagePipeline(configuration: configuration)
@@ -245,8 +248,8 @@ import Foundation
             call.headers["Authorization"] == "ada" ? .status(404) : .data(Data("no picture".utf8))
         }
         let request = ImageRequest(try url("https://a.example/1.png"))
-        let first = try kit(stub, folder) { $0.headers["Authorization"] = "ada" }
-        let second = try kit(stub, folder) { $0.headers["Authorization"] = "eve" }
+        let first = try kit(stub, folder, Self.header("Authorization", "ada"))
+        let second = try kit(stub, folder, Self.header("Authorization", "eve"))
         let keys = [first, second].map { $0.pipeline.key(of: request).source }
         #expect(PartialImage.key(keys[0]) != PartialImage.key(keys[1]))
         #expect(await first.pipeline.failure(of: request)?.kind == .network)

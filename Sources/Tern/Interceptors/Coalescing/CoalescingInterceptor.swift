@@ -59,7 +59,7 @@ public final class CoalescingInterceptor: Interceptor {
     private func key(of request: Request, _ plan: RequestPlan) -> CoalescingKey? {
         guard plan.delivery == .collected else { return nil }
         return CoalescingKey(
-            request, headers: plan.context.configuration.headers.overriding(with: request.headers),
+            request, headers: plan.context.headers.fields(for: request.target).overriding(with: request.headers),
             ignoring: ignoredHeaders, fitting: plan.fitting, session: plan.context.id)
     }
 

@@ -1,0 +1,62 @@
+extension Session.Configuration {
+    /// The origins that header fields with a secret are sent to.
+    ///
+    /// ```swift
+    /// configuration.headers["Authorization"] = "Bearer \(token)"
+    /// configuration.secretHeaderOrigins = ["https://api.example.com"]
+    /// ```
+    public enum HeaderOrigins: Sendable, Hashable, ExpressibleByArrayLiteral {
+        /// The origins of these URLs, such as `https://api.example.com`: scheme, host and port count, the path does not.
+        case only([String])
+        /// Every origin that a request names. A redirect to another origin leaves the fields behind all the same.
+        case all
+
+        /// The origins of these URLs.
+        public init(arrayLiteral urls: String...) { self = .only(urls) }
+    }
+}
+
+/// The header fields that a session adds to a request, by the request's origin. Pure.
+struct SessionHeaders: Sendable {
+    private let all: Headers
+    /// Those without a secret.
+    private let open: Headers
+    /// Where all of them go; nil for everywhere.
+    private let origins: Set<String>?
+    /// Why no request can be sent with them; nil when requests can.
+    let problem: String?
+
+    init(_ headers: Headers, secretsTo scope: Session.Configuration.HeaderOrigins) {
+        all = headers
+        open = Headers(headers.filter { !Headers.isSecret($0.name) })
+        let secret = headers.first { Headers.isSecret($0.name) }
+        switch scope {
+        case .all:
+            origins = nil
+            problem = nil
+        case .only(let urls):
+            var named: Set<String> = []
+            var problem: String?
+            for url in urls {
+                do throws(Target.Problem) {
+                    named.insert(try Target(absolute: url).origin)
+                } catch {
+                    problem = "secretHeaderOrigins: \(error.reason)"
+                }
+            }
+            if let secret, urls.isEmpty {
+                problem =
+                    "the header \(secret.name.printable(limit: 80)) holds a secret, and secretHeaderOrigins does not "
+                    + "say which origins it is for"
+            }
+            origins = secret == nil ? nil : named
+            self.problem = problem
+        }
+    }
+
+    /// The fields for a request to a URL.
+    func fields(for target: Target) -> Headers {
+        guard let origins else { return all }
+        return origins.contains(target.origin) ? all : open
+    }
+}
