@@ -50,7 +50,7 @@ struct CoalescingKeyTests {
                 == key(.get, url, ["X-Own": "2"], ignoring: ["x-own"]))
     }
 
-    @Test(arguments: ["Authorization", "cookie", "Proxy-Authorization"])
+    @Test(arguments: ["Authorization", "cookie", "Proxy-Authorization", "X-Functions-Key"])
     func credentialsCannotBeIgnored(name: String) throws {
         let url = "https://a.example/"
         #expect(

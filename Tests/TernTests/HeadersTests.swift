@@ -105,6 +105,9 @@ struct HeadersTests {
     @Test(arguments: [
         "Authorization", "proxy-authorization", "Cookie", "Set-Cookie", "X-API-Key", "x-api-key", "ApiKey",
         "X-Auth-Token", "X-Amz-Security-Token", "X-CSRF-Token", "Client-Secret", "X-Session-ID",
+        "X-Auth-Key", "X-Auth", "X-Session", "Authentication", "Ocp-Apim-Subscription-Key", "X-Functions-Key",
+        "X-Goog-Iap-Jwt-Assertion", "X-Passphrase", "X-Ms-Client-Principal", "X-Amzn-Oidc-Accesstoken", "Key",
+        "X-Hub-Signature-256", "X-XSRF", "X-Saml-Response", "Cookie2", "x_api_key", "X-Sec-WebSocket-Key",
     ])
     func secretsAreNotDescribed(name: String) {
         let headers: Headers = [name: "s3cret", "Accept": "text/plain"]
@@ -115,9 +118,27 @@ struct HeadersTests {
         #expect("\(headers)".contains("Accept: text/plain"))
     }
 
-    @Test(arguments: ["Accept", "Content-Type", "ETag", "WWW-Authenticate", "Location", "Host", "Date", "Key"])
+    @Test(arguments: [
+        "Accept", "Content-Type", "ETag", "WWW-Authenticate", "Location", "Host", "Date", "Idempotency-Key",
+        "Surrogate-Key", "Sec-WebSocket-Key", "Sec-WebSocket-Accept", "Author", "Proxy-Authenticate",
+        "Access-Control-Allow-Credentials", "X-RateLimit-Remaining-Tokens", "Keep-Alive", "Keywords",
+    ])
     func plainHeadersAreDescribed(name: String) {
         #expect("\([name: "value"] as Headers)" == "\(name): value")
+    }
+
+    @Test(arguments: [
+        ("Location", "https://ada:s3cret@h/cb?code=s3cret#s3cret", "https://<redacted>@h/cb?code=<redacted>"),
+        ("content-location", "/a?token=s3cret", "/a?token=<redacted>"),
+        ("Referer", "https://h/?s=s3cret", "https://h/?s=<redacted>"),
+        (
+            "Link", "<https://h/?page=s3cret>; rel=next, </b?c=s3cret>",
+            "<https://h/?page=<redacted>>; rel=next, </b?c=<redacted>>"
+        ),
+        ("Refresh", "5; url=https://h/?t=s3cret", "5; url=https://h/?t=<redacted>"),
+    ])
+    func secretsInURLsAreNotDescribed(name: String, value: String, shown: String) {
+        #expect("\([name: value] as Headers)" == "\(name): \(shown)")
     }
 
     @Test func descriptionsStayOnTheirLine() {

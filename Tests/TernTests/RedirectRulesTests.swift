@@ -80,13 +80,18 @@ struct RedirectRulesTests {
     func secretsStayWithTheirOrigin(location: String, areKept: Bool) throws {
         let headers: Headers = [
             "Authorization": "Bearer s", "cookie": "a=b", "Proxy-Authorization": "x", "Accept": "text/html",
-            "Origin": "https://a.example", "Host": "a.example", "X-API-Key": "s",
+            "Origin": "https://a.example", "Host": "a.example", "X-API-Key": "s", "X-Session": "s",
+            "X-Functions-Key": "s", "X-Ms-Client-Principal": "s", "Idempotency-Key": "1",
         ]
         let step = try followed(step(307, to: location, headers: headers))
-        for name in ["Authorization", "Cookie", "Proxy-Authorization", "Origin", "Host", "X-API-Key"] {
+        let bound = [
+            "Authorization", "Cookie", "Proxy-Authorization", "Origin", "Host", "X-API-Key", "X-Session",
+            "X-Functions-Key", "X-Ms-Client-Principal",
+        ]
+        for name in bound {
             #expect(step.headers.contains(name) == areKept, "\(name)")
         }
-        #expect(step.headers["Accept"] == "text/html")
+        #expect(step.headers["Accept"] == "text/html" && step.headers["Idempotency-Key"] == "1")
     }
 
     @Test func fieldsOfTheBodyGoWithTheBody() throws {

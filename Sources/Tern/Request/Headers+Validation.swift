@@ -23,18 +23,6 @@ extension Headers {
         }
         return nil
     }
-
-    /// Whether the value of a header must not appear in descriptions, errors and logs.
-    package static func isSecret(_ name: String) -> Bool {
-        let name = name.lowercased()
-        return secretMarks.contains { name.contains($0) }
-    }
-
-    /// Parts of names that carry credentials: `Authorization`, `Set-Cookie`, `X-API-Key`, `X-Auth-Token` and their kin.
-    private static let secretMarks = [
-        "authorization", "cookie", "api-key", "apikey", "api_key", "access-key", "token", "secret", "password",
-        "passwd", "credential", "signature", "session-id", "sessionid", "private-key",
-    ]
 }
 
 extension Headers.Field {
@@ -63,11 +51,8 @@ extension Headers.Field {
 }
 
 extension Headers.Field: CustomStringConvertible, CustomReflectable {
-    /// `name: value`, with the value hidden if the header carries a credential.
-    public var description: String {
-        Headers.isSecret(name)
-            ? "\(name.printable()): <redacted>" : "\(name.printable()): \(value.printable(limit: 4096))"
-    }
+    /// `name: value`, with the value hidden if the header carries a credential, and with what could be a secret in its URLs.
+    public var description: String { "\(name.printable()): \(printableValue)" }
 
     /// Nothing beside ``description``: `dump` would show the value of a credential.
     public var customMirror: Mirror { Mirror(self, children: [:]) }

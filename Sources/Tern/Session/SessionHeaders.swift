@@ -28,8 +28,8 @@ struct SessionHeaders: Sendable {
 
     init(_ headers: Headers, secretsTo scope: Session.Configuration.HeaderOrigins) {
         all = headers
-        open = Headers(headers.filter { !Headers.isSecret($0.name) })
-        let secret = headers.first { Headers.isSecret($0.name) }
+        open = Headers(headers.filter { !Self.isBound($0) })
+        let secret = open.count == headers.count ? nil : headers.first(where: Self.isBound)
         switch scope {
         case .all:
             origins = nil
@@ -52,6 +52,11 @@ struct SessionHeaders: Sendable {
             origins = secret == nil ? nil : named
             self.problem = problem
         }
+    }
+
+    /// `Proxy-Authorization` is for the proxy, and never reaches an origin.
+    private static func isBound(_ field: Headers.Field) -> Bool {
+        Headers.isSecret(field.name) && !Headers.namesMatch(field.name, "Proxy-Authorization")
     }
 
     /// The fields for a request to a URL.

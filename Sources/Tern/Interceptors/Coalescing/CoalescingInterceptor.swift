@@ -10,8 +10,8 @@ import TernConcurrency
 ///
 /// - Only GET, HEAD, OPTIONS and TRACE without a body whose response is collected in memory are shared: never downloads
 ///   and streams, nor requests with interceptors, a policy, a validation, credentials or cookies of their own.
-/// - Requests with different `Authorization`, `Proxy-Authorization` or `Cookie`, with different user information in their
-///   URLs, or of different sessions never share.
+/// - Requests with different `Authorization`, `Cookie` or other headers that hold a secret, with different user information
+///   in their URLs, or of different sessions never share.
 /// - A failure is everyone's, as the answer would be. Cancelling one task ends that task alone: if it was the one that
 ///   asked, one of the others asks anew.
 /// - The request that is under way takes over the highest priority of those that wait for it. A response that was shared

@@ -1,7 +1,7 @@
 /// What two requests have in common that may share one answer: method, URL and the headers that matter.
 ///
 /// All headers matter but those that name the single request for a log or a trace. Credentials always do: requests with
-/// different `Authorization`, `Proxy-Authorization` or `Cookie`, or with different credentials in their URLs, never share
+/// different `Authorization`, `Cookie` or other secret headers, or with different credentials in their URLs, never share
 /// an answer (RFC 9111 §3.5 has the same for caches).
 package struct CoalescingKey: Sendable, Hashable {
     private let method: Request.Method
@@ -19,8 +19,6 @@ package struct CoalescingKey: Sendable, Hashable {
         "traceparent", "tracestate", "baggage", "X-Request-ID", "X-Correlation-ID", "X-Amzn-Trace-Id",
         "X-Cloud-Trace-Context", "X-B3-TraceId", "X-B3-SpanId", "X-B3-ParentSpanId", "X-B3-Sampled", "Priority",
     ]
-
-    private static let credentials = ["Authorization", "Proxy-Authorization", "Cookie"]
 
     /// nil for a request that must not share an answer: one whose method is not safe (RFC 9110 §9.2.1) or that has a
     /// body, and one with interceptors, a policy, a validation, credentials, cookies or a trust policy of its own,
@@ -43,8 +41,7 @@ package struct CoalescingKey: Sendable, Hashable {
         let ignored = Self.ignoredHeaders + ignoring
         self.headers = Headers(
             headers.filter { field in
-                Self.credentials.contains { Headers.namesMatch($0, field.name) }
-                    || !ignored.contains { Headers.namesMatch($0, field.name) }
+                !ignored.contains { Headers.namesMatch($0, field.name) } || Headers.isSecret(field.name)
             })
     }
 }

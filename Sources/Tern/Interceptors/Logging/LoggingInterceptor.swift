@@ -64,8 +64,8 @@ public struct LoggingInterceptor: Interceptor {
     private func fields(_ headers: Headers) -> String {
         guard level >= .headers else { return "" }
         return headers.map { field in
-            let isSecret = Headers.isSecret(field.name) || redacted.contains(field.name.lowercased())
-            return "\n    \(field.name): " + (isSecret ? "<redacted>" : field.value)
+            let isHidden = redacted.contains(field.name.lowercased())
+            return "\n    \(field.name): " + (isHidden ? "<redacted>" : field.printableValue)
         }.joined()
     }
 }

@@ -16,8 +16,7 @@ extension Request {
             words += ["--request", Self.quoted(method.rawValue)]
         }
         for field in headers {
-            let value = Headers.isSecret(field.name) ? "<redacted>" : field.value
-            words += ["--header", Self.quoted("\(field.name): \(value)")]
+            words += ["--header", Self.quoted("\(field.name): \(field.printableValue)")]
         }
         if let contentType = body.contentType, !headers.contains("Content-Type") {
             words += ["--header", Self.quoted("Content-Type: \(contentType)")]
