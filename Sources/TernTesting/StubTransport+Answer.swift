@@ -106,3 +106,8 @@ extension StubTransport {
         }
     }
 }
+
+extension StubTransport.Answer: CustomReflectable {
+    /// Status and headers without what is secret in them: `dump` would show the body.
+    public var customMirror: Mirror { Mirror(self, children: ["status": status, "headers": headers]) }
+}

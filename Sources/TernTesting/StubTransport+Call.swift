@@ -91,3 +91,13 @@ extension StubTransport {
         public static let deadPooledConnection = Failure()
     }
 }
+
+extension StubTransport.Call: CustomStringConvertible, CustomReflectable {
+    /// Method and URL, without what is secret in it.
+    public var description: String { "\(method) \(Target.redact(urlString))" }
+
+    /// Method, URL and headers without what is secret in them: `dump` would show that, and the body.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["method": method, "url": Target.redact(urlString), "headers": headers])
+    }
+}

@@ -111,3 +111,8 @@ extension Session {
         self.init(configuration: configuration, transport: stub)
     }
 }
+
+extension StubTransport: CustomReflectable {
+    /// Nothing: `dump` would show what was sent.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

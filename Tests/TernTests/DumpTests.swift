@@ -1,3 +1,4 @@
+import TernConcurrency
 import TernTesting
 import Testing
 
@@ -73,5 +74,93 @@ struct DumpTests {
         let query: Request.Query = ["token": "s3cret", "bare": nil]
         check(query, shows: "token=<redacted>")
         check(try #require(query.items.first), shows: "token=<redacted>")
+    }
+
+    // MARK: A secret in every place
+
+    /// All that takes a secret, with one in it.
+    private func holders() async throws -> [any Sendable] {
+        let secret = "s3cret"
+        var configuration = Session.Configuration()
+        let proxy = Proxy(.http, host: "proxy.example", port: 8080, user: secret, password: secret)
+        configuration.proxies = .schemes(http: proxy, https: proxy)
+        configuration.headers["X-Functions-Key"] = secret
+        configuration.secretHeaderOrigins = .all
+        let identity = ClientIdentity.pkcs12(Data(secret.utf8), password: secret)
+        configuration.trust.hosts["example.com"] = TrustPolicy()
+        configuration.trust.hosts["example.com"]?.identity = identity
+        let fixed = try FixedCredentials([
+            "https://example.com": .user(secret, password: secret), "https://b.example": .bearer(secret),
+        ])
+        configuration.credentials = fixed
+        let store = CookieStore()
+        try store.insert(Cookie(name: "id", value: secret, domain: "example.com"))
+        configuration.cookies = .store(store)
+        let tokens = AuthenticationInterceptor(Tokens(), credential: secret)
+        configuration.interceptors = [tokens, CoalescingInterceptor()]
+        var form = MultipartForm()
+        form.append(secret, named: "password")
+        var request = try Request(.post, Self.url, headers: ["Authorization": secret], body: .multipart(form))
+        request.credentials = fixed
+        request.cookies = .store(store)
+        request.trust = TrustPolicy()
+        request.trust?.identity = identity
+        let body = Request.Body.text(secret)
+        let stub = StubTransport { _ in .text(secret, headers: ["Set-Cookie": "a=\(secret)"]) }
+        let stubbed = Session(configuration: Session.Configuration(), transport: stub)
+        request.body = body
+        var plain = try Request(.post, Self.url, headers: ["X-Auth": secret], body: body)
+        plain.credentials = fixed
+        let response = try await stubbed.response(for: plain)
+        let wired = Session(configuration: configuration)
+        let call = try #require(stub.calls.first)
+        return [
+            proxy, configuration.proxies, configuration, identity, fixed, store, configuration.cookies, tokens,
+            CoalescingInterceptor(), form, body, Request.Body.json([secret]), request, Client(session: wired), wired,
+            wired.tasks,
+            wired.context, stub, stubbed, call, response,
+            StubTransport.Answer.text(secret), Reply(to: request, headers: ["X-Key": secret], body: Data(secret.utf8)),
+            Recorder(configuration), configuration.trust, Credential.bearer(secret),
+            Headers(["Location": Self.url, "X-Session": secret]), ChallengeDecision.use(.bearer(secret)),
+            RedirectDecision.follow(request), stubbed.stream(plain),
+        ]
+    }
+
+    private struct Tokens: Authenticator {
+        func apply(_ credential: String, to request: inout Request) { request.headers["Authorization"] = credential }
+        func refresh(_ spent: String?) async throws -> String { "s3cret" }
+    }
+
+    @Test func noHolderOfASecretShowsIt() async throws {
+        for value in try await holders() {
+            var dumped = ""
+            dump(value, to: &dumped)
+            let texts = [dumped, "\(value)", String(reflecting: value), "\([value])", "\(Optional(value) as Any)"]
+            for text in texts { #expect(!text.contains("s3cret"), "\(type(of: value)): \(text)") }
+        }
+    }
+
+    @Test func noLineOfALogHoldsASecret() async throws {
+        let lines = Lock<[String]>([])
+        var configuration = Session.Configuration()
+        configuration.interceptors = [LoggingInterceptor(.headers) { line in lines.withLock { $0.append(line) } }]
+        let stub = StubTransport { call in
+            if call.path == "/v1" {
+                return .status(302, headers: ["Location": "/end?code=s3cret", "Set-Cookie": "a=s3cret"])
+            }
+            return .status(404, headers: ["X-Session": "s3cret", "Link": "</a?token=s3cret>; rel=next"])
+        }
+        let session = Session(configuration: configuration, transport: stub)
+        let headers: Headers = ["X-Auth-Key": "s3cret", "Referer": Self.url, "Cookie": "a=s3cret"]
+        let request = try Request(.post, Self.url + "#s3cret", headers: headers, body: .text("s3cret"))
+        do throws(NetworkError) {
+            _ = try await session.response(for: request)
+            Issue.record("nothing failed")
+        } catch {
+            #expect(!"\(error) \(String(reflecting: error))".contains("s3cret"))
+        }
+        let text = lines.withLock { $0.joined(separator: "\n") } + request.curlDescription
+        #expect(!text.contains("s3cret"), "\(text)")
+        #expect(text.contains("X-Auth-Key") && text.contains("<redacted>"))
     }
 }

@@ -104,6 +104,30 @@ struct RecordingTests {
         }
     }
 
+    @Test func aRecordedLoginHoldsNoSecretAndIsPlayed() async throws {
+        func login(_ session: Session, _ url: URL) async throws -> String {
+            let client = Client(baseURL: url, session: session)
+            let answer = try await client.post("token", body: .json(["password": "s3cret"]), as: [String: String].self)
+            let parameters = ["refresh_token": answer["access_token"] ?? ""]
+            return try await client.post("form", body: .form(parameters), as: String.self)
+        }
+        try await withServer { exchange in
+            switch exchange.request.path {
+            case "/token":
+                try exchange.respond(status: 307, headers: [("Location", "/token2?code=s3cret#access_token=s3cret")])
+            case "/token2": try exchange.respond(json: ["access_token": "s3cret", "name": "Ada"])
+            default: try exchange.respond(text: "welcome")
+            }
+        } test: { server, _ in
+            let recorder = Recorder(.test())
+            #expect(try await login(Session(configuration: .test(), recorder: recorder), server.url) == "welcome")
+            let text = String(decoding: try JSONEncoder().encode(recorder.recording), as: UTF8.self)
+            #expect(!text.contains("s3cret"), "\(text)")
+            let stub = StubTransport(replaying: recorder.recording)
+            #expect(try await login(Session(configuration: .test(), stub: stub), server.url) == "welcome")
+        }
+    }
+
     @Test func aRedactionOfOnesOwnStillMatches() async throws {
         let redaction = Recording.Redaction.secrets.then { exchange in
             exchange.request.body = exchange.request.body.map { _ in .text("gone") }

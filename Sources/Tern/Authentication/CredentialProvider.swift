@@ -69,3 +69,11 @@ public struct FixedCredentials: CredentialProvider {
         isPreemptive ? byOrigin[request.target.origin] : nil
     }
 }
+
+extension FixedCredentials: CustomStringConvertible, CustomReflectable {
+    /// The origins; neither user names, passwords nor tokens.
+    public var description: String { "FixedCredentials(\(byOrigin.keys.sorted().joined(separator: ", ")))" }
+
+    /// Nothing beside ``description``: what `dump` would show is secret.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -169,7 +169,10 @@ public final class CookieStore: Sendable {
     }
 }
 
-extension CookieStore: CustomStringConvertible {
+extension CookieStore: CustomStringConvertible, CustomReflectable {
     /// How many cookies there are.
     public var description: String { "CookieStore(\(jar.withLock { $0.count }) cookies)" }
+
+    /// Nothing beside ``description``: the values are secret.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

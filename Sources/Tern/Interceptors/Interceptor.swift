@@ -43,3 +43,8 @@ public struct Next: Sendable {
         try await run(request)
     }
 }
+
+extension Next: CustomReflectable {
+    /// The task alone: `dump` would show the session's configuration.
+    public var customMirror: Mirror { Mirror(self, children: ["task": task]) }
+}

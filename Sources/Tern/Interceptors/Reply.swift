@@ -59,3 +59,11 @@ public struct Reply: Sendable {
         return arrival
     }
 }
+
+extension Reply: CustomStringConvertible, CustomReflectable {
+    /// Status and URL, without what is secret in them; never the body.
+    public var description: String { "\(head)" }
+
+    /// The head without what is secret in it: `dump` would show the body.
+    public var customMirror: Mirror { Mirror(self, children: ["head": head]) }
+}

@@ -137,3 +137,22 @@ extension Request {
         return request
     }
 }
+
+extension Request.Body: CustomStringConvertible, CustomReflectable {
+    /// The kind of the body and its content type; never a byte of it.
+    public var description: String {
+        let kind =
+            switch content {
+            case .none: "no body"
+            case .data(let data): "\(data.count) bytes"
+            case .encoded(let format, _): format
+            case .file: "a file"
+            case .multipart: "a multipart form"
+            case .stream: "a stream"
+            }
+        return contentType.map { "\(kind) of type \($0.printable(limit: 200))" } ?? kind
+    }
+
+    /// Nothing beside ``description``: the bytes may hold secrets.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

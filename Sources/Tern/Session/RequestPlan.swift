@@ -203,3 +203,8 @@ final class RequestPlan: Sendable {
     /// The Content-Length among the caller's headers, when the body's own length is not known.
     var statedLength: Int64? { headers["Content-Length"].flatMap { Int64($0) } }
 }
+
+extension RequestPlan: CustomReflectable {
+    // Nothing: `dump` of whatever leads here would show headers and credentials.
+    var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -125,3 +125,8 @@ public actor Session {
         await context.ledger.drained()
     }
 }
+
+extension Session: CustomReflectable {
+    /// The identity and the configuration without what is secret in it: `dump` would show the transport's proxies.
+    public nonisolated var customMirror: Mirror { Mirror(self, children: ["id": id, "configuration": configuration]) }
+}

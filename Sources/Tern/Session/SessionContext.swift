@@ -164,3 +164,8 @@ extension Session {
         public var description: String { "session \(number)" }
     }
 }
+
+extension SessionContext: CustomReflectable {
+    /// Nothing: `dump` of whatever leads here would show headers and credentials.
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

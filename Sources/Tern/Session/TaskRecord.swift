@@ -333,3 +333,8 @@ package final class TaskRecord: Sendable {
         }
     }
 }
+
+extension TaskRecord: CustomReflectable {
+    /// Nothing: `dump` of whatever leads here would show the request.
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -129,3 +129,8 @@ extension TaskRegistry {
         }
     }
 }
+
+extension TaskRegistry: CustomReflectable {
+    /// Nothing: `dump` would show the requests of all tasks.
+    nonisolated public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

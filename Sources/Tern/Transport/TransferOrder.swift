@@ -77,3 +77,8 @@ package final class OwnTrust: Sendable {
         self.policy = policy
     }
 }
+
+extension TransferOrder: CustomReflectable {
+    /// Nothing: `dump` of whatever leads here would show headers and the body.
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

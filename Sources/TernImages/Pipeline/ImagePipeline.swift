@@ -184,3 +184,8 @@ public actor ImagePipeline {
     /// Forgets the failures of before: what they were of is tried again.
     public func forgetFailures() { failures.removeAll() }
 }
+
+extension ImagePipeline: CustomReflectable {
+    /// The configuration: `dump` would show the pictures and the session.
+    public nonisolated var customMirror: Mirror { Mirror(self, children: ["configuration": configuration]) }
+}

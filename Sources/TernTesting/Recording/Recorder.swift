@@ -115,3 +115,8 @@ extension Recording.Exchange {
                 body: Recording.Content(call.body)))
     }
 }
+
+extension Recorder: CustomReflectable {
+    /// Nothing: `dump` would show how the servers are reached, the credentials of a proxy included.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -12,12 +12,24 @@ extension Recording {
         /// Nothing is taken out.
         public static let none = Redaction { _ in }
 
-        /// The default: the values of headers that carry credentials (`Authorization`, `Cookie`, `X-API-Key` and their kin),
-        /// of cookies that a response sets, and of query items whose names say the same. Bodies stay as they are.
-        public static let secrets = Redaction { exchange in
-            exchange.request.headers = exchange.request.headers.map(hidingSecret)
-            exchange.request.url = hidingSecrets(inURL: exchange.request.url)
-            if let headers = exchange.response?.headers { exchange.response?.headers = headers.map(hidingSecret) }
+        /// The default: the values of secrets, in requests and responses.
+        ///
+        /// These are headers that carry credentials (`Authorization`, `Cookie`, `X-API-Key` and their kin), cookies that a
+        /// response sets, user information and items of URLs (those of requests, `Location`, `Content-Location`, `Referer`,
+        /// `Link` and `Refresh`), and what has such a name in a JSON body, a form or a multipart form: `password`, `token`,
+        /// `access_token`, `refresh_token`, `id_token`, `secret`, `client_secret`, `api_key`, `signature`, `otp` and their
+        /// kin. In JSON a string becomes `"<redacted>"` and a number `0`, at any depth. Other bodies stay as they are.
+        public static let secrets = secrets()
+
+        /// The default, with further names or without the bodies.
+        ///
+        /// - Parameters:
+        ///   - names: Further names of headers, items and JSON keys whose values are secrets. Case, `_` and `-` make no
+        ///     difference. None by default.
+        ///   - inBodies: Whether bodies are changed; true by default.
+        public static func secrets(naming names: Set<String> = [], inBodies: Bool = true) -> Redaction {
+            let redactor = SecretRedactor(names: names, coversBodies: inBodies)
+            return Redaction { redactor.change(&$0) }
         }
 
         /// This redaction, and then another.
@@ -27,31 +39,5 @@ extension Recording {
                 other(&exchange)
             }
         }
-    }
-
-    private static let hidden = "<redacted>"
-
-    private static func hidingSecret(_ line: String) -> String {
-        guard let field = Headers(recorded: [line]).first, Headers.isSecret(field.name) else { return line }
-        guard Headers.namesMatch(field.name, "Set-Cookie"), let equals = field.value.firstIndex(of: "=") else {
-            return "\(field.name): \(hidden)"
-        }
-        // Name and attributes say what the server does; the value is the secret.
-        let attributes = field.value[equals...].firstIndex(of: ";").map { field.value[$0...] } ?? ""
-        return "\(field.name): \(field.value[...equals])\(hidden)\(attributes)"
-    }
-
-    private static func hidingSecrets(inURL url: String) -> String {
-        guard let mark = url.firstIndex(of: "?") else { return url }
-        let items = url[url.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
-        let safe = items.map { item -> String in
-            guard let equals = item.firstIndex(of: "="), isSecret(item[..<equals]) else { return String(item) }
-            return "\(item[...equals])redacted"
-        }
-        return url[...mark] + safe.joined(separator: "&")
-    }
-
-    private static func isSecret(_ name: Substring) -> Bool {
-        Headers.isSecret(String(name)) || ["key", "sig", "auth", "code"].contains(name.lowercased())
     }
 }

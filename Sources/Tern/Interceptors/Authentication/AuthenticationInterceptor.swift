@@ -140,3 +140,8 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
 enum RefreshScope {
     @TaskLocal static var current: Set<ObjectIdentifier> = []
 }
+
+extension AuthenticationInterceptor: CustomReflectable {
+    /// Nothing: the credential is secret.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -85,3 +85,8 @@ public final class CoalescingInterceptor: Interceptor {
         }
     }
 }
+
+extension CoalescingInterceptor: CustomReflectable {
+    /// Nothing: `dump` would show the requests under way.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

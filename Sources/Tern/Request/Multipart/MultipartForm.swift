@@ -111,3 +111,11 @@ public struct MultipartForm: Sendable {
         byte.isASCIILetter || byte.isASCIIDigit || "'()+_,-./:=?".utf8.contains(byte)
     }
 }
+
+extension MultipartForm: CustomStringConvertible, CustomReflectable {
+    /// The number of parts; never what is in them.
+    public var description: String { "MultipartForm(\(parts.count) parts)" }
+
+    /// Nothing beside ``description``: the parts may hold secrets.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,206 @@
+import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Takes secrets out of the URLs, header fields and bodies of a recording. Pure.
+///
+/// A value is hidden by the name before it: of a header, of an item of a query, a fragment or a form, of a part of a
+/// multipart form, of a JSON key at any depth. What stands around it stays, so that a recording can still be played.
+struct SecretRedactor: Sendable {
+    /// Further names, in the form of `normal(_:)`.
+    private let names: Set<String>
+    private let coversBodies: Bool
+
+    static let hidden = "<redacted>"
+
+    init(names: Set<String> = [], coversBodies: Bool = true) {
+        self.names = Set(names.map { Self.normal($0.utf8) })
+        self.coversBodies = coversBodies
+    }
+
+    func change(_ exchange: inout Recording.Exchange) {
+        exchange.request.url = url(exchange.request.url)
+        exchange.request.body = body(exchange.request.body, exchange.request.headers)
+        exchange.request.headers = exchange.request.headers.map(line)
+        guard var response = exchange.response else { return }
+        let body = body(response.body, response.headers)
+        if body != response.body {
+            response.body = body
+            // The length is that of the body that stands there.
+            response.headers = response.headers.map { line in
+                guard let field = Headers(recorded: [line]).first, Headers.namesMatch(field.name, "Content-Length")
+                else { return line }
+                return "\(field.name): \(body?.data.count ?? 0)"
+            }
+        }
+        response.headers = response.headers.map(line)
+        exchange.response = response
+    }
+
+    // MARK: Names
+
+    /// Parts of names that carry a secret anywhere.
+    private static let marks = [
+        "password", "passwd", "passphrase", "passcode", "secret", "token", "apikey", "accesskey", "privatekey",
+        "subscriptionkey", "credential", "signature", "cookie", "jwt", "assertion", "authorization", "sessionid",
+        "csrf", "xsrf", "bearer", "codeverifier", "saml",
+    ]
+    /// Whole names.
+    private static let whole: Set<String> = ["auth", "sig", "sid", "pwd", "pin", "otp", "totp", "session"]
+    /// Whole names that in JSON are more often something else.
+    private static let ofItems: Set<String> = ["key", "code"]
+    /// Names with a mark in them whose values are no secrets: kinds, and counts.
+    private static let publicNames: Set<String> = [
+        "tokentype", "tokentypehint", "tokenendpoint", "maxtokens", "prompttokens", "completiontokens", "totaltokens",
+        "inputtokens", "outputtokens",
+    ]
+
+    /// Lower-case letters and digits alone: `access_token`, `accessToken` and `Access-Token` are one name.
+    private static func normal(_ name: some Sequence<UInt8>) -> String {
+        let bytes = name.filter { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                true
+            default: false
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self).lowercased()
+    }
+
+    private func isSecret(_ name: some Sequence<UInt8>, inJSON: Bool = false) -> Bool {
+        let name = Self.normal(name)
+        if names.contains(name) || Self.whole.contains(name) { return true }
+        if !inJSON, Self.ofItems.contains(name) { return true }
+        return !Self.publicNames.contains(name) && Self.marks.contains { name.contains($0) }
+    }
+
+    // MARK: Header fields and URLs
+
+    private func line(_ line: String) -> String {
+        guard let field = Headers(recorded: [line]).first else { return line }
+        let isNamed = names.contains(Self.normal(field.name.utf8))
+        if isNamed || Headers.isSecret(field.name) {
+            guard Headers.namesMatch(field.name, "Set-Cookie"), let equals = field.value.firstIndex(of: "=") else {
+                return "\(field.name): \(Self.hidden)"
+            }
+            // Name and attributes say what the server does; the value is the secret.
+            let attributes = field.value[equals...].firstIndex(of: ";").map { field.value[$0...] } ?? ""
+            return "\(field.name): \(field.value[...equals])\(Self.hidden)\(attributes)"
+        }
+        switch field.name.lowercased() {
+        case "location", "content-location", "referer": return "\(field.name): \(url(field.value))"
+        case "refresh":
+            guard let equals = field.value.firstIndex(of: "=") else { return line }
+            let start = field.value.index(after: equals)
+            return "\(field.name): \(field.value[..<start])\(url(String(field.value[start...])))"
+        case "link":
+            let parts = field.value.split(separator: "<", omittingEmptySubsequences: false)
+            let safe = parts.map { (part: Substring) -> String in
+                guard let end = part.firstIndex(of: ">") else { return String(part) }
+                return url(String(part[..<end])) + String(part[end...])
+            }
+            return "\(field.name): \(safe.joined(separator: "<"))"
+        default: return line
+        }
+    }
+
+    /// The items of a query and a fragment, and user information.
+    private func url(_ text: String) -> String {
+        var text = text
+        if let slashes = text.firstRange(of: "//") {
+            let authority = text[slashes.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+            if let at = authority.lastIndex(of: "@") {
+                text.replaceSubrange(authority.startIndex..<at, with: "redacted")
+            }
+        }
+        guard let mark = text.firstIndex(where: { $0 == "?" || $0 == "#" }) else { return text }
+        let parts = text[mark...].split(omittingEmptySubsequences: false) { $0 == "#" }
+        return String(text[..<mark]) + parts.map { items(String($0)) }.joined(separator: "#")
+    }
+
+    /// `a=1&password=x`, with a `?` before it or without.
+    private func items(_ text: String) -> String {
+        let isQuery = text.hasPrefix("?")
+        let items = text.dropFirst(isQuery ? 1 : 0).split(separator: "&", omittingEmptySubsequences: false)
+        let safe = items.map { item -> String in
+            guard let equals = item.firstIndex(of: "="), isSecret(Self.decoded(item[..<equals])) else {
+                return String(item)
+            }
+            return "\(item[...equals])redacted"
+        }
+        return (isQuery ? "?" : "") + safe.joined(separator: "&")
+    }
+
+    private static func decoded(_ name: Substring) -> [UInt8] {
+        let bytes = Array(name.utf8)
+        var result: [UInt8] = []
+        var index = 0
+        while index < bytes.count {
+            let digits = String(
+                decoding: bytes[min(index + 1, bytes.count)..<min(index + 3, bytes.count)], as: UTF8.self)
+            if bytes[index] == UInt8(ascii: "%"), digits.utf8.count == 2, let byte = UInt8(digits, radix: 16) {
+                result.append(byte)
+                index += 3
+            } else {
+                result.append(bytes[index])
+                index += 1
+            }
+        }
+        return result
+    }
+
+    // MARK: Bodies
+
+    private func body(_ content: Recording.Content?, _ headers: [String]) -> Recording.Content? {
+        guard coversBodies, let content else { return content }
+        let bytes = Array(content.data)
+        let type = Headers(recorded: headers)["Content-Type"]?.lowercased() ?? ""
+        let safe: [UInt8]
+        if type.hasPrefix("application/x-www-form-urlencoded") {
+            safe = Array(items(String(decoding: bytes, as: UTF8.self)).utf8)
+        } else if type.hasPrefix("multipart/") {
+            safe = multipart(bytes)
+        } else {
+            // Whatever its type says: JSON often comes as text, and a line of events or of a script holds some.
+            var scanner = JSONSecrets(bytes) { isSecret($0, inJSON: true) }
+            safe = scanner.redacted()
+        }
+        return safe == bytes ? content : Recording.Content(Data(safe))
+    }
+
+    /// The bodies of parts with a secret's name; of the others the JSON.
+    private func multipart(_ bytes: [UInt8]) -> [UInt8] {
+        // The first line is the delimiter (RFC 2046 §5.1.1).
+        guard let end = bytes.firstRange(of: [0x0D, 0x0A])?.lowerBound, bytes.starts(with: "--".utf8) else {
+            return bytes
+        }
+        let delimiter = [0x0D, 0x0A] + bytes[..<end]
+        var result: [UInt8] = []
+        var rest = bytes[...]
+        while let head = rest.firstRange(of: Array("\r\n\r\n".utf8)) {
+            let fields = String(decoding: rest[..<head.lowerBound], as: UTF8.self)
+            let after = rest[head.upperBound...]
+            let next = after.firstRange(of: delimiter)?.lowerBound ?? after.endIndex
+            result += rest[..<head.upperBound]
+            if let name = Self.partName(fields), isSecret(name.utf8) {
+                result += Self.hidden.utf8
+            } else {
+                var scanner = JSONSecrets(Array(after[..<next])) { isSecret($0, inJSON: true) }
+                result += scanner.redacted()
+            }
+            rest = after[next...]
+        }
+        return result + rest
+    }
+
+    /// The `name` of a `Content-Disposition`.
+    private static func partName(_ fields: String) -> Substring? {
+        guard let start = fields.firstRange(of: " name=\"")?.upperBound else { return nil }
+        return fields[start...].prefix { $0 != "\"" }
+    }
+}
