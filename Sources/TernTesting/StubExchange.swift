@@ -118,7 +118,7 @@ final class StubExchange: Sendable {
         let hasBody = order.method != .head && answer.status != 204 && answer.status != 304
         let length = hasBody ? head.contentLength : nil
         noteReceived(0, of: length)
-        if order.announcesHead { unsafe transfer.receive(head)?.resume() }
+        if order.announcesHead || order.isAnswer(head) { unsafe transfer.receive(head)?.resume() }
         for step in answer.steps {
             switch step {
             case .wait(let duration): try await sleep(duration)
@@ -151,9 +151,7 @@ final class StubExchange: Sendable {
             switch transfer.order.delivery {
             case .collected(let limit):
                 guard received <= limit else {
-                    throw TransferFailure(
-                        .tooLarge,
-                        "the body of the response has more than \(limit) bytes: stream it, or raise maximumBodySize")
+                    throw TransferFailure.bodyTooLarge(limit: limit)
                 }
                 state.withLock { $0.outcome.body.append(piece) }
                 noteReceived(received, of: length)

@@ -10,7 +10,7 @@ import Foundation
 
 @Suite("TransferState")
 struct TransferStateTests {
-    private static let interests: [TransferState.Interest] = [.head, .chunks, .outcome]
+    private static let interests: [TransferState.Interest] = [.answer, .chunks, .outcome]
 
     private func head(_ status: Int = 200) throws -> ResponseHead {
         try ResponseHead(status: status, version: .http11, target: Target(absolute: "http://localhost/"), headers: [:])
@@ -23,37 +23,43 @@ struct TransferStateTests {
 
     @Test func aHeadSatisfiesWhoWaitsForTheHeadAlone() throws {
         var state = TransferState()
-        state.receive(try head())
-        #expect(Self.interests.filter { state.isSatisfied($0) } == [.head])
+        state.receive(try head(), isAnswer: true)
+        #expect(Self.interests.filter { state.isSatisfied($0) } == [.answer])
+        #expect(state.head?.status == 200)
+    }
+
+    @Test func aHeadThatIsNoAnswerSatisfiesNobody() throws {
+        var state = TransferState()
+        state.receive(try head(), isAnswer: false)
+        #expect(!Self.interests.contains { state.isSatisfied($0) })
         #expect(state.head?.status == 200)
     }
 
     @Test func theAnswerIsTheHeadOfAStreamAndTheEndOfAllElse() throws {
         var stream = TransferState()
-        stream.receive(try head())
-        let first = stream.answer(isStreamed: true)
+        stream.receive(try head(), isAnswer: true)
+        let first = stream.answer()
         #expect(first.head?.status == 200 && first.outcome == nil)
         var collected = TransferState()
         collected.complete(TransferOutcome(head: try head(204)))
-        let last = collected.answer(isStreamed: false)
+        let last = collected.answer()
         #expect(last.head?.status == 204 && last.outcome != nil)
         #expect(collected.outcome == nil)
         #expect(collected.takeOutcome().failure?.kind == .cancelled)
     }
 
-    @Test(arguments: [false, true])
-    func theAnswerTellsOfADeadConnection(isStreamed: Bool) {
+    @Test func theAnswerTellsOfADeadConnection() {
         var failure = TransferFailure(.connectionLost, "gone")
         failure.isDeadPooledConnection = true
         var state = TransferState()
         state.complete(TransferOutcome(failure: failure))
-        let answer = state.answer(isStreamed: isStreamed)
+        let answer = state.answer()
         #expect(answer.isDeadConnection && answer.head == nil)
     }
 
     @Test func bytesSatisfyWhoWaitsForThemUntilTheyAreTaken() throws {
         var state = TransferState()
-        state.receive(try head())
+        state.receive(try head(), isAnswer: true)
         #expect(state.receive(Data([1, 2])) == false)
         #expect(state.receive(Data([3])) == false)
         #expect(state.isSatisfied(.chunks))
@@ -97,7 +103,7 @@ struct TransferStateTests {
         silent.complete(TransferOutcome(head: try head(204)))
         #expect(silent.head?.status == 204)
         var announced = TransferState()
-        announced.receive(try head(200))
+        announced.receive(try head(200), isAnswer: false)
         announced.complete(TransferOutcome())
         #expect(announced.head?.status == 200)
     }

@@ -99,21 +99,6 @@ struct DecompressionTests {
         }
     }
 
-    /// libcurl takes one member alone. What cannot be decompressed has come, and is not asked for again.
-    @Test func severalMembersAreReadAsAStreamAndRefusedInMemory() async throws {
-        try await withServer { exchange in
-            try exchange.respond(headers: [("Content-Encoding", "gzip")], body: Compressed.gzip + Compressed.gzip)
-        } test: { server, client in
-            let error = try await failure { try await client.get("") }
-            #expect(error.kind == .malformedResponse)
-            #expect(error.reason.contains("cannot be decompressed"))
-            var text = ""
-            for try await line in client.stream("").lines { text += line }
-            #expect(text == "hello, compressed worldhello, compressed world")
-            #expect(server.requests.count == 2)
-        }
-    }
-
     @Test(arguments: ["identity", "none", "None"]) func whatIsNoCodingIsTakenAsItIs(coding: String) async throws {
         try await withServer { exchange in
             try exchange.respond(headers: [("Content-Encoding", coding)], text: "as it is")

@@ -7,8 +7,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Decompresses the body of a streamed response on its way to the reader: in the reader's own task and not on the loop,
-/// and no further ahead than a portion. For one reader.
+/// Decompresses the body of a response on its way to the reader: in the reader's own task and not on the loop, and no
+/// further ahead than a portion. For one reader.
 final class ContentDecoder: Sendable {
     /// Bytes of one chunk, and of what is decoded at a time.
     private static let chunkSize = 256 << 10
@@ -36,7 +36,7 @@ final class ContentDecoder: Sendable {
         var mayHoldMore = false
         var produced: Int64 = 0
         var failure: TransferFailure?
-        var buffer = [UInt8](repeating: 0, count: ContentDecoder.chunkSize)
+        var buffer: [UInt8] = []
     }
 
     private let coding: String
@@ -82,12 +82,12 @@ final class ContentDecoder: Sendable {
 
     func add(_ chunks: [Data]) { state.withLock { $0.input += chunks.filter { !$0.isEmpty } } }
 
-    /// The next chunks; none when more input is needed, and after a failure.
-    func next() -> [Data] {
+    /// The next chunks, until they have `wanted` bytes; none when more input is needed, and after a failure.
+    func next(_ wanted: Int = .max) -> [Data] {
         state.withLock { state in
             var chunks: [Data] = []
             var count = 0
-            while count < Self.portion, let chunk = decode(&state) {
+            while count < min(wanted, Self.portion), let chunk = decode(&state) {
                 count += chunk.count
                 chunks.append(chunk)
             }
@@ -96,6 +96,7 @@ final class ContentDecoder: Sendable {
     }
 
     private func decode(_ state: inout State) -> Data? {
+        makeRoom(&state)
         var filled = 0
         while filled < state.buffer.count, state.failure == nil, !state.input.isEmpty || state.mayHoldMore {
             let (taken, made) = step(&state, at: filled)
@@ -114,12 +115,21 @@ final class ContentDecoder: Sendable {
         return filled > 0 ? Data(state.buffer[..<filled]) : nil
     }
 
+    /// A small body gets a small buffer. It grows once, when what comes is larger than that.
+    private func makeRoom(_ state: inout State) {
+        guard state.buffer.count < Self.chunkSize, state.failure == nil, !state.input.isEmpty || state.mayHoldMore
+        else { return }
+        let waiting = state.input.reduce(0) { $0 + $1.count }
+        let size = state.mayHoldMore ? Self.chunkSize : min(Self.chunkSize, max(4 << 10, waiting * 8))
+        if size > state.buffer.count { state.buffer = [UInt8](repeating: 0, count: size) }
+    }
+
     private func step(_ state: inout State, at filled: Int) -> (taken: Int, made: Int) {
         let input = state.input.first ?? Data()
         guard let handle = state.handle else {
-            state.failure = TransferFailure(
-                .malformedResponse,
-                "the body from \(host) is encoded as \(coding.printable(limit: 40)), which was not asked for")
+            let isList = coding.contains(",")
+            let how = isList ? "several times over" : "as \(coding.printable(limit: 40)), which was not asked for"
+            state.failure = TransferFailure(.malformedResponse, "the body from \(host) is encoded \(how)")
             return (0, 0)
         }
         var taken = input.count - state.taken

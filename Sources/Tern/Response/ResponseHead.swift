@@ -86,11 +86,13 @@ public struct ResponseHead: Sendable {
         SuggestedFilename.name(contentDisposition: headers["Content-Disposition"], target: target)
     }
 
-    /// The coding of the body, in lower case; nil for none.
-    package var contentCoding: String? {
-        let coding = headers.values(for: "Content-Encoding").map { $0.lowercased() }.joined(separator: ", ")
-        // "none" is no coding of RFC 9110; servers that say it mean that, and libcurl takes it for that.
-        return ["", "identity", "none"].contains(coding) ? nil : coding
+    /// The codings of the body in the order in which they were applied, in lower case. Empty elements of the list count
+    /// for nothing (RFC 9110 §5.6.1).
+    package var contentCodings: [String] {
+        headers.values(for: "Content-Encoding")
+            .flatMap { $0.split { $0 == "," || $0 == " " || $0 == "\t" } }.map { $0.lowercased() }
+            // "none" is not a coding of RFC 9110; servers that send it mean that there is none.
+            .filter { $0 != "identity" && $0 != "none" }
     }
 
     /// The length of the body that the head states; nil when it states none.

@@ -55,6 +55,13 @@ struct Arrival: Sendable {
         return await exchange.outcome()
     }
 
+    /// The end of the response with its body in memory, at most `limit` bytes of it.
+    func collected(upTo limit: Int) async -> TransferOutcome {
+        if let outcome { return outcome }
+        guard case .exchange(let exchange) = body else { return TransferOutcome(head: head) }
+        return await exchange.collected(upTo: limit, expected: exchange.decoder == nil ? head.contentLength : nil)
+    }
+
     /// The error of a response that is refused, with the start of its body; the rest is not awaited.
     func error(_ refusal: TransferFailure) async -> NetworkError {
         let limit = max(0, plan.context.configuration.errorBodyLimit)

@@ -224,7 +224,7 @@ extension DownloadPlan {
     /// that the caller asked for: those of the file are not those of the whole.
     private static func validator(of head: ResponseHead) -> String? {
         let headers = head.headers
-        if head.status == 206 || head.contentCoding != nil || headers["Accept-Ranges"]?.lowercased() == "none" {
+        if head.status == 206 || !head.contentCodings.isEmpty || headers["Accept-Ranges"]?.lowercased() == "none" {
             return nil
         }
         if let tag = headers["ETag"] { return tag.hasPrefix("W/") ? nil : tag }
@@ -272,7 +272,7 @@ extension DownloadPlan {
 extension ResponseHead {
     /// The bytes of a part (206), as its Content-Range says; nil for all else, and where those are not the body's own.
     fileprivate var partLength: Int64? {
-        guard status == 206, contentCoding == nil, let field = headers["Content-Range"].flatMap({ ContentRange($0) }),
+        guard status == 206, contentCodings.isEmpty, let field = headers["Content-Range"].flatMap({ ContentRange($0) }),
             field.unit == "bytes", let range = field.range
         else { return nil }
         let (count, overflows) = (range.upperBound - range.lowerBound).addingReportingOverflow(1)

@@ -35,9 +35,24 @@ extension RequestPlan {
 
     /// Sends the request, and validates what comes.
     private func accepted(_ record: TaskRecord) async throws(NetworkError) -> Arrival {
-        let arrival = try await travel(record)
+        var arrival = try await travel(record)
+        if arrival.outcome == nil, delivery == .collected {
+            arrival.outcome = try await arrival.plan.collected(arrival)
+        }
         if let refusal = arrival.plan.refusal(of: arrival) { throw await arrival.error(refusal) }
         return arrival
+    }
+
+    /// The end of a response whose head alone is there, with its body in memory.
+    private func collected(_ arrival: Arrival) async throws(NetworkError) -> TransferOutcome {
+        let limit = request.maximumBodySize ?? context.configuration.maximumBodySize
+        let isRefused = !arrival.isWanted && !accepts(arrival.head.status)
+        let outcome = await arrival.collected(
+            upTo: isRefused ? min(limit, context.configuration.errorBodyLimit) : limit)
+        if let failure = outcome.failure, !(isRefused && isRefusedAnyway(failure, arrival.head)) {
+            throw error(failure, outcome)
+        }
+        return outcome
     }
 
     /// Sends the request, and what its answers ask for, until one stands.
@@ -72,23 +87,23 @@ extension RequestPlan {
             answer = await exchange.transfer.answer()
         }
         let outcome = answer.outcome.map { exchange.ended($0) }
-        if let outcome, let failure = outcome.failure, !isRefusedAnyway(failure, outcome) {
+        if let outcome, let failure = outcome.failure, !isRefusedAnyway(failure, outcome.head) {
             throw error(failure, outcome)
         }
         guard let head = answer.head else { throw error(Self.headless, outcome ?? TransferOutcome()) }
         storeCookies(of: head)
         if self.answer != nil || context.authorizations.hasAny { learnAuthorization(from: head) }
         context.observe { $0.didReceive(head, of: AnySessionTask(record)) }
-        if delivery == .streamed { exchange.decoder = decoder(for: head) }
+        if outcome == nil { exchange.decoder = decoder(for: head) }
         return Arrival(exchange, self, head: head, outcome: outcome)
     }
 
     private func decoder(for head: ResponseHead) -> ContentDecoder? {
-        guard decompresses, context.transport.leavesStreamsCompressed, let coding = head.contentCoding else {
-            return nil
-        }
+        guard decompresses, context.transport.leavesStreamsCompressed, case let codings = head.contentCodings,
+            !codings.isEmpty
+        else { return nil }
         let limit = context.configuration.maximumDecompressedSize
-        return ContentDecoder(coding, host: head.target.host, limit: limit)
+        return ContentDecoder(codings.joined(separator: ", "), host: head.target.host, limit: limit)
     }
 
     private func preparedBody(_ record: TaskRecord) async throws(NetworkError) -> PreparedBody {
@@ -110,10 +125,13 @@ extension RequestPlan {
         }
     }
 
-    /// How long the body of a refused status is does not matter: its start is all that is shown.
-    private func isRefusedAnyway(_ failure: TransferFailure, _ outcome: TransferOutcome) -> Bool {
-        guard failure.kind == .tooLarge, let head = outcome.head else { return false }
-        return !accepts(head.status)
+    /// Neither how long the body of a refused status is nor whether it is whole matters: its start is all that is shown.
+    private func isRefusedAnyway(_ failure: TransferFailure, _ head: ResponseHead?) -> Bool {
+        guard let head else { return false }
+        return switch failure.kind {
+        case .tooLarge, .truncatedBody, .malformedResponse: !accepts(head.status)
+        default: false
+        }
     }
 
     static let headless = TransferFailure(.malformedResponse, "the response ended without a head")
@@ -133,14 +151,33 @@ struct Exchange: Sendable {
     let pump: BodyPump?
     /// 2 after a dead pooled connection.
     let attempt: Int
-    /// Of a streamed response that comes compressed.
+    /// Decompresses a response whose head alone is there.
     var decoder: ContentDecoder?
 
-    /// The next bytes of a streamed response; nil at the end, whose reason `outcome` tells.
-    func chunks() async -> [Data]? {
+    /// The body of a collected response from its chunks, of which at most `limit` bytes are held, and the end of the
+    /// attempt. A body beyond that is not awaited.
+    func collected(upTo limit: Int, expected: Int64?) async -> TransferOutcome {
+        let limit = max(0, limit)
+        var body = Data()
+        var refusal: TransferFailure?
+        while refusal == nil, let chunks = await chunks(max(1, limit - body.count)) {
+            if body.isEmpty, decoder == nil, let expected, expected > limit { refusal = .bodyTooLarge(limit: limit) }
+            for chunk in chunks where refusal == nil || body.count < limit {
+                if chunk.count > limit - body.count { refusal = .bodyTooLarge(limit: limit) }
+                body.collect(chunk.prefix(limit - body.count), expected: min(limit, Int(clamping: expected ?? 0)))
+            }
+        }
+        if refusal != nil { record.context.transport.control(transfer, .cancel) }
+        let outcome = await outcome()
+        // A transport that collects by itself has it there.
+        return outcome.collected(body.isEmpty ? outcome.body : body, refusal: refusal)
+    }
+
+    /// The next bytes of the body, about as many as are wanted; nil at the end, whose reason `outcome` tells.
+    func chunks(_ wanted: Int = .max) async -> [Data]? {
         guard let decoder else { return await chunksAsTheyCome() }
         while true {
-            let chunks = decoder.next()
+            let chunks = decoder.next(wanted)
             if !chunks.isEmpty {
                 record.meter.noteDecoded(decoder.produced)
                 return chunks
@@ -173,6 +210,18 @@ struct Exchange: Sendable {
         }
         record.attemptEnded(outcome.metrics, head: outcome.head.flatMap { Course.mayGoOn($0) ? nil : $0 })
         return outcome
+    }
+}
+
+extension Data {
+    /// Adds a chunk. A large one that is the first is taken as it is.
+    fileprivate mutating func collect(_ chunk: Data, expected: Int) {
+        if isEmpty, chunk.count > 16 << 10, chunk.count >= expected {
+            self = chunk
+        } else {
+            if isEmpty { reserveCapacity(expected) }
+            append(chunk)
+        }
     }
 }
 

@@ -46,10 +46,12 @@ package final class Transfer: Sendable {
 
     // MARK: The transport's side. Each returns the reader to be woken, if any: after the sockets of the turn are served.
 
-    package func receive(_ head: ResponseHead) -> Wake? {
+    /// `isCompressed`: the body comes in chunks, for the session to decompress.
+    package func receive(_ head: ResponseHead, isCompressed: Bool = false) -> Wake? {
         onHead?(head)
+        let isAnswer = order.isAnswer(head, isCompressed: isCompressed)
         return unsafe shared.withLock { shared in
-            shared.state.receive(head)
+            shared.state.receive(head, isAnswer: isAnswer)
             return unsafe shared.readerIfSatisfied()
         }
     }
@@ -71,13 +73,15 @@ package final class Transfer: Sendable {
 
     // MARK: The session's side.
 
-    /// The head of a streamed response as soon as it is there; of any other, and without a head, the end of the attempt,
-    /// which is handed over.
+    /// The head of a response that goes on, as soon as it is there (`TransferOrder.isAnswer`); of any other, and without
+    /// a head, the end of the attempt, which is handed over.
     package func answer() async -> TransferAnswer {
-        let isStreamed = order.delivery == .streamed
-        await wait(for: isStreamed ? .head : .outcome)
-        return shared.withLock { $0.state.answer(isStreamed: isStreamed) }
+        await wait(for: .answer)
+        return shared.withLock { $0.state.answer() }
     }
+
+    /// Whether the attempt has ended.
+    var hasEnded: Bool { shared.withLock { $0.state.hasEnded } }
 
     /// What is buffered, as soon as something is; nil after the last byte, also when the attempt failed.
     package func chunks() async -> (chunks: [Data], owesDemand: Bool)? {

@@ -14,5 +14,11 @@ package struct TransferFailure: Error {
         self.underlying = underlying
     }
 
+    /// The body of a collected response has more bytes than it may have.
+    package static func bodyTooLarge(limit: Int) -> TransferFailure {
+        TransferFailure(
+            .tooLarge, "the body of the response has more than \(limit) bytes: stream it, or raise maximumBodySize")
+    }
+
     package static let cancelled = TransferFailure(.cancelled, "the task was cancelled")
 }

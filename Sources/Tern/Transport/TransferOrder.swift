@@ -8,7 +8,8 @@ package import Foundation
 package struct TransferOrder: Sendable {
     /// How the body of the response reaches the session.
     package enum Delivery: Sendable, Equatable {
-        /// In memory, handed over at the end; more than `limit` decoded bytes is a failure.
+        /// In memory, handed over at the end; more than `limit` bytes is a failure. A response that is an answer at its
+        /// head (`isAnswer`) comes in chunks, and the session collects and counts them.
         case collected(limit: Int)
         /// In chunks, with back-pressure to the socket.
         case streamed
@@ -44,12 +45,14 @@ package struct TransferOrder: Sendable {
     package var trust: OwnTrust?
     /// The head is wanted as soon as it is there, not only with the outcome.
     package var announcesHead: Bool
+    /// The session decides on the head of a collected response whether it wants the body.
+    package var isDecidedAtHead: Bool
 
     package init(
         method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,
         headLimit: Int, decompressionLimit: Int64, decompresses: Bool, priority: Request.Priority = .normal,
-        isPausable: Bool = false, announcesHead: Bool = false, needsFreshConnection: Bool = false,
-        unixSocketPath: String? = nil, trust: OwnTrust? = nil
+        isPausable: Bool = false, announcesHead: Bool = false, isDecidedAtHead: Bool = false,
+        needsFreshConnection: Bool = false, unixSocketPath: String? = nil, trust: OwnTrust? = nil
     ) {
         self.method = method
         self.target = target
@@ -62,9 +65,16 @@ package struct TransferOrder: Sendable {
         self.priority = priority
         self.isPausable = isPausable
         self.announcesHead = announcesHead
+        self.isDecidedAtHead = isDecidedAtHead
         self.needsFreshConnection = needsFreshConnection
         self.unixSocketPath = unixSocketPath
         self.trust = trust
+    }
+
+    /// Returns whether the session goes on with the head alone and reads the body itself: a stream or a download, a body
+    /// that it decompresses, and a response that may not be the last.
+    package func isAnswer(_ head: ResponseHead, isCompressed: Bool = false) -> Bool {
+        delivery == .streamed || isDecidedAtHead || isCompressed || Course.mayGoOn(head)
     }
 }
 

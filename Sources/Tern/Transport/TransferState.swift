@@ -8,7 +8,7 @@ package import Foundation
 /// fields at each of them showed in profiles.
 package final class TransferOutcome: Sendable {
     package let head: ResponseHead?
-    /// The whole body of a collected response, or its start when the attempt failed.
+    /// The body of a collected response that did not come in chunks, or its start when the attempt failed.
     package let body: Data
     package let failure: TransferFailure?
     package let metrics: TaskMetrics
@@ -34,6 +34,11 @@ package final class TransferOutcome: Sendable {
         return TransferOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
     }
 
+    /// The same end of a body that was collected from its chunks; with the reason, if not all of it was.
+    func collected(_ body: Data, refusal: TransferFailure?) -> TransferOutcome {
+        TransferOutcome(head: head, body: body, failure: refusal ?? failure, metrics: metrics, trailers: trailers)
+    }
+
     /// The same end of an attempt that was not the first.
     func counted(_ attempts: Int) -> TransferOutcome {
         var metrics = metrics
@@ -42,7 +47,7 @@ package final class TransferOutcome: Sendable {
     }
 }
 
-/// What an attempt has come to: its end, or the head of a streamed response that goes on.
+/// The end of an attempt, or the head of a response that goes on.
 package struct TransferAnswer: Sendable {
     /// nil at the end of a response.
     private let early: ResponseHead?
@@ -68,7 +73,8 @@ package struct TransferAnswer: Sendable {
 struct TransferState {
     /// What the reader can wait for.
     enum Interest {
-        case head
+        /// The head of a response that goes on, or the end.
+        case answer
         case chunks
         case outcome
     }
@@ -77,6 +83,7 @@ struct TransferState {
     static let highWaterMark = 1 << 20
 
     private var announced: ResponseHead?
+    private var hasAnswer = false
     private(set) var outcome: TransferOutcome?
     private(set) var hasEnded = false
     private var chunks: [Data] = []
@@ -88,14 +95,16 @@ struct TransferState {
     func isSatisfied(_ interest: Interest) -> Bool {
         if hasEnded { return true }
         return switch interest {
-        case .head: head != nil
+        case .answer: hasAnswer
         case .chunks: !chunks.isEmpty
         case .outcome: false
         }
     }
 
-    mutating func receive(_ head: ResponseHead) {
+    /// `isAnswer`: the reader goes on with the head alone.
+    mutating func receive(_ head: ResponseHead, isAnswer: Bool) {
         announced = head
+        hasAnswer = isAnswer
     }
 
     /// Returns whether the transport must stand still until the reader asks for more.
@@ -115,9 +124,9 @@ struct TransferState {
     /// The outcome, handed over: a second call has a cancellation.
     mutating func takeOutcome() -> TransferOutcome { outcome.take() ?? TransferOutcome(failure: .cancelled) }
 
-    /// The head of a streamed response, else the outcome.
-    mutating func answer(isStreamed: Bool) -> TransferAnswer {
-        if isStreamed, let head { return TransferAnswer(early: head) }
+    /// The head of a response that goes on, else the outcome.
+    mutating func answer() -> TransferAnswer {
+        if hasAnswer, let announced { return TransferAnswer(early: announced) }
         return TransferAnswer(takeOutcome())
     }
 

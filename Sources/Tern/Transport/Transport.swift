@@ -6,7 +6,7 @@ package protocol Transport: Sendable {
     /// The serial executor of the actors above: the transport's own loop where it has one.
     var executor: any SerialExecutor { get }
 
-    /// Whether a streamed body that was asked for compressed comes as it was sent, for the session to decompress.
+    /// Whether a body that was asked for compressed comes in chunks as it was sent, for the session to decompress.
     var leavesStreamsCompressed: Bool { get }
 
     /// Whether a request to a URL is given whole to a proxy, which may then ask for credentials (407). Not through a tunnel,

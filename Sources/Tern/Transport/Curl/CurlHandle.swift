@@ -15,7 +15,6 @@ import FoundationEssentials
     /// The options that an attempt sets and the next must not inherit.
     private struct Left {
         var customMethod: String?
-        var decompresses = false
         var proxy: String?
         /// The request goes to the proxy whole.
         var isForwarded = false
@@ -27,7 +26,6 @@ import FoundationEssentials
         var hasBody = false
         var codings: String?
         var trust: TrustPolicy?
-        var bufferSize = 0
         /// The method is one of those that say how long their body is, also when there is none.
         var isPost = false
     }
@@ -86,6 +84,7 @@ import FoundationEssentials
         set(CURLOPT_PATH_AS_IS, 1)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         set(CURLOPT_MAXAGE_CONN, max(1, settings.idleSeconds))
+        set(CURLOPT_BUFFERSIZE, size == .bulk ? 512 << 10 : 64 << 10)
         if size == .bulk { set(CURLOPT_UPLOAD_BUFFERSIZE, 256 << 10) }
         unsafe tern_easy_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
         // An empty string: no proxy, and above all no look at the environment.
@@ -192,42 +191,16 @@ import FoundationEssentials
         return unsafe trust.prepare(context, for: transfer)
     }
 
-    static let littleBuffer = 48 << 10
-    static let largeBuffer = 512 << 10
-
-    /// libcurl decompresses all of what it has read at a time, a thousandfold at worst, and keeps it while the transfer
-    /// stands still. Over TLS it reads a record at a time whatever the buffer; a plain connection gives all it has.
-    private func bufferSize(_ order: TransferOrder) -> Int {
-        if size == .small { return 64 << 10 }
-        return Self.decompresses(order) && !order.target.isSecure ? Self.littleBuffer : Self.largeBuffer
-    }
-
-    /// Whether libcurl itself is to decompress: what is streamed the session does.
-    private static func decompresses(_ order: TransferOrder) -> Bool {
-        order.decompresses && order.delivery != .streamed
-    }
-
     // MARK: For each attempt
 
     // The attempt is handed on whole: its order has many fields, and each copy of them costs as much as an option.
     /// Returns false when libcurl refuses an option without which a request would go elsewhere than it is meant to.
     func configure(_ transfer: Transfer) -> Bool {
         unsafe errorText.pointee = 0
-        // Before libcurl makes the buffer of the attempt: later it takes no other size.
-        let bufferSize = bufferSize(transfer.order)
-        if left.bufferSize != bufferSize {
-            left.bufferSize = bufferSize
-            set(CURLOPT_BUFFERSIZE, bufferSize)
-        }
         let custom = setMethod(transfer)
         if left.customMethod != custom {
             left.customMethod = custom
             unsafe tern_easy_set_string(easy, CURLOPT_CUSTOMREQUEST, custom)
-        }
-        let decompresses = Self.decompresses(transfer.order)
-        if left.decompresses != decompresses {
-            left.decompresses = decompresses
-            unsafe tern_easy_set_string(easy, CURLOPT_ACCEPT_ENCODING, decompresses ? "" : nil)
         }
         // A Unix socket stands in place of every host, and of every proxy.
         let proxy = transfer.order.unixSocketPath == nil ? proxies.url(for: transfer.order.target) : nil
@@ -347,27 +320,12 @@ import FoundationEssentials
         return method == .put ? nil : method.rawValue
     }
 
-    /// The content codings that this libcurl decodes.
-    private static let acceptEncoding: String = {
-        let features = tern_curl_features()
-        var codings: [String] = []
-        if features & CURL_VERSION_LIBZ != 0 { codings += ["gzip", "deflate"] }
-        if features & CURL_VERSION_BROTLI != 0 { codings.append("br") }
-        if features & CURL_VERSION_ZSTD != 0 { codings.append("zstd") }
-        return codings.isEmpty ? "identity" : codings.joined(separator: ", ")
-    }()
-
-    /// What is said to be accepted; nil where nobody decompresses.
-    private static func codings(_ order: TransferOrder) -> String? {
-        guard order.decompresses else { return nil }
-        return order.delivery == .streamed ? ContentDecoder.acceptEncoding : acceptEncoding
-    }
-
     /// The list holds what libcurl does not write by itself, and no more: it looks every line up for each field of its
     /// own.
     private func setHeaders(_ transfer: Transfer, isForwarded: Bool) {
         let hasBody = if case .none = transfer.order.source { left.isPost } else { true }
-        let codings = Self.codings(transfer.order)
+        // CURLOPT_ACCEPT_ENCODING is never set: libcurl decompresses nothing.
+        let codings = transfer.order.decompresses ? ContentDecoder.acceptEncoding : nil
         if let known = left.headers, known.isSameStorage(as: transfer.order.headers), left.hasBody == hasBody,
             left.codings == codings, left.isForwarded == isForwarded
         {

@@ -25,6 +25,10 @@ final class CurlTransfer {
     private var headLines: CollectedHead
     private(set) var head: ResponseHead?
     private var body = CollectedBody()
+    /// The session decompresses what it reads.
+    private var isCompressed = false
+    /// The body goes to the session in chunks.
+    private var isStreamed: Bool
     /// Why the handshake of the attempt's own connection was refused; what is to be told of one that was not.
     var trustFailure: TransferFailure?
     var pinReport: String?
@@ -55,6 +59,7 @@ final class CurlTransfer {
         self.pool = pool
         self.turn = turn
         headLines = CollectedHead(limit: transfer.order.headLimit)
+        isStreamed = transfer.order.delivery == .streamed
         let sendsNothing = if case .none = transfer.order.source { true } else { false }
         standstill = Standstill(sendsNothing: sendsNothing)
         origin = transfer.order.unixSocketPath ?? transfer.order.target.origin
@@ -69,8 +74,10 @@ final class CurlTransfer {
         case .inside:
             clock.moved(turn.now)
         case .end:
-            if let refusal = refusalOfCodings() {
-                failure = refusal
+            if headLines.hasForeignTransferCoding, transfer.order.method != .head {
+                // libcurl undoes transfer codings that nobody asked for (RFC 9112 §7.4), past every limit of ours.
+                let reason = "the response has a transfer coding that was not asked for (RFC 9112 §7.4)"
+                failure = TransferFailure(.malformedResponse, reason)
                 return 0
             }
             headEnded()
@@ -98,33 +105,18 @@ final class CurlTransfer {
         self.head = head
         headLines.complete()
         let length = handle.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
-        if length >= 0, !isDecompressed, transfer.order.method != .head { body.expected = length }
+        if length >= 0, transfer.order.method != .head { body.expected = length }
         if version == .http2 { pool.learnedHTTP2(self) }
-        if transfer.order.announcesHead {
-            unsafe turn.wake(transfer.receive(head))
+        isCompressed = headLines.isEncoded && transfer.order.decompresses && !head.contentCodings.isEmpty
+        isStreamed = transfer.order.isAnswer(head, isCompressed: isCompressed)
+        if isStreamed || transfer.order.announcesHead {
+            unsafe turn.wake(transfer.receive(head, isCompressed: isCompressed))
             markChanged()
         }
     }
 
     /// Whether any line of a response came, of an interim one too.
     var hasResponse: Bool { headLines.hasBegun }
-
-    /// Compression within compression makes ten gibibytes of half a megabyte, which libcurl would keep while a reader
-    /// stands still; and it undoes transfer codings that nobody asked for (RFC 9112 §7.4), past every limit of ours.
-    private func refusalOfCodings() -> TransferFailure? {
-        guard transfer.order.method != .head else { return nil }
-        if headLines.hasForeignTransferCoding {
-            let reason = "the response has a transfer coding that was not asked for (RFC 9112 §7.4)"
-            return TransferFailure(.malformedResponse, reason)
-        }
-        guard headLines.codings > 1, isDecompressed else { return nil }
-        return TransferFailure(.malformedResponse, "the response is encoded \(headLines.codings) times over")
-    }
-
-    private var isDecompressed: Bool { headLines.isEncoded && transfer.order.decompresses }
-
-    /// The session decompresses what it reads.
-    private var isLeftCompressed: Bool { isDecompressed && transfer.order.delivery == .streamed }
 
     private static func version(_ value: Int) -> HTTPVersion {
         switch value {
@@ -146,9 +138,9 @@ final class CurlTransfer {
         }
         let isKept: Bool
         switch transfer.order.delivery {
-        case .collected(let limit):
+        case .collected(let limit) where !isStreamed:
             unsafe isKept = body.collect(bytes, count, limit: limit)
-        case .streamed:
+        default:
             if !body.hasRoom(for: count), deliverChunk() { stopReading() }
             unsafe isKept = body.gather(bytes, count)
         }
@@ -162,21 +154,14 @@ final class CurlTransfer {
 
     /// The start of a body that is refused is its error's to show.
     private func keepStart(_ bytes: UnsafeRawPointer, _ count: Int) {
-        guard case .collected(let limit) = transfer.order.delivery else { return }
+        guard !isStreamed, case .collected(let limit) = transfer.order.delivery else { return }
         let room = limit - Int(clamping: body.received - Int64(count))
         if room > 0 { _ = unsafe body.collect(bytes, min(count, room), limit: limit) }
     }
 
     private func refusalOfBody() -> TransferFailure? {
-        if isDecompressed, !isLeftCompressed, body.received > transfer.order.decompressionLimit {
-            let limit = transfer.order.decompressionLimit
-            return TransferFailure(.tooLarge, "the response decompresses to more than \(limit) bytes")
-        }
-        if case .collected(let limit) = transfer.order.delivery, max(body.received, body.expected ?? 0) > limit {
-            let text = "the body of the response has more than \(limit) bytes: stream it, or raise maximumBodySize"
-            return TransferFailure(.tooLarge, text)
-        }
-        return nil
+        guard !isStreamed, case .collected(let limit) = transfer.order.delivery else { return nil }
+        return max(body.received, body.expected ?? 0) > limit ? .bodyTooLarge(limit: limit) : nil
     }
 
     // MARK: The request
@@ -251,7 +236,7 @@ final class CurlTransfer {
         isMarked = false
         guard handle != nil else { return false }
         storeProgress()
-        guard transfer.order.delivery == .streamed, body.waitingCount > 0 else { return false }
+        guard isStreamed, body.waitingCount > 0 else { return false }
         if isIdle || body.isChunkFull {
             if deliverChunk() { stopReading() }
             return false
@@ -271,8 +256,10 @@ final class CurlTransfer {
 
     private func storeProgress() {
         let (sent, total) = uploadCounts()
-        let received = isLeftCompressed ? nil : body.received
-        let isWatched = transfer.meter.note(sent: sent, of: total, received: received, of: body.expected)
+        // The session counts what it decompresses, and nobody knows how much that will be.
+        let received = isCompressed ? nil : body.received
+        let expected = isCompressed ? nil : body.expected
+        let isWatched = transfer.meter.note(sent: sent, of: total, received: received, of: expected)
         guard isWatched, !isUnpublished else { return }
         isUnpublished = true
         turn.publishLater(self)
@@ -372,7 +359,7 @@ final class CurlTransfer {
             turn.forget(self)
             publishProgress()
         }
-        if transfer.order.delivery == .streamed, body.waitingCount > 0 { _ = deliverChunk() }
+        if isStreamed, body.waitingCount > 0 { _ = deliverChunk() }
         if case .pipe(let pipe, _) = transfer.order.source { pipe.close() }
         let outcome = TransferOutcome(
             head: head, body: body.take(), failure: failure, metrics: handle.map(metrics) ?? TaskMetrics(),

@@ -155,7 +155,7 @@ struct URLSessionAttemptState {
         self.response = response
         stopwatch.firstByteAt = now
         signOfLife(now)
-        return order.announcesHead ? [.announce(response.head)] : []
+        return order.announcesHead || order.isAnswer(response.head) ? [.announce(response.head)] : []
     }
 
     mutating func receive(_ data: Data, _ now: UInt64) -> [Action] {
@@ -233,8 +233,7 @@ struct URLSessionAttemptState {
                 .tooLarge, "the response decompresses to more than \(order.decompressionLimit) bytes")
         }
         if case .collected(let limit) = order.delivery, received > limit {
-            return TransferFailure(
-                .tooLarge, "the body of the response has more than \(limit) bytes: stream it, or raise maximumBodySize")
+            return .bodyTooLarge(limit: limit)
         }
         return nil
     }
