@@ -174,4 +174,26 @@ import Foundation
         #expect(!decoder.next().isEmpty)
         #expect(decoder.failureOfEnd == nil)
     }
+
+    /// 64 MiB of zeros become a thousandth by gzip.
+    @Test(arguments: [(64, 200, false), (64, 2_000, true), (10, 200, true), (11, 200, false)])
+    func aBodyThatGrowsTooMuchIsRefused(mebibytes: Int, ratio: Int, isAllowed: Bool) throws {
+        let decoder = ContentDecoder("gzip", host: "example.test", limit: 1 << 30, ratio: ratio)
+        decoder.add([try Deflater.compress(Data(count: mebibytes << 20), .gzip)])
+        var count = 0
+        while case let chunks = decoder.next(), !chunks.isEmpty { count += chunks.reduce(0) { $0 + $1.count } }
+        #expect(decoder.failure?.kind == (isAllowed ? nil : .tooLarge))
+        #expect(isAllowed ? count == mebibytes << 20 : count <= 11 << 20)
+        if !isAllowed { #expect(decoder.failure?.reason.contains("more than 200 times its size") == true) }
+    }
+
+    /// However the bytes after the end are split, they are ignored.
+    @Test func bytesAfterTheEndAreIgnoredInPiecesOfEachSize() {
+        let body = Self.bodies[0].body + Data([0, 0x1F, 0, 0x1F, 0x8B, 8, 0xFF])
+        for size in 1...body.count {
+            let decoder = decoder("gzip")
+            #expect(String(decoding: decoded(decoder, body, by: size), as: UTF8.self) == Self.text)
+            #expect(decoder.failureOfEnd == nil)
+        }
+    }
 }

@@ -33,6 +33,21 @@ struct NetworkErrorTests {
         }
     }
 
+    @Test func quotedBytesArePrintable() throws {
+        let quoted = "said \u{1B}[31mred\r\n\u{7}\u{9B}\u{202E}\u{2028}"
+        let request = try Request(.get, "https://h/a")
+        let failure = TransferFailure(.malformedResponse, quoted)
+        let errors = [
+            NetworkError(.malformedResponse, reason: quoted), NetworkError(failure, request: request),
+            NetworkError(.malformedResponse, reason: "").adding(quoted),
+        ]
+        let expected = #"said \u{1B}[31mred\u{D}\u{A}\u{7}\u{9B}\u{202E}\u{2028}"#
+        for error in errors {
+            #expect(error.reason.contains(expected) && error.description.contains(expected))
+            #expect(error.adding("more").reason.contains(expected), "it is not escaped twice")
+        }
+    }
+
     @Test func theTextIsTheLocalizedDescription() throws {
         let error = try error()
         #expect((error as any LocalizedError).errorDescription == error.description)

@@ -200,7 +200,8 @@ struct CollectedDecompressionTests {
         let member = Array(try Deflater.compress(Data(count: 64 << 20), .gzip))
         let bomb = Array(repeatElement(member, count: 16).joined())
         try await withServer(configuration: .test { $0.maximumBodySize = 4 << 20 }) { exchange in
-            try exchange.respond(headers: [("Content-Encoding", "gzip")], body: exchange.request.path == "/" ? [] : bomb)
+            try exchange.respond(
+                headers: [("Content-Encoding", "gzip")], body: exchange.request.path == "/" ? [] : bomb)
         } test: { _, client in
             for _ in 0..<50 { try await client.get("") }
             try MemoryTests.forgetPeak()
@@ -214,6 +215,22 @@ struct CollectedDecompressionTests {
         }
     }
 
+    @Test(arguments: Way.allCases)
+    func bodyThatGrowsTooMuchIsRefused(way: Way) async throws {
+        let zeros = Array(try Deflater.compress(Data(count: 32 << 20), .gzip))
+        let handler: LoopbackServer.Handler = { exchange in
+            try exchange.respond(headers: [("Content-Encoding", "gzip")], body: zeros)
+        }
+        try await withServer(handler) { _, client in
+            let error = try await failure { try await way.body(of: "", client) }
+            #expect(error.kind == .tooLarge && error.reason.contains("maximumDecompressionRatio"))
+        }
+        try await withServer(configuration: .test { $0.maximumDecompressionRatio = 1_100 }, handler) {
+            _, client async throws in
+            #expect(try await way.body(of: "", client).count == 32 << 20)
+        }
+    }
+
     // MARK: Refused responses
 
     @Test func bodyOfARefusedStatusIsDecompressedForItsError() async throws {
@@ -221,7 +238,8 @@ struct CollectedDecompressionTests {
         let body = Array(try Deflater.compress(letters, .gzip))
         try await withServer(configuration: .test { $0.errorBodyLimit = 64 << 10 }) { exchange in
             switch exchange.request.path {
-            case "/small": try exchange.respond(status: 500, headers: [("Content-Encoding", "gzip")], body: Compressed.gzip)
+            case "/small":
+                try exchange.respond(status: 500, headers: [("Content-Encoding", "gzip")], body: Compressed.gzip)
             case "/cut":
                 try exchange.respond(
                     status: 500, headers: [("Content-Encoding", "gzip")], body: Array(Compressed.gzip.dropLast(12)))

@@ -1,5 +1,6 @@
 #if os(Linux) && !TERN_URLSESSION
 import Foundation
+import Synchronization
 import Tern
 import TernTesting
 import Testing
@@ -136,6 +137,80 @@ struct HostileResponseTests {
         ) async throws -> Credential? { .user("ada", password: "\(challenge.previousFailures)") }
     }
 
+    // MARK: Limits of the head
+
+    @Test(arguments: [(1_000, true), (1_001, false)])
+    func fieldsOfAHeadAreLimited(count: Int, isTaken: Bool) async throws {
+        let fields = String(repeating: "A: b\r\n", count: count - 1)
+        try await withScript("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 2\r\n\r\nok") { _, client in
+            if isTaken {
+                let response = try await client.response(for: client.request(.get, ""))
+                #expect(response.headers.count == count)
+            } else {
+                let error = try await failure { try await client.get("") }
+                #expect(error.kind == .tooLarge && error.reason.contains("more than 1000 fields"))
+            }
+        }
+    }
+
+    @Test func trailersCountAsFields() async throws {
+        let trailers = String(repeating: "A: b\r\n", count: 1_000)
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n"
+        try await withScript("\(head)\(trailers)\r\n") { _, client in
+            let error = try await failure { try await client.get("") }
+            #expect(error.kind == .tooLarge && error.reason.contains("more than 1000 fields"))
+        }
+    }
+
+    @Test(arguments: [(100, true), (101, false)])
+    func interimResponsesAreLimited(count: Int, isTaken: Bool) async throws {
+        let interims = String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: count)
+        try await withScript("\(interims)HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") { _, client in
+            if isTaken {
+                #expect(try await client.get("", as: String.self) == "ok")
+            } else {
+                let error = try await failure { try await client.get("") }
+                #expect(error.kind == .tooLarge && error.reason.contains("more than 100 interim responses"))
+            }
+        }
+    }
+
+    // MARK: What is quoted of it
+
+    /// Scripts whose bytes stand in the text of the error.
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\u{1B}[2J\r\n", "\u{1B}[31mred\r\n\r\n",
+        "HTTP/1.1 \u{1B}[31m200 OK\r\n\r\n", "HTTP/\u{1B}[31m9.9 200 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Encoding: \u{1B}[31m\u{202E}\r\nContent-Length: 1\r\n\r\nx",
+        "HTTP/1.1 200 OK\r\nContent-Type: \u{1B}]0;x\u{7}\u{9B}/json\r\nContent-Length: 2\r\n\r\n{}",
+        "HTTP/1.1 302 Found\r\nLocation: ht\u{1B}[31mtp:/a\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n\u{1B}[31m: a\r\nContent-Length: x\u{1B}[31m\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n\u{1B}[31m\u{7}\n\r\"",
+    ])
+    func errorsQuoteNoControlCharacters(script: String) async throws {
+        let entries = Entries()
+        let configuration = Session.Configuration.test {
+            $0.interceptors = [LoggingInterceptor(.headers) { entries.add($0) }]
+        }
+        try await withScript(script, configuration: configuration) { _, client in
+            let error = try await failure { try await client.get("", as: [String].self) }
+            for text in ["\(error)", error.reason, error.localizedDescription] + entries.all {
+                // An entry has a line of its own for each field.
+                let isClean = text.unicodeScalars.allSatisfy { scalar in
+                    scalar == "\n" || !(scalar.properties.generalCategory == .control || scalar.value == 0x202E)
+                }
+                #expect(isClean, "\(text.debugDescription)")
+            }
+            #expect(!"\(error)".contains("\n"))
+        }
+    }
+
+    private final class Entries: Sendable {
+        private let entries = Mutex<[String]>([])
+        var all: [String] { entries.withLock { $0 } }
+        func add(_ entry: String) { entries.withLock { $0.append(entry) } }
+    }
+
     // MARK: Memory
 
     @Test(arguments: ["double", "twice", "transfer", "deflate"])
@@ -244,14 +319,14 @@ struct HostileResponseTests {
         let store = CookieStore()
         try await withServer(configuration: .test { $0.cookies = .store(store) }) { exchange in
             if exchange.request.path.hasPrefix("/set") {
-                let fields: LoopbackServer.Fields = (0..<2_000).map {
+                let fields: LoopbackServer.Fields = (0..<900).map {
                     ("Set-Cookie", "\(exchange.request.path.dropFirst(4))-\($0)=1; Path=/")
                 }
                 return try exchange.respond(headers: fields)
             }
             try exchange.respond(text: "\(exchange.request["Cookie"]?.utf8.count ?? 0)")
         } test: { _, client in
-            for round in 0..<5 { _ = try await client.get("set\(round)") }
+            for round in 0..<12 { _ = try await client.get("set\(round)") }
             let size = try await client.get("next", as: String.self)
             #expect(store.cookies.count <= 180 && store.cookies.count > 10)
             #expect((Int(size) ?? .max) < 16 << 10)

@@ -84,7 +84,7 @@ public struct Cookie: Sendable, Hashable, Codable {
 extension Cookie: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Name, domain and path; the value is left out.
     public var description: String {
-        "\(name.printable(limit: 80))=<redacted>; \(isHostOnly ? "Host" : "Domain")=\(domain); Path=\(path.printable())"
+        "\(name.printable(limit: 80))=<redacted>; \(isHostOnly ? "Host" : "Domain")=\(domain.printable()); Path=\(path.printable())"
     }
 
     /// The same as ``description``.

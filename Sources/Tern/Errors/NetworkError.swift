@@ -32,11 +32,14 @@ public struct NetworkError: Error, Sendable {
     }
 
     private var storage: Storage
+    /// Characters of a reason. What a server sent is quoted in it, as it came: all of it is made printable here.
+    private static let reasonLimit = 4_096
 
     package init(
         _ kind: Kind, method: Request.Method? = nil, target: Target? = nil, reason: String,
         underlying: (any Error)? = nil
     ) {
+        let reason = reason.printable(limit: Self.reasonLimit)
         var fields = Fields(kind: kind, reason: reason, method: method, target: target)
         fields.underlying = underlying
         storage = Storage(fields)
@@ -46,7 +49,7 @@ public struct NetworkError: Error, Sendable {
         _ failure: TransferFailure, request: Request, response: ResponseHead? = nil, body: Data = Data(),
         metrics: TaskMetrics? = nil
     ) {
-        var fields = Fields(kind: failure.kind, reason: failure.reason)
+        var fields = Fields(kind: failure.kind, reason: failure.reason.printable(limit: Self.reasonLimit))
         fields.method = request.method
         fields.target = request.target
         fields.request = request.body.isSequence ? request.withoutSequence : request
@@ -79,7 +82,7 @@ public struct NetworkError: Error, Sendable {
     }
 
     package func adding(_ reason: String) -> NetworkError {
-        with { $0.reason += "; \(reason)" }
+        with { $0.reason += "; \(reason.printable(limit: Self.reasonLimit))" }
     }
 
     package func carrying(_ resumeData: ResumeData?) -> NetworkError {
@@ -103,7 +106,7 @@ public struct NetworkError: Error, Sendable {
 
     /// What kind of failure this is.
     public var kind: Kind { storage.fields.kind }
-    /// One sentence: what went wrong, with whom. Fit for logs.
+    /// One sentence: what went wrong, with whom. Fit for logs: without control characters, whatever a server sent.
     public var reason: String { storage.fields.reason }
     /// The request as it was given; nil when none could be made.
     public var request: Request? { storage.fields.request }
@@ -141,16 +144,16 @@ public struct NetworkError: Error, Sendable {
 }
 
 extension NetworkError: CustomStringConvertible {
-    /// What failed, on what, and why, without secrets.
+    /// What failed, on what, and why, without secrets, in one line: control characters are written as `\u{1B}`.
     public var description: String {
         let fields = storage.fields
         var text = fields.kind.rawValue
         if let method = fields.method, let target = fields.target {
-            text += ": \(method) \(target)"
+            text += ": \(method.rawValue.printable(limit: 80)) \(target)"
         } else if let method = fields.method {
-            text += ": \(method)"
+            text += ": \(method.rawValue.printable(limit: 80))"
         }
-        if let label = fields.label { text += " [\(label)]" }
+        if let label = fields.label { text += " [\(label.printable())]" }
         text += ": \(fields.reason)"
         return text
     }

@@ -13,6 +13,8 @@ final class ContentDecoder: Sendable {
     /// Bytes of one chunk, and of what is decoded at a time.
     private static let chunkSize = 256 << 10
     private static let portion = 1 << 20
+    /// Bytes that any body may become, however few it was.
+    private static let free: Int64 = 10 << 20
 
     @safe private final class Handle {
         let pointer: OpaquePointer
@@ -34,6 +36,7 @@ final class ContentDecoder: Sendable {
         var isEmpty = true
         /// The decoder may hold more than what was asked for.
         var mayHoldMore = false
+        var consumed: Int64 = 0
         var produced: Int64 = 0
         var failure: TransferFailure?
         var buffer: [UInt8] = []
@@ -42,13 +45,16 @@ final class ContentDecoder: Sendable {
     private let coding: String
     private let host: String
     private let limit: Int64
+    private let ratio: Int64
     /// Held while a portion is decoded: there is one reader, and so nobody waits for it.
     private let state: Lock<State>
 
-    init(_ coding: String, host: String, limit: Int64) {
+    /// `ratio`: bytes that each byte may become, beyond 10 MiB in all.
+    init(_ coding: String, host: String, limit: Int64, ratio: Int = 200) {
         self.coding = coding
         self.host = host
         self.limit = limit
+        self.ratio = Int64(max(1, ratio))
         let known = Self.codings.first { $0.names.contains(coding) }
         state = Lock(State(handle: known.flatMap { Handle($0.coding) }))
     }
@@ -112,6 +118,12 @@ final class ContentDecoder: Sendable {
             state.failure = TransferFailure(.tooLarge, "the response decompresses to more than \(limit) bytes")
             return nil
         }
+        if state.produced > Self.free, state.produced / ratio > state.consumed {
+            let reason =
+                "the response decompresses to more than \(ratio) times its size: raise maximumDecompressionRatio"
+            state.failure = TransferFailure(.tooLarge, reason)
+            return nil
+        }
         return filled > 0 ? Data(state.buffer[..<filled]) : nil
     }
 
@@ -146,6 +158,7 @@ final class ContentDecoder: Sendable {
         if !isSound { state.failure = corrupt }
         if taken > 0 { state.isEmpty = false }
         state.taken += taken
+        state.consumed += Int64(taken)
         if !state.input.isEmpty, state.taken == input.count {
             state.input.removeFirst()
             state.taken = 0

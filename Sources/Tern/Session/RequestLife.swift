@@ -102,8 +102,10 @@ extension RequestPlan {
         guard decompresses, context.transport.leavesStreamsCompressed, case let codings = head.contentCodings,
             !codings.isEmpty
         else { return nil }
-        let limit = context.configuration.maximumDecompressedSize
-        return ContentDecoder(codings.joined(separator: ", "), host: head.target.host, limit: limit)
+        return ContentDecoder(
+            codings.joined(separator: ", "), host: head.target.host,
+            limit: context.configuration.maximumDecompressedSize,
+            ratio: context.configuration.maximumDecompressionRatio)
     }
 
     private func preparedBody(_ record: TaskRecord) async throws(NetworkError) -> PreparedBody {

@@ -35,6 +35,7 @@ extension Session.Configuration {
             ("maximumConnectionsPerHost", Int64(maximumConnectionsPerHost), 1),
             ("maximumConnections", Int64(maximumConnections), 1), ("maximumHeadSize", Int64(maximumHeadSize), 1),
             ("maximumBodySize", Int64(maximumBodySize), 0), ("maximumDecompressedSize", maximumDecompressedSize, 0),
+            ("maximumDecompressionRatio", Int64(maximumDecompressionRatio), 1),
             ("errorBodyLimit", Int64(errorBodyLimit), 0), ("maximumRedirects", Int64(maximumRedirects), 0),
         ]
         guard let wrong = limits.first(where: { $0.1 < $0.2 }) else { return nil }

@@ -30,16 +30,21 @@ extension Session {
         public var idleConnectionLifetime: Duration = .seconds(60)
         /// Whether HTTP/2 is offered to servers that speak TLS (ALPN). True by default.
         public var allowsHTTP2 = true
-        /// Whether compressed responses are asked for and decompressed: gzip and deflate, and brotli and zstd where
-        /// libcurl has them, or for streams and downloads, which are decompressed as they are read, where
-        /// libbrotlidec.so.1 and libzstd.so.1 are found. True by default.
+        /// Whether compressed responses are asked for and decompressed: gzip and deflate, and on Linux brotli and zstd
+        /// where libbrotlidec.so.1 and libzstd.so.1 are found. A body is decompressed as it is read, off every actor and
+        /// off the loop, however it is taken. True by default.
         public var decompresses = true
         /// Bytes that a compressed body may have after decompression, whoever takes it. 1 GiB by default.
         public var maximumDecompressedSize: Int64 = 1 << 30
+        /// Bytes that each byte of a compressed body may become once the body has more than 10 MiB, whoever takes it. 200
+        /// by default, at least 1: the limit of Apache's mod_deflate. Text rarely exceeds 20, and gzip cannot exceed
+        /// 1,032; brotli and zstd have no such bound. Bodies of zeros and the like need more. libcurl's transport alone.
+        public var maximumDecompressionRatio = 200
         /// Bytes that a body collected in memory may have. 128 MiB by default. Streams and downloads have no such
         /// limit, but each line of `ResponseStream.lines` does.
         public var maximumBodySize = 128 << 20
-        /// Bytes that the head of a response may have. 256 KiB by default.
+        /// Bytes that the head of a response may have, with the interim responses before it. 256 KiB by default. Over
+        /// libcurl's transport it has at most 1,000 fields, trailers included, and 100 interim responses before it.
         public var maximumHeadSize = 256 << 10
         /// Bytes of a refused response's body that its error carries. 64 KiB by default.
         public var errorBodyLimit = 64 << 10

@@ -71,7 +71,8 @@ public struct ImageError: Error, Sendable, CustomStringConvertible {
     public init(_ kind: Kind, format: ImageFormat? = nil, _ message: String, underlying: (any Error)? = nil) {
         self.kind = kind
         self.format = format
-        self.message = message
+        // Codecs and servers are quoted in it.
+        self.message = message.printable(limit: 4_096)
         self.underlying = underlying
     }
 

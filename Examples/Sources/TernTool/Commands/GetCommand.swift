@@ -60,8 +60,8 @@ struct GetCommand: AsyncParsableCommand {
 
     private func tell(_ head: ResponseHead, on terminal: Terminal) {
         let phrase = head.reasonPhrase.isEmpty ? "" : " \(head.reasonPhrase)"
-        terminal.say("\(head.version.rawValue) \(head.status)\(phrase)")
-        for field in head.headers { terminal.say("\(field.name): \(field.value)") }
+        terminal.say(Terminal.plain("\(head.version.rawValue) \(head.status)\(phrase)"))
+        for field in head.headers { terminal.say(Terminal.plain("\(field.name): \(field.value)")) }
         terminal.say("")
     }
 }

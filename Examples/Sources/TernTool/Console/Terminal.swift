@@ -39,6 +39,15 @@ struct Terminal: Sendable {
     /// The width at this moment: a window may be resized.
     var columns: Int { window().columns }
 
+    /// A server's text as a terminal may show it: without control characters, which could rewrite the screen.
+    static func plain(_ text: String) -> String {
+        String(
+            text.unicodeScalars.map { scalar -> Character in
+                let isHarmless = scalar.value >= 0x20 && !(0x7F...0x9F).contains(scalar.value)
+                return isHarmless && !scalar.properties.isBidiControl ? Character(scalar) : "\u{FFFD}"
+            })
+    }
+
     /// Writes a line.
     func say(_ line: String) { output(line + "\n") }
 

@@ -11,10 +11,10 @@ enum AddressSteps {
     static func head(_ stage: DemoStage) async throws -> String {
         do {
             let head = try await stage.client.head(stage.url)
-            let type = head.headers["Content-Type"] ?? "no type"
+            let type = Terminal.plain(head.headers["Content-Type"] ?? "no type")
             let length = head.contentLength.map { ByteText.size($0) } ?? "unknown length"
             return "status \(head.status), \(head.version.rawValue), \(type), \(length), "
-                + "server \(head.headers["Server"] ?? "unnamed")"
+                + "server \(Terminal.plain(head.headers["Server"] ?? "unnamed"))"
         } catch {
             guard error.status == 405 || error.status == 501 else { throw error }
             return "the server does not know HEAD (\(error.status ?? 0))"

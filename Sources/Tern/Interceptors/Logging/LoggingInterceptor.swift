@@ -1,6 +1,7 @@
 import TernConcurrency
 
-/// Writes a line when a request goes out and one when its reply, or its failure, has come. No secret stands in them.
+/// Writes a line when a request goes out and one when its reply, or its failure, has come. No secret stands in them, and
+/// no control character.
 ///
 /// ```
 /// → session 1 #12 GET https://api.example.com/users?page=…
@@ -40,9 +41,9 @@ public struct LoggingInterceptor: Interceptor {
 
     /// Sends the request and writes what became of it.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
-        let name = "\(next.plan.context.id) \(next.task.id)" + (next.task.label.map { " [\($0)]" } ?? "")
+        let name = "\(next.plan.context.id) \(next.task.id)" + (next.task.label.map { " [\($0.printable())]" } ?? "")
         let start = MonotonicClock.nanoseconds()
-        if level >= .lines { write("→ \(name) \(request)" + fields(request.headers)) }
+        if level >= .lines { write("→ \(name) \("\(request)".printable(limit: 600))" + fields(request.headers)) }
         do {
             let reply = try await next(request)
             if level >= .lines {
@@ -52,7 +53,8 @@ public struct LoggingInterceptor: Interceptor {
             }
             return reply
         } catch {
-            write("✗ \(name) failed in \(Self.milliseconds(since: start)) ms: \(error)")
+            let reason = "\(error)".printable(limit: 8_192)
+            write("✗ \(name) failed in \(Self.milliseconds(since: start)) ms: \(reason)")
             throw error
         }
     }
@@ -65,7 +67,8 @@ public struct LoggingInterceptor: Interceptor {
         guard level >= .headers else { return "" }
         return headers.map { field in
             let isHidden = redacted.contains(field.name.lowercased())
-            return "\n    \(field.name): " + (isHidden ? "<redacted>" : field.printableValue)
+            let value = isHidden ? "<redacted>" : field.printableValue.printable(limit: 8_192)
+            return "\n    \(field.name.printable()): \(value)"
         }.joined()
     }
 }

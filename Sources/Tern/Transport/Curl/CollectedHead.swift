@@ -7,6 +7,7 @@ struct CollectedHead {
         /// The empty line: the head, or that of an interim response, is whole.
         case end
         case tooLarge
+        case tooManyFields
         /// A length that is no number, or a second one that is another: where the body ends cannot be known
         /// (RFC 9112 §6.3). libcurl would take what it can read.
         case senselessLength
@@ -15,7 +16,16 @@ struct CollectedHead {
     /// Bytes of head that most responses do not exceed.
     private static let usualSize = 512
 
+    /// Fields of a head and its trailers: hyper and Python's http.client take 100, Node.js 2,000, curl 5,000.
+    static let fieldLimit = 1_000
+    /// Interim responses before a response. A server may send `102 Processing` every 20 seconds (RFC 2518 §10.1): this is
+    /// more than half an hour of them.
+    static let interimLimit = 100
+
     private let limit: Int
+    /// Lines of the head besides its first, and of the trailers.
+    private var fields = -1
+    private var interims = 0
     private(set) var bytes: [UInt8] = []
     private var trailerBytes: [UInt8] = []
     /// Whether the head has a Content-Encoding.
@@ -44,12 +54,16 @@ struct CollectedHead {
     mutating func add(_ line: UnsafeRawBufferPointer) -> Line {
         if isComplete {
             unsafe trailerBytes.append(contentsOf: line)
+            fields += 1
+            guard fields <= Self.fieldLimit else { return .tooManyFields }
             return trailerBytes.count <= limit ? .inside : .tooLarge
         }
         unsafe bytes.append(contentsOf: line)
         hasBegun = true
         guard interimSize + bytes.count <= limit else { return .tooLarge }
         if unsafe line.count <= 2 && line.allSatisfy({ $0 == 13 || $0 == 10 }) { return .end }
+        fields += 1
+        guard fields <= Self.fieldLimit else { return .tooManyFields }
         // C, S and T: the names that matter here begin with them.
         let first = unsafe line[0] | 0x20
         if first == 0x73, unsafe Self.has("set-cookie:", line) { setsCookies = true }
@@ -78,8 +92,10 @@ struct CollectedHead {
         return statedLength == nil || statedLength == length
     }
 
-    /// The head was an interim one: the final one follows (RFC 9110 §15.2).
-    mutating func startOver() {
+    /// The head was an interim one: the final one follows (RFC 9110 §15.2). Returns false when too many have come.
+    mutating func startOver() -> Bool {
+        interims += 1
+        fields = -1
         interimSize += bytes.count
         bytes.removeAll(keepingCapacity: true)
         isEncoded = false
@@ -87,6 +103,7 @@ struct CollectedHead {
         hasForeignTransferCoding = false
         setsCookies = false
         statedLength = nil
+        return interims <= Self.interimLimit
     }
 
     mutating func complete() { isComplete = true }

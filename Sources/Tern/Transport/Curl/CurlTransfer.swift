@@ -81,6 +81,11 @@ final class CurlTransfer {
                 return 0
             }
             headEnded()
+            if failure != nil { return 0 }
+        case .tooManyFields:
+            let limit = CollectedHead.fieldLimit
+            failure = TransferFailure(.tooLarge, "the head of the response has more than \(limit) fields")
+            return 0
         case .tooLarge:
             let limit = transfer.order.headLimit
             failure = TransferFailure(.tooLarge, "the head of the response has more than \(limit) bytes")
@@ -97,7 +102,13 @@ final class CurlTransfer {
         guard let handle else { return }
         clock.moved(turn.now)
         let status = handle.number(CURLINFO_RESPONSE_CODE)
-        if status < 200 && status != 101 { return headLines.startOver() }
+        if status < 200 && status != 101 {
+            if !headLines.startOver() {
+                let limit = CollectedHead.interimLimit
+                failure = TransferFailure(.tooLarge, "more than \(limit) interim responses came before the response")
+            }
+            return
+        }
         let version = Self.version(handle.number(CURLINFO_HTTP_VERSION))
         let head = ResponseHead(
             status: status, version: version, target: transfer.order.target, rawHead: headLines.bytes,
