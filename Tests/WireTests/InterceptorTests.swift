@@ -270,5 +270,55 @@ struct InterceptorTests {
             }
         }
     }
+
+    private struct NoVideo: SessionPolicy {
+        @concurrent func disposition(
+            of response: ResponseHead, for task: AnySessionTask
+        ) async throws -> ResponseDisposition? {
+            response.headers["Content-Type"] == "video/mp4" ? .cancel : nil
+        }
+    }
+
+    /// The server sends no more until the client has gone.
+    @Test(arguments: [false, true])
+    func policyRefusesACollectedResponseAtItsHead(hasHandle: Bool) async throws {
+        try await withServer(configuration: .test { $0.policy = NoVideo() }) { exchange in
+            try exchange.writeHead(headers: [("Content-Type", "video/mp4"), ("Content-Length", "50000000")])
+            try exchange.write([1, 2, 3])
+            try exchange.waitForClientToClose()
+        } test: { _, client in
+            let error = try await failure {
+                hasHandle ? try await client.task(.get, "/", as: Data.self).value : try await client.get("/")
+            }
+            #expect(error.isCancelled && error.status == 200)
+            #expect(error.reason.contains("the policy does not want the response"))
+        }
+    }
+
+    @Test(arguments: [0, 5, 3 << 20])
+    func policyAcceptsACollectedResponseWithItsWholeBody(count: Int) async throws {
+        try await withServer(configuration: .test { $0.policy = NoVideo() }) { exchange in
+            if exchange.request.path == "/chunked" {
+                try exchange.writeChunkedHead()
+                if count > 0 { try exchange.writeChunk([UInt8](repeating: 7, count: count)) }
+                try exchange.endChunks(trailers: [("X-Last", "yes")])
+            } else {
+                try exchange.respond(body: [UInt8](repeating: 7, count: count))
+            }
+        } test: { server, client in
+            for path in ["/", "/chunked"] {
+                let response = try await client.response(for: client.request(.get, path))
+                let isWhole = response.value == Data(repeating: 7, count: count)
+                #expect(isWhole && response.metrics.decodedBodyBytes == Int64(count))
+                #expect(response.trailers["X-Last"] == (path == "/" ? nil : "yes"))
+            }
+            var request = try client.request(.get, "/")
+            request.maximumBodySize = max(0, count - 1)
+            if count > 0 {
+                let error = try await failure { [request] in try await client.response(for: request) }
+                #expect(error.kind == .tooLarge && error.body.count <= max(0, count - 1))
+            }
+        }
+    }
 }
 #endif

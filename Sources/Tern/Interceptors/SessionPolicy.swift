@@ -30,8 +30,8 @@ public protocol SessionPolicy: Sendable {
         to challenge: AuthenticationChallenge, for request: Request, of task: AnySessionTask
     ) async throws -> ChallengeDecision?
 
-    /// Whether a response is wanted, once its head is there: before the body of a download or of a stream is read, and
-    /// after that of a response collected in memory.
+    /// Whether a response is wanted, asked when its head is there and before its body is read. While the policy decides,
+    /// about 2 MiB of the body are buffered, then the socket waits.
     ///
     /// Default: it is accepted, if its status and content type are.
     @concurrent func disposition(

@@ -63,8 +63,8 @@ struct Arrival: Sendable {
     }
 
     /// The error of a response that is refused, with the start of its body; the rest is not awaited.
-    func error(_ refusal: TransferFailure) async -> NetworkError {
-        let limit = max(0, plan.context.configuration.errorBodyLimit)
+    func error(_ refusal: TransferFailure, readsBody: Bool = true) async -> NetworkError {
+        let limit = readsBody ? max(0, plan.context.configuration.errorBodyLimit) : 0
         var start = outcome?.body.prefix(limit) ?? Data()
         while outcome == nil, start.count < limit, let chunks = await chunks() {
             for chunk in chunks { start.append(chunk.prefix(limit - start.count)) }

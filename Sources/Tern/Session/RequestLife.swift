@@ -71,7 +71,8 @@ extension RequestPlan {
             try await policy.disposition(of: arrival.head, for: AnySessionTask(record))
         }
         guard disposition == .cancel else { return }
-        throw await arrival.error(TransferFailure(.cancelled, "the policy does not want the response"))
+        throw await arrival.error(
+            TransferFailure(.cancelled, "the policy does not want the response"), readsBody: false)
     }
 
     /// One attempt: up to its end for a collected response, up to its head for a streamed one. A request that fails on a

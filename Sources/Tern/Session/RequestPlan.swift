@@ -136,6 +136,9 @@ final class RequestPlan: Sendable {
         context.hasInterceptors || !(request.isPlain || request.interceptors.isEmpty)
     }
 
+    /// Whether somebody decides on the heads of responses.
+    private var hasPolicy: Bool { context.hasPolicy || (!request.isPlain && request.policy != nil) }
+
     /// Those who decide; nil for nobody.
     var policies: Policies? {
         context.hasPolicy || !request.isPlain ? Policies(context.configuration.policy, request.policy) : nil
@@ -172,7 +175,8 @@ final class RequestPlan: Sendable {
             timeouts: request.timeouts ?? context.configuration.timeouts,
             headLimit: context.configuration.maximumHeadSize,
             decompressionLimit: context.configuration.maximumDecompressedSize, decompresses: decompresses,
-            priority: priority, isPausable: hasHandle, announcesHead: hasHandle, needsFreshConnection: attempt > 1,
+            priority: priority, isPausable: hasHandle, announcesHead: hasHandle, isDecidedAtHead: hasPolicy,
+            needsFreshConnection: attempt > 1,
             unixSocketPath: request.unixSocketPath ?? context.configuration.unixSocketPath,
             trust: request.isPlain ? nil : OwnTrust(request.trust))
     }
