@@ -1,6 +1,7 @@
 // Animated PNG (W3C PNG, third edition, §11.3.2) over a libpng that knows nothing of it: each frame is handed to it as
 // a still file of the frame's size.
 #include "CTernCodecs.h"
+#include "memory.h"
 
 #if defined(__linux__)
 #include <stdio.h>
@@ -161,7 +162,10 @@ tern_apng *tern_apng_open(
     } else {
         apng->width = be32(bytes + apng->header.at);
         apng->height = be32(bytes + apng->header.at + 4);
-        *info = (tern_codec_info){.width = apng->width, .height = apng->height, .orientation = 1, .hasAlpha = true};
+        // The canvas, what it was before a frame, and the frame as a file and as pixels.
+        *info = (tern_codec_info){.width = apng->width, .height = apng->height, .orientation = 1, .hasAlpha = true,
+                                  .memory = (uint64_t)apng->width * apng->height * 12 + count * 2
+                                      + tern_png_memory(apng->width, 16, 4)};
         *result = walk(apng, frameLimit, info, error);
     }
     if (*result == TERN_CODEC_OK) {

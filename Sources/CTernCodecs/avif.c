@@ -129,6 +129,16 @@ static tern_codec_result told(const tern_avif *avif, int result, char *error) {
     return limited ? TERN_CODEC_SCANS : TERN_CODEC_CORRUPT;
 }
 
+/// The planes that the file says, once for libavif and once for the decoder of AV1, which shows one while it works on the
+/// next; it keeps up to eight for the frames of a sequence.
+static uint64_t memory(const image0 *image, bool hasAlpha, int frames) {
+    static const unsigned halves[] = {2, 6, 4, 3, 2};
+    unsigned format = image->format >= 0 && image->format <= MONOCHROME ? (unsigned)image->format : 1;
+    uint64_t pixels = (uint64_t)image->width * image->height, bytes = image->depth > 8 ? 2 : 1;
+    uint64_t planes = pixels * bytes * (halves[format] + (hasAlpha ? 2 : 0)) / 2;
+    return planes * (frames > 1 ? 9 : 2) + (16 << 20);
+}
+
 /// Turned against the clock first, then mirrored (ISO/IEC 23000-22 §7.3.6.7), in EXIF's numbers.
 static int orientation(const transforms *transforms) {
     static const int numbers[4][3] = {{1, 4, 2}, {8, 5, 7}, {3, 2, 4}, {6, 7, 5}};
@@ -160,13 +170,22 @@ tern_avif *tern_avif_open(
     *result = told(avif, taken == OK ? library.parse(decoder) : taken, error);
     if (*result != TERN_CODEC_OK) { tern_avif_close(avif); return NULL; }
     const image0 *image = decoder->image;
+    // The AV1 stream may hold no larger frames than the file says, whatever the limit is.
+    const uint64_t pixels = (uint64_t)image->width * image->height;
+    if (pixels * 2 + 65536 < decoder->sizeLimit) {
+        decoder->sizeLimit = (uint32_t)(pixels * 2 + 65536);
+        *result = told(avif, library.reset(decoder), error);
+        if (*result != TERN_CODEC_OK) { tern_avif_close(avif); return NULL; }
+        image = decoder->image;
+    }
     const transforms *shown = library.modern ? &((const image1 *)image)->transforms : &image->transforms;
     // Primaries of sRGB and transfers near its own (ITU-T H.273), or none said. What else there is, is left unapplied.
     bool plain = image->primaries <= 2 && (image->transfer <= 2 || image->transfer == 6
         || (image->transfer >= 13 && image->transfer <= 15));
+    const bool hasAlpha = (library.modern ? ((decoder1 *)decoder)->hasAlpha : decoder->hasAlpha) != 0;
     *info = (tern_codec_info){
-        .width = image->width, .height = image->height, .orientation = orientation(shown),
-        .hasAlpha = (library.modern ? ((decoder1 *)decoder)->hasAlpha : decoder->hasAlpha) != 0,
+        .width = image->width, .height = image->height, .orientation = orientation(shown), .hasAlpha = hasAlpha,
+        .memory = memory(image, hasAlpha, decoder->count),
         .hasProfile = image->icc.size > 0 || !plain, .frameCount = (uint32_t)decoder->count};
     // Played once, and so many times more; below 0 for ever.
     int repetitions = library.modern ? ((decoder1 *)decoder)->repetitions : -1;

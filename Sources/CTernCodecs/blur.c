@@ -165,6 +165,13 @@ INLINE bytes16 narrowed(const bundle *bundle) {
     return __builtin_convertvector((values + 64) >> 7, bytes16);
 }
 
+uint64_t tern_blur_memory(uint32_t width, uint32_t height, double sigma) {
+    const plan plan = makePlan(sigma);
+    const uint64_t columns = (height + (uint64_t)plan.reach * 2) * (strips + 1);
+    const uint64_t rows = (width + (uint64_t)plan.reach * 2) * 2;
+    return (columns > rows ? columns : rows) * sizeof(bundle);
+}
+
 bool tern_blur_columns(
     tern_picture source, double sigma, uint8_t *target, size_t targetStride, uint32_t firstColumn, uint32_t columns) {
     const plan plan = makePlan(sigma);

@@ -1,4 +1,5 @@
 #include "CTernCodecs.h"
+#include "memory.h"
 
 #if defined(__linux__)
 #if !__has_include(<gif_lib.h>)
@@ -41,6 +42,7 @@ tern_gif *tern_gif_open(
     if (count < 13) return NULL;
     *info = (tern_codec_info){.width = bytes[6] | (uint32_t)bytes[7] << 8, .height = bytes[8] | (uint32_t)bytes[9] << 8,
                               .orientation = 1, .hasAlpha = true, .loopCount = 1};
+    info->memory = tern_gif_memory(info->width, info->height);
     size_t at = 13 + (bytes[10] & 0x80 ? (size_t)3 << ((bytes[10] & 7) + 1) : 0);
     while (at < count && bytes[at] != 0x3B && info->frameCount <= frameLimit) {
         if (bytes[at] == 0x21 && count - at > 2) {

@@ -1,4 +1,5 @@
 #include "incremental.h"
+#include "memory.h"
 
 #if defined(__linux__)
 #include <stdio.h>
@@ -142,7 +143,8 @@ static tern_codec_result advance(gif_feed *gif, char *error) {
         if (left < 13) return TERN_CODEC_STARVED;
         if (memcmp(at, "GIF8", 4) || at[5] != 'a') return corrupt(error, "no GIF");
         feed->info = (tern_codec_info){.width = pair(at + 6), .height = pair(at + 8), .orientation = 1,
-                                       .hasAlpha = true, .frameCount = 1, .loopCount = 1};
+                                       .hasAlpha = true, .frameCount = 1, .loopCount = 1,
+                                       .memory = tern_gif_memory(pair(at + 6), pair(at + 8))};
         gif->hasGlobal = at[10] & 0x80;
         gif->colorCount = 2u << (at[10] & 7);
         feed->start += 13;

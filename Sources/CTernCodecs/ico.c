@@ -1,5 +1,6 @@
 // Windows icons: a directory of bitmaps without file header, each with a mask, and of PNG files.
 #include "bmp.h"
+#include "memory.h"
 
 #if defined(__linux__)
 #include <stdio.h>
@@ -95,7 +96,8 @@ tern_codec_result tern_ico_choose(
         return TERN_CODEC_CORRUPT;
     }
     *info = (tern_codec_info){.width = ico->chosen.width, .height = ico->chosen.height, .orientation = 1,
-                              .frameCount = 1, .hasAlpha = true};
+                              .frameCount = 1, .hasAlpha = true,
+                              .memory = ico->chosen.png ? tern_png_memory(ico->chosen.width, 16, 4) : 0};
     return TERN_CODEC_OK;
 }
 

@@ -48,6 +48,7 @@ tern_codec_result tern_feed_append(tern_feed *feed, const uint8_t *bytes, size_t
 void tern_feed_end(tern_feed *feed) { feed->hasEnded = true; }
 
 tern_codec_result tern_feed_step(tern_feed *feed, char *error) {
+    if (feed->isPassed) return feed->hasEnded ? TERN_CODEC_OK : TERN_CODEC_STARVED;
     tern_codec_result result = feed->format->step(feed, error);
     if (result < 0) feed->hasFailed = true;
     return result;
@@ -63,6 +64,10 @@ void tern_feed_ink(tern_feed *feed, const tern_icc *color) { feed->ink = color; 
 
 tern_codec_result tern_feed_start(tern_feed *feed, uint32_t leastWidth, uint32_t leastHeight, char *error) {
     return feed->format->start(feed, leastWidth, leastHeight, error);
+}
+
+void tern_feed_gather(tern_feed *feed) {
+    feed->isPassed = feed->keepsBytes = feed->state.isGathering = true;
 }
 
 tern_feed_state tern_feed_progress(const tern_feed *feed) { return feed->state; }

@@ -20,9 +20,11 @@ struct tern_feed {
     tern_codec_info info;
     tern_feed_state state;
     uint8_t *bytes;
-    // Unconsumed are those from `start` to `end`. WebP's stay: its decoder looks back.
+    // Unconsumed are those from `start` to `end`. All stay until the picture is started; WebP's decoder looks back later.
     size_t start, end, capacity;
     bool hasEnded, hasFailed, keepsBytes;
+    // Whether bytes are only gathered, whatever the format would do.
+    bool isPassed;
     uint8_t *canvas;
     const tern_icc *ink;
     uint32_t rendered;

@@ -43,20 +43,13 @@ tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *i
 }
 
 tern_codec_result tern_jpeg_start(
-    tern_jpeg *jpeg, uint32_t leastWidth, uint32_t leastHeight, int scanLimit, uint32_t *width, uint32_t *height,
-    char *error) {
+    tern_jpeg *jpeg, uint32_t leastWidth, uint32_t leastHeight, int scanLimit, char *error) {
     jpeg->errors.error = error;
     if (setjmp(jpeg->errors.jump)) return kind(jpeg);
     struct jpeg_decompress_struct *info = &jpeg->info;
     jpeg->cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
     info->out_color_space = jpeg->cmyk ? JCS_CMYK : JCS_EXT_RGBA;
-    info->scale_denom = 8;
-    // Halves only: those libjpeg-turbo has vector code for, and the others blur (42 dB where a half gives 53).
-    for (unsigned scale = 1; scale <= 8; scale *= 2) {
-        info->scale_num = scale;
-        jpeg_calc_output_dimensions(info);
-        if (info->output_width >= leastWidth && info->output_height >= leastHeight) break;
-    }
+    tern_jpeg_set_scale(info, leastWidth, leastHeight);
     jpeg->scanLimit = tern_scan_limit(info->image_width, info->image_height, scanLimit);
     // Buffered-image mode takes in the scans call by call, so that they can be counted and cancelled.
     info->buffered_image = jpeg_has_multiple_scans(info);
@@ -66,8 +59,6 @@ tern_codec_result tern_jpeg_start(
         if (survey != TERN_CODEC_OK) return survey;
     }
     jpeg_start_decompress(info);
-    *width = info->output_width;
-    *height = info->output_height;
     if (jpeg->cmyk) {
         jpeg->line = malloc((size_t)info->output_width * 4);
         if (!jpeg->line) return TERN_CODEC_MEMORY;

@@ -28,7 +28,9 @@ tern_codec_result tern_jpeg_kind(const tern_jpeg_errors *errors);
 /// What the warnings come to: OK, or TRUNCATED or CORRUPT with the text of the one that counts.
 tern_codec_result tern_jpeg_warned(const tern_jpeg_errors *errors, char *error);
 /// After the header was read with the markers APP1 and APP2 saved.
-tern_codec_info tern_jpeg_header(const struct jpeg_decompress_struct *info);
+tern_codec_info tern_jpeg_header(struct jpeg_decompress_struct *info);
+/// Sets the scale that `tern_jpeg_scaled` finds.
+void tern_jpeg_set_scale(struct jpeg_decompress_struct *info, uint32_t leastWidth, uint32_t leastHeight);
 #endif
 
 #endif

@@ -198,14 +198,11 @@ static tern_codec_result jpegStart(tern_feed *feed, uint32_t leastWidth, uint32_
     struct jpeg_decompress_struct *info = &jpeg->info;
     jpeg->errors.error = error;
     if (setjmp(jpeg->errors.jump)) return kind(jpeg);
+    // The bytes so far were kept in case that they would only be gathered.
+    feed->keepsBytes = false;
     jpeg->cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
     info->out_color_space = jpeg->cmyk ? JCS_CMYK : JCS_EXT_RGBA;
-    info->scale_denom = 8;
-    for (unsigned scale = 1; scale <= 8; scale *= 2) {
-        info->scale_num = scale;
-        jpeg_calc_output_dimensions(info);
-        if (info->output_width >= leastWidth && info->output_height >= leastHeight) break;
-    }
+    tern_jpeg_set_scale(info, leastWidth, leastHeight);
     feed->state.isInterlaced = info->buffered_image = jpeg_has_multiple_scans(info);
     jpeg->scanLimit = tern_scan_limit(info->image_width, info->image_height, feed->limits.scans);
     take(jpeg);
@@ -290,6 +287,7 @@ tern_feed *tern_jpeg_feed(void) {
     jpeg_feed *jpeg = calloc(1, sizeof *jpeg);
     if (!jpeg) return NULL;
     jpeg->feed.format = &format;
+    jpeg->feed.keepsBytes = true;
     jpeg->info.client_data = jpeg;
     tern_jpeg_prepare_errors(&jpeg->errors, NULL);
     jpeg->info.err = &jpeg->errors.base;

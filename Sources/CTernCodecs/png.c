@@ -1,4 +1,5 @@
 #include "CTernCodecs.h"
+#include "memory.h"
 
 #if defined(__linux__)
 #if !__has_include(<png.h>)
@@ -74,7 +75,9 @@ tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
     bool transparent = png_get_valid(png->reader, png->info, PNG_INFO_tRNS) != 0;
     *info = (tern_codec_info){.width = width, .height = height, .orientation = 1, .frameCount = 1,
                               .hasAlpha = (color & PNG_COLOR_MASK_ALPHA) || transparent,
-                              .hasProfile = png_get_valid(png->reader, png->info, PNG_INFO_iCCP) != 0};
+                              .hasProfile = png_get_valid(png->reader, png->info, PNG_INFO_iCCP) != 0,
+                              .memory = tern_png_memory(
+                                  width, (unsigned)depth, png_get_channels(png->reader, png->info))};
 #ifdef PNG_eXIf_SUPPORTED
     png_bytep exif = NULL;
     png_uint_32 exifCount = 0;

@@ -1,4 +1,5 @@
 #include "incremental.h"
+#include "memory.h"
 
 #if defined(__linux__)
 #include <setjmp.h>
@@ -50,7 +51,8 @@ static void onInfo(png_structp reader, png_infop info) {
     bool transparent = png_get_valid(reader, info, PNG_INFO_tRNS) != 0;
     feed->info = (tern_codec_info){.width = width, .height = height, .orientation = png->orientation, .frameCount = 1,
                                    .hasAlpha = (color & PNG_COLOR_MASK_ALPHA) || transparent,
-                                   .hasProfile = png_get_valid(reader, info, PNG_INFO_iCCP) != 0};
+                                   .hasProfile = png_get_valid(reader, info, PNG_INFO_iCCP) != 0,
+                                   .memory = tern_png_memory(width, (unsigned)depth, png_get_channels(reader, info))};
     png->isGrey = !(color & PNG_COLOR_MASK_COLOR);
     // What shows is the animation's first frame, and this picture is none: it takes the decoder of animations.
     feed->state.isGathering = png->isAnimated && !png->hasControl;

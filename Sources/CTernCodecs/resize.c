@@ -36,55 +36,92 @@ static double lanczos(double x) {
     return 3 * sin(angle) * sin(angle / 3) / (angle * angle);
 }
 
-static uint32_t commonDivisor(uint32_t one, uint32_t other) {
+static uint64_t commonDivisor(uint64_t one, uint64_t other) {
     while (other) {
-        uint32_t rest = one % other;
+        uint64_t rest = one % other;
         one = other;
         other = rest;
     }
     return one;
 }
 
+/// One side of a resize: the pixels of the source, the part of them that shows, the pixels of the target.
+typedef struct {
+    uint32_t size;
+    double extent;
+    uint32_t target, taps;
+    double scale, stretch;
+} side;
+
 /// Windows of `step` taps or a multiple of it, all within the source unless the source itself is shorter.
-static bool makeFilter(filter *made, uint32_t size, uint32_t target, uint32_t step) {
-    double scale = (double)size / target, stretch = scale < 1 ? 1 : scale, support = 3 * stretch;
-    uint32_t taps = (uint32_t)ceil(support) * 2 + 1;
-    if (taps > size) taps = size;
-    taps = (taps + step - 1) / step * step;
-    made->taps = taps;
+static side makeSide(uint32_t size, uint64_t eighths, uint32_t target, uint32_t step) {
+    side made = {.size = size, .extent = (double)eighths / 8, .target = target};
+    made.scale = made.extent / target;
+    made.stretch = made.scale < 1 ? 1 : made.scale;
+    double wanted = ceil(3 * made.stretch) * 2 + 1;
+    made.taps = ((wanted > size ? size : (uint32_t)wanted) + step - 1) / step * step;
+    return made;
+}
+
+/// The weights of a pixel of the target, and where its window starts. The source's last pixel counts for as much of it
+/// as shows.
+static void weigh(const side *side, uint32_t index, uint32_t *start, double *row) {
+    const double centre = (index + 0.5) * side->scale, support = 3 * side->stretch;
+    const double low = floor(centre - support + 0.5), high = floor(centre + support + 0.5);
+    const uint32_t first = low < 0 ? 0 : (uint32_t)low, end = high > side->size ? side->size : (uint32_t)high;
+    const uint32_t last = side->size - 1;
+    *start = side->taps > side->size ? 0 : first > side->size - side->taps ? side->size - side->taps : first;
+    memset(row, 0, side->taps * sizeof *row);
+    double sum = 0;
+    for (uint32_t at = first; at < end && at - *start < side->taps; at++) {
+        const double shown = at == last ? side->extent - last : 1;
+        sum += row[at - *start] = shown * lanczos((at + shown / 2 - centre) / side->stretch);
+    }
+    for (uint32_t t = 0; t < side->taps; t++) row[t] /= sum;
+}
+
+/// The bits that weights are shifted by: as many as the largest allows. Within the picture none is larger than
+/// 1 / stretch by more than a hundredth, which 16 bits hold; towards its edges, where windows are cut off, some are.
+static int fittingShift(const side *side, double *row) {
+    double largest = 1 / side->stretch;
+    uint32_t start = 0;
+    for (uint32_t i = 0; i < 8 && i < side->target; i++) {
+        weigh(side, i < 4 ? i : side->target - (i - 3), &start, row);
+        for (uint32_t t = 0; t < side->taps; t++) if (fabs(row[t]) > largest) largest = fabs(row[t]);
+    }
+    int shift = 0;
+    while (shift < 21 && largest * (1 << (shift + 1)) < 32000) shift++;
+    return shift;
+}
+
+static bool makeFilter(filter *made, uint32_t size, uint64_t eighths, uint32_t target, uint32_t step) {
+    const side side = makeSide(size, eighths, target, step);
+    const uint32_t taps = made->taps = side.taps;
     made->starts = calloc(target, sizeof *made->starts);
     made->weights = calloc((size_t)target * taps, sizeof *made->weights);
-    double *exact = calloc((size_t)target * taps, sizeof *exact);
+    double *exact = malloc(taps * sizeof *exact);
     if (!made->starts || !made->weights || !exact) { free(exact); return false; }
+    made->shift = fittingShift(&side, exact);
     // Away from the edges the weights come again after so many pixels of the target, which are so many of the source.
-    uint32_t divisor = commonDivisor(size, target), period = target / divisor, stride = size / divisor;
-    double largest = 0;
+    const uint64_t divisor = commonDivisor(eighths, (uint64_t)target * 8);
+    const uint64_t period = (uint64_t)target * 8 / divisor, stride = eighths / divisor;
+    const uint32_t whole = eighths % 8 ? size - 1 : size;
     for (uint32_t i = 0; i < target; i++) {
-        double centre = (i + 0.5) * scale, sum = 0;
-        double low = floor(centre - support + 0.5), high = floor(centre + support + 0.5);
-        uint32_t first = low < 0 ? 0 : (uint32_t)low, end = high > size ? size : (uint32_t)high;
-        uint32_t start = taps > size ? 0 : first > size - taps ? size - taps : first;
-        made->starts[i] = start;
-        double *row = exact + (size_t)i * taps;
-        if (i >= period && low >= stride && first + taps <= size && start == made->starts[i - period] + stride) {
-            memcpy(row, row - (size_t)period * taps, taps * sizeof *row);
-            continue;
+        int16_t *row = made->weights + (size_t)i * taps;
+        if (i >= period) {
+            const double low = floor((i + 0.5) * side.scale - 3 * side.stretch + 0.5);
+            const uint64_t start = made->starts[i - period] + stride;
+            if (low >= stride && (uint64_t)low == start && start + taps <= whole) {
+                made->starts[i] = (uint32_t)start;
+                memcpy(row, row - period * taps, taps * sizeof *row);
+                continue;
+            }
         }
-        for (uint32_t at = first; at < end && at - start < taps; at++)
-            sum += row[at - start] = lanczos((at + 0.5 - centre) / stretch);
-        for (uint32_t t = 0; t < taps; t++) {
-            row[t] /= sum;
-            if (fabs(row[t]) > largest) largest = fabs(row[t]);
-        }
-    }
-    made->shift = 0;
-    while (made->shift < 21 && largest * (1 << (made->shift + 1)) < 32000) made->shift++;
-    for (uint32_t i = 0; i < target; i++) {
+        weigh(&side, i, &made->starts[i], exact);
         int32_t left = 1 << made->shift;
         uint32_t most = 0;
-        int16_t *row = made->weights + (size_t)i * taps;
         for (uint32_t t = 0; t < taps; t++) {
-            row[t] = (int16_t)lrint(exact[(size_t)i * taps + t] * (1 << made->shift));
+            row[t] = (int16_t)lrint(exact[t] * (1 << made->shift));
             left -= row[t];
             if (row[t] > row[most]) most = t;
         }
@@ -94,18 +131,34 @@ static bool makeFilter(filter *made, uint32_t size, uint32_t target, uint32_t st
     return true;
 }
 
-tern_resize *tern_resize_open(uint32_t width, uint32_t height, uint32_t targetWidth, uint32_t targetHeight) {
+tern_extent tern_extent_whole(uint32_t width, uint32_t height) {
+    return (tern_extent){width, height, (uint64_t)width * 8, (uint64_t)height * 8};
+}
+
+static size_t placeStride(uint32_t width) { return ((size_t)width * 4 + 31) / 32 * 32; }
+
+uint64_t tern_resize_memory(tern_extent source, uint32_t targetWidth, uint32_t targetHeight, bool inRows) {
+    const side across = makeSide(source.width, source.eighthsAcross, targetWidth, 4);
+    const side down = makeSide(source.height, source.eighthsDown, targetHeight, 2);
+    // In floating point, which does not overflow: 4 bytes a start, 2 a weight, 8 a weight of the row at work.
+    double bytes = 4.0 * targetWidth + 2.0 * targetWidth * across.taps + 8.0 * across.taps
+        + 4.0 * targetHeight + 2.0 * targetHeight * down.taps + 16.0 * down.taps + 4.0 * source.width;
+    if (inRows) bytes += (double)placeStride(source.width) * down.taps;
+    return bytes < 0x1p62 ? (uint64_t)bytes : (uint64_t)1 << 62;
+}
+
+tern_resize *tern_resize_open(tern_extent source, uint32_t targetWidth, uint32_t targetHeight) {
     tern_resize *resize = calloc(1, sizeof *resize);
     if (!resize) return NULL;
-    resize->width = width;
-    resize->height = height;
+    resize->width = source.width;
+    resize->height = source.height;
     resize->targetWidth = targetWidth;
     resize->targetHeight = targetHeight;
-    bool filters = makeFilter(&resize->across, width, targetWidth, 4)
-        && makeFilter(&resize->down, height, targetHeight, 2);
+    bool filters = makeFilter(&resize->across, source.width, source.eighthsAcross, targetWidth, 4)
+        && makeFilter(&resize->down, source.height, source.eighthsDown, targetHeight, 2);
     if (filters) {
         resize->lines = malloc(resize->down.taps * sizeof *resize->lines);
-        resize->line = malloc((size_t)width * 4);
+        resize->line = malloc((size_t)source.width * 4);
     }
     if (!resize->lines || !resize->line) {
         tern_resize_close(resize);
@@ -264,18 +317,16 @@ bool tern_resize_rows(
     return true;
 }
 
-static size_t placeStride(const tern_resize *resize) { return ((size_t)resize->width * 4 + 31) / 32 * 32; }
-
 /// Where the row of a number stands in the window. Four bytes off: to rows of 16 or 32 bytes' alignment libjpeg-turbo
 /// writes past the cache, and here they are read at once (a megapixel's thumbnail: 8.9 ms in place of 6.7).
 static uint8_t *place(const tern_resize *resize, uint32_t number) {
-    return resize->window + 4 + placeStride(resize) * (number % resize->down.taps);
+    return resize->window + 4 + placeStride(resize->width) * (number % resize->down.taps);
 }
 
 uint8_t *tern_resize_place(tern_resize *resize) {
     if (!resize->window) {
         void *memory = NULL;
-        if (posix_memalign(&memory, 32, placeStride(resize) * resize->down.taps + 32)) return NULL;
+        if (posix_memalign(&memory, 32, placeStride(resize->width) * resize->down.taps + 32)) return NULL;
         resize->window = memory;
     }
     return place(resize, resize->taken);

@@ -1,4 +1,5 @@
 #include "CTernCodecs.h"
+#include "memory.h"
 
 #if defined(__linux__)
 #if !__has_include(<webp/demux.h>)
@@ -45,6 +46,10 @@ tern_webp *tern_webp_open(const uint8_t *bytes, size_t count, tern_codec_info *i
     *info = (tern_codec_info){.width = (uint32_t)webp->config.input.width,
                               .height = (uint32_t)webp->config.input.height, .orientation = 1, .frameCount = 1,
                               .hasAlpha = webp->config.input.has_alpha != 0};
+    const size_t size = tern_webp_size(bytes);
+    info->memory = webp->config.input.has_animation
+        ? tern_webp_frames_memory(info->width, info->height, size)
+        : tern_webp_memory(info->width, info->height, webp->config.input.format != 1, info->hasAlpha, size);
     WebPData data = {bytes, count};
     WebPDemuxState state;
     WebPDemuxer *demuxer = WebPDemuxPartial(&data, &state);

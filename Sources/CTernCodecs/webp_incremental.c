@@ -1,4 +1,5 @@
 #include "incremental.h"
+#include "memory.h"
 
 #if defined(__linux__)
 #include <stdio.h>
@@ -35,6 +36,9 @@ static tern_codec_result readHeader(webp_feed *webp, char *error) {
     VP8StatusCode status = WebPGetFeatures(feed->bytes, feed->end, &webp->config.input);
     if (status == VP8_STATUS_NOT_ENOUGH_DATA) return tern_feed_starved(feed, error);
     if (status != VP8_STATUS_OK) return told(status, error);
+    // An extended header says the size and not of which kind the picture is, on which its memory depends.
+    if (webp->config.input.format == 0 && !webp->config.input.has_animation && !feed->hasEnded)
+        return tern_feed_starved(feed, error);
     const uint8_t *at = feed->bytes;
     webp->fileSize = 8 + (at[4] | (size_t)at[5] << 8 | (size_t)at[6] << 16 | (size_t)at[7] << 24);
     uint8_t flags = memcmp(at + 12, "VP8X", 4) ? 0 : at[20];
@@ -42,6 +46,9 @@ static tern_codec_result readHeader(webp_feed *webp, char *error) {
                                    .height = (uint32_t)webp->config.input.height, .orientation = 1, .frameCount = 1,
                                    .hasAlpha = webp->config.input.has_alpha != 0,
                                    .hasProfile = (flags & iccFlag) != 0};
+    feed->info.memory = tern_webp_memory(
+        feed->info.width, feed->info.height, webp->config.input.format != 1, feed->info.hasAlpha,
+        tern_webp_size(feed->bytes));
     // The orientation stands behind the picture, an animation's frames are composed elsewhere: all bytes are needed.
     feed->state.isAnimation = (flags & animationFlag) || webp->config.input.has_animation;
     feed->state.isGathering = (flags & exifFlag) || feed->state.isAnimation;

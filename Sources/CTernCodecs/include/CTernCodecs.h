@@ -33,10 +33,12 @@ typedef struct {
     /// EXIF orientation, 1 to 8.
     int orientation;
     bool hasAlpha, hasProfile;
-    /// Whether the samples are inks, CMYK or YCCK.
-    bool isInk;
+    /// Whether the samples are inks, CMYK or YCCK; whether a JPEG comes in several scans.
+    bool isInk, hasScans;
     /// Frames of an animation, 1 for a still image; how often it plays, 0 for ever.
     uint32_t frameCount, loopCount;
+    /// The bytes that the decoder takes at most beside the canvas that it is given, estimated from the header.
+    uint64_t memory;
 } tern_codec_info;
 
 /// What the samples of a file's pixels are, for its colour profile. Of ink 255 is none.
@@ -56,13 +58,22 @@ void tern_icc_close(tern_icc *icc);
 /// Whether lcms2 is there.
 bool tern_icc_available(void);
 
-/// A buffer for a picture's pixels, and the size that it was taken for. A decoder whose library makes another size of the
-/// file than that writes nothing and says CORRUPT: no two readers of a header have to agree for memory to be safe.
+/// A buffer for a picture's pixels, and the size that it was taken for. A decoder whose library makes another size of
+/// the file writes nothing and says CORRUPT: no two readers of a header have to agree for memory to be safe.
 typedef struct {
     uint8_t *pixels;
     size_t stride;
     uint32_t width, height;
 } tern_canvas;
+
+/// The pixels of a picture, and how many eighths of a pixel it shows across and down: where libjpeg scales, the last
+/// column and row stand for less than a pixel.
+typedef struct {
+    uint32_t width, height;
+    uint64_t eighthsAcross, eighthsDown;
+} tern_extent;
+/// All of every pixel.
+tern_extent tern_extent_whole(uint32_t width, uint32_t height);
 
 typedef struct tern_resize tern_resize;
 
@@ -73,10 +84,11 @@ tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *i
 const uint8_t *tern_jpeg_profile(tern_jpeg *jpeg, size_t *count, int *channels);
 /// Converts inks by a profile, which outlives the handle, in place of mixing them. Before the first row.
 void tern_jpeg_ink(tern_jpeg *jpeg, const tern_icc *color);
-/// Picks the smallest of the DCT scales 1/8, 1/4, 1/2 and 1 that still gives at least the size, and says what it gives.
+/// The picture that the smallest of the DCT scales 1/8, 1/4, 1/2 and 1 gives that still gives at least the size.
+tern_extent tern_jpeg_scaled(uint32_t width, uint32_t height, uint32_t leastWidth, uint32_t leastHeight);
+/// Starts with the scale that `tern_jpeg_scaled` finds.
 tern_codec_result tern_jpeg_start(
-    tern_jpeg *jpeg, uint32_t leastWidth, uint32_t leastHeight, int scanLimit, uint32_t *width, uint32_t *height,
-    char *error);
+    tern_jpeg *jpeg, uint32_t leastWidth, uint32_t leastHeight, int scanLimit, char *error);
 /// Takes in some rows of the coefficients of a progressive image; MORE until all are there.
 tern_codec_result tern_jpeg_prepare(tern_jpeg *jpeg, char *error);
 /// Writes up to `rows` rows of RGBA at the next row of the whole picture's canvas; MORE until the last.
@@ -202,6 +214,8 @@ tern_feed *tern_feed_open(tern_feed_kind kind, tern_feed_limits limits);
 tern_codec_result tern_feed_append(tern_feed *feed, const uint8_t *bytes, size_t count, char *error);
 /// Says that no more bytes come: from then on nothing is STARVED.
 void tern_feed_end(tern_feed *feed);
+/// After HEADER, in place of `tern_feed_start`: only gathers the bytes from now on, which a decoder of whole files takes.
+void tern_feed_gather(tern_feed *feed);
 /// Decodes a stretch of what is there: MORE, STARVED, HEADER once, BOUNDARY, or OK when the picture is complete. After
 /// an error it is not to be called again.
 tern_codec_result tern_feed_step(tern_feed *feed, char *error);
@@ -233,8 +247,10 @@ void tern_premultiply(uint8_t *pixels, size_t stride, uint32_t width, uint32_t h
 /// The inverse, rounded; a pixel without alpha becomes 0.
 void tern_unpremultiply(const uint8_t *source, uint8_t *target, size_t pixels);
 
+/// The bytes that a resize takes beside source and target; with the rows that it keeps if they come one by one.
+uint64_t tern_resize_memory(tern_extent source, uint32_t targetWidth, uint32_t targetHeight, bool inRows);
 /// Lanczos3 over premultiplied RGBA8, in slices of target rows; NULL when memory is short.
-tern_resize *tern_resize_open(uint32_t width, uint32_t height, uint32_t targetWidth, uint32_t targetHeight);
+tern_resize *tern_resize_open(tern_extent source, uint32_t targetWidth, uint32_t targetHeight);
 /// False, and nothing is written, if one of them has not the size that the kernel was made for.
 bool tern_resize_rows(
     tern_resize *resize, tern_picture source, tern_canvas target, uint32_t firstRow, uint32_t rows);

@@ -5,7 +5,7 @@ import CTernCodecs
 private let rowGroup: UInt32 = 64
 
 extension CodecCall {
-    func bmp(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
+    func bmp(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
         var info = tern_codec_info()
         let handle = try unsafe open { unsafe tern_bmp_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_bmp_close(handle) }
@@ -15,7 +15,7 @@ extension CodecCall {
     }
 
     /// The entry that the target needs, the largest without one.
-    func ico(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
+    func ico(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
         var info = tern_codec_info()
         let handle = try unsafe open { unsafe tern_ico_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_ico_close(handle) }
@@ -33,9 +33,11 @@ extension CodecCall {
     private func picture(
         _ info: tern_codec_info, _ color: ColorUse,
         rows: (tern_canvas, UnsafeMutablePointer<CChar>) -> tern_codec_result
-    ) throws(ImageError) -> RasterImage {
+    ) throws(ImageError) -> DecodedPixels {
         let size = PixelSize(width: Int(info.width), height: Int(info.height))
         var (isPartial, color) = (false, color)
+        let plan = plan(info)
+        try check(memory(info, plan, color), info)
         let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
             let canvas = unsafe canvas(base, size)
@@ -47,7 +49,8 @@ extension CodecCall {
             }
             if info.hasAlpha || isPartial { try unsafe premultiply(base, size, &color) }
         }
-        return try finish(pixels, size, info, plan(info), isPartial, color)
+        return DecodedPixels(
+            pixels: pixels, extent: tern_extent(size), info: info, plan: plan, isPartial: isPartial, color: color)
     }
 }
 #endif

@@ -4,29 +4,53 @@ import CTernCodecs
 /// Rows between two looks at the task's cancellation.
 private let rowGroup: UInt32 = 64
 
+/// A picture as a codec made it, before it is resized, turned and converted.
+struct DecodedPixels {
+    let pixels: PixelBuffer
+    /// What of the pixels shows, as stored.
+    let extent: tern_extent
+    let info: tern_codec_info
+    let plan: DecodingPlan
+    var isPartial = false
+    /// What is done about the colour profile; nil if none is looked for.
+    var color: ColorUse?
+}
+
 extension CodecCall {
-    func jpeg(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
+    /// The picture of a whole file, or its first frame.
+    func image(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
+        // The decoder is closed before the picture is finished, which takes memory too.
+        switch format {
+        case .jpeg: try finish(try unsafe jpeg(bytes, count))
+        case .png where unsafe tern_png_animation(bytes, count) != 2: try finish(try unsafe png(bytes, count))
+        case .webp: try unsafe webp(bytes, count)
+        case .bmp: try finish(try unsafe bmp(bytes, count))
+        case .ico: try finish(try unsafe ico(bytes, count))
+        default: try unsafe CodecFrames(copying: bytes, count, call: self).frame(at: 0).image
+        }
+    }
+
+    private func jpeg(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
         var info = tern_codec_info()
         let handle = try unsafe open { unsafe tern_jpeg_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_jpeg_close(handle) }
         try check(info)
         var color = unsafe color(info) { unsafe tern_jpeg_profile(handle, $0, $1) }
         let plan = plan(info)
+        let memory = memory(info, plan, color)
+        try check(memory, info)
         let least = stored(plan.codecSize(of: upright(info)), info)
-        var (width, height): (UInt32, UInt32) = (0, 0)
         let scans = Int32(clamping: options.limits.scans)
         _ = try unsafe step {
-            unsafe tern_jpeg_start(
-                handle, UInt32(least.width), UInt32(least.height), scans, &width, &height, $0)
+            unsafe tern_jpeg_start(handle, UInt32(least.width), UInt32(least.height), scans, $0)
         }
-        let size = PixelSize(width: Int(width), height: Int(height))
         // Inks are converted as they are read, there is no way from their mixture.
         let ink = info.isInk ? color.conversion : nil
         if let ink { unsafe tern_jpeg_ink(handle, ink.handle) }
         defer { withExtendedLifetime(ink) {} }
         if info.isInk { color.conversion = nil }
         var isPartial = false
-        let (target, window) = try unsafe window(size, stored(plan.scaled, info))
+        let (target, window) = try unsafe window(memory)
         defer { unsafe tern_resize_close(window) }
         let pixels = try unsafe PixelBuffer(count: target.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
@@ -45,21 +69,22 @@ extension CodecCall {
             }
             if isPartial { try unsafe end(base, target, window, &color) }
         }
-        return try finish(pixels, target, info, plan, isPartial, color)
+        return DecodedPixels(
+            pixels: pixels, extent: unsafe window == nil ? memory.made : tern_extent(target), info: info, plan: plan,
+            isPartial: isPartial, color: color)
     }
 
-    func png(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
+    private func png(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
         var info = tern_codec_info()
         let handle = try unsafe open { unsafe tern_png_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_png_close(handle) }
         try check(info)
         var color = unsafe color(info) { unsafe tern_png_profile(handle, $0, $1) }
-        let size = PixelSize(width: Int(info.width), height: Int(info.height))
         var isPartial = false
         let plan = plan(info)
-        // Passes go over the whole picture, and straight colours are converted before they are premultiplied.
-        let isWhole = unsafe tern_png_interlaced(handle) || (info.hasAlpha && color.conversion != nil)
-        let (target, window) = try unsafe window(size, isWhole ? size : stored(plan.scaled, info))
+        let memory = memory(info, plan, color, isInterlaced: unsafe tern_png_interlaced(handle))
+        try check(memory, info)
+        let (target, window) = try unsafe window(memory)
         defer { unsafe tern_resize_close(window) }
         let pixels = try unsafe PixelBuffer(count: target.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
@@ -76,20 +101,27 @@ extension CodecCall {
             }
             if info.hasAlpha || isPartial { try unsafe end(base, target, window, &color) }
         }
-        return try finish(pixels, target, info, plan, isPartial, color)
+        return DecodedPixels(
+            pixels: pixels, extent: tern_extent(target), info: info, plan: plan, isPartial: isPartial, color: color)
     }
 
-    func webp(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
+    private func webp(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
+        if let picture = try unsafe stillWebP(bytes, count) { return try finish(picture) }
+        return try unsafe CodecFrames(copying: bytes, count, call: self).frame(at: 0).image
+    }
+
+    /// Nil for an animation.
+    private func stillWebP(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels? {
         var info = tern_codec_info()
         let handle = try unsafe open { unsafe tern_webp_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_webp_close(handle) }
         try check(info)
-        if info.frameCount > 1 {
-            return try unsafe CodecFrames(copying: bytes, count, call: self).frame(at: 0).image
-        }
+        if info.frameCount > 1 { return nil }
         var color = unsafe color(info) { unsafe tern_webp_profile(handle, $0, $1) }
         let plan = plan(info)
-        let size = stored(plan.codecSize(of: upright(info)), info)
+        let memory = memory(info, plan, color)
+        try check(memory, info)
+        let size = memory.made.size
         var isPartial = false
         let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
@@ -103,15 +135,16 @@ extension CodecCall {
             }
             if info.hasAlpha || isPartial { try unsafe premultiply(base, size, &color) }
         }
-        return try finish(pixels, size, info, plan, isPartial, color)
+        return DecodedPixels(
+            pixels: pixels, extent: memory.made, info: info, plan: plan, isPartial: isPartial, color: color)
     }
 
-    /// What resizes rows while a codec writes them, so that no more of the picture is kept than a few: nil if the size
-    /// is the target already.
-    private func window(_ size: PixelSize, _ target: PixelSize) throws(ImageError) -> (PixelSize, OpaquePointer?) {
-        if size == target { return (size, nil) }
-        let window = unsafe tern_resize_open(
-            UInt32(size.width), UInt32(size.height), UInt32(target.width), UInt32(target.height))
+    /// What resizes rows while a codec writes them, so that no more of the picture is kept than a few: nil if they come
+    /// as they are to be, or are resized when all are there.
+    private func window(_ memory: DecodingMemory) throws(ImageError) -> (PixelSize, OpaquePointer?) {
+        let (size, target) = (memory.made.size, memory.scaled)
+        guard memory.isResizedInRows else { return (size, nil) }
+        let window = unsafe tern_resize_open(memory.made, UInt32(target.width), UInt32(target.height))
         guard let window = unsafe window else {
             throw ImageError(.outOfMemory, format: format, "no memory to resize \(size) to \(target) pixels")
         }
@@ -138,17 +171,49 @@ extension CodecCall {
         DecodingPlan(size: upright(info), options)
     }
 
+    /// The way of a picture from a whole file through memory, and how it is resized.
+    func memory(
+        _ info: tern_codec_info, _ plan: DecodingPlan, _ color: ColorUse, isInterlaced: Bool = false
+    ) -> DecodingMemory {
+        var memory = DecodingMemory(
+            codec: Int(clamping: info.memory), made: made(info, plan), scaled: stored(plan.scaled, info),
+            cropped: stored(plan.cropped, info), isTurned: info.orientation > 1,
+            isConverted: color.conversion != nil && !info.hasAlpha && !info.isInk)
+        switch format {
+        case .jpeg: memory.isResizedInRows = memory.made.size != memory.scaled
+        case .png:
+            // Passes go over the whole picture, and straight colours are converted before they are premultiplied.
+            let isWhole = isInterlaced || (info.hasAlpha && color.conversion != nil)
+            memory.isResizedInRows = !isWhole && memory.made.size != memory.scaled
+        case .webp, .bmp, .ico: break
+        default: memory.keepsCodec = true
+        }
+        return memory
+    }
+
+    /// The picture that the codec makes of a file: JPEG and WebP are scaled by their decoders.
+    private func made(_ info: tern_codec_info, _ plan: DecodingPlan) -> tern_extent {
+        let least = stored(plan.codecSize(of: upright(info)), info)
+        switch format {
+        case .jpeg: return tern_jpeg_scaled(info.width, info.height, UInt32(least.width), UInt32(least.height))
+        case .webp where info.frameCount <= 1: return tern_extent(least)
+        default: return tern_extent_whole(info.width, info.height)
+        }
+    }
+
     /// Resizes, turns upright, crops and converts what a codec gave, in that order: the fewest pixels are turned and
     /// converted.
-    func finish(
-        _ pixels: PixelBuffer, _ size: PixelSize, _ info: tern_codec_info, _ plan: DecodingPlan, _ isPartial: Bool,
-        _ color: ColorUse? = nil
-    ) throws(ImageError) -> RasterImage {
+    func finish(_ decoded: consuming DecodedPixels) throws(ImageError) -> RasterImage {
+        let (info, plan, color) = (decoded.info, decoded.plan, decoded.color)
         let metadata = RasterImage.Metadata(
             originalSize: upright(info), orientation: Int(info.orientation),
-            colorProfile: color?.metadata ?? (info.hasProfile ? .notApplied : .none), isPartial: isPartial)
-        var image = RasterImage(pixels: pixels, size: size, format: format, metadata: metadata)
-        image = try image.resized(to: stored(plan.scaled, info))
+            colorProfile: color?.metadata ?? (info.hasProfile ? .notApplied : .none), isPartial: decoded.isPartial)
+        var image = RasterImage(
+            pixels: decoded.pixels, size: decoded.extent.size, format: format, metadata: metadata)
+        let extent = decoded.extent
+        // Each step lets go of the pixels before it.
+        _ = consume decoded
+        image = try image.resized(to: stored(plan.scaled, info), showing: extent)
         image = try image.oriented(Int(info.orientation))
         image = try image.cropped(to: plan.cropped)
         guard let conversion = color?.conversion else { return image }

@@ -49,7 +49,16 @@ struct CodecCall {
         if Task.isCancelled { throw ImageError(.cancelled, format: format, "the task was cancelled") }
     }
 
-    /// The limits that the header decides.
+    /// Refuses a decode that takes more memory than the options allow.
+    func check(_ memory: DecodingMemory, _ info: tern_codec_info) throws(ImageError) {
+        let (peak, limit) = (memory.peak, options.memoryLimit)
+        guard peak > limit else { return }
+        throw ImageError(
+            .limitExceeded, format: format,
+            "decoding \(upright(info)) pixels takes \(peak >> 20) MiB of memory, the limit is \(limit >> 20) MiB")
+    }
+
+    /// The limits of sizes and counts that the header decides.
     func check(_ info: tern_codec_info) throws(ImageError) {
         let size = PixelSize(width: Int(info.width), height: Int(info.height))
         guard size.width > 0, size.height > 0 else {

@@ -57,7 +57,10 @@ final class CodecFrames: ImageFrames {
         }
         let (pixels, duration, isPartial) = try outcome.get()
         let canvas = PixelSize(width: Int(info.width), height: Int(info.height))
-        let image = try call.finish(pixels, canvas, info, plan, isPartial, ColorUse(metadata: profile))
+        let image = try call.finish(
+            DecodedPixels(
+                pixels: pixels, extent: tern_extent(canvas), info: info, plan: plan, isPartial: isPartial,
+                color: ColorUse(metadata: profile)))
         return ImageFrame(image: image, duration: duration)
     }
 }

@@ -32,15 +32,7 @@ public struct CodecImageDecoder: ImageDecoder {
                 return .failure(ImageError(.truncated, format: format, "no bytes"))
             }
             do throws(ImageError) {
-                switch format {
-                case .jpeg: return .success(try unsafe call.jpeg(base, bytes.count))
-                case .png where unsafe tern_png_animation(base, bytes.count) != 2:
-                    return .success(try unsafe call.png(base, bytes.count))
-                case .webp: return .success(try unsafe call.webp(base, bytes.count))
-                case .bmp: return .success(try unsafe call.bmp(base, bytes.count))
-                case .ico: return .success(try unsafe call.ico(base, bytes.count))
-                default: return .success(try CodecFrames(data, call: call).frame(at: 0).image)
-                }
+                return .success(try unsafe call.image(base, bytes.count))
             } catch {
                 return .failure(error)
             }
@@ -52,12 +44,19 @@ public struct CodecImageDecoder: ImageDecoder {
     public func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)? {
         let format = try sniff(data, options)
         switch format {
-        case .gif, .webp, .avif: break
+        case .gif, .avif: break
+        case .webp where isAnimated(webp: data): break
         case .png where isAnimated(png: data): break
         default: return nil
         }
         let frames = try CodecFrames(data, call: CodecCall(format: format, options: options))
         return frames.count > 1 ? frames : nil
+    }
+
+    /// Whether the extended header says that there are frames: what composes them takes memory for a still picture too.
+    private func isAnimated(webp data: Data) -> Bool {
+        let head = [UInt8](data.prefix(21))
+        return head.count == 21 && head[12..<16].elementsEqual("VP8X".utf8) && head[20] & 2 != 0
     }
 
     private func isAnimated(png data: Data) -> Bool {

@@ -38,16 +38,26 @@ enum FrameSource {
             color = unsafe call.color(info) { unsafe tern_webp_profile(still, $0, $1) }
             unsafe tern_webp_close(still)
             // libwebp takes memory for the canvas when it opens an animation.
-            try call.check(info)
+            try unsafe check(info, call)
             unsafe source = .webp(try call.open { unsafe tern_webp_frames_open(bytes, count, $0, $1) })
         }
         do throws(ImageError) {
-            try call.check(info)
+            try unsafe check(info, call)
         } catch {
             unsafe source.close()
             throw error
         }
         return unsafe (source, info, color)
+    }
+
+    /// The limits that the header decides. Frames are composed at the file's own size, and resized when they are whole.
+    private static func check(_ info: tern_codec_info, _ call: CodecCall) throws(ImageError) {
+        try call.check(info)
+        var memory = call.memory(info, call.plan(info), .none)
+        memory.made = tern_extent_whole(info.width, info.height)
+        memory.keepsCodec = true
+        memory.isResizedInRows = false
+        try call.check(memory, info)
     }
 
     /// The profile of the file as a whole, which the animation's decoder passes over.

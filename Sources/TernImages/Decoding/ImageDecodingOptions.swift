@@ -20,14 +20,30 @@ public struct ImageDecodingOptions: Sendable, Hashable {
         public var frames: Int
         /// Scans of a progressive JPEG, 30 by default: each costs a pass over the whole picture.
         public var scans: Int
+        /// The bytes of memory that decoding may take at its peak: the picture, and what the codec and the resize need to
+        /// make it. Nil, the default, for 512 MiB at the file's own size and 256 MiB when decoding to a target size.
+        ///
+        /// The need is estimated from the header. A file that needs more is refused with the kind `.limitExceeded`. The
+        /// file's own bytes do not count. Processors have no options: each of them may take 512 MiB for its result and
+        /// its work.
+        public var memory: Int?
 
         /// The stated limits, each with its default.
-        public init(pixels: Int = 100_000_000, bytes: Int = 256 << 20, frames: Int = 10_000, scans: Int = 30) {
+        public init(
+            pixels: Int = 100_000_000, bytes: Int = 256 << 20, frames: Int = 10_000, scans: Int = 30,
+            memory: Int? = nil
+        ) {
             self.pixels = pixels
             self.bytes = bytes
             self.frames = frames
             self.scans = scans
+            self.memory = memory
         }
+
+        /// The default at the file's own size, and the limit of each processor.
+        static let fullSizeMemory = 512 << 20
+        /// The default when decoding to a target size.
+        static let targetSizeMemory = 256 << 20
     }
 
     /// The size wanted in pixels, upright; nil, the default, for the file's own.
@@ -48,6 +64,11 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     public var colorConversion: Bool
     /// The codecs' own pixels, not premultiplied: for tests that compare them exactly, at the file's own size.
     var keepsStraightAlpha = false
+
+    /// The bytes of memory that decoding may take.
+    var memoryLimit: Int {
+        limits.memory ?? (targetSize == nil ? Limits.fullSizeMemory : Limits.targetSizeMemory)
+    }
 
     /// Options; by default the file's own size, the default limits, no partial pictures, in sRGB.
     public init(

@@ -13,6 +13,7 @@ extension ImageIOFile {
                 ?? ImageError(.truncated, format: format, "the bytes end before the picture does")
         }
         let plan = header.plan(options)
+        try checkMemory(header, plan)
         guard let decoded = decoded(index, header, plan) else {
             throw failure(at: index) ?? ImageError(.corrupt, format: format, "ImageIO makes no picture of it")
         }
@@ -30,6 +31,20 @@ extension ImageIOFile {
         image = try image.resized(to: header.turned(plan.scaled))
         image = try image.oriented(header.orientation)
         return try image.cropped(to: plan.cropped)
+    }
+
+    /// Refuses a picture that takes more memory than the options allow: ImageIO's pixels, and those drawn from them.
+    private func checkMemory(_ header: ImageIOHeader, _ plan: DecodingPlan) throws(ImageError) {
+        let size = header.turned(plan.codecSize(of: header.upright))
+        var memory = DecodingMemory(
+            codec: size.pixelCount * 4, size: size, scaled: header.turned(plan.scaled),
+            cropped: header.turned(plan.cropped))
+        memory.isTurned = header.orientation > 1
+        guard memory.peak > options.memoryLimit else { return }
+        throw ImageError(
+            .limitExceeded, format: format,
+            "decoding \(header.upright) pixels takes \(memory.peak >> 20) MiB of memory, "
+                + "the limit is \(options.memoryLimit >> 20) MiB")
     }
 
     /// The picture as stored, at its own size or at least twice the size it is resized to.

@@ -29,7 +29,8 @@ extension ImageProcessors {
             let size = image.size
             // With a radius of twice the longer side nothing is left but the mean.
             let sigma = min(wanted, Double(max(size.width, size.height)) * 2)
-            return try unsafe image.made(size) { (source, base) throws(ImageError) in
+            let work = Int(clamping: tern_blur_memory(UInt32(size.width), UInt32(size.height), sigma))
+            return try unsafe image.made(size, work: work) { (source, base) throws(ImageError) in
                 let stride = image.bytesPerRow
                 try image.inGroups(of: size.width) {
                     unsafe tern_blur_columns(source, sigma, base, stride, $0, $1)

@@ -14,7 +14,7 @@ extension RasterImage {
         let target = square ? PixelSize(width: side, height: side) : size
         let (left, top) = ((size.width - target.width) / 2, (size.height - target.height) / 2)
         let color = (border?.color ?? .clear).codec
-        return try unsafe rows(target) { source, base, first, count in
+        return try unsafe rows(target, work: target.width * 8) { source, base, first, count in
             let part = unsafe tern_picture(
                 pixels: source.pixels + top * source.stride + left * 4, stride: source.stride,
                 width: UInt32(target.width), height: UInt32(target.height))

@@ -8,14 +8,35 @@ extension RasterImage {
             pixels: first, stride: bytesPerRow, width: UInt32(size.width), height: UInt32(size.height))
     }
 
-    /// A picture of the size with this one's scale, format and metadata, its pixels made by the closure.
-    func made(
-        _ target: PixelSize,
-        by fill: (tern_picture, UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void
-    ) throws(ImageError) -> RasterImage {
+    /// Throws if there is no picture of the size, or if it takes more memory, with the bytes of work on it, than a
+    /// processor may take.
+    func checkMemory(_ target: PixelSize, work: Int) throws(ImageError) {
         guard target.width > 0, target.height > 0, target.pixelCount <= Int(Int32.max) else {
             throw ImageError(.invalidArgument, format: format, "cannot make \(target) pixels of \(size)")
         }
+        let limit = ImageDecodingOptions.Limits.fullSizeMemory
+        guard target.pixelCount <= limit / 4, work <= limit - target.pixelCount * 4 else {
+            throw ImageError(
+                .limitExceeded, format: format,
+                "making \(target) pixels of \(size) takes more than \(limit >> 20) MiB of memory")
+        }
+    }
+
+    /// A picture of the size with this one's scale, format and metadata, its pixels made by the closure, which takes
+    /// some bytes of memory for its work.
+    func made(
+        _ target: PixelSize, work: Int = 0,
+        by fill: (tern_picture, UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void
+    ) throws(ImageError) -> RasterImage {
+        try checkMemory(target, work: work)
+        return try unsafe filled(target, by: fill)
+    }
+
+    /// As `made`, of a size that was looked at before.
+    private func filled(
+        _ target: PixelSize,
+        by fill: (tern_picture, UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void
+    ) throws(ImageError) -> RasterImage {
         let buffer = try unsafe PixelBuffer(count: target.pixelCount * 4) { (base) throws(ImageError) in
             let outcome: Result<Void, ImageError> = unsafe pixels.bytes.withUnsafeBufferPointer { source in
                 guard let first = source.baseAddress else { return .success(()) }
@@ -33,10 +54,19 @@ extension RasterImage {
     /// A picture of the size whose rows the closure makes, some at a time: the first of them, and how many. It says
     /// whether there was memory.
     func rows(
+        _ target: PixelSize, work: Int = 0,
+        by draw: (tern_picture, UnsafeMutablePointer<UInt8>, UInt32, UInt32) -> Bool
+    ) throws(ImageError) -> RasterImage {
+        try checkMemory(target, work: work)
+        return try unsafe drawn(target, by: draw)
+    }
+
+    /// As `rows`, of a size that was looked at before.
+    func drawn(
         _ target: PixelSize,
         by draw: (tern_picture, UnsafeMutablePointer<UInt8>, UInt32, UInt32) -> Bool
     ) throws(ImageError) -> RasterImage {
-        try unsafe made(target) { (source, base) throws(ImageError) in
+        try unsafe filled(target) { (source, base) throws(ImageError) in
             try inGroups(of: target.height) { unsafe draw(source, base, $0, $1) }
         }
     }

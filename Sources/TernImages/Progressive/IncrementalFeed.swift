@@ -16,8 +16,8 @@ final class IncrementalFeed {
 
     let call: CodecCall
     private let handle: OpaquePointer
-    /// What the header says, and the plan made of it; nil until it is there.
-    private(set) var header: (info: tern_codec_info, plan: DecodingPlan)?
+    /// What the header says, the plan made of it and the picture that the codec makes; nil until it is there.
+    private(set) var header: (info: tern_codec_info, plan: DecodingPlan, extent: tern_extent)?
     private var color = ColorUse.none
     /// Inks are converted as they are read: the conversion lives as long as the decoder.
     private var ink: ColorConversion?
@@ -95,24 +95,38 @@ final class IncrementalFeed {
                 try unsafe call.premultiply(base, size, &color)
             }
         }
-        return try call.finish(pixels, size, header.info, header.plan, isPartial, color)
+        return try call.finish(
+            DecodedPixels(
+                pixels: pixels, extent: header.extent, info: header.info, plan: header.plan, isPartial: isPartial,
+                color: color))
     }
 
     private func start() throws(ImageError) {
         let info = unsafe tern_feed_info(handle).pointee
         try call.check(info)
         color = unsafe call.color(info) { unsafe tern_feed_profile(handle, $0, $1) }
+        let plan = call.plan(info)
+        var memory = call.memory(info, plan, color, isInterlaced: state.isInterlaced)
+        if !state.isGathering {
+            // What a decoder of the whole file refuses is refused; what takes more memory only because it is decoded
+            // while it comes is left to that decoder.
+            try call.check(memory, info)
+            memory.isResizedInRows = false
+            memory.keepsCodec = true
+            memory.isCopied = !info.hasScans
+            if memory.peak > call.options.memoryLimit { unsafe tern_feed_gather(handle) }
+        }
+        header = (info, plan, memory.made)
+        if state.isGathering { return }
         if info.isInk {
             ink = color.conversion
             color.conversion = nil
             if let ink { unsafe tern_feed_ink(handle, ink.handle) }
         }
-        let plan = call.plan(info)
         let least = call.stored(plan.codecSize(of: call.upright(info)), info)
         _ = try unsafe result {
             unsafe tern_feed_start(handle, UInt32(least.width), UInt32(least.height), $0)
         }
-        header = (info, plan)
     }
 
     /// The picture of all bytes at once, where the codec cannot do with fewer.
@@ -121,10 +135,7 @@ final class IncrementalFeed {
         guard let bytes = unsafe tern_feed_bytes(handle, &count) else {
             throw ImageError(.truncated, format: call.format, "no bytes")
         }
-        guard call.format == .webp else {
-            return try unsafe CodecFrames(copying: bytes, count, call: call).frame(at: 0).image
-        }
-        return try unsafe call.webp(bytes, count)
+        return try unsafe call.image(bytes, count)
     }
 
     private func result(

@@ -4,18 +4,26 @@ extension RasterImage {
     /// The picture at another size, by Lanczos3 on premultiplied pixels: 54 dB and more against an exact one.
     ///
     /// Keeps scale, format and metadata. The proportions are the caller's affair. Looks at the task's cancellation
-    /// every 64 rows; throws the kinds `.cancelled`, `.outOfMemory`, and `.invalidArgument` for a size without pixels.
+    /// every 64 rows; throws the kinds `.cancelled`, `.outOfMemory`, `.invalidArgument` for a size without pixels, and
+    /// `.limitExceeded` if the result and the work on it take more than 512 MiB.
     public func resized(to target: PixelSize) throws(ImageError) -> RasterImage {
         if target == size { return self }
-        guard target.width > 0, target.height > 0, target.pixelCount <= Int(Int32.max) else {
-            throw ImageError(.invalidArgument, format: format, "cannot resize \(size) to \(target) pixels")
-        }
+        let work =
+            target.width > 0 && target.height > 0
+            ? DecodingMemory.resize(size, to: target) : 0
+        try checkMemory(target, work: work)
+        return try resized(to: target, showing: tern_extent(size))
+    }
+
+    /// The picture at another size, of the part of it that shows. The caller has looked at the memory that it takes.
+    func resized(to target: PixelSize, showing extent: tern_extent) throws(ImageError) -> RasterImage {
+        if target == size { return self }
         let (width, height) = (UInt32(target.width), UInt32(target.height))
-        guard let kernel = unsafe tern_resize_open(UInt32(size.width), UInt32(size.height), width, height) else {
+        guard let kernel = unsafe tern_resize_open(extent, width, height) else {
             throw ImageError(.outOfMemory, format: format, "no memory to resize \(size) to \(target) pixels")
         }
         defer { unsafe tern_resize_close(kernel) }
-        return try unsafe rows(target) { source, base, first, count in
+        return try unsafe drawn(target) { source, base, first, count in
             let canvas = unsafe tern_canvas(pixels: base, stride: target.width * 4, width: width, height: height)
             return unsafe tern_resize_rows(kernel, source, canvas, first, count)
         }

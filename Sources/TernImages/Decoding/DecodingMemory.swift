@@ -1,0 +1,79 @@
+import CTernCodecs
+
+/// Estimates the memory that a picture takes at the peak of its decoding, from what the header says. Touches no pixel.
+struct DecodingMemory {
+    /// The bytes that the codec takes beside the pixels that it writes.
+    var codec: Int
+    /// The picture that the codec makes, as stored.
+    var made: tern_extent
+    /// The sizes that it is resized and then cropped to, as stored.
+    var scaled: PixelSize
+    var cropped: PixelSize
+    /// Whether it is turned upright, and whether its colours are converted in a copy.
+    var isTurned = false
+    var isConverted = false
+    /// Whether rows are resized while they are decoded, so that the picture that the codec makes is never whole.
+    var isResizedInRows = false
+    /// Whether the codec is still open while the picture is resized and turned.
+    var keepsCodec = false
+    /// Whether the codec writes into a canvas of its own that is copied.
+    var isCopied = false
+
+    /// The bytes at the peak.
+    var peak: Int {
+        let (whole, result, kept) = (bytes(made.size), bytes(scaled), bytes(cropped))
+        let resize = made.size == scaled ? 0 : Self.resize(made, to: scaled, inRows: isResizedInRows)
+        let held = sum(codec, isCopied ? whole : 0)
+        let decoding = isResizedInRows ? sum(held, result, resize) : sum(held, whole)
+        var finishing = isResizedInRows || resize == 0 ? result : sum(whole, result, resize)
+        if isTurned { finishing = max(finishing, sum(result, result)) }
+        if kept != result { finishing = max(finishing, sum(result, kept)) }
+        if isConverted { finishing = max(finishing, sum(kept, kept)) }
+        return max(decoding, keepsCodec ? sum(held, finishing) : finishing)
+    }
+
+    /// The memory of a picture that the codec makes whole.
+    init(codec: Int, size: PixelSize, scaled: PixelSize, cropped: PixelSize) {
+        self.init(codec: codec, made: tern_extent(size), scaled: scaled, cropped: cropped)
+    }
+
+    init(
+        codec: Int, made: tern_extent, scaled: PixelSize, cropped: PixelSize, isTurned: Bool = false,
+        isConverted: Bool = false
+    ) {
+        self.codec = codec
+        self.made = made
+        self.scaled = scaled
+        self.cropped = cropped
+        self.isTurned = isTurned
+        self.isConverted = isConverted
+    }
+
+    /// The bytes of a resize's tables.
+    static func resize(_ size: PixelSize, to target: PixelSize) -> Int {
+        resize(tern_extent(size), to: target, inRows: false)
+    }
+
+    /// The bytes of a resize's tables, and of the rows that it keeps if they come one by one.
+    static func resize(_ source: tern_extent, to target: PixelSize, inRows: Bool) -> Int {
+        Int(
+            clamping: tern_resize_memory(
+                source, UInt32(clamping: target.width), UInt32(clamping: target.height), inRows))
+    }
+
+    private func bytes(_ size: PixelSize) -> Int { size.pixelCount > .max / 4 ? .max : size.pixelCount * 4 }
+
+    private func sum(_ parts: Int...) -> Int {
+        parts.reduce(0) { sum, part in
+            let (total, overflow) = sum.addingReportingOverflow(part)
+            return overflow ? .max : total
+        }
+    }
+}
+
+extension tern_extent {
+    /// All of every pixel of a size.
+    init(_ size: PixelSize) { self = tern_extent_whole(UInt32(clamping: size.width), UInt32(clamping: size.height)) }
+
+    var size: PixelSize { PixelSize(width: Int(width), height: Int(height)) }
+}

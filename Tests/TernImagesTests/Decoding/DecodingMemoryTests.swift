@@ -1,0 +1,227 @@
+#if os(Linux)
+import Glibc
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The memory that a decode takes: what is estimated, and what the kernel says of it.
+@Suite(.serialized, .timeLimit(.minutes(5)))
+struct DecodingMemoryTests {
+    private struct NotHeld: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private static let small = PixelSize(width: 200, height: 200)
+    private static let isSanitized = unsafe dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+
+    // MARK: The estimate
+
+    @Test func thePeakIsOfTheStepThatTakesMost() {
+        let whole = PixelSize(width: 1_000, height: 1_000)
+        let half = PixelSize(width: 500, height: 500)
+        var memory = DecodingMemory(
+            codec: 3_000_000, size: whole, scaled: whole, cropped: whole)
+        #expect(memory.peak == 7_000_000)
+        memory.isTurned = true
+        #expect(memory.peak == 8_000_000)
+        memory.keepsCodec = true
+        #expect(memory.peak == 11_000_000)
+        memory.isCopied = true
+        #expect(memory.peak == 15_000_000)
+        memory = DecodingMemory(codec: 10, size: whole, scaled: half, cropped: half)
+        let tables = DecodingMemory.resize(whole, to: half)
+        #expect(memory.peak == 5_000_000 + tables)
+        memory.isResizedInRows = true
+        // Of rows as many are kept as a row of the target is made of: 14.
+        #expect(memory.peak == 1_000_010 + tables + 14 * 4_000)
+        memory.codec = .max
+        #expect(memory.peak == .max)
+    }
+
+    @Test func aResizesTablesAreInProportionToTheLongerSide() {
+        func bytes(_ width: Int, _ height: Int) -> Int {
+            DecodingMemory.resize(PixelSize(width: width, height: height), to: Self.small)
+        }
+        #expect(bytes(8_000, 6_000) < 300_000)
+        #expect(bytes(100_000_000, 1) > 1_000_000_000)
+        #expect(bytes(Int(UInt32.max), Int(UInt32.max)) > 1_000_000_000)
+    }
+
+    // MARK: The limits
+
+    @Test func theLimitIsGivenOrDependsOnTheTarget() {
+        #expect(ImageDecodingOptions().memoryLimit == 512 << 20)
+        #expect(ImageDecodingOptions(targetSize: Self.small).memoryLimit == 256 << 20)
+        #expect(ImageDecodingOptions(targetSize: Self.small, limits: .init(memory: 7)).memoryLimit == 7)
+        #expect(ImageDecodingOptions(limits: .init(memory: 7)).memoryLimit == 7)
+    }
+
+    @Test(arguments: [ImageEncoding.jpeg(), .jpeg(progressive: true), .png(), .webp(), .losslessWebP])
+    func whatTakesMoreThanTheLimitIsRefused(encoding: ImageEncoding) throws {
+        let file = [UInt8](try gradient(600, 400).encoded(as: encoding))
+        for target in [nil, PixelSize(width: 300, height: 200)] {
+            let enough = ImageDecodingOptions(targetSize: target, limits: .init(memory: 8 << 20))
+            #expect(errorKind(file, enough) == nil)
+            let tooLittle = ImageDecodingOptions(targetSize: target, limits: .init(memory: 200_000))
+            #expect(errorKind(file, tooLittle) == .limitExceeded)
+            let decoder = IncrementalDecoder(options: tooLittle)
+            let thrown = #expect(throws: ImageError.self) {
+                try decoder.append(Data(file))
+                _ = try decoder.finish()
+            }
+            #expect(thrown?.kind == .limitExceeded)
+        }
+    }
+
+    /// Decoding while the bytes come takes a copy more. Where that is too much, the whole file is decoded at its end.
+    @Test(arguments: [ImageEncoding.jpeg(), .png(), .losslessWebP])
+    func bytesThatComeAreHeldToTheLimitOfWholeFiles(encoding: ImageEncoding) throws {
+        let file = [UInt8](try gradient(600, 400).encoded(as: encoding))
+        var memory = 1_000_000
+        while errorKind(file, ImageDecodingOptions(limits: .init(memory: memory))) != nil { memory += 50_000 }
+        let options = ImageDecodingOptions(limits: .init(memory: memory))
+        let decoder = IncrementalDecoder(options: options)
+        for byte in file { try decoder.append(Data([byte])) }
+        #expect(try decoder.finish().pixels.bytes == decoded(file, options).pixels.bytes)
+    }
+
+    @Test func framesOfAnAnimationAreHeldToTheLimit() throws {
+        let file = GIFFile(width: 500, height: 500, frames: [.init(rows: [[0]]), .init(rows: [[1]])]).bytes
+        let options = ImageDecodingOptions(limits: .init(memory: 3_000_000))
+        let thrown = #expect(throws: ImageError.self) {
+            try CodecImageDecoder().animation(from: Data(file), options: options)
+        }
+        #expect(thrown?.kind == .limitExceeded)
+        #expect(errorKind(file, options) == .limitExceeded)
+    }
+
+    @Test func processorsAreLimited() throws {
+        let size = PixelSize(width: 1, height: 4_000_000)
+        let thin = try #require(
+            RasterImage(size: size, premultiplied: [UInt8](repeating: 255, count: size.pixelCount * 4)))
+        let processors: [any ImageProcessor] = [
+            .resize(to: PixelSize(width: 100, height: 100), mode: .atLeast, allowsUpsampling: true),
+            .gaussianBlur(radius: 5), .rotate(degrees: 45),
+        ]
+        for processor in processors {
+            let thrown = #expect(throws: ImageError.self) { try processor.process(thin) }
+            #expect(thrown?.kind == .limitExceeded || thrown?.kind == .invalidArgument)
+        }
+    }
+
+    // MARK: What is taken
+
+    @Test(.disabled(if: isSanitized, "a sanitizer holds memory of its own"))
+    func noFileOfFewBytesTakesMuchMemoryAtATargetSize() async {
+        await #expect(processExitsWith: .success) {
+            DecodingMemoryTests.measure(target: DecodingMemoryTests.small, limit: 280 << 20)
+        }
+    }
+
+    @Test(.disabled(if: isSanitized, "a sanitizer holds memory of its own"))
+    func noFileOfFewBytesTakesMuchMemoryAtItsOwnSize() async {
+        await #expect(processExitsWith: .success) {
+            DecodingMemoryTests.measure(target: nil, limit: 560 << 20)
+        }
+    }
+
+    /// A photograph of 48 megapixels, its chroma halved: what it takes is estimated from its header, and a flat one
+    /// takes as much.
+    @Test(.disabled(if: isSanitized, "a sanitizer holds memory of its own"), arguments: [false, true])
+    func aPhotographOf48MegapixelsDecodes(isProgressive: Bool) async {
+        await #expect(processExitsWith: .success) { [isProgressive] in
+            let size = PixelSize(width: 8_000, height: 6_000)
+            let file = [UInt8](
+                try DecodingMemoryTests.flat(size).encoded(as: .jpeg(progressive: isProgressive)))
+            for (target, limit) in [(nil, 560), (DecodingMemoryTests.small, 280)] {
+                try DecodingMemoryTests.forgetPeak()
+                let before = try DecodingMemoryTests.size("VmRSS:")
+                let picture = try decoded(file, ImageDecodingOptions(targetSize: target))
+                let peak = (try DecodingMemoryTests.peakSize() - before) >> 20
+                guard picture.metadata.originalSize == size, peak < limit else {
+                    throw NotHeld(description: "\(picture.size) took \(peak) MiB")
+                }
+                let decoder = IncrementalDecoder(options: ImageDecodingOptions(targetSize: target))
+                while try decoder.append(Data(file)), try decoder.advance() {}
+                guard try decoder.finish().size == picture.size else { throw NotHeld(description: "another size") }
+            }
+        }
+    }
+
+    private static func flat(_ size: PixelSize) throws -> RasterImage {
+        try #require(RasterImage(size: size, premultiplied: [UInt8](repeating: 255, count: size.pixelCount * 4)))
+    }
+
+    /// Decodes each file in every way; fails when the process has held more than the limit on the way, above what it held
+    /// before. That leaves 20 and 40 MiB to the process itself.
+    private static func measure(target: PixelSize?, limit: Int) {
+        // An error that is thrown would only end the process.
+        do { try hold(try PictureBombs.all, target: target, limit: limit) } catch { Issue.record(error) }
+    }
+
+    private static func hold(_ bombs: [PictureBombs.Bomb], target: PixelSize?, limit: Int) throws {
+        var failures: [String] = []
+        for bomb in bombs {
+            guard bomb.bytes.count < 64 << 10 else {
+                throw NotHeld(description: "\(bomb.name): \(bomb.bytes.count) bytes")
+            }
+            for way in ["whole", "frames", "pieces"] {
+                try forgetPeak()
+                let before = try size("VmRSS:")
+                let options = ImageDecodingOptions(targetSize: target, allowsPartial: true)
+                let outcome = decode(bomb.bytes, options, way)
+                let peak = try peakSize() - before
+                if peak >= limit { failures.append("\(bomb.name), \(way): \(peak >> 20) MiB, \(outcome)") }
+            }
+        }
+        guard failures.isEmpty else { throw NotHeld(description: failures.joined(separator: "\n")) }
+    }
+
+    private static func decode(_ bytes: [UInt8], _ options: ImageDecodingOptions, _ way: String) -> String {
+        do throws(ImageError) {
+            switch way {
+            case "whole": return "\(try decoded(bytes, options).size)"
+            case "frames":
+                guard let frames = try CodecImageDecoder().animation(from: Data(bytes), options: options) else {
+                    return "no animation"
+                }
+                for index in 0..<min(3, frames.count) { _ = try frames.frame(at: index) }
+                return "\(frames.count) frames"
+            default:
+                let decoder = IncrementalDecoder(options: options, showsRows: true)
+                var stands = try decoder.append(Data(bytes))
+                while stands {
+                    _ = try decoder.preview()
+                    stands = try decoder.advance()
+                }
+                return "\(try decoder.finish().size)"
+            }
+        } catch {
+            return error.description
+        }
+    }
+
+    private static func forgetPeak() throws {
+        let file = unsafe open("/proc/self/clear_refs", O_WRONLY)
+        let written = unsafe write(file, "5", 1)
+        close(file)
+        guard written == 1 else { throw NotHeld(description: "the kernel does not forget the peak") }
+    }
+
+    private static func peakSize() throws -> Int { try size("VmHWM:") }
+
+    private static func size(_ field: String) throws -> Int {
+        let status = try String(contentsOf: URL(filePath: "/proc/self/status"), encoding: .utf8)
+        guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix(field) }),
+            let number = line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap({ Int($0) })
+        else { throw NotHeld(description: "the kernel does not say \(field)") }
+        return number << 10
+    }
+}
+#endif
