@@ -14,10 +14,15 @@ public import Foundation
 /// The methods run in the task's own Swift task, never on an actor or on the engine's loop. What they throw fails the
 /// task: a `NetworkError` as it is, anything else as the `underlying` of an error of kind `.policy`.
 public protocol SessionPolicy: Sendable {
-    /// Whether a redirect is followed, and with which request. Asked after the rules of RFC 9110 §15.4 have made
-    /// `proposed`, and not when those forbid the redirect.
+    /// Decides whether a redirect is followed, and with which request. Asked after the rules of RFC 9110 §15.4 have made
+    /// `proposed`.
     ///
-    /// Default: it is followed as proposed.
+    /// Also asked about a redirect that the rules refuse to follow: to another scheme than http and https, from https to
+    /// http, to several places, beyond `Session.Configuration.maximumRedirects`, or with a body that can be sent only once
+    /// and for which there is no ``replacementBody(for:of:)``. `proposed` is then the request that
+    /// was answered. `.stop` makes such a redirect the response; with `.follow` the task fails.
+    ///
+    /// Default: as `Session.Configuration.redirects` says.
     @concurrent func redirect(
         to proposed: Request, after response: ResponseHead, of task: AnySessionTask
     ) async throws -> RedirectDecision?

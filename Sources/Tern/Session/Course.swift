@@ -39,6 +39,7 @@ struct Course {
 
     private mutating func redirect(after arrival: inout Arrival) async throws(NetworkError) -> RequestPlan? {
         let (plan, head) = (arrival.plan, arrival.head)
+        let configured = plan.context.configuration.redirects
         let action = redirects.action(
             for: head.status, locations: head.headers.values(for: "Location"), method: plan.request.method,
             target: plan.request.target, headers: plan.headers)
@@ -46,13 +47,18 @@ struct Course {
         case .stand:
             return nil
         case .fail(let failure):
-            throw await arrival.error(failure)
+            try await stop(&arrival, elseFail: failure, byDefault: configured.stops(atRefused: failure.kind))
+            return nil
         case .follow(let step):
-            let proposed = try await request(for: step, after: arrival)
-            let decision = try await plan.policies?.ask(about: plan.request) { [record] policy in
-                try await policy.redirect(to: proposed, after: head, of: AnySessionTask(record))
+            let stopsByDefault = configured.stops(at: step.target, plan.request)
+            guard let proposed = try await request(for: step, after: arrival) else {
+                let reason = "the redirect to \(step.target) keeps the body, which can be sent only once"
+                let failure = TransferFailure(.redirect, reason)
+                try await stop(&arrival, elseFail: failure, byDefault: stopsByDefault)
+                return nil
             }
-            if case .stop? = decision {
+            let decision = try await decision(on: proposed, after: arrival)
+            if Self.isStop(decision, byDefault: stopsByDefault) {
                 arrival.isWanted = true
                 return nil
             }
@@ -65,10 +71,37 @@ struct Course {
         }
     }
 
-    /// The request that the rules propose: the one that was answered, with their changes.
+    private func decision(
+        on proposed: Request, after arrival: Arrival
+    ) async throws(NetworkError) -> RedirectDecision? {
+        let head = arrival.head
+        return try await arrival.plan.policies?.ask(about: arrival.plan.request) { [record] policy in
+            try await policy.redirect(to: proposed, after: head, of: AnySessionTask(record))
+        }
+    }
+
+    private static func isStop(_ decision: RedirectDecision?, byDefault: Bool) -> Bool {
+        switch decision {
+        case .stop?: true
+        case .follow?: false
+        case nil: byDefault
+        }
+    }
+
+    /// Takes a redirect that cannot be followed as the response, where a policy or else the session says so.
+    private func stop(
+        _ arrival: inout Arrival, elseFail failure: TransferFailure, byDefault: Bool
+    ) async throws(NetworkError) {
+        let decision = try await decision(on: arrival.plan.request, after: arrival)
+        guard Self.isStop(decision, byDefault: byDefault) else { throw await arrival.error(failure) }
+        arrival.isWanted = true
+    }
+
+    /// The request that the rules propose: the one that was answered, with their changes; nil where it has a body that
+    /// can be sent only once.
     private func request(
         for step: RedirectRules.Step, after arrival: Arrival
-    ) async throws(NetworkError) -> Request {
+    ) async throws(NetworkError) -> Request? {
         let plan = arrival.plan
         var request = plan.request
         request.method = step.method
@@ -82,10 +115,7 @@ struct Course {
         if !step.keepsBody {
             request.body = .none
         } else if !request.body.isReplayable {
-            guard let body = try await arrival.plan.replacementBody(for: request, record) else {
-                let reason = "the redirect to \(request.target) keeps the body, which can be sent only once"
-                throw await arrival.error(TransferFailure(.redirect, reason))
-            }
+            guard let body = try await arrival.plan.replacementBody(for: request, record) else { return nil }
             request.body = body
         }
         return request

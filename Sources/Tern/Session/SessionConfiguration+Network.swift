@@ -12,6 +12,32 @@ extension Session.Configuration {
         case schemes(http: Proxy?, https: Proxy?, except: [String] = [])
     }
 
+    /// Which redirects of servers are followed.
+    ///
+    /// A redirect that is not followed is the response: its 3xx status is accepted, whatever the validation says.
+    public enum Redirects: Sendable, Hashable {
+        /// All that the rules of RFC 9110 §15.4 allow; a redirect to another scheme than http and https, or from https
+        /// to http, fails with an error of kind `.redirect`.
+        case follow
+        /// None.
+        case stop
+        /// Those to the scheme, host and port of the request that was answered.
+        case sameOrigin
+
+        func stops(at target: Target, _ request: Request) -> Bool {
+            switch self {
+            case .follow: false
+            case .stop: true
+            case .sameOrigin: target.origin != request.target.origin
+            }
+        }
+
+        /// Redirects that go round in a circle stay on their origin; every other one that is refused leads elsewhere.
+        func stops(atRefused kind: NetworkError.Kind) -> Bool {
+            self == .stop || self == .sameOrigin && kind == .redirect
+        }
+    }
+
     /// Who goes first among those of the same priority that wait for a connection.
     public enum QueueOrder: Sendable, Hashable {
         /// The oldest.

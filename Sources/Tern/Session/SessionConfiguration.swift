@@ -75,6 +75,8 @@ extension Session {
         public var policy: (any SessionPolicy)?
         /// Those who watch the stages of every request, in the order in which they are told. None by default.
         public var observers: [any SessionObserver] = []
+        /// Which redirects are followed where neither ``policy`` nor the request's policy decides. `.follow` by default.
+        public var redirects = Redirects.follow
         /// Redirects that are followed one after the other. 20 by default (the fetch standard's limit).
         public var maximumRedirects = 20
         /// What a response must be to be taken: by default a status in 200–299, and a content type that fits what is asked
