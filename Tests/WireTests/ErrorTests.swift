@@ -114,6 +114,24 @@ struct ErrorTests {
         }
     }
 
+    @Test(arguments: ["collected", "streamed"])
+    func aLongProblemDocumentDecodes(form: String) async throws {
+        struct Problem: Decodable { let title: String, details: [String] }
+        let details = (0..<4_000).map { "the field \($0) is wrong" }
+        try await withServer { exchange in
+            let text = "{\"title\":\"wrong\",\"details\":[\"" + details.joined(separator: "\",\"") + "\"]}"
+            try exchange.respond(
+                status: 422, headers: [("Content-Type", "application/problem+json")], body: Array(text.utf8))
+        } test: { _, client in
+            let error = try await failure {
+                if form == "streamed" { _ = try await client.stream("").response } else { _ = try await client.get("") }
+            }
+            #expect(error.status == 422 && error.body.count > 100_000)
+            let problem = try error.decode(as: Problem.self)
+            #expect(problem.title == "wrong" && problem.details == details)
+        }
+    }
+
     // MARK: Decoding
 
     @Test func bodyThatDoesNotDecodeSaysWhereAndKeepsItsResponse() async throws {

@@ -92,6 +92,17 @@ struct InvalidRequestTests {
         }
     }
 
+    @Test(arguments: [Timeouts(connect: .seconds(-1)), Timeouts(idle: .seconds(-1)), Timeouts(total: .nanoseconds(-1))])
+    func requestWithANegativeTimeLimitIsRefused(timeouts: Timeouts) async throws {
+        try await withDemo { server, client in
+            var request = try client.request(.get, "json")
+            request.timeouts = timeouts
+            let error = try await failure { [request] in try await client.session.response(for: request) }
+            #expect(error.kind == .invalidRequest && error.reason.contains("negative"))
+            #expect(server.counts.requestsReceived == 0)
+        }
+    }
+
     @Test func baseURLThatIsNoneFailsEveryCall() async throws {
         #expect(throws: NetworkError.self) { try Client(baseURL: "not a URL") }
         let url = try #require(URL(string: "mailto:x@example.com"))

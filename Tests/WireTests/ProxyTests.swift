@@ -299,7 +299,9 @@ struct ProxyTests {
             { $0.proxies = .schemes(http: nil, https: Proxy(.socks5, host: "a", port: 0)) },
             { $0.maximumConnectionsPerHost = 0 }, { $0.maximumConnections = -1 }, { $0.maximumHeadSize = 0 },
             { $0.maximumBodySize = -1 }, { $0.maximumDecompressedSize = -1 }, { $0.errorBodyLimit = .min },
-            { $0.maximumRedirects = -1 },
+            { $0.maximumRedirects = -1 }, { $0.timeouts.connect = .milliseconds(-1) },
+            { $0.timeouts.idle = .seconds(-1) }, { $0.timeouts.total = .nanoseconds(-1) },
+            { $0.idleConnectionLifetime = .seconds(-1) },
         ]
         for change in wrong {
             let session = Session(configuration: .test(change))

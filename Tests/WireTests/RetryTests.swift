@@ -45,6 +45,22 @@ struct RetryTests {
         #expect(error.status == 502 && stub.calls.count == 3)
     }
 
+    @Test func lastFailureTellsOfAllAttempts() async throws {
+        let clock = ManualClock()
+        let stub = StubTransport { _ in .status(503) }
+        let client = try Client(baseURL: "https://a.example", session: session(clock, stub))
+        let task = Task { try await client.get("x") }
+        for _ in 1...2 {
+            try await clock.waitForSleepers(1)
+            clock.advance(by: .milliseconds(2_005))
+        }
+        let error = try await failure { try await task.value }
+        #expect(error.attempts == 3 && error.attemptsDuration == .milliseconds(4_010))
+        #expect(error.description.hasSuffix("3 attempts failed in 4.010 seconds"))
+        let single = try await failure { try await client.post("x") }
+        #expect(single.attempts == 1 && single.attemptsDuration == nil && !single.reason.contains("attempts"))
+    }
+
     @Test func cancellingEndsTheWait() async throws {
         let clock = ManualClock()
         let stub = StubTransport { _ in .status(503) }

@@ -29,6 +29,8 @@ public struct NetworkError: Error, Sendable {
         var sessionID: Session.ID?
         var label: String?
         var resumeData: ResumeData?
+        var attempts = 1
+        var attemptsDuration: Duration?
     }
 
     private var storage: Storage
@@ -85,6 +87,18 @@ public struct NetworkError: Error, Sendable {
         with { $0.reason += "; \(reason.printable(limit: Self.reasonLimit))" }
     }
 
+    /// The error of the last of several attempts: says how many there were, and how long they took.
+    package func ending(attempts: Int, in duration: Duration) -> NetworkError {
+        with { fields in
+            fields.attempts = attempts
+            fields.attemptsDuration = duration
+            let (seconds, attoseconds) = duration.components
+            let milliseconds = attoseconds / 1_000_000_000_000_000
+            let fraction = "\(milliseconds + 1_000)".dropFirst()
+            fields.reason += "; \(attempts) attempts failed in \(seconds).\(fraction) seconds"
+        }
+    }
+
     package func carrying(_ resumeData: ResumeData?) -> NetworkError {
         with { $0.resumeData = resumeData }
     }
@@ -117,6 +131,10 @@ public struct NetworkError: Error, Sendable {
     public var body: Data { storage.fields.body }
     /// What was measured until the failure.
     public var metrics: TaskMetrics? { storage.fields.metrics }
+    /// The number of attempts that were made, with this one: more than 1 after the retries of a `RetryInterceptor`.
+    public var attempts: Int { storage.fields.attempts }
+    /// How long all attempts took, with the waits between them; nil without a retry.
+    public var attemptsDuration: Duration? { storage.fields.attemptsDuration }
     /// The error below this one: of the decoder, the file system, or a body's own sequence.
     public var underlying: (any Error)? { storage.fields.underlying }
     /// The task that failed; nil when the failure came before any task existed.

@@ -1,4 +1,6 @@
 /// Time limits of a request. Each one names itself in the error that it causes; a paused task's clocks stand still.
+///
+/// A negative limit is refused: the request fails with an error of kind `.invalidRequest`, before anything is sent.
 public struct Timeouts: Sendable, Hashable {
     /// From the start on the wire until the connection can carry the request: name look-up, connect and TLS together.
     /// 15 seconds by default; nil for none.
@@ -7,7 +9,11 @@ public struct Timeouts: Sendable, Hashable {
     /// or the producer of a streamed body, holds the transfer up does not count. 60 seconds by default; nil for none.
     public var idle: Duration?
     /// From the task's start to the last byte of the body, waiting for a connection, redirects and challenges included;
-    /// a retry begins anew. nil, none, by default.
+    /// a retry begins anew. nil, none, by default: how long a response may take depends on its size, and a limit for all
+    /// would end downloads that go well.
+    ///
+    /// Set one where the size is known. 60 seconds are enough for most calls of an API; without a limit, a server that
+    /// sends one byte every 59 seconds is waited for as long as it goes on.
     public var total: Duration?
     /// What redirects and challenges before this attempt took of `total`.
     var spent = Duration.zero
@@ -17,6 +23,13 @@ public struct Timeouts: Sendable, Hashable {
         self.connect = connect
         self.idle = idle
         self.total = total
+    }
+
+    /// Why no request can keep to the limits; nil when one can.
+    var problem: String? {
+        let limits = [("connect", connect), ("idle", idle), ("total", total)]
+        guard let wrong = limits.first(where: { $0.1.map { $0 < .zero } ?? false }) else { return nil }
+        return "the time limit \(wrong.0) is negative"
     }
 
     /// The limit that ran out.

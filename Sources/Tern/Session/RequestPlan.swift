@@ -202,6 +202,7 @@ final class RequestPlan: Sendable {
             return "Transfer-Encoding is the engine's to set: give the body as a stream without a length"
         }
         return nil
+        if let problem = request.timeouts?.problem { return problem }
     }
 
     /// The Content-Length among the caller's headers, when the body's own length is not known.

@@ -38,7 +38,10 @@ extension Session.Configuration {
             ("maximumDecompressionRatio", Int64(maximumDecompressionRatio), 1),
             ("errorBodyLimit", Int64(errorBodyLimit), 0), ("maximumRedirects", Int64(maximumRedirects), 0),
         ]
-        guard let wrong = limits.first(where: { $0.1 < $0.2 }) else { return nil }
+        guard let wrong = limits.first(where: { $0.1 < $0.2 }) else {
+            if idleConnectionLifetime < .zero { return "idleConnectionLifetime is negative" }
+            return timeouts.problem.map { "timeouts: \($0)" }
+        }
         return "\(wrong.0) is \(wrong.1), and must be at least \(wrong.2)"
     }
 

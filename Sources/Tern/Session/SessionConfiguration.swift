@@ -46,8 +46,8 @@ extension Session {
         /// Bytes that the head of a response may have, with the interim responses before it. 256 KiB by default. Over
         /// libcurl's transport it has at most 1,000 fields, trailers included, and 100 interim responses before it.
         public var maximumHeadSize = 256 << 10
-        /// Bytes of a refused response's body that its error carries. 64 KiB by default.
-        public var errorBodyLimit = 64 << 10
+        /// Bytes of a refused response's body that its error carries. 1 MiB by default.
+        public var errorBodyLimit = 1 << 20
         /// Which certificate authorities are trusted. The system's by default.
         public var authorities = Authorities.system
         /// Whom TLS connections are made with, and as whom, by host: certificates that lead to `authorities` and are for the

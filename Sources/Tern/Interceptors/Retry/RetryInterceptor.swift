@@ -11,7 +11,8 @@ import Foundation
 /// configuration.interceptors = [RetryInterceptor()]
 /// ```
 ///
-/// The last failure is the task's error; its `metrics` are those of the last attempt. A cancelled wait ends at once. For
+/// The last failure is the task's error; its `attempts` and `attemptsDuration`, and its text, tell of all attempts, its
+/// `metrics` of the last one. A cancelled wait ends at once. For
 /// downloads and streams it covers all up to the response's head; what is lost later is for `resumeData`.
 public struct RetryInterceptor: Interceptor {
     private let policy: RetryPolicy
@@ -34,6 +35,11 @@ public struct RetryInterceptor: Interceptor {
     /// Sends the request until it succeeds, or the policy or the budget ends it.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         budget.deposit()
+        return try await retrying(request, next, clock)
+    }
+
+    private func retrying<C: Clock<Duration>>(_ request: Request, _ next: Next, _ clock: C) async throws -> Reply {
+        let start = clock.now
         var failures = 0
         while true {
             do {
@@ -42,7 +48,10 @@ public struct RetryInterceptor: Interceptor {
                 failures += 1
                 let decision = policy.decision(
                     after: error, of: request, failures: failures, now: Date(), random: Double.random(in: 0...1))
-                guard case .retry(let delay) = decision, budget.withdraw() else { throw error }
+                guard case .retry(let delay) = decision, budget.withdraw() else {
+                    if failures == 1 || error.isCancelled { throw error }
+                    throw error.ending(attempts: failures, in: start.duration(to: clock.now))
+                }
                 try await clock.sleep(for: delay)
             }
         }
