@@ -166,6 +166,14 @@ struct CookieJarTests {
         #expect(try names(&jar, url, Request.Method(method), isCrossSite: false) == ["a"])
     }
 
+    @Test func plainHTTPSetsNoNamelessCookieThatPosesAsASecureOne() throws {
+        var jar = jar()
+        let (plain, secure) = (try Target(absolute: "http://a.example/"), try Target(absolute: "https://a.example/"))
+        _ = jar.store("sid=1; secure; path=/", from: secure, now: now)
+        #expect(refusal(jar.store("=sid=2; path=/", from: plain, now: now)) == .overwritesSecure)
+        #expect(refusal(jar.store("=other=2; path=/", from: plain, now: now)) == nil)
+    }
+
     // MARK: Lifetime
 
     @Test func noCookieLivesLongerThan400Days() throws {

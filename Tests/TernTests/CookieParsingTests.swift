@@ -29,7 +29,8 @@ struct CookieParsingTests {
             ("foo=bar", "foo=bar"), ("foo=bar; Expires=Fri, 07 Aug 2007 08:04:19 GMT", nil),
             ("foo=bar; max-age=10000;", "foo=bar"), ("foo=bar; max-age=0;", nil), ("foo=bar; max-age=-1", nil),
             ("foo=bar; max-age=", "foo=bar"), ("foo=bar; max-age=1x", "foo=bar"), ("foo=bar; max-age=+1", "foo=bar"),
-            ("foo=bar; max-age=-", nil), ("foo=bar; max-age=99999999999999999999", "foo=bar"),
+            ("foo=bar; max-age=-", "foo=bar"), ("foo=bar; max-age=--1", "foo=bar"), ("foo=bar; max-age=-0", nil),
+            ("foo=bar; max-age=99999999999999999999", "foo=bar"),
             ("foo=bar; version=1;", "foo=bar"), ("foo=bar; customvalue=1000;", "foo=bar"), ("foo=bar; secure;", nil),
             ("foo=bar; secure=x", nil), ("foo=bar; SECURE", nil), ("foo=bar; customsec", "foo=bar"),
             ("foo=bar; secure bar", "foo=bar"), ("foo=bar; httponly", "foo=bar"), ("foo=bar; path", "foo=bar"),
@@ -41,6 +42,8 @@ struct CookieParsingTests {
             ("foo=bar, baz=qux", "foo=bar, baz=qux"), ("foo=bar; ; ;; max-age=0 ;", nil),
             ("foo=bar\t;\tmax-age\t=\t0\t", nil), ("f\to=b\tr", "f\to=b\tr"),
             ("foo=ü漢", "foo=ü漢"), ("foo=bar; domain=", "foo=bar"), ("foo=b\u{1}r", nil), ("foo=b\nr", nil),
+            ("foo=b\rr", nil),
+            ("foo=bar; path=/\r", nil), ("\rfoo=bar", nil), ("==", "="), ("==a", "=a"), ("= a", "a"), ("foo;", "foo"),
             ("foo=bar; x=\u{7F}", nil), ("foo=b\0r", nil), ("%66oo=b%61r", "%66oo=b%61r"), ("$Version=1", "$Version=1"),
         ] as [(String, String?)])
     func oneFieldGivesOneCookie(field: String, expected: String?) throws {
@@ -69,6 +72,39 @@ struct CookieParsingTests {
         // An attribute that is too long is passed over, and its cookie is kept.
         #expect(try sent(["a=b; path=/" + String(repeating: "x", count: 1_024)]) == "a=b")
         #expect(try sent(["a=b; path=/" + String(repeating: "x", count: 1_023)]) == nil)
+    }
+
+    @Test func bytesThatAreNotUTF8AreCountedAndKeptOneByOne() throws {
+        var jar = CookieJar(suffixes: .singleLabels)
+        let origin = try Target(absolute: "http://home.example.org/")
+        func header() -> [UInt8]? { jar.headerBytes(for: origin, method: .get, isCrossSite: false, now: now) }
+        let largest = Array("a=".utf8) + [UInt8](repeating: 0xE9, count: 4_095)
+        _ = jar.store(bytes: largest + [0xE9], from: origin, now: now)
+        #expect(header() == nil)
+        _ = jar.store(bytes: largest, from: origin, now: now)
+        #expect(header() == largest)
+        // The same name in other bytes is another cookie; in the same bytes it is the same one.
+        jar.removeAll { _ in true }
+        for pair in [
+            [0xE9, 0x3D, 0x31], [0xC3, 0xA9, 0x3D, 0x32], [0x65, 0xCC, 0x81, 0x3D, 0x33], [0xE9, 0x3D, 0xFF],
+        ] {
+            _ = jar.store(bytes: pair.map { UInt8($0) }, from: origin, now: now)
+        }
+        #expect(
+            header()
+                == Array(
+                    [[0xE9, 0x3D, 0xFF], [0xC3, 0xA9, 0x3D, 0x32], [0x65, 0xCC, 0x81, 0x3D, 0x33]]
+                        .map { $0.map { UInt8($0) } }.joined(separator: "; ".utf8)))
+    }
+
+    @Test func bytesSurviveTheFile() throws {
+        var jar = CookieJar(suffixes: .singleLabels)
+        let origin = try Target(absolute: "http://home.example.org/")
+        _ = jar.store(bytes: [0xE9, 0x3D, 0xFF], from: origin, now: now)
+        let data = try JSONEncoder().encode(jar.all(now: now))
+        var other = CookieJar(suffixes: .singleLabels)
+        for cookie in try JSONDecoder().decode([Cookie].self, from: data) { _ = other.insertChecked(cookie, now: now) }
+        #expect(other.headerBytes(for: origin, method: .get, isCrossSite: false, now: now) == [0xE9, 0x3D, 0xFF])
     }
 
     @Test func attributesAreTold() throws {

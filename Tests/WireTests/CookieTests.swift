@@ -37,6 +37,68 @@ struct CookieWireTests {
         }
     }
 
+    /// The value of the Cookie field as it came, from the head's own bytes.
+    private static func cookieBytes(_ request: LoopbackServer.Request) -> [UInt8] {
+        let name = Array("Cookie: ".utf8)
+        let line = request.rawHead.split(separator: 10).first { $0.starts(with: name) }
+        return line.map { Array($0.dropFirst(name.count).filter { $0 != 13 }) } ?? []
+    }
+
+    @Test func bytesComeBackAsTheyCame() async throws {
+        // Not UTF-8 in a name and in values, UTF-8 beside it, and a byte of C1.
+        let pairs: [[UInt8]] = [
+            [0x61, 0x3D, 0xE9, 0xFF], [0x62, 0x3D, 0xC3, 0xA9], [0xFC, 0x3D, 0x31],
+            [0x63, 0x3D, 0x80, 0x9F, 0x20, 0x64],
+        ]
+        try await withServer { exchange in
+            guard exchange.request.path == "/set" else {
+                return try exchange.respond(body: Self.cookieBytes(exchange.request))
+            }
+            var head = Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n".utf8)
+            for pair in pairs { head += Array("Set-Cookie: ".utf8) + pair + Array("; Path=/\r\n".utf8) }
+            try exchange.write(head + Array("\r\n".utf8))
+        } test: { _, client in
+            _ = try await client.get("/set")
+            let expected = Array(pairs.joined(separator: "; ".utf8))
+            for _ in 0..<2 { #expect(try await client.get("/") == Data(expected)) }
+            let own = try await client.get("/", headers: ["Cookie": "own=ü"])
+            #expect(own == Data(Array("own=ü; ".utf8) + expected))
+        }
+    }
+
+    @Test func aBareCarriageReturnRefusesTheCookie() async throws {
+        try await withServer { exchange in
+            guard exchange.request.path == "/set" else {
+                return try exchange.respond(body: Self.cookieBytes(exchange.request))
+            }
+            try exchange.write(
+                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nSet-Cookie: a=1\r2\r\nSet-Cookie: b=1\r\r\n"
+                    + "Set-Cookie: c=3; Path=/\r\n\r\n")
+        } test: { _, client in
+            _ = try await client.get("/set")
+            #expect(try await client.get("/", as: String.self) == "c=3")
+        }
+    }
+
+    @Test func theFieldHoldsEightKibibytesAndTheOldestAreLeftOut() async throws {
+        let value = String(repeating: "x", count: 1_000)
+        try await withServer { exchange in
+            guard exchange.request.path == "/set" else {
+                return try exchange.respond(body: Self.cookieBytes(exchange.request))
+            }
+            try exchange.respond(headers: (10..<30).map { ("Set-Cookie", "n\($0)=\(value); Path=/") })
+        } test: { _, client in
+            _ = try await client.get("/set")
+            let sent = try await client.get("/", as: String.self).split(separator: "; ").map { $0.prefix(3) }
+            #expect(sent == ["n22", "n23", "n24", "n25", "n26", "n27", "n28", "n29"])
+            let own = String(repeating: "y", count: 4_000)
+            let shared = try await client.get("/", headers: ["Cookie": "own=" + own], as: String.self)
+            #expect(shared.utf8.count <= 8_192 && shared.hasPrefix("own=" + own + "; n26="))
+            let whole = String(repeating: "y", count: 9_000)
+            #expect(try await client.get("/", headers: ["Cookie": whole], as: String.self) == whole)
+        }
+    }
+
     @Test func cookieOfARedirectIsSentToItsTarget() async throws {
         try await withServer(Self.handler) { _, client in
             let cookie = try await client.get("/login", as: String.self)

@@ -20,6 +20,13 @@ extension Cookie {
         }
     }
 
+    /// A cookie without a name whose value reads like one with this name once it is sent.
+    func poses(asNameOf other: Cookie) -> Bool {
+        guard name.isEmpty, let equals = value.utf8.firstIndex(of: UInt8(ascii: "=")) else { return false }
+        let posed = String(value[..<equals])
+        return Self.bytes(posed, encoding).elementsEqual(Self.bytes(other.name, other.encoding))
+    }
+
     private static func hasPrefix(_ text: String, _ prefix: String) -> Bool {
         text.utf8.lazy.map(\.asciiLowercased).starts(with: prefix.utf8)
     }
@@ -33,7 +40,12 @@ extension Cookie {
             } && !name.utf8.contains(UInt8(ascii: "=")) && !domain.isEmpty && path.utf8.first == Reference.slash
         if !isWellFormed { throw .malformed }
         if name.isEmpty, value.isEmpty { throw .empty }
-        if name.utf8.count + value.utf8.count > SetCookieField.maximumSize { throw .tooLarge }
+        if encoding == .latin1, (name + value + path).unicodeScalars.contains(where: { $0.value > 0xFF }) {
+            throw .malformed
+        }
+        if Self.byteCount(name, encoding) + Self.byteCount(value, encoding) > SetCookieField.maximumSize {
+            throw .tooLarge
+        }
         if sameSite == SameSite.none, !isSecure { throw .sameSiteNone }
     }
 
@@ -52,7 +64,7 @@ extension Cookie {
         Cookie(
             name: name, value: value, domain: domain, isHostOnly: isHostOnly, path: path, isSecure: isSecure,
             isHTTPOnly: isHTTPOnly, sameSite: sameSite, expires: expires.map { min($0, latest) },
-            creation: creation == .distantPast ? now : creation)
+            creation: creation == .distantPast ? now : creation, encoding: encoding)
     }
 
     /// What says nothing is taken for Lax (RFC 6265bis §5.6.7).

@@ -10,7 +10,8 @@ public import Foundation
 public struct Cookie: Sendable, Hashable, Codable {
     /// The name; may be empty, as RFC 6265bis has it, if the value is not.
     public let name: String
-    /// The value as the server sent it, quotes included.
+    /// The value as the server sent it, quotes included. Bytes that are not UTF-8 are shown as ISO-8859-1, and sent back
+    /// as they came.
     public let value: String
     /// The host, or the domain whose hosts get the cookie: in lower case, without a leading dot.
     public let domain: String
@@ -28,6 +29,14 @@ public struct Cookie: Sendable, Hashable, Codable {
     public let expires: Date?
     /// When the cookie was first stored: cookies with paths of equal length are sent in this order.
     public internal(set) var creation: Date
+    /// How the bytes of name, value and path were read; nil for UTF-8.
+    let encoding: ByteEncoding?
+
+    /// How bytes that are not UTF-8 are kept in a text.
+    enum ByteEncoding: String, Sendable, Hashable, Codable {
+        /// Each byte is the scalar of its number.
+        case latin1
+    }
 
     /// A cookie by hand.
     ///
@@ -46,7 +55,7 @@ public struct Cookie: Sendable, Hashable, Codable {
 
     init(
         name: String, value: String, domain: String, isHostOnly: Bool, path: String, isSecure: Bool,
-        isHTTPOnly: Bool, sameSite: SameSite?, expires: Date?, creation: Date
+        isHTTPOnly: Bool, sameSite: SameSite?, expires: Date?, creation: Date, encoding: ByteEncoding? = nil
     ) {
         self.name = name
         self.value = value
@@ -58,6 +67,7 @@ public struct Cookie: Sendable, Hashable, Codable {
         self.sameSite = sameSite
         self.expires = expires
         self.creation = creation
+        self.encoding = encoding
     }
 
     /// Whether a request that comes from another site carries the cookie.
@@ -77,7 +87,36 @@ public struct Cookie: Sendable, Hashable, Codable {
 
     /// Whether both have the same name, domain and path, so that one replaces the other in a store.
     func replaces(_ other: Cookie) -> Bool {
-        name == other.name && path == other.path && isHostOnly == other.isHostOnly && domain == other.domain
+        isHostOnly == other.isHostOnly && domain == other.domain && hasName(of: other)
+            && Self.bytes(path, encoding).elementsEqual(Self.bytes(other.path, other.encoding))
+    }
+
+    /// Names and paths are bytes: texts that only mean the same (U+00E9, U+0065 U+0301) are not equal.
+    func hasName(of other: Cookie) -> Bool {
+        Self.bytes(name, encoding).elementsEqual(Self.bytes(other.name, other.encoding))
+    }
+
+    /// The cookie as it is sent (RFC 6265bis §5.8.3): `name=value`, and the value alone without a name.
+    var wireBytes: [UInt8] {
+        var bytes = Self.bytes(name, encoding)
+        if !name.isEmpty { bytes.append(UInt8(ascii: "=")) }
+        return bytes + Self.bytes(value, encoding)
+    }
+
+    /// The number of ``wireBytes``.
+    var wireCount: Int {
+        (name.isEmpty ? 0 : Self.byteCount(name, encoding) + 1) + Self.byteCount(value, encoding)
+    }
+
+    static func bytes(_ text: String, _ encoding: ByteEncoding?) -> [UInt8] {
+        switch encoding {
+        case nil: Array(text.utf8)
+        case .latin1: text.unicodeScalars.compactMap { UInt8(exactly: $0.value) }
+        }
+    }
+
+    static func byteCount(_ text: String, _ encoding: ByteEncoding?) -> Int {
+        encoding == nil ? text.utf8.count : text.unicodeScalars.count
     }
 }
 

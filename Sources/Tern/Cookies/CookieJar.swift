@@ -14,6 +14,8 @@ package struct CookieJar: Sendable {
         package var total = 3_000
         /// How long a cookie may live from when it is stored (RFC 6265bis §5.5).
         package var lifetime: TimeInterval = 400 * 86_400
+        /// Bytes of a `Cookie` field: servers refuse a request with a longer one.
+        package var fieldSize = 8 << 10
 
         package init() {}
     }
@@ -52,8 +54,13 @@ package struct CookieJar: Sendable {
 
     /// Takes in one `Set-Cookie` field of an answer from `target`.
     package mutating func store(_ field: String, from target: Target, now: Date) -> Outcome {
+        store(bytes: Array(field.utf8), from: target, now: now)
+    }
+
+    /// Takes in one `Set-Cookie` field as it came over the wire.
+    package mutating func store(bytes: [UInt8], from target: Target, now: Date) -> Outcome {
         do throws(Cookie.Refusal) {
-            let field = try SetCookieField(field)
+            let field = try SetCookieField(bytes: bytes)
             let cookie = try cookie(of: field, from: target, now: now)
             try cookie.checkPrefixes(hasPath: field.path != nil)
             if !cookie.isSecure, !target.isSecure, coversSecureCookie(cookie) { throw .overwritesSecure }
@@ -81,7 +88,7 @@ package struct CookieJar: Sendable {
             name: field.name, value: field.value, domain: domain.isEmpty ? host : domain,
             isHostOnly: domain.isEmpty, path: field.path ?? CookieMatching.defaultPath(of: target.path),
             isSecure: field.isSecure, isHTTPOnly: field.isHTTPOnly, sameSite: field.sameSite,
-            expires: expiry(of: field, now: now), creation: now)
+            expires: expiry(of: field, now: now), creation: now, encoding: field.encoding)
     }
 
     /// Max-Age wins over Expires; neither goes beyond the longest lifetime.
@@ -96,7 +103,7 @@ package struct CookieJar: Sendable {
         entries.values.contains { list in
             list.contains { entry in
                 let other = entry.cookie
-                return other.isSecure && other.name == cookie.name
+                return other.isSecure && (other.hasName(of: cookie) || cookie.poses(asNameOf: other))
                     && (CookieMatching.host(other.domain, isWithin: cookie.domain)
                         || CookieMatching.host(cookie.domain, isWithin: other.domain))
                     && CookieMatching.path(cookie.path, isWithin: other.path)
@@ -176,9 +183,11 @@ package struct CookieJar: Sendable {
 
     /// The cookies for a request, in the order in which they are sent (§5.8.3): longer paths first, then older ones.
     ///
-    /// - Parameter isCrossSite: A redirect has brought the request here from another site.
+    /// - Parameters:
+    ///   - isCrossSite: A redirect has brought the request here from another site.
+    ///   - taken: Bytes that the caller's own cookies take of the field.
     package mutating func cookies(
-        for target: Target, method: Request.Method, isCrossSite: Bool, now: Date
+        for target: Target, method: Request.Method, isCrossSite: Bool, now: Date, taken: Int = 0
     ) -> [Cookie] {
         if count == 0 { return [] }
         let path = target.path
@@ -198,6 +207,7 @@ package struct CookieJar: Sendable {
             }
             entries[String(domain)] = list
         }
+        leaveOutOldest(&found, room: limits.fieldSize - (taken > 0 ? taken + 2 : 0))
         found.sort { left, right in
             let (long, short) = (left.cookie.path.utf8.count, right.cookie.path.utf8.count)
             return long == short ? left.serial < right.serial : long > short
@@ -205,13 +215,29 @@ package struct CookieJar: Sendable {
         return found.map(\.cookie)
     }
 
+    /// Removes the cookies that were first stored the longest ago until the others, with `; ` between them, fit.
+    private func leaveOutOldest(_ found: inout [Entry], room: Int) {
+        var size = found.reduce(-2) { $0 + $1.cookie.wireCount + 2 }
+        guard size > room else { return }
+        found.sort { $0.serial > $1.serial }
+        while size > room, let oldest = found.popLast() { size -= oldest.cookie.wireCount + 2 }
+    }
+
     /// The value of the `Cookie` field; nil if there is nothing to be sent.
     package mutating func header(
         for target: Target, method: Request.Method, isCrossSite: Bool, now: Date
     ) -> String? {
-        let cookies = cookies(for: target, method: method, isCrossSite: isCrossSite, now: now)
+        headerBytes(for: target, method: method, isCrossSite: isCrossSite, now: now)
+            .map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The value of the `Cookie` field, byte for byte as servers have set its cookies; nil if there is nothing to be sent.
+    package mutating func headerBytes(
+        for target: Target, method: Request.Method, isCrossSite: Bool, now: Date, taken: Int = 0
+    ) -> [UInt8]? {
+        let cookies = cookies(for: target, method: method, isCrossSite: isCrossSite, now: now, taken: taken)
         if cookies.isEmpty { return nil }
-        return cookies.map { $0.name.isEmpty ? $0.value : "\($0.name)=\($0.value)" }.joined(separator: "; ")
+        return Array(cookies.map(\.wireBytes).joined(separator: "; ".utf8))
     }
 
     /// All that have not ended, in the order in which they were first stored.

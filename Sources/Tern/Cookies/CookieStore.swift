@@ -14,7 +14,8 @@ public import Foundation
 /// ``init(file:)`` in a file as well.
 ///
 /// At most 180 cookies of one domain and 3000 in all are kept; beyond that those go first that have ended, then those of
-/// a domain with too many, those that are not Secure before the others, the one longest not used first.
+/// a domain with too many, those that are not Secure before the others, the one longest not used first. A request carries
+/// at most 8 KiB of cookies, its own `Cookie` field included; those that were first stored the longest ago are left out.
 public final class CookieStore: Sendable {
     /// The store that sessions share by default. In memory alone.
     public static let shared = CookieStore()
@@ -85,20 +86,36 @@ public final class CookieStore: Sendable {
     /// - Parameter redirects: The URLs that led here, the first request's first: after one of another site, cookies are
     ///   held back as their `SameSite` says.
     package func header(for target: Target, method: Request.Method, redirects: [Target] = []) -> String? {
+        headerBytes(for: target, method: method, redirects: redirects).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The same as bytes: those of a cookie need not be UTF-8.
+    ///
+    /// - Parameter taken: Bytes that the caller's own cookies take of the field.
+    package func headerBytes(
+        for target: Target, method: Request.Method, redirects: [Target] = [], taken: Int = 0
+    ) -> [UInt8]? {
         if !hasCookies.load(ordering: .relaxed) { return nil }
         let now = now()
         return jar.withLock { jar in
             let isCrossSite = redirects.contains { !jar.suffixes.areSameSite($0, target) }
-            return jar.header(for: target, method: method, isCrossSite: isCrossSite, now: now)
+            return jar.headerBytes(
+                for: target, method: method, isCrossSite: isCrossSite, now: now, taken: taken)
         }
     }
 
     /// Takes in the `Set-Cookie` fields of an answer; says for each what became of it.
     @discardableResult
     package func store(_ fields: [String], from target: Target) -> [CookieJar.Outcome] {
+        store(bytes: fields.map { Array($0.utf8) }, from: target)
+    }
+
+    /// The same with the fields as they came over the wire.
+    @discardableResult
+    package func store(bytes fields: [[UInt8]], from target: Target) -> [CookieJar.Outcome] {
         if fields.isEmpty { return [] }
         let now = now()
-        return change { jar in fields.map { jar.store($0, from: target, now: now) } }
+        return change { jar in fields.map { jar.store(bytes: $0, from: target, now: now) } }
     }
 
     // MARK: By hand

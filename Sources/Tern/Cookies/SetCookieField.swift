@@ -14,14 +14,26 @@ struct SetCookieField: Sendable {
     var maxAge: Int64?
     /// Seconds since 1970.
     var expires: Int64?
+    /// How the bytes of the texts were read.
+    private(set) var encoding: Cookie.ByteEncoding?
 
     /// Longest name and value together, in bytes (RFC 6265bis §5.6, step 5).
     static let maximumSize = 4_096
     /// Longest value of an attribute, in bytes; a longer one is passed over (step 6 of the attributes).
     static let maximumAttributeSize = 1_024
 
+    /// Takes a field apart as it came over the wire. Bytes that are not UTF-8 are read one by one.
+    init(bytes: [UInt8]) throws(Cookie.Refusal) {
+        if let text = String(validating: bytes, as: UTF8.self) {
+            try self.init(text)
+        } else {
+            try self.init(TextDecoding.latin1(bytes.span), encoding: .latin1)
+        }
+    }
+
     /// Takes a field apart, or says why the cookie is ignored.
-    init(_ field: String) throws(Cookie.Refusal) {
+    init(_ field: String, encoding: Cookie.ByteEncoding? = nil) throws(Cookie.Refusal) {
+        self.encoding = encoding
         if field.utf8.contains(where: { $0.isASCIIControl && $0 != 0x09 }) { throw .controlCharacter }
         var parts = field.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)[...]
         let pair = parts.popFirst() ?? Substring(field).utf8
@@ -31,7 +43,7 @@ struct SetCookieField: Sendable {
         } else {
             value = Self.trimmed(pair)
         }
-        if name.utf8.count + value.utf8.count > Self.maximumSize { throw .tooLarge }
+        if Cookie.byteCount(name, encoding) + Cookie.byteCount(value, encoding) > Self.maximumSize { throw .tooLarge }
         if name.isEmpty, value.isEmpty { throw .empty }
         for part in parts { takeAttribute(part) }
     }
@@ -40,7 +52,7 @@ struct SetCookieField: Sendable {
         let equals = part.firstIndex(of: UInt8(ascii: "="))
         let name = Self.trimmed(part[..<(equals ?? part.endIndex)])
         let value = equals.map { Self.trimmed(part[part.index(after: $0)...]) } ?? ""
-        if value.utf8.count > Self.maximumAttributeSize { return }
+        if Cookie.byteCount(value, encoding) > Self.maximumAttributeSize { return }
         switch name.lowercased() {
         case "expires": if let seconds = CookieDate.seconds(value) { expires = seconds }
         case "max-age": if let seconds = Self.age(value) { maxAge = seconds }
@@ -53,10 +65,10 @@ struct SetCookieField: Sendable {
         }
     }
 
-    /// A number with an optional minus; what is beyond 64 bits is the largest there is.
+    /// A number with an optional minus before it; what is beyond 64 bits is the largest there is.
     private static func age(_ text: String) -> Int64? {
         let digits = text.hasPrefix("-") ? text.utf8.dropFirst() : Substring(text).utf8
-        guard !text.isEmpty, digits.allSatisfy(\.isASCIIDigit) else { return nil }
+        guard !digits.isEmpty, digits.allSatisfy(\.isASCIIDigit) else { return nil }
         if text.hasPrefix("-") { return 0 }
         return Int64(text) ?? .max
     }

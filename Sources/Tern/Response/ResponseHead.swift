@@ -13,7 +13,7 @@ public struct ResponseHead: Sendable {
     /// What all copies share: a head goes through many hands, and each reference in it is counted at each of them.
     private final class Shared: Sendable {
         let target: Target
-        private let bytes: [UInt8]
+        let bytes: [UInt8]
         let maySetCookies: Bool
         private let parsed: Lock<(reason: String, headers: Headers)?>
 
@@ -67,6 +67,12 @@ public struct ResponseHead: Sendable {
         shared = Shared(target, reason: reason, headers: headers)
     }
 
+    /// The `Set-Cookie` fields byte for byte, where the head came over a wire.
+    package var setCookies: [[UInt8]] {
+        shared.bytes.isEmpty
+            ? headers.values(for: "Set-Cookie").map { Array($0.utf8) }
+            : ResponseHeadParser.rawValues(of: "Set-Cookie", in: shared.bytes)
+    }
     /// Whether there may be a `Set-Cookie`, told without parsing.
     package var maySetCookies: Bool { shared.maySetCookies }
     /// The header fields, in order, several values per name.

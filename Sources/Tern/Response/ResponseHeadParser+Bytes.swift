@@ -51,6 +51,39 @@ extension ResponseHeadParser {
         return value(of: name, in: span)
     }
 
+    /// All values of a header in a raw head, byte for byte; lines that continue one are joined to it by a space.
+    package static func rawValues(of name: String, in bytes: Span<UInt8>) -> [[UInt8]] {
+        let name = Array(name.utf8)
+        var values: [[UInt8]] = []
+        // The status line is no field.
+        var next = HeadLine(in: bytes, at: 0).next
+        while next < bytes.count {
+            let line = HeadLine(in: bytes, at: next)
+            if line.content.isEmpty { break }
+            next = line.next
+            guard let colon = index(of: UInt8(ascii: ":"), in: bytes, line.content) else { continue }
+            let found = trimmed(bytes, line.content.lowerBound..<colon)
+            var isMatch = found.count == name.count
+            for offset in name.indices where isMatch {
+                isMatch = bytes[found.lowerBound + offset].asciiLowercased == name[offset].asciiLowercased
+            }
+            var value = isMatch ? trimmed(bytes, (colon + 1)..<line.content.upperBound).map { bytes[$0] } : []
+            while next < bytes.count, bytes[next].isHTTPWhitespace {
+                let more = HeadLine(in: bytes, at: next)
+                next = more.next
+                let rest = trimmed(bytes, more.content)
+                if isMatch, !rest.isEmpty { value += (value.isEmpty ? [] : [0x20]) + rest.map { bytes[$0] } }
+            }
+            if isMatch { values.append(value) }
+        }
+        return values
+    }
+
+    /// All values of a header in a raw head, byte for byte.
+    package static func rawValues(of name: String, in bytes: [UInt8]) -> [[UInt8]] {
+        rawValues(of: name, in: bytes.span)
+    }
+
     static func index(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<Int>) -> Int? {
         var position = range.lowerBound
         while position < range.upperBound {

@@ -153,23 +153,31 @@ final class RequestPlan: Sendable {
     /// Takes in the cookies of an answer. A head without any is not even parsed.
     func storeCookies(of head: ResponseHead) {
         guard head.maySetCookies, let cookieStore else { return }
-        cookieStore.store(head.headers.values(for: "Set-Cookie"), from: head.target)
+        cookieStore.store(bytes: head.setCookies, from: head.target)
     }
 
     /// The cookies are those of the moment, and a field that the caller wrote stands before them.
-    private var headersWithCookies: Headers {
-        guard let cookies = cookieStore?.header(for: request.target, method: request.method, redirects: redirectedFrom)
-        else { return headers }
-        var headers = headers
-        headers["Cookie"] = headers["Cookie"].map { "\($0); \(cookies)" } ?? cookies
-        return headers
+    private func addCookies(to order: inout TransferOrder) {
+        guard let cookieStore, !cookieStore.isEmpty else { return }
+        let own = headers["Cookie"].map { Array($0.utf8) } ?? []
+        guard
+            let cookies = cookieStore.headerBytes(
+                for: request.target, method: request.method, redirects: redirectedFrom, taken: own.count)
+        else { return }
+        let field = own.isEmpty ? cookies : own + "; ".utf8 + cookies
+        if let text = String(validating: field, as: UTF8.self) {
+            order.headers["Cookie"] = text
+        } else {
+            order.headers.remove("Cookie")
+            order.rawCookie = field
+        }
     }
 
     /// What the transport is asked for, complete but for the body.
     @inline(__always)
     func order(priority: Request.Priority, attempt: Int) -> TransferOrder {
-        TransferOrder(
-            method: request.method, target: request.target, headers: headersWithCookies,
+        var order = TransferOrder(
+            method: request.method, target: request.target, headers: headers,
             delivery: delivery == .streamed
                 ? .streamed : .collected(limit: request.maximumBodySize ?? context.configuration.maximumBodySize),
             timeouts: request.timeouts ?? context.configuration.timeouts,
@@ -179,6 +187,8 @@ final class RequestPlan: Sendable {
             needsFreshConnection: attempt > 1,
             unixSocketPath: request.unixSocketPath ?? context.configuration.unixSocketPath,
             trust: request.isPlain ? nil : OwnTrust(request.trust))
+        addCookies(to: &order)
+        return order
     }
 
     /// `isChecked`: the headers are the session's own, which were looked at once.
@@ -192,6 +202,7 @@ final class RequestPlan: Sendable {
             return "a \(request.method) request cannot have a body (RFC 9110 §9.3)"
         }
         if let problem = request.body.problem { return problem }
+        if let problem = request.timeouts?.problem { return problem }
         if request.method == .connect { return "CONNECT is for proxies, and not sent as a request" }
         return nil
     }
@@ -202,7 +213,6 @@ final class RequestPlan: Sendable {
             return "Transfer-Encoding is the engine's to set: give the body as a stream without a length"
         }
         return nil
-        if let problem = request.timeouts?.problem { return problem }
     }
 
     /// The Content-Length among the caller's headers, when the body's own length is not known.

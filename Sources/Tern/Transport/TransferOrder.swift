@@ -26,6 +26,8 @@ package struct TransferOrder: Sendable {
     package var method: Request.Method
     package var target: Target
     package var headers: Headers
+    /// The value of the `Cookie` field where its bytes are not UTF-8; `headers` have no such field then.
+    package var rawCookie: [UInt8]?
     package var source: Source = .none
     package var delivery: Delivery
     package var timeouts: Timeouts

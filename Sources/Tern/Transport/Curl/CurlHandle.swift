@@ -327,13 +327,14 @@ import FoundationEssentials
         // CURLOPT_ACCEPT_ENCODING is never set: libcurl decompresses nothing.
         let codings = transfer.order.decompresses ? ContentDecoder.acceptEncoding : nil
         if let known = left.headers, known.isSameStorage(as: transfer.order.headers), left.hasBody == hasBody,
-            left.codings == codings, left.isForwarded == isForwarded
+            left.codings == codings, left.isForwarded == isForwarded, transfer.order.rawCookie == nil
         {
             return
         }
         left.isForwarded = isForwarded
         left.codings = codings
-        left.headers = transfer.order.headers
+        // A list with such a field is no other request's.
+        left.headers = transfer.order.rawCookie == nil ? transfer.order.headers : nil
         left.hasBody = hasBody
         var list: UnsafeMutablePointer<curl_slist>?
         for field in transfer.order.headers {
@@ -342,6 +343,12 @@ import FoundationEssentials
             // A field without a value is written with a semicolon; "Name:" would remove it.
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
             unsafe list = curl_slist_append(list, line) ?? list
+        }
+        if let cookies = transfer.order.rawCookie {
+            let line = Array("Cookie: ".utf8) + cookies + [0]
+            unsafe list = line.withUnsafeBytes { buffer in
+                unsafe curl_slist_append(list, buffer.bindMemory(to: CChar.self).baseAddress) ?? list
+            }
         }
         if hasBody {
             if !transfer.order.headers.contains("Expect") { unsafe list = curl_slist_append(list, "Expect:") ?? list }

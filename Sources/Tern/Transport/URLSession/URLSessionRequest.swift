@@ -34,6 +34,10 @@ enum URLSessionRequest {
                 joined.append(field)
             }
         }
+        // A value is a text here: the bytes of such cookies are the scalars of their numbers.
+        if let cookies = order.rawCookie {
+            joined.append(Headers.Field(name: "Cookie", value: TextDecoding.latin1(cookies.span)))
+        }
         // URLSession decompresses whatever comes compressed: the server must not be asked to.
         if !order.decompresses, !order.headers.contains("Accept-Encoding") {
             joined.append(Headers.Field(name: "Accept-Encoding", value: "identity"))
