@@ -56,12 +56,23 @@ final class CookieFile: Sendable {
     private func contents() throws(FileFailure) -> Data {
         let descriptor = try system.open(path, .read)
         defer { try? system.close(descriptor) }  // Only read.
+        narrow(descriptor)
         var data = Data()
         while true {
             let chunk = try system.read(descriptor, at: Int64(data.count), count: 1 << 16)
             if chunk.isEmpty { return data }
             data += chunk
         }
+    }
+
+    /// Takes the rights of others from a file of this user, as one that was copied here may give them. A file system that
+    /// has no rights, or is read-only, keeps what it has: the cookies are read all the same.
+    private func narrow(_ descriptor: Int32) {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0, status.st_uid == geteuid(), status.st_mode & 0o077 != 0 else {
+            return
+        }
+        _ = fchmod(descriptor, status.st_mode & 0o700)
     }
 
     /// Writes soon, off the caller's thread. A failure is told by the next `write`, which tries again.

@@ -18,6 +18,10 @@ package protocol DiskFileSystem: Sendable {
     /// `read` of a whole buffer, all of which is in memory; false if it is not, or if the system cannot tell. Never waits,
     /// and may be called on any thread.
     func readAtOnce(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool
+    /// Makes an empty file that its owner alone may read and write, or takes the rights of others from the one there.
+    func makePrivate(_ path: String) throws(DiskCacheError)
+    /// Takes the rights of others from a file or a folder of this user. Does nothing where nothing is there.
+    func keepPrivate(_ path: String) throws(DiskCacheError)
     func status(_ descriptor: Int32, _ path: String) throws(DiskCacheError) -> DiskFileStatus
     /// Nil if nothing is there.
     func status(of path: String) throws(DiskCacheError) -> DiskFileStatus?
@@ -35,6 +39,8 @@ package protocol DiskFileSystem: Sendable {
 }
 
 extension DiskFileSystem {
+    package func makePrivate(_ path: String) throws(DiskCacheError) {}
+    package func keepPrivate(_ path: String) throws(DiskCacheError) {}
     package func openAtOnce(_ path: String) -> Int32? { nil }
     package func readAtOnce(
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int

@@ -38,6 +38,7 @@ package final class DiskStore {
         _ seams: Seams, setAside given: DiskCacheError? = nil
     ) throws(DiskCacheError) -> DiskStore {
         try seams.files.makeFolder(folder.path)
+        try seams.files.keepPrivate(folder.path)
         let lock = try DiskFolderLock(folder.lock)
         try seams.files.makeFolder(folder.values)
         try seams.files.makeFolder(folder.temporary)
@@ -64,6 +65,11 @@ package final class DiskStore {
         _ folder: DiskFolder, _ seams: Seams, _ reason: inout DiskCacheError?
     ) throws(DiskCacheError) -> DiskTables {
         for _ in 0..<2 {
+            // SQLite would make it for all to read, and gives its log the mode of the index.
+            try seams.files.makePrivate(folder.index)
+            for path in [folder.log, folder.index + "-shm", folder.index + "-journal", folder.setAside, folder.lock] {
+                try seams.files.keepPrivate(path)
+            }
             switch try DiskTables.open(folder.index, fault: seams.fault) {
             case .ready(let tables, let isNew):
                 // Values without an index: it was deleted, and is made from them like one that was set aside.

@@ -35,6 +35,24 @@ package struct PosixDiskFiles: DiskFileSystem {
         return descriptor
     }
 
+    package func makePrivate(_ path: String) throws(DiskCacheError) {
+        let descriptor = unsafe systemOpen(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        if descriptor >= 0 { return close(descriptor) }
+        guard errno == EEXIST else { throw .system("create", path) }
+        try keepPrivate(path)
+    }
+
+    package func keepPrivate(_ path: String) throws(DiskCacheError) {
+        var status = stat()
+        // Links are left alone: what they lead to is not ours to change.
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFLNK, status.st_uid == geteuid(),
+            status.st_mode & 0o077 != 0
+        else { return }
+        // A file system without rights, or a read-only one, keeps the mode that it shows.
+        guard unsafe chmod(path, status.st_mode & 0o700) == 0 || errno == EPERM || errno == EROFS || errno == ENOTSUP
+        else { throw .system("change the mode of", path) }
+    }
+
     package func write(
         _ bytes: UnsafeRawBufferPointer, to descriptor: Int32, _ path: String
     ) throws(DiskCacheError) {

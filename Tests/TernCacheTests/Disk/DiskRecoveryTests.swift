@@ -246,6 +246,36 @@ struct DiskRecoveryTests {
         }
     }
 
+    @Test func othersMayReadNothingOfTheCache() async throws {
+        func mode(_ path: String) -> mode_t {
+            var status = stat()
+            return unsafe lstat(path, &status) == 0 ? status.st_mode & 0o777 : 0
+        }
+        func widths(_ root: String) throws -> [String: mode_t] {
+            var found = [root: mode(root)]
+            for name in try FileManager.default.subpathsOfDirectory(atPath: root) {
+                found[name] = mode(root + "/" + name)
+            }
+            return found.filter { $0.value & 0o077 != 0 }
+        }
+        try await inDiskFolder { folder in
+            let path = DiskCache.path(folder)
+            let cache = try await DiskCache(folder: folder, configuration: roomy())
+            try await cache.insert(bytes(50_000), for: "large")
+            try await cache.insert(bytes(50), for: "small")
+            #expect(try widths(path) == [:])
+            try await cache.close()
+            #expect(try widths(path) == [:])
+            // As an earlier version left them.
+            for name in ["index.sqlite", "index.sqlite-wal", "lock"] { _ = unsafe chmod(path + "/" + name, 0o644) }
+            _ = unsafe chmod(path, 0o755)
+            let again = try await DiskCache(folder: folder, configuration: roomy())
+            try await again.insert(bytes(50), for: "other")
+            #expect(try widths(path) == [:])
+            #expect(try await again.value(for: "small") == bytes(50))
+        }
+    }
+
     @Test func readOnlyFoldersAreLookedIntoAndNeverChanged() async throws {
         try await inDiskFolder { folder in
             let seed = entry(folder, "seed")
