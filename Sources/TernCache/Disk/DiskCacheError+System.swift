@@ -32,6 +32,7 @@ extension DiskCacheError {
             case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR: .corrupt
             case SQLITE_BUSY, SQLITE_LOCKED: .inUse
             case SQLITE_IOERR where system == ENOSPC || system == EDQUOT: .noSpace
+            case SQLITE_CANTOPEN where system == ENOSPC || system == EDQUOT: .noSpace
             case SQLITE_CANTOPEN where system == EACCES || system == EROFS: .notPermitted
             default: .inputOutput
             }

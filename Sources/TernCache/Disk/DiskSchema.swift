@@ -37,10 +37,14 @@ enum DiskSchema {
         case setAside
     }
 
-    static func action(application: Int64, version: Int, isEmpty: Bool) -> Action {
+    /// `noted` is the version in the table `facts`, which an index has besides the one in its head: a later version has
+    /// both, and where they differ one of them is damaged.
+    static func action(application: Int64, version: Int, noted: Int?, isEmpty: Bool) -> Action {
         if isEmpty && application == 0 && version == 0 { return .migrate(from: 0) }
         guard application == Self.application, version > 0 else { return .setAside }
-        if version > Self.version { return .refuse(version: version) }
+        if let noted, noted != version { return .setAside }
+        // Indexes without a note are of versions up to the second.
+        if version > Self.version { return noted == nil ? .setAside : .refuse(version: version) }
         return version == Self.version ? .use : .migrate(from: version)
     }
 
@@ -50,6 +54,7 @@ enum DiskSchema {
         try database.execute("BEGIN IMMEDIATE")
         do {
             for step in steps[version..<target] { try database.execute(step) }
+            try database.execute("INSERT OR REPLACE INTO facts VALUES('version', \(target))")
             try database.execute("PRAGMA application_id = \(application)")
             try database.execute("PRAGMA user_version = \(target)")
             try database.execute("COMMIT")

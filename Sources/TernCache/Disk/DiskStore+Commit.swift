@@ -15,9 +15,20 @@ extension DiskStore {
     }
 
     /// Commits the letters together; if that fails, each alone, so that one that cannot succeed fails alone.
+    ///
+    /// Where the disk has no room, the least recently used entries make some, and the transaction is tried again.
     func commit(_ letters: [DiskMailbox.Letter]) -> [Result<Void, DiskCacheError>] {
         do throws(DiskCacheError) {
-            try commitTogether(letters)
+            var space = 0
+            while true {
+                do throws(DiskCacheError) {
+                    try commitTogether(letters)
+                    break
+                } catch {
+                    space = max(2 * space, Self.space(for: letters))
+                    guard error.kind == .noSpace, freeSpace(space) else { throw error }
+                }
+            }
             return letters.map { _ in .success(()) }
         } catch {
             guard letters.count > 1, error.kind != .corrupt, error.kind != .folderLost else {
@@ -25,6 +36,15 @@ extension DiskStore {
             }
             return letters.flatMap { commit([$0]) }
         }
+    }
+
+    /// Bytes of values and rows, and of a log with the pages that change.
+    private static func space(for letters: [DiskMailbox.Letter]) -> Int {
+        var bytes = letters.count * DiskBudget.removalCost + 6 * DiskSchema.pageSize
+        for case .insert(let items) in letters.map(\.request) {
+            for item in items { bytes += 2 * item.rowBytes + (item.isInline ? 0 : item.size + 8_191) }
+        }
+        return bytes
     }
 
     private func commitTogether(_ letters: [DiskMailbox.Letter]) throws(DiskCacheError) {

@@ -67,8 +67,14 @@ extension DiskStore {
             let (orphans, missing) = try reconcile()
             if orphans + missing > 0 { hub.send(.recovered(orphanFiles: orphans, missingFiles: missing)) }
         }
-        try makeRoom(DiskBudget.Need())
-        try deleteDeadRows()
+        do throws(DiskCacheError) {
+            try makeRoom(DiskBudget.Need(), mindingDisk: false)
+            try deleteDeadRows()
+        } catch {
+            // A full disk can still be read from; the rows go with the next transaction.
+            guard error.kind == .noSpace else { throw error }
+            hub.send(.backgroundFailure(error))
+        }
     }
 
     /// Removes files that no row tells of (their insert was not acknowledged, or their removal was cut short), and rows

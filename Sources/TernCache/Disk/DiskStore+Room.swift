@@ -34,9 +34,12 @@ extension DiskStore {
         if grown + log > budget.logLimit { try tables.database.checkpoint() }
     }
 
-    func makeRoom(_ need: DiskBudget.Need) throws(DiskCacheError) {
+    /// `mindingDisk`: the free space of the disk counts too, besides the cache's own limits.
+    func makeRoom(_ need: DiskBudget.Need, mindingDisk: Bool = true) throws(DiskCacheError) {
         while true {
-            switch budget.action(try usage(), need) {
+            var usage = try usage()
+            if !mindingDisk { usage.diskFree = nil }
+            switch budget.action(usage, need) {
             case .fits:
                 return
             case .dropSetAside:
@@ -77,6 +80,30 @@ extension DiskStore {
         }
         try drop(victims.map(\.location))
         if !victims.isEmpty { hub.send(.evicted(count: victims.count)) }
+    }
+
+    /// Frees space for a transaction that the disk had no room for: the log first, then the least recently used entries.
+    /// False where that cannot help: the disk says that it has room, or nothing is left to evict.
+    ///
+    /// - Parameter bytes: The space that must be free.
+    func freeSpace(_ bytes: Int) -> Bool {
+        var hasFreed = false
+        do throws(DiskCacheError) {
+            guard try files.freeBytes(at: folder.path) < bytes else { return false }
+            try? tables.database.checkpoint()  // Needs space itself, if the log holds what the index does not.
+            while try files.freeBytes(at: folder.path) < bytes, shared.state.withLock({ $0.index.count }) > 0 {
+                hasFreed = true
+                do throws(DiskCacheError) {
+                    try evict(bytes: bytes, count: 1)
+                } catch {
+                    // The files are gone; their rows need space, and go with the next transaction.
+                    guard error.kind == .noSpace else { throw error }
+                }
+            }
+        } catch {
+            hub.send(.backgroundFailure(error))
+        }
+        return hasFreed
     }
 
     /// Removes entries that are expired, at most `limit`.

@@ -117,7 +117,7 @@ package final class DiskStore {
             files: bytes + temporaryBytes, databasePages: try tables.pages,
             freePages: canShrink ? try tables.freePages : 0,
             setAside: setAsideBytes, trash: trashBytes, count: count,
-            diskFree: budget.minimumFree > 0 ? try files.freeBytes(at: folder.path) : nil)
+            diskFree: try files.freeBytes(at: folder.path))
     }
 
     func publicUsage() throws(DiskCacheError) -> DiskCache.Usage {

@@ -43,10 +43,15 @@ final class DiskTables {
             let application = try database.number("PRAGMA application_id") ?? 0
             let version = try database.number("PRAGMA user_version") ?? 0
             let isEmpty = try database.number("SELECT count(*) FROM sqlite_master") == 0
-            switch DiskSchema.action(application: application, version: Int(version), isEmpty: isEmpty) {
+            let hasFacts = try database.number("SELECT count(*) FROM sqlite_master WHERE name = 'facts'") != 0
+            let noted = hasFacts ? try database.number("SELECT value FROM facts WHERE name = 'version'") : nil
+            let action = DiskSchema.action(
+                application: application, version: Int(version), noted: noted.map { Int($0) }, isEmpty: isEmpty)
+            switch action {
             case .use: break
             case .migrate(let from): try DiskSchema.migrate(database, from: from)
-            case .setAside: return .setAside(DiskCacheError(.corrupt, "the index is another program's database"))
+            case .setAside:
+                return .setAside(DiskCacheError(.corrupt, "the index is damaged, or another program's database"))
             case .refuse(let version):
                 throw DiskCacheError(
                     .unsupportedFormat, "the index has format \(version), this library knows \(DiskSchema.version)")

@@ -30,6 +30,10 @@ public struct MemoryPressureResponse: Sendable, Hashable {
     /// At `.warning`: this part of what the cache holds at that moment, so that lasting pressure frees more and more.
     /// Default: a half. 0 empties the cache.
     public var warning: Double
+    /// A cache that holds at most this part of its limit of cost (of that of entries, if it has no other) gives up nothing
+    /// at `.warning`: pressure that lasts trims a small cache once, and not again and again until it is empty. Default: a
+    /// sixty-fourth.
+    public var small = 1.0 / 64
     /// At `.critical`: this part of what it holds. Default: 0.
     public var critical: Double
     /// At `.background`: this part of its limits. Default: a tenth.
@@ -47,10 +51,16 @@ public struct MemoryPressureResponse: Sendable, Hashable {
         at level: MemoryPressureLevel, cost: Int, count: Int, limits: MemoryCacheLimits
     ) -> Action {
         switch level {
-        case .warning: Self.keep(warning, cost, count, .memoryPressure)
+        case .warning: Self.keep(warningPart(cost, count, limits), cost, count, .memoryPressure)
         case .critical: Self.keep(critical, cost, count, .memoryPressure)
         case .background: Self.keep(background, limits.cost, limits.count, .background)
         }
+    }
+
+    private func warningPart(_ cost: Int, _ count: Int, _ limits: MemoryCacheLimits) -> Double {
+        let (held, limit) = limits.cost < .max ? (cost, limits.cost) : (count, limits.count)
+        guard held > 0, limit < .max, small > 0 else { return warning }
+        return max(warning, Double(limit) * min(small, 1) / Double(held))
     }
 
     enum Action: Hashable {

@@ -13,6 +13,18 @@ enum MemoryShortage {
         return level(free: available, of: total, warning: 10, critical: 30)
     }
 
+    /// What a stall means. One of all tasks is critical where the machine, or a group of this process, is short of memory;
+    /// with memory free, another process stalls at a limit of its own, and there is no need to give up all.
+    static func stall(_ level: MemoryPressureLevel, _ files: SystemFiles) -> MemoryPressureLevel {
+        guard level == .critical, let info = files("/proc/meminfo").map({ MemoryInfo($0) }), info.available != nil
+        else {
+            return level
+        }
+        let groups = ControlGroup(files("/proc/self/cgroup") ?? "").version2
+        let isShort = machine(info) != nil || groups.contains { GroupMemory.version2($0, files) != nil }
+        return isShort ? .critical : .warning
+    }
+
     /// The graver of two.
     static func worst(_ left: MemoryPressureLevel?, _ right: MemoryPressureLevel?) -> MemoryPressureLevel? {
         if left == .critical || right == .critical { return .critical }

@@ -86,7 +86,7 @@ struct Watch {
         switch watched {
         case .trigger(_, let level):
             if bits & Int16(POLLERR | POLLNVAL) != 0 { return .gone }
-            return bits & Int16(POLLPRI) != 0 ? .level(level) : .nothing
+            return bits & Int16(POLLPRI) != 0 ? .level(MemoryShortage.stall(level, system.files)) : .nothing
         case .events(let descriptor, let folder):
             guard bits & Int16(POLLNVAL) == 0, let text = system.text(descriptor) else { return .gone }
             let new = GroupEvents(text)

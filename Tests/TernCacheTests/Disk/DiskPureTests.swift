@@ -201,12 +201,18 @@ struct DiskBudgetTests {
 
 struct DiskSchemaTests {
     @Test func whatToDoWithAnIndexFollowsFromItsMarks() {
-        #expect(DiskSchema.action(application: 0, version: 0, isEmpty: true) == .migrate(from: 0))
-        #expect(DiskSchema.action(application: 0, version: 0, isEmpty: false) == .setAside)
-        #expect(DiskSchema.action(application: 5, version: 1, isEmpty: false) == .setAside)
-        #expect(DiskSchema.action(application: DiskSchema.application, version: 1, isEmpty: false) == .migrate(from: 1))
-        #expect(DiskSchema.action(application: DiskSchema.application, version: 2, isEmpty: false) == .use)
-        #expect(
-            DiskSchema.action(application: DiskSchema.application, version: 3, isEmpty: false) == .refuse(version: 3))
+        let ours = DiskSchema.application
+        #expect(DiskSchema.action(application: 0, version: 0, noted: nil, isEmpty: true) == .migrate(from: 0))
+        #expect(DiskSchema.action(application: 0, version: 0, noted: nil, isEmpty: false) == .setAside)
+        #expect(DiskSchema.action(application: 5, version: 1, noted: nil, isEmpty: false) == .setAside)
+        #expect(DiskSchema.action(application: ours, version: 1, noted: nil, isEmpty: false) == .migrate(from: 1))
+        #expect(DiskSchema.action(application: ours, version: 2, noted: nil, isEmpty: false) == .use)
+        #expect(DiskSchema.action(application: ours, version: 2, noted: 2, isEmpty: false) == .use)
+        #expect(DiskSchema.action(application: ours, version: 3, noted: 3, isEmpty: false) == .refuse(version: 3))
+        // Damaged in one place or the other.
+        for noted in [nil, 2, 4] {
+            #expect(DiskSchema.action(application: ours, version: 3, noted: noted, isEmpty: false) == .setAside)
+        }
+        #expect(DiskSchema.action(application: ours, version: 1, noted: 2, isEmpty: false) == .setAside)
     }
 }

@@ -29,6 +29,47 @@ import Testing
         #expect(cache.statistics.evictions == [.memoryPressure: 500, .background: 300])
     }
 
+    @Test func lastingWarningsLeaveASmallCacheItsShare() {
+        let response = MemoryPressureResponse()
+        let limits = MemoryCacheLimits(cost: 640 << 20)
+        var (cost, count) = (13 << 20, 300)
+        for _ in 0..<20 {
+            guard
+                case .trim(let less, let fewer, .memoryPressure) =
+                    response.action(at: .warning, cost: cost, count: count, limits: limits)
+            else {
+                Issue.record("emptied")
+                return
+            }
+            (cost, count) = (less, fewer)
+        }
+        #expect(cost > 9 << 20 && count > 200)
+        // Of entries alone, where nothing else is limited.
+        #expect(
+            response.action(at: .warning, cost: 9, count: 10, limits: MemoryCacheLimits(cost: .max, count: 640))
+                == .trim(cost: 9, count: 10, .memoryPressure))
+        var small = response
+        small.small = 0
+        #expect(
+            small.action(at: .warning, cost: 10, count: 10, limits: limits)
+                == .trim(cost: 5, count: 5, .memoryPressure))
+    }
+
+    @Test func aStallIsCriticalWhereMemoryIsShortAlone() {
+        func files(_ available: Int, _ group: [String: String] = [:]) -> SystemFiles {
+            { path in path == "/proc/meminfo" ? "MemTotal: 32000000 kB\nMemAvailable: \(available) kB" : group[path] }
+        }
+        #expect(MemoryShortage.stall(.critical, files(20_000_000)) == .warning)
+        #expect(MemoryShortage.stall(.warning, files(20_000_000)) == .warning)
+        #expect(MemoryShortage.stall(.critical, files(2_000_000)) == .critical)
+        #expect(MemoryShortage.stall(.critical, { _ in nil }) == .critical)
+        let group = [
+            "/proc/self/cgroup": "0::/app", "/sys/fs/cgroup/app/memory.max": "1000",
+            "/sys/fs/cgroup/app/memory.current": "990",
+        ]
+        #expect(MemoryShortage.stall(.critical, files(20_000_000, group)) == .critical)
+    }
+
     @Test func theListenerDoesNotKeepTheCacheAndEndsWithIt() async {
         let pressure = ManualPressure()
         let ended = Waiter<Void>()

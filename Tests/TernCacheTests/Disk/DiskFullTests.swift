@@ -1,0 +1,110 @@
+#if os(Linux)
+import Foundation
+import Testing
+
+@testable import TernCache
+
+/// A cache on a file system that is really full: a tmpfs of some MiB.
+@Suite(
+    .serialized, .timeLimit(.minutes(1)),
+    .enabled(if: SmallDisk.isPermitted, "this user may not mount a tmpfs"))
+struct DiskFullTests {
+    @Test func aFullDiskOpensForReading() async throws {
+        try await SmallDisk.with(mebibytes: 16) { disk in
+            let folder = disk.appending(path: "cache")
+            let cache = try await DiskCache(folder: folder, configuration: roomy())
+            for number in 0..<20 { try await cache.insert(bytes(100_000, number), for: "\(number)") }
+            for number in 20..<40 { try await cache.insert(bytes(100, number), for: "\(number)") }
+            try await cache.close()
+            try SmallDisk.fill(disk)
+            // With room that must be left free, too: opening is no reason to evict.
+            for free in [0, 8 << 20] {
+                let again = try await DiskCache(folder: folder, configuration: roomy { $0.minimumFreeBytes = free })
+                for number in 0..<40 {
+                    #expect(try await again.value(for: "\(number)") == bytes(number < 20 ? 100_000 : 100, number))
+                }
+                // On a full disk the mark of a clean end may be missing, and the index is as it was.
+                do { try await again.close() } catch { #expect((error as? DiskCacheError)?.kind == .noSpace) }
+            }
+        }
+    }
+
+    @Test(arguments: [100_000, 300])
+    func anInsertThatMeetsAFullDiskEvictsAndGoesOn(size: Int) async throws {
+        try await SmallDisk.with(mebibytes: 16) { disk in
+            let folder = disk.appending(path: "cache")
+            let cache = try await DiskCache(folder: folder, configuration: roomy())
+            for number in 0..<60 { try await cache.insert(bytes(100_000, number), for: "\(number)") }
+            try SmallDisk.fill(disk)
+            for number in 60..<90 {
+                try await cache.insert(bytes(size, number), for: "\(number)")
+                #expect(try await cache.value(for: "\(number)") == bytes(size, number))
+            }
+            // Those used least went, and no more than had to.
+            #expect(!cache.contains("0") && cache.contains("59"))
+            #expect(try cache.leaks().isEmpty)
+        }
+    }
+
+    @Test func aDiskThatIsFullOfOtherFilesIsToldAndLeavesTheCacheUsable() async throws {
+        try await SmallDisk.with(mebibytes: 16) { disk in
+            let folder = disk.appending(path: "cache")
+            let cache = try await DiskCache(folder: folder, configuration: roomy())
+            try await cache.insert(bytes(50, 1), for: "small")
+            try SmallDisk.fill(disk)
+            await #expect {
+                try await cache.insert(bytes(1 << 20), for: "large")
+            } throws: { ($0 as? DiskCacheError)?.kind == .noSpace }
+            try FileManager.default.removeItem(at: disk.appending(path: "filler"))
+            try await cache.insert(bytes(1 << 20), for: "large")
+            #expect(try await cache.value(for: "large") == bytes(1 << 20))
+        }
+    }
+}
+
+/// A small file system of a test's own.
+enum SmallDisk {
+    static let isPermitted: Bool = {
+        let folder = "/tmp/tern-small-\(UInt64.random(in: 0 ... .max))"
+        // Nothing depends on what cannot be made or removed here: the tests are skipped then.
+        try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        guard run("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]) else { return false }
+        return run("umount", [folder])
+    }()
+
+    static func with(mebibytes: Int, _ test: (URL) async throws -> Void) async throws {
+        let folder = "/tmp/tern-small-\(UInt64.random(in: 0 ... .max))"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try #require(run("mount", ["-t", "tmpfs", "-o", "size=\(mebibytes)m", "tmpfs", folder]))
+        defer {
+            _ = run("umount", ["-l", folder])
+            try? FileManager.default.removeItem(atPath: folder)  // A test's own folder: nothing depends on it.
+        }
+        try await test(URL(filePath: folder))
+    }
+
+    /// Writes until nothing fits any more.
+    static func fill(_ disk: URL) throws {
+        let path = disk.appending(path: "filler")
+        _ = FileManager.default.createFile(atPath: path.path, contents: nil)
+        let file = try FileHandle(forWritingTo: path)
+        var size = 1 << 20
+        while size >= 512 {
+            do { try file.write(contentsOf: Data(count: size)) } catch { size /= 2 }
+        }
+        try file.close()
+    }
+
+    private static func run(_ program: String, _ arguments: [String]) -> Bool {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = [program] + arguments
+        (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+        // A program that is not there permits nothing.
+        do { try process.run() } catch { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }
+}
+#endif
