@@ -79,6 +79,10 @@ struct DiskBudget {
         }
         if let diskFree = usage.diskFree {
             let deficit = need.total - (diskFree - minimumFree)
+            // Not even all of the cache would be enough: then nothing of it is lost for a value that cannot be stored.
+            if minimumFree == 0, deficit > usage.files + usage.setAside + usage.trash {
+                return .refuse(isDiskFull: true)
+            }
             if deficit > 0 { return relief(usage, deficit, spare: freed - 2 * need.rowBytes, isDiskFull: true) }
         }
         return .fits

@@ -19,16 +19,7 @@ extension DiskStore {
     /// Where the disk has no room, the least recently used entries make some, and the transaction is tried again.
     func commit(_ letters: [DiskMailbox.Letter]) -> [Result<Void, DiskCacheError>] {
         do throws(DiskCacheError) {
-            var space = 0
-            while true {
-                do throws(DiskCacheError) {
-                    try commitTogether(letters)
-                    break
-                } catch {
-                    space = max(2 * space, Self.space(for: letters))
-                    guard error.kind == .noSpace, freeSpace(space) else { throw error }
-                }
-            }
+            try commitMakingSpace(letters)
             return letters.map { _ in .success(()) }
         } catch {
             guard letters.count > 1, error.kind != .corrupt, error.kind != .folderLost else {
@@ -38,11 +29,28 @@ extension DiskStore {
         }
     }
 
+    private func commitMakingSpace(_ letters: [DiskMailbox.Letter]) throws(DiskCacheError) {
+        var space = Self.space(for: letters)
+        for _ in 0..<8 {
+            do throws(DiskCacheError) {
+                return try commitTogether(letters)
+            } catch {
+                guard error.kind == .noSpace, freeSpace(space) else { throw error }
+            }
+            space *= 2
+        }
+        try commitTogether(letters)
+    }
+
     /// Bytes of values and rows, and of a log with the pages that change.
     private static func space(for letters: [DiskMailbox.Letter]) -> Int {
         var bytes = letters.count * DiskBudget.removalCost + 6 * DiskSchema.pageSize
         for case .insert(let items) in letters.map(\.request) {
-            for item in items { bytes += 2 * item.rowBytes + (item.isInline ? 0 : item.size + 8_191) }
+            for item in items {
+                bytes += 2 * item.rowBytes
+                // A writer's file is on the disk already.
+                if case .bytes = item.content, !item.isInline { bytes += item.size + 8_191 }
+            }
         }
         return bytes
     }

@@ -87,23 +87,26 @@ extension DiskStore {
     ///
     /// - Parameter bytes: The space that must be free.
     func freeSpace(_ bytes: Int) -> Bool {
-        var hasFreed = false
         do throws(DiskCacheError) {
-            guard try files.freeBytes(at: folder.path) < bytes else { return false }
+            let before = try files.freeBytes(at: folder.path)
+            guard before < bytes else { return false }
             try? tables.database.checkpoint()  // Needs space itself, if the log holds what the index does not.
-            while try files.freeBytes(at: folder.path) < bytes, shared.state.withLock({ $0.index.count }) > 0 {
-                hasFreed = true
+            var free = try files.freeBytes(at: folder.path)
+            // Not even all of the cache would be enough: then nothing of it is lost.
+            guard bytes - free <= shared.state.withLock({ $0.index.fileBytes }) else { return free > before }
+            while free < bytes, shared.state.withLock({ $0.index.count }) > 0 {
                 do throws(DiskCacheError) {
-                    try evict(bytes: bytes, count: 1)
+                    try evict(bytes: bytes - free, count: 1)
                 } catch {
                     // The files are gone; their rows need space, and go with the next transaction.
                     guard error.kind == .noSpace else { throw error }
                 }
+                free = try files.freeBytes(at: folder.path)
             }
         } catch {
             hub.send(.backgroundFailure(error))
         }
-        return hasFreed
+        return true
     }
 
     /// Removes entries that are expired, at most `limit`.
