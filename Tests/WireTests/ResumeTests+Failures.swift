@@ -23,7 +23,7 @@ extension ResumeTests {
                 #expect(error.status == 503)
                 #expect(error.resumeData == current)
                 #expect(task.resumeData == current)
-                #expect(try folder.names == [FilePath.name(of: token.partialFile)])
+                #expect(try folder.names == [token.partialFile])
             }
         }
     }
@@ -47,9 +47,9 @@ extension ResumeTests {
         try await inTestFolder { folder in
             let token = try #require(try await token(folder: folder))
             if isGone {
-                try FileManager.default.removeItem(atPath: token.partialFile)
+                try FileManager.default.removeItem(atPath: token.partialPath)
             } else {
-                try Data("cut".utf8).write(to: URL(filePath: token.partialFile))
+                try Data("cut".utf8).write(to: URL(filePath: token.partialPath))
             }
             let asked = Log<Asked>()
             try await withServer { exchange in
@@ -109,7 +109,7 @@ extension ResumeTests {
             }
             #expect((error.underlying as? FileFailure)?.code == 28)
             let token = try #require(error.resumeData)
-            let partial = try Data(contentsOf: URL(filePath: token.partialFile))
+            let partial = try Data(contentsOf: URL(filePath: token.partialPath))
             #expect(Int64(partial.count) == token.offset)
             #expect(Self.pattern.matches(partial))
         }

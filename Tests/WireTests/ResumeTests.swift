@@ -60,7 +60,7 @@ struct ResumeTests {
     func moved(_ token: ResumeData, to server: LoopbackServer) -> ResumeData {
         ResumeData(
             url: server.url("file").absoluteString, validator: token.validator, offset: token.offset,
-            partialFile: token.partialFile, totalBytes: token.totalBytes)
+            partialFile: token.partialPath, totalBytes: token.totalBytes)
     }
 
     // MARK: The token
@@ -71,8 +71,9 @@ struct ResumeTests {
             #expect(token.validator == Self.pattern.etag)
             #expect(token.offset == Int64(Self.half))
             #expect(token.totalBytes == Int64(Self.pattern.count))
-            #expect(try folder.names == [FilePath.name(of: token.partialFile)])
-            #expect(Self.pattern.matches(try Data(contentsOf: URL(filePath: token.partialFile))))
+            #expect(token.folder == folder.path)
+            #expect(try folder.names == [token.partialFile])
+            #expect(Self.pattern.matches(try Data(contentsOf: URL(filePath: token.partialPath))))
             let coded = try JSONDecoder().decode(ResumeData.self, from: JSONEncoder().encode(token))
             #expect(coded == token)
         }
@@ -117,9 +118,9 @@ struct ResumeTests {
                 let first = client.download("file", to: folder.url("file"), options: Self.resumable)
                 while first.resumeData?.offset != Int64(Self.half) { await Task.yield() }
                 let token = try #require(first.resumeData)
-                let left = folder.url("left")
+                let left = folder.url(TemporaryName(for: "left", isPartial: true).text)
                 let later = Data("what came after the token".utf8)
-                try (Data(contentsOf: URL(filePath: token.partialFile)) + later).write(to: left)
+                try (Data(contentsOf: URL(filePath: token.partialPath)) + later).write(to: left)
 
                 // Two that write one file would break it.
                 let same = try await failure {

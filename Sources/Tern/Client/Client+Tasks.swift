@@ -113,16 +113,23 @@ extension Client {
     }
 
     /// Takes up a download where it stopped. The server is asked for the rest only if the file is still the same
-    /// (If-Range); otherwise, and if the partial file is gone, it is downloaded from its beginning. While one download of
-    /// the process continues a partial file, another that is to do the same fails with `.fileSystem`.
+    /// (If-Range); otherwise, and if the partial file is gone, it is downloaded from its beginning. While one download
+    /// continues a partial file, another that is to do the same fails with `.fileSystem`.
+    ///
+    /// The partial file is looked for in the folder of `file` and in the temporary folder, and must be a regular file of
+    /// this user. When it was made in another folder and is in neither, the task fails with `.fileSystem`.
+    ///
+    /// - Parameter partialFolder: The folder that the partial file is in, where that is another one than that of `file`.
     @discardableResult
     public func download(
-        resuming resumeData: ResumeData, to file: URL, options: Download.Options = Download.Options(isResumable: true),
-        headers: Headers = [:], startsImmediately: Bool = true
+        resuming resumeData: ResumeData, to file: URL, partialFolder: URL? = nil,
+        options: Download.Options = Download.Options(isResumable: true), headers: Headers = [:],
+        startsImmediately: Bool = true
     ) -> SessionTask<URL> {
         make(.get, resumeData.url, [:], headers, .none) { request in
             session.download(
-                request, resuming: resumeData, to: file, options: options, startsImmediately: startsImmediately)
+                request, resuming: resumeData, to: file, partialFolder: partialFolder, options: options,
+                startsImmediately: startsImmediately)
         }
     }
 

@@ -5,6 +5,13 @@ import FoundationEssentials
 #else
 import Foundation
 #endif
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
 
 /// The files of all transfers: every call that can block on a disk runs here, on one thread of its own, so that a slow
 /// disk stops neither a socket nor the cooperative pool.
@@ -60,10 +67,14 @@ package actor FileStore {
     /// Ends a claim that was granted.
     func release(_ path: String) { continued.remove(path) }
 
+    func exists(_ path: String) -> Bool { system.exists(path) }
+
     /// Whether a partial file is there with what is said to be in it. What is left of a shorter one is removed.
     func hasPartial(_ path: String, of length: Int64) throws(FileFailure) -> Bool {
         do {
-            if try system.length(of: path) >= length { return true }
+            let descriptor = try system.open(path, .update)
+            defer { try? system.close(descriptor) }  // Nothing was written.
+            if try system.length(ofOpen: descriptor) >= length { return true }
         } catch  where error.code == Self.notThere {
             return false
         }
@@ -71,16 +82,28 @@ package actor FileStore {
         return false
     }
 
-    /// A new file, in a folder that is there.
-    func create(_ path: String) throws(FileFailure) -> Int32 { try system.open(path, .create) }
+    /// A new file.
+    func create(_ place: TemporaryPlace) throws(FileFailure) -> (path: String, descriptor: Int32) {
+        var last: FileFailure?
+        // A sweep may take a name away before it is locked.
+        for _ in 0..<4 {
+            let path = place.newPath()
+            do {
+                return (path, try system.open(path, .create))
+            } catch  where error.code == Self.wouldBlock {
+                last = error
+            }
+        }
+        throw last ?? FileFailure("open", place.folder, code: Self.wouldBlock)
+    }
 
     /// An existing file, cut at `length`, to be continued there.
     func reopen(_ path: String, at length: Int64) throws(FileFailure) -> Int32 {
-        guard try system.length(of: path) >= length else {
-            throw FileFailure("continue", path, code: Self.invalidArgument)
-        }
         let descriptor = try system.open(path, .update)
-        do {
+        do throws(FileFailure) {
+            guard try system.length(ofOpen: descriptor) >= length else {
+                throw FileFailure("continue", path, code: Self.invalidArgument)
+            }
             try system.truncate(descriptor, to: length)
         } catch {
             try? system.close(descriptor)  // The first failure is the one to tell.
@@ -109,6 +132,38 @@ package actor FileStore {
 
     func close(_ descriptor: Int32) throws(FileFailure) { try system.close(descriptor) }
 
+    /// Closes a whole file. What is returned holds its lock, and is the caller's to close.
+    func finish(_ descriptor: Int32, _ path: String, at length: Int64) throws(FileFailure) -> Int32 {
+        var lock: Int32?
+        var isOpen = true
+        do throws(FileFailure) {
+            guard try system.length(ofOpen: descriptor) == length else {
+                throw FileFailure("find all of what was written to", path, code: Self.inputOutput)
+            }
+            let holder = try system.holdLock(of: descriptor)
+            lock = holder
+            isOpen = false
+            try system.close(descriptor)
+            return holder
+        } catch {
+            // The first failure is the one to tell.
+            if isOpen { try? system.close(descriptor) }
+            if let lock { try? system.close(lock) }
+            throw error
+        }
+    }
+
+    /// Gives a file that is the caller's from now on a name that no sweep takes for a download's. Tells its name.
+    func release(_ path: String, as released: String) -> String {
+        do {
+            try system.renameIfAbsent(path, to: released)
+            return released
+        } catch {
+            // The name it has is good until it is moved.
+            return path
+        }
+    }
+
     func remove(_ path: String) throws(FileFailure) { try system.remove(path) }
 
     func makeFolders(_ path: String) throws(FileFailure) { try system.makeFolders(path) }
@@ -125,22 +180,34 @@ package actor FileStore {
         } catch {}
     }
 
-    /// Puts a file in its place in one step, and tells where that is.
-    func move(_ path: String, to destination: String, _ options: Download.Options) throws(FileFailure) -> String {
+    /// Puts a file in its place in one step, and tells where that is. `lock` is a descriptor of the file.
+    func move(
+        _ path: String, _ lock: Int32?, to destination: String, _ options: Download.Options
+    ) throws(FileFailure) -> String {
         try checkPlace(destination)
-        if options.createsFolders { try system.makeFolders(FilePath.folder(of: destination)) }
+        let folder = FilePath.folder(of: destination)
+        if options.createsFolders { try system.makeFolders(folder) }
         do {
+            if let lock { system.setPermissions(of: lock, false, folder: folder) }
             return try moveInPlace(path, destination, options.existing)
         } catch  where error.code == Self.crossDevice {
+            if let lock { system.setPermissions(of: lock, true, folder: folder) }
             // Another file system: a copy beside the destination first, so that the last step is one step again.
-            let copy = FilePath.join(FilePath.folder(of: destination), FilePath.name(of: path))
+            let (copy, target) = try create(TemporaryPlace(folder: folder, destination: FilePath.name(of: destination)))
+            var open: Int32? = target
             do {
-                try copyFile(path, to: copy)
+                let length = try copyFile(path, to: target)
+                open = nil
+                let lock = try finish(target, copy, at: length)
+                defer { try? system.close(lock) }  // It was closed already but for its lock.
+                system.setPermissions(of: lock, false, folder: folder)
                 let place = try moveInPlace(copy, destination, options.existing)
                 try system.remove(path)
                 return place
             } catch {
-                try? system.remove(copy)  // The first failure is the one to tell.
+                // The first failure is the one to tell.
+                if let open { try? system.close(open) }
+                try? system.remove(copy)
                 throw error
             }
         }
@@ -170,23 +237,17 @@ package actor FileStore {
         }
     }
 
-    private func copyFile(_ path: String, to destination: String) throws(FileFailure) {
+    /// The number of bytes that were copied.
+    private func copyFile(_ path: String, to target: Int32) throws(FileFailure) -> Int64 {
         let source = try system.open(path, .read)
         defer { try? system.close(source) }  // Only read.
-        let target = try system.open(destination, .create)
         var offset: Int64 = 0
-        do {
-            while true {
-                let bytes = try system.read(source, at: offset, count: Self.readSize)
-                if bytes.isEmpty { break }
-                try system.write(bytes, to: target)
-                offset += Int64(bytes.count)
-            }
-        } catch {
-            try? system.close(target)  // The first failure is the one to tell.
-            throw error
+        while true {
+            let bytes = try system.read(source, at: offset, count: Self.readSize)
+            if bytes.isEmpty { return offset }
+            try system.write(bytes, to: target)
+            offset += Int64(bytes.count)
         }
-        try system.close(target)
     }
 
     private static let crossDevice: Int32 = 18
@@ -194,4 +255,6 @@ package actor FileStore {
     private static let isFolder: Int32 = 21
     private static let invalidArgument: Int32 = 22
     private static let notThere: Int32 = 2
+    private static let inputOutput: Int32 = 5
+    private static let wouldBlock = EWOULDBLOCK
 }

@@ -21,6 +21,12 @@ package protocol FileSystem: Sendable {
     ) -> Int?
     /// Cuts the file at `length` and continues to write there.
     func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure)
+    /// The length of an open file.
+    func length(ofOpen descriptor: Int32) throws(FileFailure) -> Int64
+    /// A second descriptor that keeps the lock of the first one when that is closed.
+    func holdLock(of descriptor: Int32) throws(FileFailure) -> Int32
+    /// Lets the owner alone read and write a file, or else those who may a new file of the process in the folder.
+    func setPermissions(of descriptor: Int32, _ isOwn: Bool, folder: String)
     /// The length of an ordinary file; folders and what is not there are failures.
     func length(of path: String) throws(FileFailure) -> Int64
     func exists(_ path: String) -> Bool
@@ -36,14 +42,26 @@ extension FileSystem {
     package func readInMemory(
         _ descriptor: Int32, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
     ) -> Int? { nil }
+
+    package func length(ofOpen descriptor: Int32) throws(FileFailure) -> Int64 {
+        try PosixFileSystem().length(ofOpen: descriptor)
+    }
+
+    package func holdLock(of descriptor: Int32) throws(FileFailure) -> Int32 {
+        try PosixFileSystem().holdLock(of: descriptor)
+    }
+
+    package func setPermissions(of descriptor: Int32, _ isOwn: Bool, folder: String) {
+        PosixFileSystem().setPermissions(of: descriptor, isOwn, folder: folder)
+    }
 }
 
-/// How a file is opened.
+/// How a file is opened. One that is written to is locked as long as it is open: EWOULDBLOCK if another has it.
 package enum FileMode: Sendable {
     case read
-    /// Must not exist yet.
+    /// Must not exist yet. For its owner alone.
     case create
-    /// Must exist; writing goes on where `truncate` says.
+    /// Must exist, as a regular file of this user with one name; writing goes on where `truncate` says.
     case update
 }
 

@@ -8,64 +8,94 @@ import Foundation
 
 /// The file that a download is written to before it is put in its place. Its one user is the download's own task.
 final class PartialFile: Sendable {
-    let path: String
-    private let files: FileStore
-    /// nil once it is closed.
-    private let descriptor: Lock<Int32?>
-    private let length: Lock<Int64>
+    private struct State {
+        var path: String
+        /// nil once it is closed.
+        var descriptor: Int32?
+        /// Holds the lock of a file that is whole and closed, up to its move.
+        var lock: Int32?
+        var length: Int64
+    }
 
-    init(creating path: String, _ files: FileStore) async throws(FileFailure) {
-        self.path = path
+    private let files: FileStore
+    private let state: Lock<State>
+
+    init(creating place: TemporaryPlace, _ files: FileStore) async throws(FileFailure) {
         self.files = files
-        descriptor = Lock(try await files.create(path))
-        length = Lock(0)
+        let (path, descriptor) = try await files.create(place)
+        state = Lock(State(path: path, descriptor: descriptor, length: 0))
     }
 
     init(continuing path: String, at offset: Int64, _ files: FileStore) async throws(FileFailure) {
-        self.path = path
         self.files = files
-        descriptor = Lock(try await files.reopen(path, at: offset))
-        length = Lock(offset)
+        let descriptor = try await files.reopen(path, at: offset)
+        state = Lock(State(path: path, descriptor: descriptor, length: offset))
     }
 
+    var path: String { state.withLock { $0.path } }
+
     /// How many bytes of it are known to be good.
-    var writtenLength: Int64 { length.withLock { $0 } }
+    var writtenLength: Int64 { state.withLock { $0.length } }
 
     func write(_ chunks: [Data]) async throws(FileFailure) {
-        guard let descriptor = descriptor.withLock({ $0 }) else { return }
+        guard let descriptor = state.withLock({ $0.descriptor }) else { return }
         let (written, failure) = await files.write(chunks, to: descriptor)
-        length.withLock { $0 += written }
+        state.withLock { $0.length += written }
         if let failure { throw failure }
     }
 
+    /// Closes a file that is whole. Its lock is held until it is moved or discarded.
     func close() async throws(FileFailure) {
         guard let descriptor = takeDescriptor() else { return }
-        try await files.close(descriptor)
+        let (path, length) = state.withLock { ($0.path, $0.length) }
+        let lock = try await files.finish(descriptor, path, at: length)
+        state.withLock { $0.lock = lock }
     }
 
     /// Closes a file that is to be continued; its length, or nil when that cannot be relied upon.
     func closeKeeping() async -> Int64? {
-        let length = length.withLock { $0 }
+        let (length, lock) = state.withLock { ($0.length, $0.lock) }
+        // It was whole, and what failed came after that.
+        if lock != nil { return nil }
         do {
             // After a failed write the file may be longer than what is known to be good.
-            if let descriptor = descriptor.withLock({ $0 }) { try await files.truncate(descriptor, to: length) }
-            try await close()
+            if let descriptor = state.withLock({ $0.descriptor }) { try await files.truncate(descriptor, to: length) }
+            if let descriptor = takeDescriptor() { try await files.close(descriptor) }
             return length
         } catch {
             return nil
         }
     }
 
-    /// Closes and removes the file. There is nobody to tell of a failure: the download's own error is on its way.
-    func discard() async {
-        if let descriptor = takeDescriptor() { try? await files.close(descriptor) }
-        try? await files.remove(path)
+    /// Gives the file a name that is the caller's: it may stay where it is.
+    func release() async {
+        let path = path
+        let name = FilePath.name(of: path).split(separator: ".").first.map(String.init) ?? "tern"
+        let released = await files.release(path, as: FilePath.join(FilePath.folder(of: path), "\(name).download"))
+        state.withLock { $0.path = released }
     }
 
-    private func takeDescriptor() -> Int32? {
-        descriptor.withLock { descriptor in
-            defer { descriptor = nil }
-            return descriptor
-        }
+    /// Puts the file in its place, and tells where that is.
+    func move(to destination: String, _ options: Download.Options) async throws(FileFailure) -> String {
+        let (path, lock) = state.withLock { ($0.path, $0.lock) }
+        let place = try await files.move(path, lock, to: destination, options)
+        await unlock()
+        return place
     }
+
+    /// Lets go of a file that stays where it is.
+    func unlock() async {
+        let lock = state.withLock { $0.lock.take() }
+        // Only the lock is lost: the file was closed before.
+        if let lock { try? await files.close(lock) }
+    }
+
+    /// Closes and removes the file. There is nobody to tell of a failure: the download's own error is on its way.
+    func discard() async {
+        try? await files.remove(path)
+        if let descriptor = takeDescriptor() { try? await files.close(descriptor) }
+        await unlock()
+    }
+
+    private func takeDescriptor() -> Int32? { state.withLock { $0.descriptor.take() } }
 }

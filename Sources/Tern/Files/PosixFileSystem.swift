@@ -22,21 +22,77 @@ package struct PosixFileSystem: FileSystem {
         let flags: Int32 =
             switch mode {
             case .read: O_RDONLY
-            case .create: O_WRONLY | O_CREAT | O_EXCL
-            case .update: O_WRONLY
+            case .create: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
+            case .update: O_WRONLY | O_NOFOLLOW | O_NONBLOCK
             }
+        let descriptor = try open(path, flags)
+        if mode == .read { return descriptor }
+        do throws(FileFailure) {
+            if mode == .update { try confirmOwn(descriptor, path) }
+            try lock(descriptor, path)
+        } catch {
+            try? close(descriptor)  // The first failure is the one to tell.
+            throw error
+        }
+        return descriptor
+    }
+
+    private func open(_ path: String, _ flags: Int32) throws(FileFailure) -> Int32 {
         while true {
             let descriptor = unsafe path.withCString { path in
                 #if canImport(Darwin)
-                unsafe Darwin.open(path, flags | O_CLOEXEC, 0o666)
+                unsafe Darwin.open(path, flags | O_CLOEXEC, FilePermissions.own)
                 #elseif canImport(Musl)
-                unsafe Musl.open(path, flags | O_CLOEXEC, 0o666)
+                unsafe Musl.open(path, flags | O_CLOEXEC, FilePermissions.own)
                 #else
-                unsafe Glibc.open(path, flags | O_CLOEXEC, 0o666)
+                unsafe Glibc.open(path, flags | O_CLOEXEC, FilePermissions.own)
                 #endif
             }
             if descriptor >= 0 { return descriptor }
             guard errno == EINTR else { throw FileFailure("open", path, code: errno) }
+        }
+    }
+
+    /// Refuses what is no regular file of this user, and a file with a second name, which may be anybody's.
+    private func confirmOwn(_ descriptor: Int32, _ path: String) throws(FileFailure) {
+        var information = stat()
+        guard unsafe fstat(descriptor, &information) == 0 else { throw FileFailure("stat", path, code: errno) }
+        guard information.st_mode & S_IFMT == S_IFREG, information.st_uid == geteuid(), information.st_nlink == 1 else {
+            throw FileFailure("write to what is no file of this user with one name,", path, code: EPERM)
+        }
+    }
+
+    /// Tells other processes that the file is in use. Where there are no locks, nobody can be told, nor asks.
+    private func lock(_ descriptor: Int32, _ path: String) throws(FileFailure) {
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            if errno == EWOULDBLOCK { throw FileFailure("lock", path, code: EWOULDBLOCK) }
+            return
+        }
+        // A sweep that came between the file and its lock has taken the name away.
+        var information = stat()
+        guard unsafe fstat(descriptor, &information) == 0, information.st_nlink > 0 else {
+            throw FileFailure("lock", path, code: EWOULDBLOCK)
+        }
+    }
+
+    package func holdLock(of descriptor: Int32) throws(FileFailure) -> Int32 {
+        let holder = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        guard holder >= 0 else { throw FileFailure("keep open", "the file", code: errno) }
+        return holder
+    }
+
+    package func length(ofOpen descriptor: Int32) throws(FileFailure) -> Int64 {
+        var information = stat()
+        guard unsafe fstat(descriptor, &information) == 0 else { throw FileFailure("stat", "the file", code: errno) }
+        return Int64(information.st_size)
+    }
+
+    package func setPermissions(of descriptor: Int32, _ isOwn: Bool, folder: String) {
+        // A file system without permissions refuses; the file then has those that it can have.
+        if isOwn {
+            _ = fchmod(descriptor, FilePermissions.own)
+        } else if let mode = FilePermissions.ofNewFile(in: folder) {
+            _ = fchmod(descriptor, mode)
         }
     }
 
@@ -122,7 +178,7 @@ package struct PosixFileSystem: FileSystem {
         if path.isEmpty || exists(path) { return }
         let parent = FilePath.folder(of: path)
         if parent != path { try makeFolders(parent) }
-        guard unsafe mkdir(path, 0o777) == 0 || errno == EEXIST else {
+        guard unsafe mkdir(path, FilePermissions.ownFolder) == 0 || errno == EEXIST else {
             throw FileFailure("make the folder", path, code: errno)
         }
     }

@@ -17,7 +17,16 @@ struct DownloadPlan: Sendable {
     let request: RequestPlan
     let goal: Goal
     let options: Download.Options
-    let resumed: ResumeData?
+    /// A partial file that is continued.
+    var resumed: Resumed?
+
+    struct Resumed: Sendable {
+        let data: ResumeData
+        /// Where the caller says that the partial file is; nil for the folder of the destination, or the temporary one.
+        let folder: String?
+        /// Where it was found.
+        var path = ""
+    }
 }
 
 extension DownloadPlan {
@@ -26,11 +35,43 @@ extension DownloadPlan {
             try await checkGoal(record)
             guard let resumed else { return try await load(record) }
             // Until the partial file is touched, a failure leaves all as it was.
-            record.keep(resumed)
-            return try await claimed(resumed.partialFile, record) { () throws(NetworkError) in
-                try await withPartial(resumed, record).load(record)
+            record.keep(resumed.data)
+            guard let path = try await findPartial(resumed, record) else {
+                return try await startingOver(record).load(record)
+            }
+            return try await claimed(path, record) { () throws(NetworkError) in
+                try await withPartial(resumed, path, record).load(record)
             }
         }
+    }
+
+    /// The path of the partial file; nil when it is gone.
+    ///
+    /// The folders are those of the destination and of the temporary files, or the one that the caller names: never one
+    /// that the resume data, which others may have changed, names.
+    private func findPartial(_ resumed: Resumed, _ record: TaskRecord) async throws(NetworkError) -> String? {
+        var folders = [TemporaryFolder.path]
+        if let folder = resumed.folder {
+            folders = [folder]
+        } else if case .file(let path) = goal {
+            folders.insert(FilePath.folder(of: path), at: 0)
+        }
+        let paths = folders.map { FilePath.join($0, resumed.data.partialFile) }
+        for path in paths {
+            if await record.context.files.exists(path) { return path }
+        }
+        if paths.contains(where: { FilePath.folder(of: $0) == resumed.data.folder }) { return nil }
+        let reason =
+            "the partial file \(resumed.data.partialFile) is not in \(folders.joined(separator: " or ")): "
+            + "move it there, or name its folder"
+        throw NetworkError(TransferFailure(.fileSystem, reason), request: request.request)
+    }
+
+    /// The same download, from its beginning.
+    private func startingOver(_ record: TaskRecord) -> DownloadPlan {
+        record.keep(nil)
+        record.meter.startDownload(at: 0)
+        return DownloadPlan(request: request, goal: goal, options: options, resumed: nil)
     }
 
     /// Does `work` as the one download of the process that writes the partial file.
@@ -65,16 +106,20 @@ extension DownloadPlan {
         }
     }
 
-    /// The same download, from its beginning if the partial file is gone.
-    private func withPartial(_ resumed: ResumeData, _ record: TaskRecord) async throws(NetworkError) -> DownloadPlan {
+    /// The same download, from its beginning if the partial file is gone or too short.
+    private func withPartial(
+        _ resumed: Resumed, _ path: String, _ record: TaskRecord
+    ) async throws(NetworkError) -> DownloadPlan {
         do {
-            if try await record.context.files.hasPartial(resumed.partialFile, of: resumed.offset) { return self }
+            if try await record.context.files.hasPartial(path, of: resumed.data.offset) {
+                var plan = self
+                plan.resumed?.path = path
+                return plan
+            }
         } catch {
             throw fileError("the partial file cannot be continued: \(error)", error, nil)
         }
-        record.keep(nil)
-        record.meter.startDownload(at: 0)
-        return DownloadPlan(request: request, goal: goal, options: options, resumed: nil)
+        return startingOver(record)
     }
 
     private func load(_ record: TaskRecord) async throws(NetworkError) -> URL {
@@ -115,11 +160,11 @@ extension DownloadPlan {
     /// A continued download asks for the rest, and for the whole if the server has no such rest any more.
     private func openAtOffset(_ plan: RequestPlan, _ record: TaskRecord) async throws(NetworkError) -> Arrival {
         guard let resumed else { return try await plan.travel(record) }
-        let continuation = resumed.continuation
-        record.meter.startDownload(at: resumed.offset)
+        let continuation = resumed.data.continuation
+        record.meter.startDownload(at: resumed.data.offset)
         var arrival = try await plan.askingForIdentity(adding: continuation.fields).travel(record)
         // `try?`: what is no URL has no origin that could be the same.
-        let origin = (try? Target(absolute: resumed.url))?.origin
+        let origin = (try? Target(absolute: resumed.data.url))?.origin
         let (head, isSameOrigin) = (arrival.head, arrival.head.target.origin == origin)
         switch continuation.decision(on: head.status, headers: head.headers, isSameOrigin: isSameOrigin) {
         case .append(let total):
@@ -140,16 +185,18 @@ extension DownloadPlan {
             if let resumed {
                 record.keep(nil)
                 if arrival.continuedTotal != nil {
-                    return try await PartialFile(continuing: resumed.partialFile, at: resumed.offset, files)
+                    return try await PartialFile(continuing: resumed.path, at: resumed.data.offset, files)
                 }
                 // The server sends the whole again: what was there of it is of no use any more.
                 record.meter.startDownload(at: 0)
-                return try await PartialFile(continuing: resumed.partialFile, at: 0, files)
+                return try await PartialFile(continuing: resumed.path, at: 0, files)
             }
             if case .file(let path) = goal, options.createsFolders {
                 try await files.makeFolders(FilePath.folder(of: path))
             }
-            return try await PartialFile(creating: temporaryPath(record), files)
+            if case .file(let path) = goal { await OrphanSweeper.shared.sweep(besides: path) }
+            let isPartial = options.isResumable && Self.validator(of: arrival.head) != nil
+            return try await PartialFile(creating: temporaryPlace(isPartial: isPartial), files)
         } catch {
             record.cancelTransfer()
             throw fileError("the file for the download cannot be written: \(error)", error, arrival.head)
@@ -157,14 +204,12 @@ extension DownloadPlan {
     }
 
     /// Beside the destination where that is known, so that the last move is one step; else in the temporary folder.
-    private func temporaryPath(_ record: TaskRecord) -> String {
-        let unique = "\(record.context.id.number)-\(record.id.number)-\(UInt32.random(in: 0 ... .max))"
-        switch goal {
-        case .file(let path):
-            return FilePath.join(FilePath.folder(of: path), ".\(FilePath.name(of: path).prefix(100)).\(unique).tern")
-        case .ask:
-            return FilePath.join(TemporaryFolder.path, "tern-\(unique).tern")
+    private func temporaryPlace(isPartial: Bool) -> TemporaryPlace {
+        guard case .file(let path) = goal else {
+            return TemporaryPlace(folder: TemporaryFolder.path, destination: nil, isPartial: isPartial)
         }
+        let (folder, name) = (FilePath.folder(of: path), FilePath.name(of: path))
+        return TemporaryPlace(folder: folder, destination: name, isPartial: isPartial)
     }
 
     private func write(_ arrival: Arrival, to file: PartialFile, _ record: TaskRecord) async throws(NetworkError) {
@@ -211,7 +256,7 @@ extension DownloadPlan {
         guard options.isResumable else { return nil }
         let (validator, total): (String?, Int64?) =
             if let total = arrival.continuedTotal {
-                (resumed?.validator, total)
+                (resumed?.data.validator, total)
             } else {
                 (Self.validator(of: arrival.head), arrival.head.contentLength)
             }
@@ -227,19 +272,26 @@ extension DownloadPlan {
         if head.status == 206 || !head.contentCodings.isEmpty || headers["Accept-Ranges"]?.lowercased() == "none" {
             return nil
         }
-        if let tag = headers["ETag"] { return tag.hasPrefix("W/") ? nil : tag }
-        return headers["Last-Modified"]
+        guard let validator = headers["ETag"] ?? headers["Last-Modified"], ResumeData.isValidator(validator) else {
+            return nil
+        }
+        return validator
     }
 
     /// The session's destination is asked first, then the task's; nil from both leaves the file where it is.
     private func place(
         _ file: PartialFile, _ head: ResponseHead, _ record: TaskRecord
     ) async throws(NetworkError) -> URL {
-        let temporary = URL(filePath: file.path)
         do {
-            guard let chosen = try await chosenPath(temporary, head, record) else { return temporary }
+            // What may stay in the temporary folder is no download's any more, and not swept.
+            if case .ask = goal { await file.release() }
+            let temporary = URL(filePath: file.path)
+            guard let chosen = try await chosenPath(temporary, head, record) else {
+                await file.unlock()
+                return temporary
+            }
             if record.isCancelled { throw NetworkError(TransferFailure.cancelled, request: request.request) }
-            let place = URL(filePath: try await record.context.files.move(file.path, to: chosen, options))
+            let place = URL(filePath: try await file.move(to: chosen, options))
             record.context.ledger.publish { .fileMoved(AnySessionTask(record), to: place) }
             return place
         } catch {

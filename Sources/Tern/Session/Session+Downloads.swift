@@ -26,15 +26,28 @@ extension Session {
     }
 
     /// A task that takes up a download where it stopped. Starts at once unless told otherwise.
+    ///
+    /// The partial file is looked for in the folder of `file` and in the temporary folder, and must be a regular file of
+    /// this user. One that is gone from there is downloaded again from its beginning; when it was in another folder, the
+    /// task fails with `.fileSystem`.
+    ///
+    /// - Parameter partialFolder: The folder that the partial file is in, where that is another one than that of `file`.
     public nonisolated func download(
-        _ request: Request, resuming resumeData: ResumeData, to file: URL,
+        _ request: Request, resuming resumeData: ResumeData, to file: URL, partialFolder: URL? = nil,
         options: Download.Options = Download.Options(isResumable: true), startsImmediately: Bool = true
     ) -> SessionTask<URL> {
-        makeDownload(request, to: file, options, resumeData, startsImmediately)
+        do throws(FilePath.NoFile) {
+            let folder = try partialFolder.map { url throws(FilePath.NoFile) in try FilePath.of(url) }
+            let resumed = DownloadPlan.Resumed(data: resumeData, folder: folder)
+            return makeDownload(request, to: file, options, resumed, startsImmediately)
+        } catch {
+            let failure = TransferFailure(.invalidRequest, "the folder of the partial file: \(error)")
+            return context.failedTask(request, NetworkError(failure, request: request))
+        }
     }
 
     private nonisolated func makeDownload(
-        _ request: Request, to file: URL, _ options: Download.Options, _ resumed: ResumeData?,
+        _ request: Request, to file: URL, _ options: Download.Options, _ resumed: DownloadPlan.Resumed?,
         _ startsImmediately: Bool
     ) -> SessionTask<URL> {
         do throws(FilePath.NoFile) {
@@ -46,7 +59,7 @@ extension Session {
     }
 
     private nonisolated func makeDownload(
-        _ request: Request, _ goal: DownloadPlan.Goal, _ options: Download.Options, _ resumed: ResumeData?,
+        _ request: Request, _ goal: DownloadPlan.Goal, _ options: Download.Options, _ resumed: DownloadPlan.Resumed?,
         _ startsImmediately: Bool
     ) -> SessionTask<URL> {
         do throws(NetworkError) {
@@ -55,11 +68,15 @@ extension Session {
                 let reason = "a download that is continued sets Range and If-Range itself"
                 throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
             }
+            if let problem = resumed?.data.invalidity {
+                let failure = TransferFailure(.invalidRequest, "the download cannot be continued: \(problem)")
+                throw NetworkError(failure, request: request)
+            }
             if options.isResumable || resumed != nil { plan = plan.askingForIdentity() }
             let download = DownloadPlan(request: plan, goal: goal, options: options, resumed: resumed)
             let task = context.makeTask(plan, startsImmediately: false, download.operation)
             // Whoever asks before the start is told of the offset too.
-            if let resumed { task.record.meter.startDownload(at: resumed.offset) }
+            if let resumed { task.record.meter.startDownload(at: resumed.data.offset) }
             if startsImmediately { task.resume() }
             return task
         } catch {

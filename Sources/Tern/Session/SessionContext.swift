@@ -40,6 +40,7 @@ package final class SessionContext: Sendable {
         headers = SessionHeaders(configuration.headers, secretsTo: configuration.secretHeaderOrigins)
         hasValidHeaders = RequestPlan.problem(of: configuration.headers) == nil
         ledger = TaskLedger(sessionID: id, observers: configuration.observers)
+        OrphanSweeper.shared.sweepTemporaryFolder()
     }
 
     /// A registered task, suspended until its first `resume`.

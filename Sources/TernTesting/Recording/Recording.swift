@@ -47,7 +47,7 @@ public struct Recording: Sendable, Hashable, Codable {
         }
     }
 
-    /// Writes the recording, whole or not at all.
+    /// Writes the recording, whole or not at all, to a file that its owner alone may read (0600).
     ///
     /// - Throws: What writing the file throws.
     public func write(to file: URL) throws {
@@ -55,6 +55,6 @@ public struct Recording: Sendable, Hashable, Codable {
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         var data = try encoder.encode(self)
         data.append(UInt8(ascii: "\n"))
-        try data.write(to: file, options: .atomic)
+        try PrivateFile.write(data, to: file.path)
     }
 }

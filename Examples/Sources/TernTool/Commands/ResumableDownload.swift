@@ -63,7 +63,7 @@ struct ResumableDownload {
             throw Conflict(
                 description: "\(tokenFile.relativePath) continues \(token.url): remove it, or give another file")
         }
-        guard FileManager.default.fileExists(atPath: token.partialFile) else {
+        guard FileManager.default.fileExists(atPath: "\(token.folder)/\(token.partialFile)") else {
             try removeToken()
             return nil
         }

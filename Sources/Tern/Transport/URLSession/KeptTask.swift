@@ -85,7 +85,7 @@ struct KeptTask: Sendable {
         do {
             guard let chosen = try configuration.destination?(temporary, head) else { return temporary }
             let files = record.context.files
-            let place = URL(filePath: try await files.move(path, to: chosen.path, Download.Options()))
+            let place = URL(filePath: try await files.move(path, nil, to: chosen.path, Download.Options()))
             record.context.ledger.publish { .fileMoved(AnySessionTask(record), to: place) }
             return place
         } catch {

@@ -110,7 +110,7 @@ final class URLSessionHub: NSObject, Sendable {
         switch upload {
         case .whole(let data) where mode.usesFiles:
             let file = URL(filePath: Self.temporaryPath)
-            try data.write(to: file)
+            try PrivateFile.write(data, to: file.path)
             let task = session.uploadTask(with: request, fromFile: file)
             shared.withLock { $0.uploadFiles[task.taskIdentifier] = file }
             return task

@@ -1,0 +1,119 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What is needed to take up a download where it stopped, in this process or a later one: encode it and keep it beside
+/// the partial file that it names.
+///
+/// Decoding checks every value, so that a file that somebody else has changed can neither add fields to a request nor name
+/// another file: what is not as Tern makes it is a `DecodingError`.
+public struct ResumeData: Sendable, Hashable, Codable {
+    /// The URL that is downloaded, as it is sent.
+    public let url: String
+    /// The strong ETag, or else the Last-Modified date, of what was downloaded: the server is asked to continue only
+    /// that (If-Range, RFC 9110 §13.1.5).
+    public let validator: String
+    /// Bytes that are in the partial file.
+    public let offset: Int64
+    /// The name of the partial file. It lies in the folder of the destination, or in the temporary folder when no
+    /// destination was given, and both can be moved together.
+    public let partialFile: String
+    /// The folder that the partial file was in when this was made. Not where it is looked for: it only tells a partial
+    /// file that is gone from one that is elsewhere.
+    public let folder: String
+    /// Bytes of the whole; nil when the server did not say.
+    public let totalBytes: Int64?
+
+    /// - Parameter path: The path of the partial file.
+    package init(url: String, validator: String, offset: Int64, partialFile path: String, totalBytes: Int64?) {
+        self.url = url
+        self.validator = validator
+        self.offset = offset
+        partialFile = FilePath.name(of: path)
+        folder = FilePath.folder(of: path)
+        self.totalBytes = totalBytes
+    }
+
+    /// Decodes and checks what was encoded.
+    ///
+    /// - Throws: A `DecodingError` that names the value that is not as it should be.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        url = try values.decode(String.self, forKey: .url)
+        validator = try values.decode(String.self, forKey: .validator)
+        offset = try values.decode(Int64.self, forKey: .offset)
+        partialFile = try values.decode(String.self, forKey: .partialFile)
+        folder = try values.decode(String.self, forKey: .folder)
+        totalBytes = try values.decodeIfPresent(Int64.self, forKey: .totalBytes)
+        if let (key, problem) = problem {
+            throw DecodingError.dataCorruptedError(forKey: key, in: values, debugDescription: problem)
+        }
+    }
+
+    /// How the rest is asked for.
+    package var continuation: DownloadContinuation {
+        DownloadContinuation(offset: offset, validator: validator, totalBytes: totalBytes)
+    }
+
+    /// Where the partial file was when this was made.
+    package var partialPath: String { FilePath.join(folder, partialFile) }
+
+    /// The same download, when so many bytes are in the file.
+    package func at(_ offset: Int64) -> ResumeData {
+        ResumeData(url: url, validator: validator, offset: offset, partialFile: partialPath, totalBytes: totalBytes)
+    }
+}
+
+extension ResumeData {
+    private static let longestURL = 1 << 16
+    private static let longestFolder = 1 << 12
+    private static let longestValidator = 1 << 10
+    /// No file is longer; sums with it do not overflow.
+    private static let mostBytes: Int64 = 1 << 60
+
+    /// The value that is not as Tern makes it, and why; nil when all are.
+    private var problem: (CodingKeys, String)? {
+        // `try?`: why it is no URL does not matter here.
+        guard url.utf8.count <= Self.longestURL, (try? Target(absolute: url)) != nil else { return (.url, "no URL") }
+        guard Self.isValidator(validator) else { return (.validator, "neither a strong entity tag nor a date") }
+        guard let name = TemporaryName(partialFile), name.isPartial else {
+            return (.partialFile, "not the name of a partial file")
+        }
+        guard folder.utf8.count <= Self.longestFolder, !folder.isEmpty, !folder.utf8.contains(0) else {
+            return (.folder, "no path")
+        }
+        guard (0...Self.mostBytes).contains(offset) else { return (.offset, "no length of a file") }
+        if let totalBytes, totalBytes < offset || totalBytes > Self.mostBytes {
+            return (.totalBytes, "less than the offset, or no length of a file")
+        }
+        return nil
+    }
+
+    /// Why a download cannot be continued by this; nil when it can.
+    var invalidity: String? { problem.map { "its \($0.stringValue) is \($1)" } }
+
+    /// Whether a text can stand in If-Range: a strong entity tag (RFC 9110 §8.8.3), or a date.
+    package static func isValidator(_ text: String) -> Bool {
+        let bytes = Array(text.utf8)
+        guard bytes.count <= longestValidator else { return false }
+        let quote = UInt8(ascii: "\"")
+        if bytes.first == quote {
+            guard bytes.count >= 2, bytes.last == quote else { return false }
+            return bytes.dropFirst().dropLast().allSatisfy { $0 >= 0x21 && $0 != quote && $0 != 0x7F }
+        }
+        return bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F } && HTTPDate.date(from: text) != nil
+    }
+}
+
+extension ResumeData: CustomStringConvertible, CustomReflectable {
+    /// Where from, how far, and where to; the values of the URL's query are hidden.
+    public var description: String {
+        let total = totalBytes.map(String.init) ?? "an unknown number of"
+        return "\(Target.redact(url)), \(offset) of \(total) bytes in \(partialPath)"
+    }
+
+    /// Nothing beside ``description``: `dump` would show the whole URL.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
