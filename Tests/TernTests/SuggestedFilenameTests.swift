@@ -46,7 +46,11 @@ struct SuggestedFilenameTests {
             (".", nil), ("..", nil), ("...", nil), (" ", nil), ("\u{0}\r\n", nil), ("/", nil), ("///", nil),
             ("../", nil),
             ("a\r\nb", "ab"), ("a\u{202E}gpj.exe", "agpj.exe"), ("a\u{2028}b", "ab"), ("tar.gz", "tar.gz"),
-            ("-rf", "-rf"),
+            ("-rf", "rf"), ("--", nil), (".-. -a", "a"), ("- .txt", "txt"), ("a-b", "a-b"),
+            ("CON", "_CON"), ("nul.txt", "_nul.txt"), ("Aux .tar.gz", "_Aux .tar.gz"), ("COM1", "_COM1"),
+            ("lpt9.x", "_lpt9.x"), ("com¹", "_com¹"), ("CONIN$", "_CONIN$"), ("CLOCK$", "_CLOCK$"), (" .con", "_con"),
+            ("console", "console"), ("com", "com"), ("comx", "comx"), ("com12", "com12"), ("con_", "con_"),
+            ("tern-0123456789abcdef.tern", "_tern-0123456789abcdef.tern"), ("tern-1.tern", "tern-1.tern"),
             ("👨‍👩‍👧.png", "👨‍👩‍👧.png"), ("~", "~"), ("a*?\"<>|b", "a______b"), ("\u{85}x", "x"),
         ] as [(String, String?)])
     func namesAreMadeHarmless(proposed: String, expected: String?) {
@@ -54,13 +58,13 @@ struct SuggestedFilenameTests {
     }
 
     @Test func noShortNameEscapesItsFolder() {
-        let alphabet = [".", "/", "\\", ":", " ", "\0", "a", "_", "\u{202E}", "é"]
+        let alphabet = [".", "/", "\\", ":", " ", "\0", "a", "_", "\u{202E}", "é", "-"]
         var names = [""]
         for _ in 1...4 { names += names.flatMap { name in alphabet.map { name + $0 } } }
         for name in Set(names) {
             guard let result = SuggestedFilename.sanitize(name) else { continue }
             let isSafe =
-                !result.isEmpty && !result.hasPrefix(".") && !result.hasSuffix(".")
+                !result.isEmpty && !result.hasPrefix(".") && !result.hasPrefix("-") && !result.hasSuffix(".")
                 && !result.unicodeScalars.contains { "/\\:\0\u{202E}".unicodeScalars.contains($0) }
             if !isSafe { Issue.record("\(name.debugDescription) gives \(result.debugDescription)") }
             #expect(SuggestedFilename.sanitize(result) == result)
@@ -75,5 +79,7 @@ struct SuggestedFilenameTests {
         #expect(name.hasSuffix(".tar"))
         let extensionOnly = try #require(SuggestedFilename.sanitize("a." + String(repeating: character, count: 300)))
         #expect(extensionOnly.utf8.count <= 255)
+        let blank = try #require(SuggestedFilename.sanitize(String(repeating: "a", count: 254) + " " + character + "."))
+        #expect(blank.utf8.count <= 255 && blank.last?.isWhitespace == false)
     }
 }

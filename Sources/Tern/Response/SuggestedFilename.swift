@@ -19,7 +19,9 @@ package enum SuggestedFilename {
     ///
     /// Separators of all systems (`/`, `\`, `:`) become `_`, as do the other characters that Windows refuses. Control
     /// characters and those that reverse the writing direction (`gpj.exe` in disguise) go. Dots and spaces at the
-    /// ends go: no `..`, no hidden file. A name that is too long is cut before its extension.
+    /// ends go, and dashes at the start: no `..`, no hidden file, no option of a command. A name that Windows keeps for a
+    /// device (`CON`, `nul.txt`), or that Tern gives to its own temporary files, gets a `_` before it. A name that is too
+    /// long is cut before its extension.
     package static func sanitize(_ proposed: String) -> String? {
         var name = String.UnicodeScalarView()
         for scalar in proposed.unicodeScalars {
@@ -30,12 +32,29 @@ package enum SuggestedFilename {
             }
         }
         let isMargin = { (scalar: Unicode.Scalar) in scalar == "." || scalar.properties.isWhitespace }
-        let start = name.firstIndex { !isMargin($0) } ?? name.endIndex
-        guard let last = name.lastIndex(where: { !isMargin($0) }) else { return nil }
+        let start = name.firstIndex { !isMargin($0) && $0 != "-" } ?? name.endIndex
+        guard let last = name.lastIndex(where: { !isMargin($0) }), start <= last else { return nil }
         let kept = String(name[start...last])
         // Only what stood for separators is left: no name, but a path.
         if kept.allSatisfy({ $0 == "_" || $0 == "." }) { return nil }
-        return shortened(kept)
+        let harmless = shortened(kept)
+        return isReserved(harmless) ? shortened("_" + harmless) : harmless
+    }
+
+    private static let devices: Set<String> = ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"]
+    private static let numbers = Set("0123456789¹²³")
+
+    /// Windows takes the part before the first dot, without blanks after it, in any case of letters.
+    private static func isReserved(_ name: String) -> Bool {
+        if TemporaryName(name) != nil { return true }
+        var base = name.prefix { $0 != "." }[...]
+        while base.last?.isWhitespace == true { base.removeLast() }
+        let device = base.lowercased()
+        if devices.contains(device) { return true }
+        guard device.count == 4, let number = device.last, device.hasPrefix("com") || device.hasPrefix("lpt") else {
+            return false
+        }
+        return numbers.contains(number)
     }
 
     private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
@@ -51,6 +70,8 @@ package enum SuggestedFilename {
         if let dot = name.lastIndex(of: "."), name[dot...].utf8.count <= 32 { suffix = name[dot...] }
         var stem = name.dropLast(suffix.count)
         while stem.utf8.count + suffix.utf8.count > maximumLength { stem.removeLast() }
+        // The cut may end in a dot or a blank, which is none at the end of a name.
+        if suffix.isEmpty { while let last = stem.last, last == "." || last.isWhitespace { stem.removeLast() } }
         return String(stem + suffix)
     }
 
