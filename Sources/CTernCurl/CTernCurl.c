@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <linux/magic.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -47,6 +48,26 @@ int64_t tern_thread_user_microseconds(void) {
     struct rusage usage;
     if (getrusage(RUSAGE_THREAD, &usage) != 0) { return 0; }
     return (int64_t)usage.ru_utime.tv_sec * 1000000 + usage.ru_utime.tv_usec;
+}
+
+int tern_has_input(int fd) {
+    char byte;
+    ssize_t count;
+    do { count = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT); } while (count < 0 && errno == EINTR);
+    return count >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+int tern_local_port(int fd) {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+        struct sockaddr_storage space;
+    } address;
+    socklen_t length = sizeof address;
+    if (getsockname(fd, &address.any, &length) != 0) { return 0; }
+    if (address.any.sa_family == AF_INET) { return ntohs(address.four.sin_port); }
+    return address.any.sa_family == AF_INET6 ? ntohs(address.six.sin6_port) : 0;
 }
 
 curl_socket_t tern_open_socket(const struct curl_sockaddr *address) {

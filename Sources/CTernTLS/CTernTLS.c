@@ -14,6 +14,8 @@ static struct {
     int (*SSL_CTX_set_ex_data)(void *, int, void *);
     uint64_t (*SSL_CTX_set_options)(void *, uint64_t);
     void (*SSL_CTX_set_cert_store)(void *, void *);
+    int (*SSL_has_pending)(const void *);
+    void (*SSL_get0_alpn_selected)(const void *, const unsigned char **, unsigned *);
     int (*CRYPTO_get_ex_new_index)(int, long, void *, void *, void *, free_callback);
     int (*X509_verify_cert)(void *);
     int (*X509_STORE_CTX_get_error)(const void *);
@@ -75,6 +77,8 @@ int tern_tls_load(int major) {
     FIND(ssl, SSL_CTX_set_ex_data);
     FIND(ssl, SSL_CTX_set_options);
     FIND(ssl, SSL_CTX_set_cert_store);
+    FIND(ssl, SSL_has_pending);
+    FIND(ssl, SSL_get0_alpn_selected);
     FIND(crypto, CRYPTO_get_ex_new_index);
     FIND(crypto, X509_verify_cert);
     FIND(crypto, X509_STORE_CTX_get_error);
@@ -212,6 +216,15 @@ int tern_tls_anchors_add_revoked(void *anchors, const char *file) {
 }
 
 void tern_tls_anchors_free(void *anchors) { tls.X509_STORE_free(anchors); }
+
+int tern_tls_has_input(void *ssl) { return tls.SSL_has_pending(ssl); }
+
+int tern_tls_is_http2(void *ssl) {
+    const unsigned char *name = NULL;
+    unsigned length = 0;
+    tls.SSL_get0_alpn_selected(ssl, &name, &length);
+    return length == 2 && memcmp(name, "h2", 2) == 0;
+}
 
 void tern_tls_use_anchors(void *ssl_context, void *anchors) {
     // The SSL_CTX takes a reference over.

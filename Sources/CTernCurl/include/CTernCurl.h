@@ -160,6 +160,16 @@ void *tern_curl_reallocate(void *block, size_t count);
 void tern_block_sigpipe(void);
 /// The calling thread's CPU time in user mode, in microseconds.
 int64_t tern_thread_user_microseconds(void);
+/// The TLS object of the connection that carries the transfer now; null for none.
+static inline void *tern_easy_tls(CURL *easy) {
+    struct curl_tlssessioninfo *info = 0;
+    (curl_easy_getinfo)(easy, CURLINFO_TLS_SSL_PTR, &info);
+    return info ? info->internals : 0;
+}
+/// Whether a byte, the end or an error waits in the socket. Takes nothing out of it.
+int tern_has_input(int fd);
+/// The local port of a socket; 0 where it has none.
+int tern_local_port(int fd);
 /// A non-blocking, close-on-exec socket for the address that curl asks for; −1 on failure.
 curl_socket_t tern_open_socket(const struct curl_sockaddr *address);
 

@@ -133,6 +133,11 @@ struct AdmissionQueue {
         return waitingCount == 0 ? [] : admit()
     }
 
+    /// Returns whether a connection to the origin is known to carry several transfers at a time.
+    mutating func isMultiplexed(_ origin: String) -> Bool {
+        index(of: origin).map { origins[$0].streamsPerConnection > 1 } ?? false
+    }
+
     /// A waiting transfer gives up; false when it was not waiting.
     mutating func withdraw(_ id: ID, _ origin: String) -> Bool {
         guard let index = index(of: origin), let place = origins[index].waiting.firstIndex(where: { $0.id == id })

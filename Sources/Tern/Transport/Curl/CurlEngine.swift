@@ -199,8 +199,21 @@ import Synchronization
 
     private func completeFinished() {
         for multi in multis where multi.mayHaveFinished {
-            while let (transfer, result) = multi.nextFinished() { end(transfer, transfer.failure(for: result)) }
+            while let (transfer, result) = multi.nextFinished() {
+                if transfer.mustStartOver {
+                    startOver(transfer)
+                } else {
+                    end(transfer, transfer.failure(for: result))
+                }
+            }
         }
+    }
+
+    /// Nothing of the request was sent; the attempt keeps its place on the wire.
+    private func startOver(_ transfer: CurlTransfer) {
+        transfer.pool.leave(transfer)
+        transfer.withdraw()
+        enter(transfer)
     }
 
     private func end(_ transfer: CurlTransfer, _ failure: TransferFailure?) {

@@ -1,7 +1,9 @@
 #if os(Linux)
 import TernConcurrency
 import CTernCurl
+import CTernTLS
 import FoundationEssentials
+import Glibc
 
 /// One easy handle of libcurl, used for one attempt after another: what never changes is set once, the rest only when it
 /// differs from what the last attempt left. Confined to the loop's thread.
@@ -46,6 +48,7 @@ import FoundationEssentials
     private let proxies: ProxyEnvironment
     private let trust: CurlTrust?
     private let allowsHTTP2: Bool
+    private let sockets: SocketTable
 
     init?(_ size: Size, _ settings: PoolSettings, _ trust: CurlTrust?, _ sockets: SocketTable) {
         guard let easy = unsafe curl_easy_init() else { return nil }
@@ -54,6 +57,7 @@ import FoundationEssentials
         proxies = settings.proxies
         self.trust = trust
         allowsHTTP2 = settings.allowsHTTP2
+        self.sockets = sockets
         unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         setConstants(settings)
@@ -136,8 +140,8 @@ import FoundationEssentials
         }
         // A body is never sent twice by libcurl: whether it may be is the session's decision.
         unsafe tern_easy_set_seek(easy) { _, _, _ in CURL_SEEKFUNC_FAIL }
-        unsafe tern_easy_set_prerequest(easy) { context, _, _, _, _ in
-            let goesOn = unsafe CurlHandle.with(context) { $0.connected() } ?? false
+        unsafe tern_easy_set_prerequest(easy) { context, _, _, _, localPort in
+            let goesOn = unsafe CurlHandle.with(context) { $0.connected(localPort: localPort) } ?? false
             return goesOn ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
         }
         if trust != nil {
@@ -155,7 +159,8 @@ import FoundationEssentials
             guard let table = unsafe table, let address = unsafe address else { return CURL_SOCKET_BAD }
             let descriptor = unsafe tern_open_socket(address)
             if descriptor >= 0 {
-                unsafe Unmanaged<SocketTable>.fromOpaque(table).takeUnretainedValue().opened(descriptor)
+                let isUnix = unsafe address.pointee.family == AF_UNIX
+                unsafe Unmanaged<SocketTable>.fromOpaque(table).takeUnretainedValue().opened(descriptor, isUnix: isUnix)
             }
             return descriptor
         }
@@ -195,7 +200,7 @@ import FoundationEssentials
 
     // The attempt is handed on whole: its order has many fields, and each copy of them costs as much as an option.
     /// Returns false when libcurl refuses an option without which a request would go elsewhere than it is meant to.
-    func configure(_ transfer: Transfer) -> Bool {
+    func configure(_ transfer: Transfer, isFresh: Bool) -> Bool {
         unsafe errorText.pointee = 0
         let custom = setMethod(transfer)
         if left.customMethod != custom {
@@ -214,9 +219,9 @@ import FoundationEssentials
             guard unsafe tern_easy_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, path) == CURLE_OK else { return false }
             left.unixSocketPath = path
         }
-        if left.isFresh != transfer.order.needsFreshConnection {
-            left.isFresh = transfer.order.needsFreshConnection
-            set(CURLOPT_FRESH_CONNECT, transfer.order.needsFreshConnection ? 1 : 0)
+        if left.isFresh != isFresh {
+            left.isFresh = isFresh
+            set(CURLOPT_FRESH_CONNECT, isFresh ? 1 : 0)
         }
         // A request to a host that is being connected to waits for the connection: it may carry both. Over TLS alone: with
         // plain HTTP libcurl knows only after the first response, which may never come, that the connection carries one.
@@ -364,6 +369,20 @@ import FoundationEssentials
         unsafe tern_easy_set_list(easy, CURLOPT_HTTPHEADER, list)
         unsafe curl_slist_free_all(headerList)
         unsafe headerList = list
+    }
+
+    // MARK: The connection
+
+    /// Returns whether the next response on the connection can only be the answer to the next request: the connection is
+    /// new, or carries HTTP/2, whose frames say what they belong to, or nothing waits on it.
+    func isConnectionClean(_ order: TransferOrder, localPort: Int32) -> Bool {
+        if number(CURLINFO_NUM_CONNECTS) > 0 { return true }
+        let hasTLS = (order.target.isSecure || left.proxy != nil) && TLSBackend.current.isOpenSSL
+        if hasTLS, let tls = unsafe tern_easy_tls(easy) {
+            if allowsHTTP2, unsafe tern_tls_is_http2(tls) != 0 { return true }
+            if unsafe tern_tls_has_input(tls) != 0 { return false }
+        }
+        return sockets.isSilent(localPort: order.unixSocketPath == nil ? localPort : nil)
     }
 
     // MARK: Facts

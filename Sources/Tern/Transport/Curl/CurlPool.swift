@@ -104,9 +104,9 @@ final class CurlPool {
     /// Puts an attempt on the wire; false when libcurl has no memory for it, or refuses where it is to go.
     func enter(_ transfer: CurlTransfer) -> Bool {
         let size = Self.size(for: transfer.transfer)
-        guard let handle = transfer.handle ?? takeHandle(size), handle.configure(transfer.transfer) else {
-            return false
-        }
+        guard let handle = transfer.handle ?? takeHandle(size),
+            handle.configure(transfer.transfer, isFresh: transfer.needsFreshConnection)
+        else { return false }
         handle.transfer = transfer
         transfer.handle = handle
         transfer.clock.connecting(turn.now)

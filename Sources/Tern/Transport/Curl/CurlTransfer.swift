@@ -37,6 +37,11 @@ final class CurlTransfer {
     private var produced: Int64 = 0
     /// How often a connection was ready to carry the request.
     private(set) var connections = 0
+    /// A Boolean value that indicates whether the attempt was stopped before its request went out, because something waited
+    /// on the pooled connection that it was to have: it starts over on a new one.
+    private(set) var mustStartOver = false
+    /// A Boolean value that indicates whether the attempt must have a connection of its own making.
+    private(set) var needsFreshConnection: Bool
     private var isMarked = false
     /// Somebody watches the progress, and has not seen the newest numbers.
     private var isUnpublished = false
@@ -62,6 +67,7 @@ final class CurlTransfer {
         isStreamed = transfer.order.delivery == .streamed
         let sendsNothing = if case .none = transfer.order.source { true } else { false }
         standstill = Standstill(sendsNothing: sendsNothing)
+        needsFreshConnection = transfer.order.needsFreshConnection
         origin = transfer.order.unixSocketPath ?? transfer.order.target.origin
         priority = transfer.order.priority
         clock = TransferClock(transfer.order.timeouts, now: turn.now)
@@ -178,8 +184,15 @@ final class CurlTransfer {
     // MARK: The request
 
     /// Before the request goes out on a connection. False for the second time: libcurl sends again, by itself, any method
-    /// on a pooled connection that died.
-    func connected() -> Bool {
+    /// on a pooled connection that died. False also for a connection on which something waits that nobody asked for:
+    /// libcurl closes it then.
+    func connected(localPort: Int32) -> Bool {
+        if connections == 0, let handle, !isMultiplexed,
+            !handle.isConnectionClean(transfer.order, localPort: localPort)
+        {
+            mustStartOver = true
+            return false
+        }
         connections += 1
         clock.connected(turn.now)
         turn.watch(clock)
@@ -229,6 +242,11 @@ final class CurlTransfer {
         clock.moved(turn.now)
         markChanged()
         return count
+    }
+
+    /// Without OpenSSL nobody tells what a connection carries before a response has come on it.
+    private var isMultiplexed: Bool {
+        transfer.order.target.isSecure && !TLSBackend.current.isOpenSSL && pool.queue.isMultiplexed(origin)
     }
 
     // MARK: The end of a turn
@@ -356,6 +374,8 @@ final class CurlTransfer {
         // A proxy may have answered already.
         if !CurlPool.reusesHandles { handle = nil }
         connections = 0
+        if mustStartOver { needsFreshConnection = true }
+        mustStartOver = false
         standstill.withdraw()
         clock.withdrawn()
     }

@@ -22,21 +22,56 @@ final class SocketTable {
 
     private let epoll: Int32
     private var entries: [Entry] = []
+    /// The local port of each descriptor that libcurl opened through us, once it is known; `unknown` before, and `foreign`
+    /// for all other descriptors.
+    private var ports: [Int32] = []
+    private static let unknown: Int32 = 0
+    private static let foreign: Int32 = -1
+    private static let unix: Int32 = -2
 
     init(epoll: Int32) { self.epoll = epoll }
 
     private func ensure(_ descriptor: Int) {
-        while entries.count <= descriptor { entries.append(Entry()) }
+        while entries.count <= descriptor {
+            entries.append(Entry())
+            ports.append(Self.foreign)
+        }
     }
 
-    func opened(_ descriptor: Int32) {
+    func opened(_ descriptor: Int32, isUnix: Bool) {
         ensure(Int(descriptor))
         entries[Int(descriptor)] = Entry(isLazy: true)
+        ports[Int(descriptor)] = isUnix ? Self.unix : Self.unknown
     }
 
     func closed(_ descriptor: Int32) {
         guard entries.indices.contains(Int(descriptor)) else { return }
         entries[Int(descriptor)] = Entry()
+        ports[Int(descriptor)] = Self.foreign
+    }
+
+    // MARK: Idle connections
+
+    /// Returns whether nothing waits in the socket of an idle connection, neither a byte nor its end.
+    ///
+    /// libcurl names the connection that it has chosen by its local port alone; nil for a Unix socket, which has none.
+    /// Where several sockets are meant, or none is found, the answer is that of the worst.
+    func isSilent(localPort: Int32?) -> Bool {
+        let port = localPort ?? Self.unix
+        var isFound = false
+        for (index, known) in ports.enumerated() where known == port {
+            isFound = true
+            if tern_has_input(Int32(index)) != 0 { return false }
+        }
+        if isFound || localPort == nil { return isFound }
+        // The first time that this connection is used again.
+        for index in ports.indices where ports[index] == Self.unknown {
+            ports[index] = tern_local_port(Int32(index))
+            guard ports[index] == port else { continue }
+            isFound = true
+            if tern_has_input(Int32(index)) != 0 { return false }
+        }
+        return isFound
     }
 
     /// What libcurl wants to hear of a descriptor: a `CURL_POLL_…`.
