@@ -43,8 +43,12 @@ struct FoldedHeadTests {
 
     private static func check(_ client: Client, _ path: String) async throws {
         try await client.get("before")
-        // Accepted without the line, or refused.
-        _ = try? await client.get(path)
+        do {
+            try await client.get(path)
+            throw NotHeld(description: "\(path) was accepted")
+        } catch let error as NetworkError {
+            guard error.kind == .malformedResponse else { throw NotHeld(description: "\(path): \(error)") }
+        }
         try await client.get("after")
     }
 }

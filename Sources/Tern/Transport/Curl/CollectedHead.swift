@@ -8,9 +8,18 @@ struct CollectedHead {
         case end
         case tooLarge
         case tooManyFields
-        /// A length that is no number, or a second one that is another: where the body ends cannot be known
-        /// (RFC 9112 §6.3). libcurl would take what it can read.
-        case senselessLength
+        /// The line breaks the rules of RFC 9112 in a way that no recipient has to accept; the text says how. libcurl would
+        /// take what it can read.
+        case malformed(StaticString)
+    }
+
+    /// What the line before was.
+    private enum Place {
+        /// No field: the status line, or nothing.
+        case start
+        case field
+        /// A field that tells where the body ends, or how it is encoded.
+        case framing
     }
 
     /// Bytes of head that most responses do not exceed.
@@ -39,6 +48,10 @@ struct CollectedHead {
     /// Whether any line came, of an interim response too.
     private(set) var hasBegun = false
     private var statedLength: Int64?
+    /// A Boolean value that indicates whether the head has a Transfer-Encoding that libcurl undoes.
+    private var isChunked = false
+    private var isHTTP10 = false
+    private var place = Place.start
     /// Of the interim responses before: a server that never comes to the final one has no more room than one long head.
     private var interimSize = 0
     /// Lines that come now are trailers.
@@ -52,30 +65,84 @@ struct CollectedHead {
     var trailers: Headers { trailerBytes.isEmpty ? [:] : ResponseHeadParser.fields(trailerBytes) }
 
     mutating func add(_ line: UnsafeRawBufferPointer) -> Line {
+        let isBlank = unsafe line.count <= 2 && line.allSatisfy { $0 == 13 || $0 == 10 }
         if isComplete {
             unsafe trailerBytes.append(contentsOf: line)
             fields += 1
             guard fields <= Self.fieldLimit else { return .tooManyFields }
-            return trailerBytes.count <= limit ? .inside : .tooLarge
+            if trailerBytes.count > limit { return .tooLarge }
+            return unsafe (isBlank ? nil : takeField(line)) ?? .inside
         }
+        let isFirst = bytes.isEmpty
         unsafe bytes.append(contentsOf: line)
         hasBegun = true
         guard interimSize + bytes.count <= limit else { return .tooLarge }
-        if unsafe line.count <= 2 && line.allSatisfy({ $0 == 13 || $0 == 10 }) { return .end }
+        if isBlank && !isFirst { return .end }
         fields += 1
         guard fields <= Self.fieldLimit else { return .tooManyFields }
+        if isFirst { return unsafe takeStatusLine(line) }
+        if let problem = unsafe takeField(line) { return problem }
+        return unsafe interpret(line)
+    }
+
+    /// Accepts what `ResponseHeadParser` reads: a version, one space or more, three digits, and a space or the end.
+    private mutating func takeStatusLine(_ line: UnsafeRawBufferPointer) -> Line {
+        let malformed = Line.malformed("the response's status line is malformed (RFC 9112 §4)")
+        guard unsafe line.starts(with: "HTTP/".utf8) else { return malformed }
+        isHTTP10 = unsafe line.starts(with: "HTTP/1.0 ".utf8)
+        let afterVersion = unsafe line.drop { $0 > 0x20 }
+        let rest = unsafe afterVersion.drop { $0 == 0x20 }
+        let digits = unsafe rest.prefix { $0.isASCIIDigit }
+        let isStatus = unsafe afterVersion.count > rest.count && digits.count == 3 && digits.first != 0x30
+        let next = unsafe rest.dropFirst(3).first ?? 0x0A
+        guard isStatus else { return malformed }
+        return next == 0x20 || next == 0x0D || next == 0x0A ? .inside : malformed
+    }
+
+    /// Checks the form of a line of fields; nil for one that may be read.
+    private mutating func takeField(_ line: UnsafeRawBufferPointer) -> Line? {
+        if unsafe line[0].isHTTPWhitespace {
+            switch place {
+            case .start:
+                return .malformed("the response's first header field begins with a blank (RFC 9112 §2.2)")
+            case .framing:
+                return .malformed("a field that tells how the body is framed or encoded is folded (RFC 9112 §5.2)")
+            case .field:
+                return nil
+            }
+        }
+        place = .field
+        let token = ByteSet.token
+        for index in line.indices {
+            let byte = unsafe line[index]
+            if byte == UInt8(ascii: ":") && index > 0 { return nil }
+            if !token.contains(byte) { break }
+        }
+        return .malformed(
+            "a line of the response's header or trailer is not a name, a colon and a value (RFC 9112 §5.1)")
+    }
+
+    private mutating func interpret(_ line: UnsafeRawBufferPointer) -> Line {
         // C, S and T: the names that matter here begin with them.
         let first = unsafe line[0] | 0x20
         if first == 0x73, unsafe Self.has("set-cookie:", line) { setsCookies = true }
-        if first == 0x74, unsafe Self.has("transfer-encoding:", line), unsafe !Self.isPlain(line) {
-            hasForeignTransferCoding = true
+        if first == 0x74, unsafe Self.has("transfer-encoding:", line) {
+            place = .framing
+            // Once at most, however it is written (RFC 9112 §6.1).
+            if unsafe isChunked || !Self.isPlain(line) { hasForeignTransferCoding = true }
+            isChunked = true
         }
         guard first == 0x63 else { return .inside }
         if unsafe Self.has("content-encoding:", line) {
+            place = .framing
             isEncoded = true
             codings += unsafe Self.codings(line)
-        } else if unsafe Self.has("content-length:", line), unsafe !takeLength(line) {
-            return .senselessLength
+        } else if unsafe Self.has("content-length:", line) {
+            place = .framing
+            // No number, or a second one that is another: where the body ends cannot be known.
+            guard unsafe takeLength(line) else {
+                return .malformed("the response's Content-Length is not one number (RFC 9112 §6.3)")
+            }
         }
         return .inside
     }
@@ -103,10 +170,21 @@ struct CollectedHead {
         hasForeignTransferCoding = false
         setsCookies = false
         statedLength = nil
+        isChunked = false
+        place = .start
         return interims <= Self.interimLimit
     }
 
-    mutating func complete() { isComplete = true }
+    mutating func complete() {
+        isComplete = true
+        place = .start
+    }
+
+    /// Why the end of the body cannot be relied on; nil where it can.
+    var framingProblem: String? {
+        // Beside a Content-Length the chunks count (RFC 9112 §6.3).
+        isChunked && isHTTP10 ? "the response is HTTP/1.0 and has a Transfer-Encoding (RFC 9112 §6.1)" : nil
+    }
 
     /// The members of a Content-Encoding's list.
     private static func codings(_ line: UnsafeRawBufferPointer) -> Int {

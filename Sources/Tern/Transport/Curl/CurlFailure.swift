@@ -54,9 +54,17 @@ extension CurlTransfer {
         case CURLE_URL_MALFORMAT:
             return TransferFailure(.invalidRequest, "libcurl cannot read the URL: \(said)")
         default:
-            let text = said.isEmpty ? unsafe String(cString: curl_easy_strerror(result)) : said
-            return TransferFailure(.connectionFailed, "\(host): \(text) (libcurl \(result.rawValue))")
+            return unknownFailure(result, host, said)
         }
+    }
+
+    /// The failure of a result that has no other name here: never one that tells that nothing was sent, unless it is known.
+    private func unknownFailure(_ result: CURLcode, _ host: String, _ said: String) -> TransferFailure {
+        let text = said.isEmpty ? unsafe String(cString: curl_easy_strerror(result)) : said
+        let reason = "\(host): \(text) (libcurl \(result.rawValue))"
+        if hasResponse { return TransferFailure(.malformedResponse, "the response cannot be read: \(reason)") }
+        if isConnected { return TransferFailure(.connectionLost, "\(reason); the server may have acted") }
+        return TransferFailure(.connectionFailed, reason)
     }
 
     private func isSOCKSFailure(_ said: String) -> Bool { said.contains("SOCKS") }

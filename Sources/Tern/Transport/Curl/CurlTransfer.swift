@@ -80,6 +80,10 @@ final class CurlTransfer {
         case .inside:
             clock.moved(turn.now)
         case .end:
+            if let problem = headLines.framingProblem, transfer.order.method != .head {
+                failure = TransferFailure(.malformedResponse, problem)
+                return 0
+            }
             if headLines.hasForeignTransferCoding, transfer.order.method != .head {
                 // libcurl undoes transfer codings that nobody asked for (RFC 9112 §7.4), past every limit of ours.
                 let reason = "the response has a transfer coding that was not asked for (RFC 9112 §7.4)"
@@ -96,9 +100,8 @@ final class CurlTransfer {
             let limit = transfer.order.headLimit
             failure = TransferFailure(.tooLarge, "the head of the response has more than \(limit) bytes")
             return 0
-        case .senselessLength:
-            failure = TransferFailure(
-                .malformedResponse, "the response's Content-Length is not one number (RFC 9112 §6.3)")
+        case .malformed(let reason):
+            failure = TransferFailure(.malformedResponse, "\(reason)")
             return 0
         }
         return line.count

@@ -61,7 +61,9 @@ struct URLSessionFailure {
         case .networkConnectionLost, .badServerResponse, .zeroByteResource, .unknown:
             return lost(code)
         default:
-            return TransferFailure(.connectionFailed, "\(host): URLSession error \(code.rawValue)")
+            // Unknown: the server may have acted on the request.
+            let reason = "\(host): URLSession error \(code.rawValue); the server may have acted"
+            return TransferFailure(.connectionLost, reason)
         }
     }
 
