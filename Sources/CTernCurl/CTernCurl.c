@@ -70,6 +70,13 @@ int tern_local_port(int fd) {
     return address.any.sa_family == AF_INET6 ? ntohs(address.six.sin6_port) : 0;
 }
 
+int tern_descriptor_problem(void) {
+    int fd = eventfd(0, EFD_CLOEXEC);
+    if (fd < 0) { return errno; }
+    close(fd);
+    return 0;
+}
+
 curl_socket_t tern_open_socket(const struct curl_sockaddr *address) {
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }

@@ -170,6 +170,8 @@ static inline void *tern_easy_tls(CURL *easy) {
 int tern_has_input(int fd);
 /// The local port of a socket; 0 where it has none.
 int tern_local_port(int fd);
+/// The error number with which no descriptor can be had now; 0 when one can.
+int tern_descriptor_problem(void);
 /// A non-blocking, close-on-exec socket for the address that curl asks for; −1 on failure.
 curl_socket_t tern_open_socket(const struct curl_sockaddr *address);
 

@@ -248,7 +248,13 @@ package enum FilePath {
 package enum ErrorText {
     package static func text(_ code: Int32) -> String {
         guard let text = unsafe strerror(code) else { return "error \(code)" }
-        return unsafe String(cString: text)
+        let said = unsafe String(cString: text)
+        // The names by which administrators know them.
+        return switch code {
+        case EMFILE: "\(said) (EMFILE: the process has reached its limit of descriptors)"
+        case ENFILE: "\(said) (ENFILE: the system has reached its limit of descriptors)"
+        default: said
+        }
     }
 
     /// The same of an error of Foundation's, where it was the system that refused; else the error as it describes itself.

@@ -8,6 +8,23 @@ extension CurlTransfer {
     func failure(for result: CURLcode) -> TransferFailure? {
         if let failure { return failure }
         if result == CURLE_OK, head != nil { return nil }
+        var failure = failureAsTold(result)
+        guard !isConnected, let problem = problemOfDescriptors(result) else { return failure }
+        // libcurl's name for a resolver that cannot be asked.
+        if result == CURLE_OUT_OF_MEMORY { return TransferFailure(.connectionFailed, problem) }
+        failure.reason += ": \(problem)"
+        return failure
+    }
+
+    /// Why no file or socket can be opened: libcurl tells what it could not do for want of one, and not why.
+    private func problemOfDescriptors(_ result: CURLcode) -> String? {
+        // There may be descriptors again since a socket could not be opened.
+        let openError = result == CURLE_COULDNT_CONNECT ? pool.sockets.openError : 0
+        let error = openError != 0 ? openError : tern_descriptor_problem()
+        return error == EMFILE || error == ENFILE ? ErrorText.text(error) : nil
+    }
+
+    private func failureAsTold(_ result: CURLcode) -> TransferFailure {
         let said = handle?.failureText ?? ""
         if let trustFailure, !isConnected { return trustFailure }
         let host = "\(transfer.order.target.host):\(transfer.order.target.port)"

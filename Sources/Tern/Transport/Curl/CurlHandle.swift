@@ -158,9 +158,12 @@ import Glibc
         unsafe tern_easy_set_open_socket(easy) { table, _, address in
             guard let table = unsafe table, let address = unsafe address else { return CURL_SOCKET_BAD }
             let descriptor = unsafe tern_open_socket(address)
-            if descriptor >= 0 {
-                let isUnix = unsafe address.pointee.family == AF_UNIX
-                unsafe Unmanaged<SocketTable>.fromOpaque(table).takeUnretainedValue().opened(descriptor, isUnix: isUnix)
+            unsafe Unmanaged<SocketTable>.fromOpaque(table)._withUnsafeGuaranteedRef { table in
+                if descriptor >= 0 {
+                    table.opened(descriptor, isUnix: unsafe address.pointee.family == AF_UNIX)
+                } else {
+                    table.openError = errno
+                }
             }
             return descriptor
         }

@@ -19,7 +19,7 @@ final class CurlPool {
     let settings: PoolSettings
     /// nil where every host has the default policy.
     let trust: CurlTrust?
-    private let sockets: SocketTable
+    let sockets: SocketTable
     private let turn: LoopTurn
     private(set) var shared: CurlMulti?
     private(set) var exclusive: CurlMulti?

@@ -20,6 +20,8 @@ final class CurlTransport: Transport {
         settings = PoolSettings(configuration)
         problem = configuration.problem
         loop.post(.openPool(pool, settings))
+        // Set up before the first request where it can be; a request asks again.
+        _ = loop.problem()
     }
 
     deinit {
@@ -36,6 +38,10 @@ final class CurlTransport: Transport {
 
     func refusal(of order: TransferOrder) -> TransferFailure? {
         if let problem { return problem }
+        if let problem = loop.problem() {
+            let host = "\(order.target.host):\(order.target.port)"
+            return TransferFailure(.connectionFailed, "no connection to \(host): \(problem)")
+        }
         if order.trust == nil, settings.trust == nil { return nil }
         return refusalOfTrust(order)
     }

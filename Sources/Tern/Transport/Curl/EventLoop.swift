@@ -1,11 +1,15 @@
 #if os(Linux)
 import TernConcurrency
 import CTernCurl
+import Dispatch
 import Glibc
 import Synchronization
 
 /// The one thread of the process on which sockets are served: a mailbox, an epoll descriptor, and the serial executor of
 /// the actors on the hot path. It is never freed, and sleeps without a time limit while nothing is under way.
+///
+/// A process without a free descriptor has no loop yet: what is posted waits, requests are refused, and each of them tries
+/// to set the loop up again. The actors run on a queue meanwhile.
 final class EventLoop: SerialExecutor {
     /// What can be posted from any thread.
     enum Message: Sendable {
@@ -24,8 +28,15 @@ final class EventLoop: SerialExecutor {
 
     static let shared = EventLoop()
 
-    let epoll: Int32
-    private let wakeup: Int32
+    /// −1 until the loop is set up, as the next one.
+    private let epollDescriptor = Atomic<Int32>(-1)
+    private let wakeup = Atomic<Int32>(-1)
+    /// A Boolean value that indicates whether the loop is set up: it stays so.
+    private let isReady = Atomic<Bool>(false)
+    /// Held while the loop is set up, or a job is put on the queue in its place.
+    private let setUp = Lock(())
+    /// Where jobs run before the loop is set up.
+    private let queue = DispatchQueue(label: "tern.loop")
     private let mailbox = Lock(Mailbox())
     private let thread = Atomic<UInt>(0)
     private let process = getpid()
@@ -37,17 +48,47 @@ final class EventLoop: SerialExecutor {
     private init() {
         // Here and not on the loop's thread: a program that ends at once would tear OpenSSL down while it is set up.
         tern_curl_set_up()
-        epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
-        wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-        precondition(epoll >= 0 && wakeup >= 0, "no descriptor is left for Tern's event loop")
-        // Edge-triggered: a wake-up is noticed once, and its counter is never read.
-        _ = tern_epoll_control(epoll, EPOLL_CTL_ADD, wakeup, EPOLLIN.rawValue | EPOLLET.rawValue)
-        startThread()
-        // After OpenSSL's own, and so called before it.
-        atexit { EventLoop.shared.stopForGood() }
     }
 
-    private func startThread() {
+    var epoll: Int32 { epollDescriptor.load(ordering: .relaxed) }
+
+    /// Why nothing can be sent now; nil once the loop is set up, which this tries.
+    func problem() -> String? {
+        if isReady.load(ordering: .acquiring) { return nil }
+        let error = setUp.withLock { _ in ready() }
+        return error == 0 ? nil : "the event loop cannot be set up: \(ErrorText.text(error))"
+    }
+
+    /// Sets the loop up, unless it is; 0, or the error number. To be called with the lock held.
+    private func ready() -> Int32 {
+        if isReady.load(ordering: .acquiring) { return 0 }
+        let epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
+        guard epoll >= 0 else { return errno }
+        let wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+        guard wakeup >= 0 else {
+            defer { close(epoll) }
+            return errno
+        }
+        // Edge-triggered: a wake-up is noticed once, and its counter is never read.
+        var error = tern_epoll_control(epoll, EPOLL_CTL_ADD, wakeup, EPOLLIN.rawValue | EPOLLET.rawValue)
+        if error == 0 {
+            epollDescriptor.store(epoll, ordering: .relaxed)
+            self.wakeup.store(wakeup, ordering: .relaxed)
+            error = startThread()
+        }
+        guard error == 0 else {
+            close(epoll)
+            close(wakeup)
+            return error
+        }
+        isReady.store(true, ordering: .releasing)
+        // After OpenSSL's own, and so called before it.
+        atexit { EventLoop.shared.stopForGood() }
+        return 0
+    }
+
+    /// Returns 0, or the error number.
+    private func startThread() -> Int32 {
         var handle = pthread_t()
         let context = unsafe Unmanaged.passRetained(self).toOpaque()
         let result = unsafe pthread_create(
@@ -56,8 +97,12 @@ final class EventLoop: SerialExecutor {
                 guard let context = unsafe context else { return nil }
                 unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().run()
             }, context)
-        precondition(result == 0, "no thread is left for Tern's event loop")
+        guard result == 0 else {
+            unsafe Unmanaged<EventLoop>.fromOpaque(context).release()
+            return result
+        }
         pthread_detach(handle)
+        return 0
     }
 
     /// At the process's end: what libcurl and OpenSSL stand on is torn down next, and the loop must not be in them.
@@ -88,11 +133,17 @@ final class EventLoop: SerialExecutor {
 
     private func wake() {
         var one: UInt64 = 1
-        _ = unsafe Glibc.write(wakeup, &one, 8)
+        _ = unsafe Glibc.write(wakeup.load(ordering: .relaxed), &one, 8)
     }
 
     func enqueue(_ job: consuming ExecutorJob) {
-        post(.job(UnownedJob(job)))
+        let job = UnownedJob(job)
+        if isReady.load(ordering: .acquiring) { return post(.job(job)) }
+        setUp.withLock { _ in
+            if ready() == 0 { return post(.job(job)) }
+            let executor = unsafe asUnownedSerialExecutor()
+            queue.async { unsafe job.runSynchronously(on: executor) }
+        }
     }
 
     func asUnownedSerialExecutor() -> UnownedSerialExecutor {
@@ -110,6 +161,8 @@ final class EventLoop: SerialExecutor {
     // MARK: The loop's thread
 
     private func run() -> Never {
+        // The jobs from before have ended: two never run at a time.
+        queue.sync {}
         thread.store(UInt(pthread_self()), ordering: .relaxed)
         unsafe tern_name_thread("tern-loop")
         tern_block_sigpipe()
@@ -146,7 +199,7 @@ final class EventLoop: SerialExecutor {
     }
 
     func isWakeup(_ descriptor: Int32) -> Bool {
-        descriptor == wakeup
+        descriptor == wakeup.load(ordering: .relaxed)
     }
 }
 #endif

@@ -25,6 +25,8 @@ final class SocketTable {
     /// The local port of each descriptor that libcurl opened through us, once it is known; `unknown` before, and `foreign`
     /// for all other descriptors.
     private var ports: [Int32] = []
+    /// The error number with which the newest socket could not be opened; 0 when it could. libcurl does not tell it.
+    var openError: Int32 = 0
     private static let unknown: Int32 = 0
     private static let foreign: Int32 = -1
     private static let unix: Int32 = -2
@@ -39,6 +41,7 @@ final class SocketTable {
     }
 
     func opened(_ descriptor: Int32, isUnix: Bool) {
+        openError = 0
         ensure(Int(descriptor))
         entries[Int(descriptor)] = Entry(isLazy: true)
         ports[Int(descriptor)] = isUnix ? Self.unix : Self.unknown

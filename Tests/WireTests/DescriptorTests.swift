@@ -1,0 +1,98 @@
+#if os(Linux) && !TERN_URLSESSION
+import Foundation
+import Glibc
+import TernTesting
+import Testing
+
+@testable import Tern
+
+/// A process without a free descriptor: requests fail and say why, and work again when there are descriptors.
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct DescriptorTests {
+    /// Takes all descriptors that this process may have, and gives them back.
+    private struct Hoard {
+        private var held: [Int32] = []
+
+        init() {
+            var limits = rlimit()
+            unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits)
+            limits.rlim_cur = min(limits.rlim_cur, 256)
+            unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits)
+            take()
+        }
+
+        mutating func take() {
+            while true {
+                let descriptor = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
+                if descriptor < 0 { return }
+                held.append(descriptor)
+            }
+        }
+
+        mutating func giveBack(_ count: Int = .max) {
+            for descriptor in held.suffix(count) { close(descriptor) }
+            held.removeLast(min(count, held.count))
+        }
+    }
+
+    private static func expectNamed(_ session: Session, _ url: String) async throws {
+        do {
+            _ = try await session.response(for: Request(.get, url))
+            throw NotHeld(description: "\(url) was reached")
+        } catch let error as NetworkError {
+            guard error.reason.contains("EMFILE"), [.connectionFailed, .dns].contains(error.kind),
+                error.metrics?.sentBytes ?? 0 == 0
+            else { throw NotHeld(description: "\(url): \(error)") }
+        }
+    }
+
+    private static func expectReached(_ session: Session, _ url: String) async throws {
+        let text = try await session.response(for: Request(.get, url), decode: .string).value
+        guard text == "ok" else { throw NotHeld(description: text) }
+    }
+
+    @Test func aSessionWithoutADescriptorFailsItsRequestsAndWorksLater() async {
+        await #expect(processExitsWith: .success) {
+            await NotHeld.report {
+                let server = try LoopbackServer { try $0.respond(text: "ok") }
+                defer { server.stop() }
+                var hoard = Hoard()
+                let session = Session(configuration: .test())
+                try await DescriptorTests.expectNamed(session, "\(server.url)")
+                // One descriptor is not enough, and is not lost.
+                hoard.giveBack(1)
+                try await DescriptorTests.expectNamed(session, "\(server.url)")
+                guard await session.tasks.count == 0 else { throw NotHeld(description: "a task is left") }
+                hoard.giveBack()
+                try await DescriptorTests.expectReached(session, "\(server.url)")
+                guard await session.tasks.count == 0 else { throw NotHeld(description: "a task is left") }
+            }
+        }
+    }
+
+    @Test func aSocketAndAResolverWithoutADescriptorSaySo() async {
+        await #expect(processExitsWith: .success) {
+            await NotHeld.report {
+                let server = try LoopbackServer { try $0.respond(text: "ok") }
+                defer { server.stop() }
+                let session = Session(configuration: .test())
+                try await DescriptorTests.expectReached(session, "\(server.url)")
+                let other = Session(configuration: .test())
+                var hoard = Hoard()
+                try await DescriptorTests.expectNamed(other, "\(server.url)")
+                try await DescriptorTests.expectNamed(other, "http://localhost:\(server.port)/")
+                try await DescriptorTests.expectNamed(other, "https://localhost:\(server.port)/")
+                try await DescriptorTests.expectNamed(other, "http://tern-test.invalid/")
+                hoard.giveBack()
+                try await DescriptorTests.expectReached(other, "\(server.url)")
+                try await DescriptorTests.expectReached(other, "http://localhost:\(server.port)/")
+            }
+        }
+    }
+
+    @Test func theLimitsOfDescriptorsAreNamed() {
+        #expect(ErrorText.text(EMFILE).contains("EMFILE") && ErrorText.text(ENFILE).contains("ENFILE"))
+        #expect(!ErrorText.text(ENOENT).contains("FILE"))
+    }
+}
+#endif
