@@ -6,7 +6,7 @@ import FoundationEssentials
 import Glibc
 
 /// One easy handle of libcurl, used for one attempt after another: what never changes is set once, the rest only when it
-/// differs from what the last attempt left. Confined to the loop's thread.
+/// differs from what the last attempt left. Below libcurl 8.1.0 each attempt has a new one. Confined to the loop's thread.
 @safe final class CurlHandle {
     /// What the handle is for, by the size of its buffers.
     enum Size {
@@ -32,7 +32,7 @@ import Glibc
         var isPost = false
     }
 
-    let easy: UnsafeMutableRawPointer
+    private(set) var easy: UnsafeMutableRawPointer
     let size: Size
     /// The attempt under way: callbacks find it here.
     var transfer: CurlTransfer? {
@@ -62,6 +62,24 @@ import Glibc
         unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         setConstants(settings)
         setCallbacks(sockets)
+    }
+
+    /// Takes a new easy handle in place of the one that carried the last attempt; false when libcurl has no memory for it.
+    /// What was made for the last request, its fields above all, may serve the next one too.
+    func renew(_ settings: PoolSettings) -> Bool {
+        guard let new = unsafe curl_easy_init() else { return false }
+        unsafe curl_easy_cleanup(easy)
+        unsafe easy = new
+        var kept = Left()
+        kept.headers = left.headers
+        kept.hasBody = left.hasBody
+        kept.codings = left.codings
+        left = kept
+        setConstants(settings)
+        setCallbacks(sockets)
+        unsafe tern_easy_set_list(easy, CURLOPT_HTTPHEADER, headerList)
+        if let root { unsafe tern_easy_set_pointer(easy, CURLOPT_CURLU, UnsafeMutableRawPointer(root.url)) }
+        return true
     }
 
     deinit {
@@ -177,7 +195,9 @@ import Glibc
     private func setNetwork(_ settings: PoolSettings) {
         if let endpoint = settings.localEndpoint { unsafe tern_easy_set_string(easy, CURLOPT_INTERFACE, endpoint) }
         if settings.hostOverrides.isEmpty { return }
-        for line in settings.hostOverrides { unsafe hostList = curl_slist_append(hostList, line) ?? hostList }
+        if unsafe hostList == nil {
+            for line in settings.hostOverrides { unsafe hostList = curl_slist_append(hostList, line) ?? hostList }
+        }
         // The list is not copied: it lives as long as the handle.
         unsafe tern_easy_set_list(easy, CURLOPT_RESOLVE, hostList)
     }

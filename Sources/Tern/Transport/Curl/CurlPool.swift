@@ -122,7 +122,7 @@ final class CurlPool {
     }
 
     func recycle(_ handle: CurlHandle) {
-        guard Self.reusesHandles else { return }
+        guard Self.reusesHandles || handle.renew(settings) else { return }
         switch handle.size {
         case .small where idleSmall.count < Self.keptHandles: idleSmall.append(handle)
         case .bulk where idleBulk.count < Self.keptHandles / 8: idleBulk.append(handle)
