@@ -112,7 +112,7 @@ static tern_codec_result walk(tern_apng *apng, uint32_t limit, tern_codec_info *
             continue;
         }
         if (!each.whole && !isFrameData) break;
-        if (named(&each, "acTL") && !data && each.length == 8) {
+        if (named(&each, "acTL") && !data && each.length == 8 && sound(apng->bytes, &each)) {
             promised = be32(bytes);
             info->loopCount = be32(bytes + 4);
         } else if (named(&each, "fcTL") || isFrameData) {
@@ -137,11 +137,17 @@ static tern_codec_result walk(tern_apng *apng, uint32_t limit, tern_codec_info *
             *(named(&each, "PLTE") ? &apng->palette : &apng->transparency) = each;
             if (!sound(apng->bytes, &each)) return corrupt(error, "a wrong checksum");
         } else if (named(&each, "iCCP")) info->hasProfile = true;
-        else if (named(&each, "eXIf") && sound(apng->bytes, &each))
+        else if (named(&each, "eXIf") && !data && sound(apng->bytes, &each))
             info->orientation = tern_exif_orientation(bytes, each.length);
         else ended = named(&each, "IEND");
     }
-    if (ended && (waiting || info->frameCount != promised)) return corrupt(error, "not the frames that were promised");
+    info->isAnimation = true;
+    if (info->frameCount > limit) return TERN_CODEC_OK;
+    info->isCut = !ended;
+    if ((ended && (waiting || info->frameCount != promised)) || info->frameCount > promised) {
+        snprintf(error, 160, "%u frames where %u were promised", info->frameCount, promised);
+        return TERN_CODEC_CORRUPT;
+    }
     if (info->frameCount > 0) return TERN_CODEC_OK;
     snprintf(error, 160, "the bytes end before the first frame");
     return ended ? TERN_CODEC_CORRUPT : TERN_CODEC_TRUNCATED;

@@ -19,7 +19,25 @@ struct tern_gif {
     // What the frame shown last asks for before the next is drawn, and where it lies.
     int disposal;
     uint32_t left, top, right, bottom;
+    uint32_t number;
 };
+
+/// What an error of giflib's means for the frame at hand, in words that its user need not look up.
+static tern_codec_result told(const tern_gif *gif, int code, char *error) {
+    bool isOver = gif->offset >= gif->count;
+    const char *text = "its data are damaged";
+    switch (code) {
+    case D_GIF_ERR_NOT_ENOUGH_MEM: snprintf(error, 160, "no memory for the frame"); return TERN_CODEC_MEMORY;
+    case D_GIF_ERR_EOF_TOO_SOON: text = "its codes end before its pixels"; break;
+    case D_GIF_ERR_WRONG_RECORD: text = "a block of an unknown kind in its place"; break;
+    case D_GIF_ERR_NO_COLOR_MAP: text = "it has no colours"; break;
+    case D_GIF_ERR_DATA_TOO_BIG: text = "more pixels than its size"; break;
+    default: break;
+    }
+    if (isOver) snprintf(error, 160, "the bytes end within frame %u", gif->number);
+    else snprintf(error, 160, "frame %u cannot be read: %s", gif->number, text);
+    return isOver ? TERN_CODEC_TRUNCATED : TERN_CODEC_CORRUPT;
+}
 
 static int readBytes(GifFileType *file, GifByteType *target, int wanted) {
     tern_gif *gif = file->UserData;
@@ -29,41 +47,19 @@ static int readBytes(GifFileType *file, GifByteType *target, int wanted) {
     return (int)given;
 }
 
-/// Walks over the sub-blocks at `at`; the index after them, or the count if the bytes end within.
-static size_t blocksEnd(const uint8_t *bytes, size_t count, size_t at) {
-    while (at < count && bytes[at] != 0) at += (size_t)bytes[at] + 1;
-    return at < count ? at + 1 : count;
-}
-
 tern_gif *tern_gif_open(
     const uint8_t *bytes, size_t count, uint32_t frameLimit, tern_codec_info *info, int *result, char *error) {
     *result = TERN_CODEC_TRUNCATED;
     snprintf(error, 160, "the bytes end within the header");
     if (count < 13) return NULL;
+    tern_gif_blocks blocks = tern_gif_walk(bytes, count, frameLimit);
     *info = (tern_codec_info){.width = bytes[6] | (uint32_t)bytes[7] << 8, .height = bytes[8] | (uint32_t)bytes[9] << 8,
-                              .orientation = 1, .hasAlpha = true, .loopCount = 1};
+                              .orientation = 1, .hasAlpha = true, .frameCount = blocks.frames,
+                              .loopCount = blocks.loops, .isAnimation = blocks.frames > 1, .isCut = blocks.isCut};
     info->memory = tern_gif_memory(info->width, info->height);
-    size_t at = 13 + (bytes[10] & 0x80 ? (size_t)3 << ((bytes[10] & 7) + 1) : 0);
-    while (at < count && bytes[at] != 0x3B && info->frameCount <= frameLimit) {
-        if (bytes[at] == 0x21 && count - at > 2) {
-            // NETSCAPE2.0: so many times more, 0 for ever.
-            if (bytes[at + 1] == 0xFF && count - at > 18 && !memcmp(bytes + at + 3, "NETSCAPE2.0", 11)
-                && bytes[at + 14] == 3 && bytes[at + 15] == 1) {
-                uint32_t again = bytes[at + 16] | (uint32_t)bytes[at + 17] << 8;
-                info->loopCount = again == 0 ? 0 : again + 1;
-            }
-            at = blocksEnd(bytes, count, at + 2);
-        } else if (bytes[at] == 0x2C && count - at > 10) {
-            info->frameCount++;
-            uint8_t packed = bytes[at + 9];
-            at = blocksEnd(bytes, count, at + 10 + (packed & 0x80 ? (size_t)3 << ((packed & 7) + 1) : 0) + 1);
-        } else {
-            break;
-        }
-    }
-    if (info->frameCount == 0) {
-        snprintf(error, 160, "no frame");
-        *result = at >= count ? TERN_CODEC_TRUNCATED : TERN_CODEC_CORRUPT;
+    if (blocks.frames == 0) {
+        snprintf(error, 160, blocks.isCut ? "the bytes end before the first frame" : "no frame");
+        *result = blocks.isCut ? TERN_CODEC_TRUNCATED : TERN_CODEC_CORRUPT;
         return NULL;
     }
     tern_gif *gif = calloc(1, sizeof *gif);
@@ -81,12 +77,10 @@ tern_codec_result tern_gif_rewind(tern_gif *gif, char *error) {
     if (gif->file) DGifCloseFile(gif->file, NULL);
     gif->offset = 0;
     gif->disposal = 0;
+    gif->number = 0;
     int code = 0;
     gif->file = DGifOpen(gif, readBytes, &code);
-    if (!gif->file) {
-        snprintf(error, 160, "%.150s", GifErrorString(code) ? GifErrorString(code) : "no GIF");
-        return TERN_CODEC_CORRUPT;
-    }
+    if (!gif->file) return told(gif, code, error);
     size_t size = (size_t)gif->width * gif->height * 4;
     if (!gif->canvas) {
         gif->canvas = malloc(size);
@@ -105,11 +99,7 @@ static void dispose(tern_gif *gif) {
     }
 }
 
-static tern_codec_result ended(const tern_gif *gif, char *error) {
-    const char *text = GifErrorString(gif->file->Error);
-    snprintf(error, 160, "%.150s", text ? text : "damaged data");
-    return gif->offset >= gif->count ? TERN_CODEC_TRUNCATED : TERN_CODEC_CORRUPT;
-}
+static tern_codec_result ended(const tern_gif *gif, char *error) { return told(gif, gif->file->Error, error); }
 
 static tern_codec_result draw(tern_gif *gif, int transparent, char *error) {
     const GifImageDesc *image = &gif->file->Image;
@@ -118,7 +108,8 @@ static tern_codec_result draw(tern_gif *gif, int transparent, char *error) {
     // A frame far larger than its screen costs time and shows nothing more.
     if (!map || width == 0 || height == 0
         || (uint64_t)width * height > 4 * (uint64_t)gif->width * gif->height + 65536) {
-        snprintf(error, 160, map ? "a frame of %u by %u pixels" : "no colours for a frame of %u by %u", width, height);
+        snprintf(error, 160, map ? "a frame of %u by %u pixels" : "a frame of %u by %u pixels without colours", width,
+                 height);
         return TERN_CODEC_CORRUPT;
     }
     static const uint32_t offsets[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2};
@@ -151,7 +142,7 @@ tern_codec_result tern_gif_next(tern_gif *gif, tern_canvas canvas, uint32_t *mil
     while (record != IMAGE_DESC_RECORD_TYPE) {
         if (DGifGetRecordType(gif->file, &record) == GIF_ERROR) return ended(gif, error);
         if (record == TERMINATE_RECORD_TYPE) {
-            snprintf(error, 160, "fewer frames than blocks");
+            snprintf(error, 160, "the file ends before frame %u", gif->number);
             return TERN_CODEC_CORRUPT;
         }
         if (record != EXTENSION_RECORD_TYPE) continue;
@@ -179,6 +170,7 @@ tern_codec_result tern_gif_next(tern_gif *gif, tern_canvas canvas, uint32_t *mil
     }
     *milliseconds = (uint32_t)control.DelayTime * 10;
     tern_codec_result drawn = draw(gif, control.TransparentColor, error);
+    if (drawn == TERN_CODEC_OK) gif->number++;
     // A frame that breaks off is given as far as it came.
     for (uint32_t y = 0; y < gif->height; y++)
         memcpy(canvas.pixels + canvas.stride * y, gif->canvas + (size_t)y * gif->width * 4, (size_t)gif->width * 4);

@@ -236,9 +236,13 @@ static tern_codec_result gifStep(tern_feed *feed, char *error) {
     gif_feed *gif = (gif_feed *)feed;
     for (int turn = 0; turn < 16; turn++) {
         tern_codec_result result = advance(gif, error);
-        // The frames after the first are only counted, and their end is not this decoder's to judge.
+        // The frames after the first are only counted.
         bool isWhole = gif->row > 0 && gif->row == gif->height;
-        if (result == TERN_CODEC_STARVED) return isWhole ? TERN_CODEC_OK : tern_feed_starved(feed, error);
+        if (result == TERN_CODEC_STARVED) {
+            // A whole first frame is a picture to show; at the end of the bytes the file is to be whole too.
+            bool isEnough = isWhole && (!feed->hasEnded || gif->place == rest);
+            return isEnough ? TERN_CODEC_OK : tern_feed_starved(feed, error);
+        }
         if (isWhole && result == TERN_CODEC_OK) continue;
         if (result != TERN_CODEC_MORE) return result;
     }

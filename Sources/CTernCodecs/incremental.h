@@ -36,6 +36,20 @@ tern_feed *tern_png_feed(void);
 tern_feed *tern_webp_feed(void);
 tern_feed *tern_gif_feed(void);
 
+/// Where the rows of a whole PNG file go: to a picture's buffer, or through a resizer.
+typedef struct {
+    tern_canvas canvas;
+    tern_resize *resize;
+    bool premultiplies;
+} tern_png_target;
+
+/// The decoder of coming PNG bytes over a whole file, whose bytes it borrows. It passes over animation chunks. NULL when
+/// memory is short.
+tern_feed *tern_png_still(const uint8_t *bytes, size_t count);
+/// Reads up to about `rows` rows; MORE until the last, then OK if the picture is whole.
+tern_codec_result tern_png_still_rows(tern_feed *feed, tern_png_target target, uint32_t rows, char *error);
+void tern_png_still_close(tern_feed *feed);
+
 static inline size_t tern_feed_left(const tern_feed *feed) { return feed->end - feed->start; }
 
 /// What a step comes to that lacks bytes.

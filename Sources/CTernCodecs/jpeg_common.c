@@ -16,6 +16,7 @@ static void failed(j_common_ptr info) {
 static void warned(j_common_ptr info, int level) {
     tern_jpeg_errors *errors = (tern_jpeg_errors *)info->err;
     if (level >= 0) return;
+    errors->hasWarned = true;
     int code = errors->base.msg_code;
     if (code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR
         || code == JWRN_TOO_MUCH_DATA || code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_ICC)

@@ -17,6 +17,8 @@ typedef struct {
     struct jpeg_error_mgr base;
     jmp_buf jump;
     char *error;
+    // Whether there was a warning at all, and the one that counts.
+    bool hasWarned;
     int warning;
     char warningText[JMSG_LENGTH_MAX];
 } tern_jpeg_errors;

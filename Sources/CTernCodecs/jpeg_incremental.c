@@ -189,6 +189,8 @@ static tern_codec_result jpegStep(tern_feed *feed, char *error) {
         result = readRows(jpeg);
     }
     give(jpeg);
+    // Of damaged data libjpeg makes one thing where they come at once, and another where they come in pieces.
+    feed->state.isDoubtful = jpeg->errors.hasWarned;
     jpeg->tried = result == TERN_CODEC_STARVED ? tern_feed_left(feed) : 0;
     return result;
 }

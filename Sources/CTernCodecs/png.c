@@ -1,4 +1,4 @@
-#include "CTernCodecs.h"
+#include "incremental.h"
 #include "memory.h"
 
 #if defined(__linux__)
@@ -17,9 +17,9 @@ struct tern_png {
     const uint8_t *bytes;
     size_t count, offset;
     char *error;
-    uint32_t width, height, row;
-    int pass, passes;
-    bool truncated, memory, grey, alpha, started;
+    bool truncated, memory, grey, alpha;
+    // Reads the rows: the decoder of coming bytes, so that both make the same picture of the same bytes.
+    tern_feed *feed;
 };
 
 static void failed(png_structp reader, png_const_charp text) {
@@ -84,25 +84,10 @@ tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
     if (png_get_eXIf_1(png->reader, png->info, &exifCount, &exif) && exif)
         info->orientation = tern_exif_orientation(exif, exifCount);
 #endif
-    png->width = width;
-    png->height = height;
     png->alpha = info->hasAlpha;
     png->grey = !(color & PNG_COLOR_MASK_COLOR);
     *result = TERN_CODEC_OK;
     return png;
-}
-
-/// Not before the caller has seen the size: libpng takes and clears memory for a row of it here.
-static void start(tern_png *png) {
-    png_set_expand(png->reader);
-    png_set_strip_16(png->reader);
-    png_set_gray_to_rgb(png->reader);
-    png_set_add_alpha(png->reader, 0xFF, PNG_FILLER_AFTER);
-    png->passes = png_set_interlace_handling(png->reader);
-    png_read_update_info(png->reader, png->info);
-    if (png_get_rowbytes(png->reader, png->info) != (size_t)png->width * 4)
-        png_error(png->reader, "not four bytes a pixel");
-    png->started = true;
 }
 
 const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels) {
@@ -117,22 +102,15 @@ const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels) {
     return profile;
 }
 
+/// Reads up to `rows` rows, to a picture's buffer or through a resizer.
+static tern_codec_result readRows(tern_png *png, tern_png_target target, uint32_t rows, char *error) {
+    if (!png->feed) png->feed = tern_png_still(png->bytes, png->count);
+    if (!png->feed) return TERN_CODEC_MEMORY;
+    return tern_png_still_rows(png->feed, target, rows, error);
+}
+
 tern_codec_result tern_png_rows(tern_png *png, tern_canvas canvas, uint32_t rows, char *error) {
-    if (!tern_canvas_fits(canvas, png->width, png->height, error)) return TERN_CODEC_CORRUPT;
-    png->error = error;
-    if (setjmp(png_jmpbuf(png->reader))) return kind(png);
-    if (!png->started) start(png);
-    for (uint32_t done = 0; done < rows && png->pass < png->passes; done++) {
-        png_read_row(png->reader, canvas.pixels + canvas.stride * png->row, NULL);
-        if (++png->row == png->height) {
-            png->row = 0;
-            png->pass++;
-        }
-    }
-    if (png->pass < png->passes) return TERN_CODEC_MORE;
-    // The last row may be there and the stream's checksum not, or wrong.
-    png_read_end(png->reader, NULL);
-    return TERN_CODEC_OK;
+    return readRows(png, (tern_png_target){.canvas = canvas}, rows, error);
 }
 
 bool tern_png_interlaced(const tern_png *png) {
@@ -141,25 +119,13 @@ bool tern_png_interlaced(const tern_png *png) {
 
 tern_codec_result tern_png_resized(
     tern_png *png, tern_resize *resize, tern_canvas canvas, uint32_t rows, char *error) {
-    if (!tern_resize_fits(resize, png->width, png->height, canvas, error)) return TERN_CODEC_CORRUPT;
-    png->error = error;
-    if (setjmp(png_jmpbuf(png->reader))) return kind(png);
-    if (!png->started) start(png);
-    for (uint32_t done = 0; done < rows && png->row < png->height; done++, png->row++) {
-        uint8_t *row = tern_resize_place(resize);
-        if (!row) return TERN_CODEC_MEMORY;
-        png_read_row(png->reader, row, NULL);
-        if (png->alpha) tern_premultiply(row, (size_t)png->width * 4, png->width, 1);
-        tern_resize_take(resize, canvas);
-    }
-    if (png->row < png->height) return TERN_CODEC_MORE;
-    png_read_end(png->reader, NULL);
-    return TERN_CODEC_OK;
+    return readRows(png, (tern_png_target){canvas, resize, png->alpha}, rows, error);
 }
 
 void tern_png_close(tern_png *png) {
     if (!png) return;
     if (png->reader) png_destroy_read_struct(&png->reader, &png->info, NULL);
+    tern_png_still_close(png->feed);
     free(png);
 }
 

@@ -25,6 +25,12 @@ typedef struct {
     // Of an animation: whether it is one, and whether the picture is a frame of it.
     bool isAnimated, hasControl, isGrey;
     bool hasSignature, isData, hasAnnounced, hasPicture, isDone, memory;
+    // libpng warns of picture data that are damaged, and goes on: what it said last.
+    char warning[80];
+    // Of a whole file: where its rows go, and how many were read.
+    bool isStill;
+    tern_png_target target;
+    uint32_t rowsRead;
 } png_feed;
 
 static void failed(png_structp reader, png_const_charp text) {
@@ -34,7 +40,10 @@ static void failed(png_structp reader, png_const_charp text) {
     png_longjmp(reader, 1);
 }
 
-static void warned(png_structp reader, png_const_charp text) { (void)reader; (void)text; }
+static void warned(png_structp reader, png_const_charp text) {
+    png_feed *png = png_get_error_ptr(reader);
+    if (png->isData) snprintf(png->warning, sizeof png->warning, "%.70s", text);
+}
 
 static uint32_t number(const uint8_t *at) {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
@@ -55,7 +64,7 @@ static void onInfo(png_structp reader, png_infop info) {
                                    .memory = tern_png_memory(width, (unsigned)depth, png_get_channels(reader, info))};
     png->isGrey = !(color & PNG_COLOR_MASK_COLOR);
     // What shows is the animation's first frame, and this picture is none: it takes the decoder of animations.
-    feed->state.isGathering = png->isAnimated && !png->hasControl;
+    feed->state.isGathering = png->isAnimated && !png->hasControl && !png->isStill;
     feed->keepsBytes = feed->state.isGathering;
     feed->state.isAnimation = png->isAnimated;
     feed->state.isInterlaced = interlace != PNG_INTERLACE_NONE;
@@ -68,12 +77,30 @@ static void onInfo(png_structp reader, png_infop info) {
     if (png_get_rowbytes(reader, info) != (size_t)width * 4) png_error(reader, "not four bytes a pixel");
 }
 
+/// Puts a row of a whole file where it goes.
+static void place(png_feed *png, png_bytep row, png_uint_32 index) {
+    tern_png_target *target = &png->target;
+    uint32_t width = png->feed.state.width;
+    png->rowsRead++;
+    if (!target->resize) {
+        if (row) png_progressive_combine_row(png->reader, target->canvas.pixels + index * target->canvas.stride, row);
+        return;
+    }
+    uint8_t *into = tern_resize_place(target->resize);
+    if (!into) png_error(png->reader, "no memory to resize");
+    memcpy(into, row, (size_t)width * 4);
+    if (target->premultiplies) tern_premultiply(into, (size_t)width * 4, width, 1);
+    tern_resize_take(target->resize, target->canvas);
+}
+
 // libpng calls for every row of every pass, and widens an early pass's pixels to blocks: no pass leaves a hole.
 static void onRow(png_structp reader, png_bytep row, png_uint_32 index, int pass) {
     png_feed *png = png_get_progressive_ptr(reader);
     tern_feed *feed = &png->feed;
-    if (!feed->canvas || index >= feed->state.height) png_error(reader, "a row too many");
-    if (row) png_progressive_combine_row(reader, feed->canvas + (size_t)index * feed->state.width * 4, row);
+    if (index >= feed->state.height) png_error(reader, "a row too many");
+    if (png->isStill) place(png, row, index);
+    else if (!feed->canvas) png_error(reader, "a row too many");
+    else if (row) png_progressive_combine_row(reader, feed->canvas + (size_t)index * feed->state.width * 4, row);
     png->pass = pass;
     png->row = index + 1;
     bool isLast = png->row == feed->state.height;
@@ -91,7 +118,7 @@ static void onEnd(png_structp reader, png_infop info) {
 /// How much to give libpng at once, so that it does not run far past the end of a pass.
 static size_t slice(const png_feed *png) {
     const tern_feed *feed = &png->feed;
-    if (!feed->state.isInterlaced || png->pass >= 6) return 16384;
+    if (!feed->state.isInterlaced || png->pass >= 6 || png->isStill) return 16384;
     static const int shares[] = {64, 64, 32, 16, 8, 4, 2};
     uint64_t left = (uint64_t)feed->state.width * (feed->state.height - png->row % feed->state.height);
     uint64_t bytes = left / (uint64_t)shares[png->pass] / 32;
@@ -106,6 +133,52 @@ static bool isBoundary(const tern_feed *feed) {
     for (int pass = done + 1; pass < 7; pass++)
         if (feed->state.width > lefts[pass] && feed->state.height > tops[pass]) return true;
     return false;
+}
+
+/// Whether the zlib stream of a whole file's picture data ends, and its checksum is right. libpng reads no further than
+/// the last row, and of what follows it says different things by where the bytes are cut into chunks.
+static bool streamEnds(const png_feed *png) {
+    const tern_feed *feed = &png->feed;
+    z_stream stream = {0};
+    if (inflateInit(&stream) != Z_OK) return false;
+    // A picture has no more than this, and a little is let pass: a bomb is not unpacked.
+    uint64_t left = ((uint64_t)feed->info.width * 8 + 8) * feed->info.height * 2 + 65536;
+    uint8_t scratch[16384];
+    int result = Z_OK;
+    for (size_t at = 8; result == Z_OK && feed->end - at >= 12;) {
+        const uint8_t *head = feed->bytes + at;
+        size_t length = number(head);
+        if (length > feed->end - at - 12) break;
+        at += 12 + length;
+        if (number(head + 4) != IDAT) continue;
+        stream.next_in = (Bytef *)head + 8;
+        stream.avail_in = (uInt)length;
+        while (result == Z_OK && (stream.avail_in > 0 || stream.avail_out == 0)) {
+            stream.next_out = scratch;
+            stream.avail_out = sizeof scratch;
+            result = inflate(&stream, Z_NO_FLUSH);
+            // No progress is no error: the next chunk goes on.
+            if (result == Z_BUF_ERROR && stream.avail_in == 0) { result = Z_OK; break; }
+            uint64_t given = sizeof scratch - stream.avail_out;
+            if (given > left) result = Z_DATA_ERROR;
+            left -= given > left ? left : given;
+        }
+    }
+    inflateEnd(&stream);
+    return result == Z_STREAM_END;
+}
+
+/// What a file comes to whose end libpng has seen, which counts neither rows nor passes.
+static tern_codec_result judge(const png_feed *png, char *error) {
+    const tern_feed *feed = &png->feed;
+    if (feed->state.passes < (feed->state.isInterlaced ? 7 : 1)) {
+        snprintf(error, 160, "the picture's data end before its last row%s%s", png->warning[0] ? ": " : "", png->warning);
+        return TERN_CODEC_CORRUPT;
+    }
+    // Of bytes that are not at hand any more nobody can tell: the decoder of whole files does.
+    if (!png->warning[0] || (png->isStill && streamEnds(png))) return TERN_CODEC_OK;
+    snprintf(error, 160, "the picture's data are damaged: %s", png->warning);
+    return TERN_CODEC_CORRUPT;
 }
 
 /// Looks at the chunk that begins: how many bytes of it may be given, 0 if it is to come whole and has not.
@@ -159,7 +232,8 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
         png->hasSignature = true;
     }
     for (size_t given = 0; given < 65536;) {
-        if (png->isDone || (feed->state.isGathering && feed->hasEnded)) return TERN_CODEC_OK;
+        if (png->isDone) return judge(png, error);
+        if (feed->state.isGathering && feed->hasEnded) return TERN_CODEC_OK;
         if (feed->state.isGathering) return TERN_CODEC_STARVED;
         bool isHead = png->passing == 0;
         if (isHead) {
@@ -185,6 +259,8 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
             return TERN_CODEC_HEADER;
         }
         if (feed->state.passes > passes && isBoundary(feed)) return TERN_CODEC_BOUNDARY;
+        // Whatever few bytes unpack to: cancellation is looked for in between.
+        if (png->isStill && png->rowsRead > 0) return TERN_CODEC_MORE;
     }
     return TERN_CODEC_MORE;
 }
@@ -225,5 +301,39 @@ tern_feed *tern_png_feed(void) {
     // Until it is known whether the file is an animation that needs them all.
     png->feed.keepsBytes = true;
     return &png->feed;
+}
+
+tern_feed *tern_png_still(const uint8_t *bytes, size_t count) {
+    tern_feed *feed = tern_png_feed();
+    if (!feed) return NULL;
+    ((png_feed *)feed)->isStill = true;
+    feed->limits = (tern_feed_limits){.pixels = INT32_MAX};
+    // Only read: nothing is ever appended to them.
+    feed->bytes = (uint8_t *)(uintptr_t)bytes;
+    feed->end = feed->capacity = count;
+    feed->hasEnded = true;
+    return feed;
+}
+
+tern_codec_result tern_png_still_rows(tern_feed *feed, tern_png_target target, uint32_t rows, char *error) {
+    png_feed *png = (png_feed *)feed;
+    png->target = target;
+    png->rowsRead = 0;
+    while (png->rowsRead < rows) {
+        tern_codec_result result = tern_feed_step(feed, error);
+        if (result <= TERN_CODEC_OK) return result;
+        if (result != TERN_CODEC_HEADER) continue;
+        uint32_t width = feed->state.width = feed->info.width, height = feed->state.height = feed->info.height;
+        bool fits = target.resize ? tern_resize_fits(target.resize, width, height, target.canvas, error)
+                                  : tern_canvas_fits(target.canvas, width, height, error);
+        if (!fits) return TERN_CODEC_CORRUPT;
+    }
+    return TERN_CODEC_MORE;
+}
+
+void tern_png_still_close(tern_feed *feed) {
+    if (!feed) return;
+    feed->bytes = NULL;
+    tern_feed_close(feed);
 }
 #endif

@@ -1,5 +1,5 @@
-#include "CTernCodecs.h"
 #include "memory.h"
+#include "webp_chunks.h"
 
 #if defined(__linux__)
 #if !__has_include(<webp/demux.h>)
@@ -20,20 +20,6 @@ struct tern_webp {
     tern_canvas canvas;
 };
 
-static tern_codec_result told(VP8StatusCode status, char *error) {
-    switch (status) {
-    case VP8_STATUS_OK: return TERN_CODEC_OK;
-    case VP8_STATUS_SUSPENDED: case VP8_STATUS_NOT_ENOUGH_DATA:
-        snprintf(error, 160, "the bytes end too early");
-        return TERN_CODEC_TRUNCATED;
-    case VP8_STATUS_OUT_OF_MEMORY: snprintf(error, 160, "out of memory"); return TERN_CODEC_MEMORY;
-    case VP8_STATUS_UNSUPPORTED_FEATURE:
-        snprintf(error, 160, "a feature that libwebp does not know");
-        return TERN_CODEC_UNSUPPORTED;
-    default: snprintf(error, 160, "libwebp status %d", (int)status); return TERN_CODEC_CORRUPT;
-    }
-}
-
 tern_webp *tern_webp_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error) {
     tern_webp *webp = calloc(1, sizeof *webp);
     *result = TERN_CODEC_MEMORY;
@@ -41,7 +27,7 @@ tern_webp *tern_webp_open(const uint8_t *bytes, size_t count, tern_codec_info *i
     webp->bytes = bytes;
     webp->count = count;
     if (!WebPInitDecoderConfig(&webp->config)) { *result = TERN_CODEC_UNSUPPORTED; free(webp); return NULL; }
-    *result = told(WebPGetFeatures(bytes, count, &webp->config.input), error);
+    *result = tern_webp_told(WebPGetFeatures(bytes, count, &webp->config.input), error);
     if (*result != TERN_CODEC_OK) { free(webp); return NULL; }
     *info = (tern_codec_info){.width = (uint32_t)webp->config.input.width,
                               .height = (uint32_t)webp->config.input.height, .orientation = 1, .frameCount = 1,
@@ -50,41 +36,23 @@ tern_webp *tern_webp_open(const uint8_t *bytes, size_t count, tern_codec_info *i
     info->memory = webp->config.input.has_animation
         ? tern_webp_frames_memory(info->width, info->height, size)
         : tern_webp_memory(info->width, info->height, webp->config.input.format != 1, info->hasAlpha, size);
-    WebPData data = {bytes, count};
-    WebPDemuxState state;
-    WebPDemuxer *demuxer = WebPDemuxPartial(&data, &state);
-    if (demuxer) {
-        uint32_t flags = WebPDemuxGetI(demuxer, WEBP_FF_FORMAT_FLAGS);
-        info->hasProfile = (flags & ICCP_FLAG) != 0;
-        if (webp->config.input.has_animation) {
-            info->frameCount = WebPDemuxGetI(demuxer, WEBP_FF_FRAME_COUNT);
-            info->loopCount = WebPDemuxGetI(demuxer, WEBP_FF_LOOP_COUNT);
-        }
-        WebPChunkIterator chunk;
-        if ((flags & EXIF_FLAG) && WebPDemuxGetChunk(demuxer, "EXIF", 1, &chunk)) {
-            info->orientation = tern_exif_orientation(chunk.chunk.bytes, chunk.chunk.size);
-            WebPDemuxReleaseChunkIterator(&chunk);
-        }
-        WebPDemuxDelete(demuxer);
+    tern_webp_chunks chunks = tern_webp_walk(bytes, count);
+    info->hasProfile = chunks.hasProfile;
+    info->isCut = tern_webp_is_cut(&chunks);
+    info->isAnimation = webp->config.input.has_animation != 0;
+    if (info->isAnimation) {
+        info->frameCount = chunks.frames;
+        info->loopCount = chunks.loops;
     }
+    if (chunks.exifCount > 0) info->orientation = tern_exif_orientation(bytes + chunks.exif, chunks.exifCount);
     return webp;
 }
 
 const uint8_t *tern_webp_profile(const tern_webp *webp, size_t *count, int *channels) {
-    WebPData data = {webp->bytes, webp->count};
-    WebPDemuxState state;
-    WebPDemuxer *demuxer = WebPDemuxPartial(&data, &state);
-    WebPChunkIterator chunk;
-    const uint8_t *profile = NULL;
+    tern_webp_chunks chunks = tern_webp_walk(webp->bytes, webp->count);
     *channels = TERN_CHANNELS_RGB;
-    if (demuxer && WebPDemuxGetChunk(demuxer, "ICCP", 1, &chunk)) {
-        // Lies within the file's bytes, not in the demuxer.
-        profile = chunk.chunk.bytes;
-        *count = chunk.chunk.size;
-        WebPDemuxReleaseChunkIterator(&chunk);
-    }
-    WebPDemuxDelete(demuxer);
-    return profile;
+    *count = chunks.profileCount;
+    return chunks.profileCount > 0 ? webp->bytes + chunks.profile : NULL;
 }
 
 tern_codec_result tern_webp_start(tern_webp *webp, tern_canvas canvas, char *error) {
@@ -116,7 +84,7 @@ tern_codec_result tern_webp_step(tern_webp *webp, char *error) {
     if (status == VP8_STATUS_OK && WebPIDecGetRGB(webp->decoder, NULL, &width, &height, NULL)
         && !tern_canvas_fits(webp->canvas, (uint32_t)width, (uint32_t)height, error))
         return TERN_CODEC_CORRUPT;
-    return told(status, error);
+    return tern_webp_told(status, error);
 }
 
 void tern_webp_close(tern_webp *webp) {
@@ -130,7 +98,19 @@ struct tern_webp_frames {
     WebPAnimDecoder *decoder;
     WebPAnimInfo info;
     int last;
+    uint32_t number;
+    // Of a file that is cut: its whole frames as a file of their own, since libwebp opens no part of one.
+    uint8_t *part;
 };
+
+/// The bytes up to the last whole frame, in a file that says it has no more; NULL when memory is short.
+static uint8_t *wholeFrames(const uint8_t *bytes, size_t count) {
+    uint8_t *part = malloc(count);
+    if (!part) return NULL;
+    memcpy(part, bytes, count);
+    for (int i = 0; i < 4; i++) part[4 + i] = (uint8_t)((count - 8) >> 8 * i);
+    return part;
+}
 
 tern_webp_frames *tern_webp_frames_open(const uint8_t *bytes, size_t count, int *result, char *error) {
     tern_webp_frames *frames = calloc(1, sizeof *frames);
@@ -138,13 +118,26 @@ tern_webp_frames *tern_webp_frames_open(const uint8_t *bytes, size_t count, int 
     if (!frames) return NULL;
     WebPAnimDecoderOptions options;
     WebPData data = {bytes, count};
+    tern_webp_chunks chunks = tern_webp_walk(bytes, count);
+    bool isCut = tern_webp_is_cut(&chunks);
+    if (isCut && chunks.frames == 0) {
+        snprintf(error, 160, "the bytes end before the first frame does");
+        *result = TERN_CODEC_TRUNCATED;
+        free(frames);
+        return NULL;
+    }
+    if (isCut) {
+        data.size = chunks.framesEnd;
+        data.bytes = frames->part = wholeFrames(bytes, chunks.framesEnd);
+        if (!frames->part) { free(frames); return NULL; }
+    }
     if (WebPAnimDecoderOptionsInit(&options)) {
         options.color_mode = MODE_RGBA;
         options.use_threads = 0;
         frames->decoder = WebPAnimDecoderNew(&data, &options);
     }
     if (!frames->decoder || !WebPAnimDecoderGetInfo(frames->decoder, &frames->info)) {
-        snprintf(error, 160, "the animation's structure is not whole");
+        snprintf(error, 160, "the chunks of the animation contradict each other");
         *result = TERN_CODEC_CORRUPT;
         tern_webp_frames_close(frames);
         return NULL;
@@ -160,11 +153,12 @@ tern_codec_result tern_webp_frames_next(
     uint8_t *frame = NULL;
     int end = 0;
     if (!WebPAnimDecoderGetNext(frames->decoder, &frame, &end)) {
-        snprintf(error, 160, "the frame's data is damaged");
+        snprintf(error, 160, "the data of frame %u are damaged", frames->number);
         return TERN_CODEC_CORRUPT;
     }
     *milliseconds = end > frames->last ? (uint32_t)(end - frames->last) : 0;
     frames->last = end;
+    frames->number++;
     size_t line = (size_t)canvas.width * 4;
     for (uint32_t y = 0; y < canvas.height; y++) memcpy(canvas.pixels + canvas.stride * y, frame + line * y, line);
     return TERN_CODEC_OK;
@@ -173,11 +167,13 @@ tern_codec_result tern_webp_frames_next(
 void tern_webp_frames_rewind(tern_webp_frames *frames) {
     WebPAnimDecoderReset(frames->decoder);
     frames->last = 0;
+    frames->number = 0;
 }
 
 void tern_webp_frames_close(tern_webp_frames *frames) {
     if (!frames) return;
     if (frames->decoder) WebPAnimDecoderDelete(frames->decoder);
+    free(frames->part);
     free(frames);
 }
 

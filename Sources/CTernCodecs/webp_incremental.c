@@ -1,5 +1,6 @@
 #include "incremental.h"
 #include "memory.h"
+#include "webp_chunks.h"
 
 #if defined(__linux__)
 #include <stdio.h>
@@ -17,41 +18,28 @@ typedef struct {
     bool isKnown, isDone;
 } webp_feed;
 
-enum { iccFlag = 0x20, exifFlag = 0x08, animationFlag = 0x02 };
-
-static tern_codec_result told(VP8StatusCode status, char *error) {
-    switch (status) {
-    case VP8_STATUS_OK: return TERN_CODEC_OK;
-    case VP8_STATUS_OUT_OF_MEMORY: snprintf(error, 160, "out of memory"); return TERN_CODEC_MEMORY;
-    case VP8_STATUS_UNSUPPORTED_FEATURE:
-        snprintf(error, 160, "a feature that libwebp does not know");
-        return TERN_CODEC_UNSUPPORTED;
-    default: snprintf(error, 160, "libwebp status %d", (int)status); return TERN_CODEC_CORRUPT;
-    }
-}
-
 static tern_codec_result readHeader(webp_feed *webp, char *error) {
     tern_feed *feed = &webp->feed;
     if (feed->end < 25 || (feed->end < 30 && !feed->hasEnded)) return tern_feed_starved(feed, error);
     VP8StatusCode status = WebPGetFeatures(feed->bytes, feed->end, &webp->config.input);
     if (status == VP8_STATUS_NOT_ENOUGH_DATA) return tern_feed_starved(feed, error);
-    if (status != VP8_STATUS_OK) return told(status, error);
+    if (status != VP8_STATUS_OK) return tern_webp_told(status, error);
     // An extended header says the size and not of which kind the picture is, on which its memory depends.
     if (webp->config.input.format == 0 && !webp->config.input.has_animation && !feed->hasEnded)
         return tern_feed_starved(feed, error);
-    const uint8_t *at = feed->bytes;
-    webp->fileSize = 8 + (at[4] | (size_t)at[5] << 8 | (size_t)at[6] << 16 | (size_t)at[7] << 24);
-    uint8_t flags = memcmp(at + 12, "VP8X", 4) ? 0 : at[20];
+    tern_webp_chunks chunks = tern_webp_walk(feed->bytes, feed->end);
+    // The colours of the picture depend on it, wherever the first bytes end.
+    if (chunks.hasProfile && !chunks.reachesPicture && !feed->hasEnded) return TERN_CODEC_STARVED;
+    webp->fileSize = (size_t)chunks.stated;
     feed->info = (tern_codec_info){.width = (uint32_t)webp->config.input.width,
                                    .height = (uint32_t)webp->config.input.height, .orientation = 1, .frameCount = 1,
-                                   .hasAlpha = webp->config.input.has_alpha != 0,
-                                   .hasProfile = (flags & iccFlag) != 0};
+                                   .hasAlpha = webp->config.input.has_alpha != 0, .hasProfile = chunks.hasProfile};
     feed->info.memory = tern_webp_memory(
         feed->info.width, feed->info.height, webp->config.input.format != 1, feed->info.hasAlpha,
         tern_webp_size(feed->bytes));
     // The orientation stands behind the picture, an animation's frames are composed elsewhere: all bytes are needed.
-    feed->state.isAnimation = (flags & animationFlag) || webp->config.input.has_animation;
-    feed->state.isGathering = (flags & exifFlag) || feed->state.isAnimation;
+    feed->state.isAnimation = webp->config.input.has_animation != 0;
+    feed->state.isGathering = chunks.hasExif || feed->state.isAnimation;
     webp->isKnown = true;
     return TERN_CODEC_HEADER;
 }
@@ -75,7 +63,7 @@ static tern_codec_result webpStep(tern_feed *feed, char *error) {
     // A damaged header may deny the alpha that comes later.
     if (webp->isDone && WebPGetFeatures(feed->bytes, feed->end, &webp->config.input) == VP8_STATUS_OK)
         feed->info.hasAlpha = webp->config.input.has_alpha != 0;
-    if (status != VP8_STATUS_SUSPENDED) return told(status, error);
+    if (status != VP8_STATUS_SUSPENDED) return tern_webp_told(status, error);
     return webp->shown < feed->end ? TERN_CODEC_MORE : tern_feed_starved(feed, error);
 }
 
@@ -104,17 +92,10 @@ static tern_codec_result webpStart(tern_feed *feed, uint32_t width, uint32_t hei
 }
 
 static const uint8_t *webpProfile(tern_feed *feed, size_t *count, int *channels) {
+    tern_webp_chunks chunks = tern_webp_walk(feed->bytes, feed->end);
     *channels = TERN_CHANNELS_RGB;
-    // The profile stands between the extended header and the picture (RFC 9649, section 2.7).
-    for (size_t at = 30; feed->end >= 8 && at <= feed->end - 8;) {
-        const uint8_t *chunk = feed->bytes + at;
-        size_t size = chunk[4] | (size_t)chunk[5] << 8 | (size_t)chunk[6] << 16 | (size_t)chunk[7] << 24;
-        if (size > feed->end - at - 8) return NULL;
-        *count = size;
-        if (!memcmp(chunk, "ICCP", 4)) return chunk + 8;
-        at += 8 + size + (size & 1);
-    }
-    return NULL;
+    *count = chunks.profileCount;
+    return chunks.profileCount > 0 ? feed->bytes + chunks.profile : NULL;
 }
 
 static void webpClose(tern_feed *feed) {

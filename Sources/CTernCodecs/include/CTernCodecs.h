@@ -39,6 +39,10 @@ typedef struct {
     uint32_t frameCount, loopCount;
     /// The bytes that the decoder takes at most beside the canvas that it is given, estimated from the header.
     uint64_t memory;
+    /// Whether the format says that the picture is an animation, however many frames it has.
+    bool isAnimation;
+    /// Whether the bytes end before the file does, where no error of the decoder's would say so: between two frames.
+    bool isCut;
 } tern_codec_info;
 
 /// What the samples of a file's pixels are, for its colour profile. Of ink 255 is none.
@@ -164,6 +168,18 @@ tern_codec_result tern_webp_frames_next(
 void tern_webp_frames_rewind(tern_webp_frames *frames);
 void tern_webp_frames_close(tern_webp_frames *frames);
 
+/// The blocks of a GIF.
+typedef struct {
+    /// Frames that begin; the walk ends past the limit.
+    uint32_t frames;
+    /// How often it plays, 0 for ever.
+    uint32_t loops;
+    /// Whether the bytes end before the file does. A still picture that lacks nothing but the trailer is whole; what
+    /// says that it is animated, a loop or a delay, says that more frames were to come.
+    bool isCut;
+} tern_gif_blocks;
+tern_gif_blocks tern_gif_walk(const uint8_t *bytes, size_t count, uint32_t frameLimit);
+
 /// GIF: the blocks are walked at opening, the frames composed in order.
 typedef struct tern_gif tern_gif;
 tern_gif *tern_gif_open(
@@ -209,6 +225,9 @@ typedef struct {
     bool isGathering;
     /// Whether more than one frame is known to come, whatever this decoder makes of it.
     bool isAnimation;
+    /// Whether the library has said anything against the bytes: the decoder of whole files may make something else of
+    /// them.
+    bool isDoubtful;
 } tern_feed_state;
 tern_feed *tern_feed_open(tern_feed_kind kind, tern_feed_limits limits);
 tern_codec_result tern_feed_append(tern_feed *feed, const uint8_t *bytes, size_t count, char *error);

@@ -17,18 +17,38 @@ struct DecodedPixels {
 }
 
 extension CodecCall {
-    /// The picture of a whole file, or its first frame.
+    /// The picture of a whole file, of an animation the first frame.
     func image(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
         // The decoder is closed before the picture is finished, which takes memory too.
         switch format {
         case .jpeg: try finish(try unsafe jpeg(bytes, count))
-        case .png where unsafe tern_png_animation(bytes, count) != 2: try finish(try unsafe png(bytes, count))
+        case .png where unsafe tern_png_animation(bytes, count) == 2: try unsafe firstFrame(png: bytes, count)
+        case .png: try finish(try unsafe png(bytes, count))
         case .webp: try unsafe webp(bytes, count)
         case .bmp: try finish(try unsafe bmp(bytes, count))
         case .ico: try finish(try unsafe ico(bytes, count))
         default: try unsafe CodecFrames(copying: bytes, count, call: self).frame(at: 0).image
         }
     }
+
+    /// The first frame of an animated PNG whose own picture is none of its frames.
+    private func firstFrame(png bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
+        let frames: CodecFrames
+        do throws(ImageError) {
+            frames = try unsafe CodecFrames(copying: bytes, count, call: self)
+        } catch {
+            guard leavesStill(error) else { throw error }
+            return try finish(try unsafe png(bytes, count))
+        }
+        return try frames.frame(at: 0).image
+    }
+
+    /// Whether an animated PNG is shown as its still picture after an error in the chunks of the animation (W3C PNG,
+    /// third edition, §4.9).
+    func leavesStill(_ error: ImageError) -> Bool { error.kind == .corrupt || tolerates(error) }
+
+    /// The error of a file that ends between two frames.
+    var cutError: ImageError { ImageError(.truncated, format: format, "the bytes end before the file does") }
 
     private func jpeg(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
         var info = tern_codec_info()
@@ -116,13 +136,15 @@ extension CodecCall {
         let handle = try unsafe open { unsafe tern_webp_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_webp_close(handle) }
         try check(info)
-        if info.frameCount > 1 { return nil }
+        if info.isAnimation { return nil }
+        // Without the orientation, which stands last, the picture would lie on its side.
+        if info.isCut, !options.allowsPartial { throw cutError }
         var color = unsafe color(info) { unsafe tern_webp_profile(handle, $0, $1) }
         let plan = plan(info)
         let memory = memory(info, plan, color)
         try check(memory, info)
         let size = memory.made.size
-        var isPartial = false
+        var isPartial = info.isCut
         let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
             (base) throws(ImageError) in
             let canvas = unsafe canvas(base, size)
@@ -196,7 +218,7 @@ extension CodecCall {
         let least = stored(plan.codecSize(of: upright(info)), info)
         switch format {
         case .jpeg: return tern_jpeg_scaled(info.width, info.height, UInt32(least.width), UInt32(least.height))
-        case .webp where info.frameCount <= 1: return tern_extent(least)
+        case .webp where !info.isAnimation: return tern_extent(least)
         default: return tern_extent_whole(info.width, info.height)
         }
     }

@@ -37,6 +37,7 @@ final class CodecFrames: ImageFrames {
     ) throws(ImageError) {
         var info = tern_codec_info()
         let cursor = try unsafe Cursor(bytes, byteCount, call: call, info: &info)
+        if info.isCut, !call.options.allowsPartial { throw call.cutError }
         self.call = call
         self.info = info
         profile = cursor.color.metadata
@@ -59,8 +60,8 @@ final class CodecFrames: ImageFrames {
         let canvas = PixelSize(width: Int(info.width), height: Int(info.height))
         let image = try call.finish(
             DecodedPixels(
-                pixels: pixels, extent: tern_extent(canvas), info: info, plan: plan, isPartial: isPartial,
-                color: ColorUse(metadata: profile)))
+                pixels: pixels, extent: tern_extent(canvas), info: info, plan: plan,
+                isPartial: isPartial || info.isCut, color: ColorUse(metadata: profile)))
         return ImageFrame(image: image, duration: duration)
     }
 }

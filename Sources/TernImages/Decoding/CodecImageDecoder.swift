@@ -22,7 +22,12 @@ public struct CodecImageDecoder: ImageDecoder {
     private static let formats: Set<ImageFormat> = [.jpeg, .png, .webp, .gif, .bmp, .ico, .avif]
 
     /// The picture, or the first frame; of an animated PNG that of the animation, not a picture for programs that do
-    /// not animate. Errors are those of `ImageDecoder`, and `.unknownFormat`.
+    /// not animate, unless the chunks of the animation contradict each other. Errors are those of `ImageDecoder`, and
+    /// `.unknownFormat`.
+    ///
+    /// An animation that is cut short is an error of the kind `.truncated`, also where the cut lies between two frames;
+    /// with `allowsPartial` it is the frames that are there, each marked `isPartial`. A GIF of one frame, without a loop
+    /// and a delay, is whole without its last byte, the trailer: files are about that lack it.
     public func image(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> RasterImage {
         let format = try sniff(data, options)
         let call = CodecCall(format: format, options: options)
@@ -40,7 +45,8 @@ public struct CodecImageDecoder: ImageDecoder {
         return try outcome.get()
     }
 
-    /// The frames of a GIF, WebP, PNG or AVIF of more than one frame.
+    /// The frames of a GIF, WebP, PNG or AVIF of more than one frame. Nil for a PNG whose animation chunks contradict
+    /// each other: it is shown as programs that do not animate show it.
     public func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)? {
         let format = try sniff(data, options)
         switch format {
@@ -49,8 +55,14 @@ public struct CodecImageDecoder: ImageDecoder {
         case .png where isAnimated(png: data): break
         default: return nil
         }
-        let frames = try CodecFrames(data, call: CodecCall(format: format, options: options))
-        return frames.count > 1 ? frames : nil
+        let call = CodecCall(format: format, options: options)
+        do throws(ImageError) {
+            let frames = try CodecFrames(data, call: call)
+            return frames.count > 1 ? frames : nil
+        } catch {
+            guard format == .png, call.leavesStill(error) else { throw error }
+            return nil
+        }
     }
 
     /// Whether the extended header says that there are frames: what composes them takes memory for a still picture too.

@@ -12,14 +12,17 @@ import Foundation
 enum FileEnd {
     /// True also for formats whose structure names no end.
     static func isReached(by data: Data, _ format: ImageFormat) -> Bool {
-        unsafe data.withUnsafeBytes { bytes in
-            switch format {
-            case .jpeg: unsafe tern_jpeg_ends(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
-            case .png: unsafe Bytes(bytes).endsAsPNG
-            case .gif: unsafe Bytes(bytes).endsAsGIF
-            case .webp: unsafe Bytes(bytes).endsAsRIFF
-            default: unsafe Bytes(bytes).endsAsBoxes
-            }
+        unsafe data.withUnsafeBytes { unsafe isReached(by: $0, format) }
+    }
+
+    static func isReached(by bytes: UnsafeRawBufferPointer, _ format: ImageFormat) -> Bool {
+        switch format {
+        case .jpeg: unsafe tern_jpeg_ends(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
+        case .png: unsafe Bytes(bytes).endsAsPNG
+        // A still picture that lacks nothing but the trailer is whole, as for the decoder of GIF on Linux.
+        case .gif: unsafe !tern_gif_walk(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, .max).isCut
+        case .webp: unsafe Bytes(bytes).endsAsRIFF
+        default: unsafe Bytes(bytes).endsAsBoxes
         }
     }
 }
@@ -33,11 +36,6 @@ private struct Bytes {
 
     // 64 bits also where Int has 32: no sum of a file's own numbers overflows.
     private var count: Int64 { unsafe Int64(bytes.count) }
-
-    private func byte(_ index: Int64) -> Int64? {
-        guard index >= 0, index < count else { return nil }
-        return unsafe Int64(bytes[Int(index)])
-    }
 
     /// A number of four bytes, the highest first.
     private func number(_ start: Int64) -> Int64? {
@@ -60,32 +58,6 @@ private struct Bytes {
         guard let size = number(4).map({ UInt32(truncatingIfNeeded: $0).byteSwapped }) else { return false }
         return Int64(size) + 8 <= count
     }
-
-    /// Blocks up to the trailer (GIF 89a, §20 to §27).
-    var endsAsGIF: Bool {
-        guard let flags = byte(10) else { return false }
-        var at = 13 + colors(flags)
-        while let block = byte(at) {
-            at += 1
-            switch block {
-            case 0x3B: return true
-            case 0x21: at += 1
-            case 0x2C:
-                guard let flags = byte(at + 8) else { return false }
-                // The table's colours, and the byte that begins the pixels' blocks.
-                at += 9 + colors(flags) + 1
-            default: continue
-            }
-            while let length = byte(at) {
-                at += 1 + length
-                if length == 0 { break }
-            }
-        }
-        return false
-    }
-
-    /// Bytes of a colour table.
-    private func colors(_ flags: Int64) -> Int64 { flags & 0x80 == 0 ? 0 : 3 << ((flags & 7) + 1) }
 
     /// Boxes one after the other to the end, of files that begin with `ftyp` (ISO/IEC 14496-12, §4.2). What follows them
     /// and is none of the boxes of pictures is nobody's.

@@ -32,7 +32,7 @@ extension ImagePipeline {
         guard previewers[load] == nil, showsPreviews(flight.options) else { return }
         let decoding = ProgressiveDecoding(
             options: flight.key.decoding, policy: flight.options.progressive, clock: configuration.clock,
-            executor: configuration.executor)
+            executor: configuration.executor, keepsBytes: false)
         let previewer = Previewer(decoding: decoding, feed: feed, last: Waiter())
         previewers[load] = previewer
         let (updates, scale) = (decoding.updates, flight.key.scale)
@@ -85,8 +85,9 @@ extension ImagePipeline {
         endPreviews(of: load)
         if Task.isCancelled { throw .cancelled }
         if previewer.decoding.isAnimation, flight.key.animation != .firstFrame { return nil }
-        // Whatever was wrong with it, the decoder of whole files has the last word.
-        return try? result.get()
+        // Whatever was wrong with it, the decoder of whole files has the last word: it alone makes parts of pictures.
+        guard case .success(let image) = result, !image.metadata.isPartial else { return nil }
+        return image
     }
 
     private func showFirst(_ image: RasterImage, of load: Int) async {

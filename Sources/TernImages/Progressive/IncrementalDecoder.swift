@@ -21,8 +21,11 @@ public import Foundation
 /// Nothing is decoded twice, and bytes are copied a bounded number of times each: work and copying stay in proportion
 /// to the file, whatever the size of the chunks. Used by one caller at a time, on an executor where it may take its
 /// time: it is not `Sendable`. It looks at the current task's cancellation between groups of rows, and throws the kind
-/// `.cancelled` then. After an error only `finish()` may give something: what was decoded, if partial pictures are
-/// asked for.
+/// `.cancelled` then.
+///
+/// `finish()` ends as a decoder of whole files does, for every file and wherever its bytes were cut into pieces: with
+/// the same picture, or with an error of the same kind. The pieces are kept for that, by reference: a file that is
+/// damaged or cut short is decoded as a whole.
 public final class IncrementalDecoder {
     /// The options of the final picture and of the previews; the target size is met while decoding, as elsewhere.
     public let options: ImageDecodingOptions
@@ -34,17 +37,29 @@ public final class IncrementalDecoder {
     /// Whether the whole picture is decoded, and `finish()` has only to write it.
     public private(set) var isComplete = false
 
+    /// Whether a damaged file is decoded as a whole. If not, `finish()` throws, and whoever has the bytes decodes them.
+    private let keepsBytes: Bool
     private var head: [UInt8] = []
+    /// All bytes, in pieces of some size.
+    private var pieces: [Data] = []
     private var feed: IncrementalFeed?
     private var failure: ImageError?
     private var byteCount = 0
+    private var joined = 0
+    /// Whether a file that was decoded as a whole is an animation.
+    private var isAnimatedWhole: Bool?
     private var standsAtBoundary = false
     private var knownRows: UInt32 = 0
 
     /// A decoder that has no bytes yet. Rows are not shown by default.
-    public init(options: ImageDecodingOptions = ImageDecodingOptions(), showsRows: Bool = false) {
+    public convenience init(options: ImageDecodingOptions = ImageDecodingOptions(), showsRows: Bool = false) {
+        self.init(options: options, showsRows: showsRows, keepsBytes: true)
+    }
+
+    init(options: ImageDecodingOptions, showsRows: Bool, keepsBytes: Bool) {
         self.options = options
         self.showsRows = showsRows
+        self.keepsBytes = keepsBytes
     }
 
     /// Whether files of the format can be decoded so: JPEG, PNG, WebP and GIF.
@@ -58,17 +73,21 @@ public final class IncrementalDecoder {
 
     /// Whether the file is known to be an animation: `finish()` gives its first frame. Of a GIF it is known when the
     /// second frame comes, of a PNG or WebP with the header.
-    public var isAnimation: Bool { feed?.state.isAnimation ?? false }
+    public var isAnimation: Bool { isAnimatedWhole ?? feed?.state.isAnimation ?? false }
 
-    /// Bytes that were copied in memory until now, at most four times those appended.
-    public var bytesCopied: Int { Int(clamping: feed?.state.copied ?? 0) + head.count }
+    /// Bytes that were copied in memory until now, at most four times those appended; five times once a damaged file is
+    /// decoded as a whole.
+    public var bytesCopied: Int { Int(clamping: feed?.state.copied ?? 0) + head.count + joined }
 
     /// Takes bytes in and decodes them, to the next scan or pass boundary at most: true if it stands at one.
     ///
-    /// At a boundary it stays until `advance()` or `finish()`; what is appended meanwhile waits. Throws what a decoder
-    /// of whole files throws of these bytes, never because they are still too few.
+    /// At a boundary it stays until `advance()` or `finish()`; what is appended meanwhile waits. Throws when the bytes
+    /// so far are damaged or pass a limit, never because they are still too few. After an error it takes the rest in for
+    /// `finish()`, and throws the error again.
     @discardableResult
     public func append(_ bytes: Data) throws(ImageError) -> Bool {
+        try count(bytes)
+        keep(bytes)
         let outcome: Result<Void, ImageError> = unsafe bytes.withUnsafeBytes { buffer in
             do throws(ImageError) { return .success(try unsafe takeIn(buffer)) } catch { return .failure(error) }
         }
@@ -101,38 +120,72 @@ public final class IncrementalDecoder {
     public func preview() throws(ImageError) -> RasterImage? {
         guard standsAtBoundary, let feed else { return nil }
         standsAtBoundary = false
-        return try noting { () throws(ImageError) in try feed.render(isLast: false, hasFailed: false) }
+        return try noting { () throws(ImageError) in try feed.render(isLast: false) }
     }
 
-    /// The whole picture, after the last bytes: the same, byte for byte, as `CodecImageDecoder` makes of them.
+    /// The picture, after the last bytes: the same, byte for byte, as `CodecImageDecoder` makes of them.
     ///
-    /// If the file is cut short or damaged it throws, or gives what is there, marked `isPartial`, if the options allow
-    /// it. Of an interlaced or a cut PNG or GIF that is more than what `CodecImageDecoder` gives.
+    /// If the file is cut short or damaged it throws what that throws, or gives what is there, marked `isPartial`, if the
+    /// options allow it.
     public func finish() throws(ImageError) -> RasterImage {
-        if feed == nil { try open(isLast: true) }
-        guard let feed else { throw ImageError(.truncated, "no bytes") }
-        feed.end()
         do throws(ImageError) {
-            if let failure { throw failure }
-            while try feed.advance() != .complete {}
-            isComplete = true
+            if let picture = try picture() { return picture }
         } catch {
             failure = error
-            guard feed.call.tolerates(error), feed.header != nil else { throw error }
         }
-        return try feed.render(isLast: true, hasFailed: failure != nil)
+        let failure = failure ?? ImageError(.corrupt, format: format, "a damaged file, to be decoded as a whole")
+        if failure.kind == .cancelled || isTooLong || !keepsBytes || !mayDecodeWhole { throw failure }
+        var whole = Data(capacity: byteCount)
+        for piece in pieces { whole.append(piece) }
+        joined = byteCount
+        let decoder = CodecImageDecoder()
+        let image = try decoder.image(from: whole, options: options)
+        // An animation that is no use beyond its first frame is none.
+        isAnimatedWhole = (try? decoder.animation(from: whole, options: options)) != nil
+        return image
+    }
+
+    /// The picture that was decoded on the way, if nothing was wrong with it; nil if the file is to be decoded as a whole.
+    private func picture() throws(ImageError) -> RasterImage? {
+        if let failure { throw failure }
+        if feed == nil { try open(isLast: true) }
+        guard let feed else { return nil }
+        feed.end()
+        while try feed.advance() != .complete {}
+        isComplete = true
+        if feed.isGathering { return try feed.whole() }
+        let picture = try feed.render(isLast: true)
+        return feed.isDoubtful ? nil : picture
+    }
+
+    /// False for a format that cannot be decoded while it comes, in pieces or whole.
+    private var mayDecodeWhole: Bool { format.map(Self.decodes) ?? true }
+
+    private var isTooLong: Bool { byteCount > options.limits.bytes }
+
+    private func count(_ bytes: Data) throws(ImageError) {
+        byteCount += bytes.count
+        guard isTooLong else { return }
+        pieces = []
+        failure = ImageError(
+            .limitExceeded, format: format, "\(byteCount) bytes so far, the limit is \(options.limits.bytes)")
+        if let failure { throw failure }
+    }
+
+    /// Small pieces are joined: the record of a piece costs more than a few bytes.
+    private func keep(_ bytes: Data) {
+        guard keepsBytes, !bytes.isEmpty else { return }
+        guard let last = pieces.indices.last, pieces[last].count + bytes.count <= 16_384 else {
+            return pieces.append(bytes)
+        }
+        pieces[last].append(bytes)
     }
 
     private func takeIn(_ bytes: UnsafeRawBufferPointer) throws(ImageError) {
         if let failure { throw failure }
         // What follows a whole picture is nobody's; a GIF goes on with frames, which are counted.
         if isComplete, format != .gif { return }
-        byteCount += bytes.count
         try noting { () throws(ImageError) in
-            guard byteCount <= options.limits.bytes else {
-                throw ImageError(
-                    .limitExceeded, format: format, "\(byteCount) bytes so far, the limit is \(options.limits.bytes)")
-            }
             if let feed { return try unsafe feed.append(bytes) }
             unsafe head.append(contentsOf: bytes)
             try open(isLast: false)

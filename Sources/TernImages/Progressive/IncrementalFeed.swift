@@ -47,6 +47,12 @@ final class IncrementalFeed {
 
     deinit { unsafe tern_feed_close(handle) }
 
+    /// Whether all bytes are decoded at once at the end, where the codec cannot do with fewer.
+    var isGathering: Bool { state.isGathering }
+
+    /// Whether the decoder of whole files may make something else of these bytes.
+    var isDoubtful: Bool { state.isDoubtful }
+
     var state: tern_feed_state { unsafe tern_feed_progress(handle) }
 
     func append(_ bytes: UnsafeRawBufferPointer) throws(ImageError) {
@@ -70,34 +76,26 @@ final class IncrementalFeed {
         }
     }
 
-    /// The picture as known now; the last one is judged as the decoder of whole files does.
-    func render(isLast: Bool, hasFailed: Bool) throws(ImageError) -> RasterImage {
+    /// The picture as known now; the last one only if libpng and the others find no fault with it.
+    func render(isLast: Bool) throws(ImageError) -> RasterImage {
         guard let header else {
             throw ImageError(.truncated, format: call.format, "the bytes end within the header")
         }
-        if isLast, state.isGathering { return try whole() }
         let size = PixelSize(width: Int(state.width), height: Int(state.height))
         var color = color
-        var isPartial = !isLast || hasFailed
-        let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: call.options.allowsPartial) {
-            (base) throws(ImageError) in
-            do throws(ImageError) {
-                let canvas = unsafe call.canvas(base, size)
-                try unsafe call.run { unsafe tern_feed_render(handle, canvas, 64, $0) }
-                if isLast { _ = try unsafe call.step { unsafe tern_feed_verdict(handle, $0) } }
-            } catch {
-                guard isLast, call.tolerates(error) else { throw error }
-                isPartial = true
-            }
+        let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4) { (base) throws(ImageError) in
+            let canvas = unsafe call.canvas(base, size)
+            try unsafe call.run { unsafe tern_feed_render(handle, canvas, 64, $0) }
+            if isLast { _ = try unsafe call.step { unsafe tern_feed_verdict(handle, $0) } }
             // Of a preview by scans every row is there: like a whole picture it is converted last, when it is small.
-            let hasGaps = isLast ? isPartial : !state.isInterlaced
+            let hasGaps = !isLast && !state.isInterlaced
             if unsafe tern_feed_info(handle).pointee.hasAlpha || hasGaps {
                 try unsafe call.premultiply(base, size, &color)
             }
         }
         return try call.finish(
             DecodedPixels(
-                pixels: pixels, extent: header.extent, info: header.info, plan: header.plan, isPartial: isPartial,
+                pixels: pixels, extent: header.extent, info: header.info, plan: header.plan, isPartial: !isLast,
                 color: color))
     }
 
@@ -129,8 +127,8 @@ final class IncrementalFeed {
         }
     }
 
-    /// The picture of all bytes at once, where the codec cannot do with fewer.
-    private func whole() throws(ImageError) -> RasterImage {
+    /// The picture of all bytes at once, of a feed that gathers them.
+    func whole() throws(ImageError) -> RasterImage {
         var count = 0
         guard let bytes = unsafe tern_feed_bytes(handle, &count) else {
             throw ImageError(.truncated, format: call.format, "no bytes")

@@ -38,16 +38,26 @@ public final class ProgressiveDecoding: Sendable {
     private let animation = Atomic<Bool>(false)
     private let clock: ClockReading
     private let executor: any TaskExecutor
+    private let keepsBytes: Bool
 
     /// A decoding that waits for bytes.
     /// - Parameter executor: where decoding runs; it is kept busy for milliseconds at a time.
     /// - Parameter clock: the clock of the policy's interval.
-    public init(
+    public convenience init(
         options: ImageDecodingOptions = ImageDecodingOptions(), policy: ProgressivePolicy = .scans,
         clock: any Clock<Duration> = ContinuousClock(), executor: any TaskExecutor
     ) {
+        self.init(options: options, policy: policy, clock: clock, executor: executor, keepsBytes: true)
+    }
+
+    /// - Parameter keepsBytes: false where the caller has all bytes: a damaged file is a failure then, and left to it.
+    init(
+        options: ImageDecodingOptions, policy: ProgressivePolicy, clock: any Clock<Duration>,
+        executor: any TaskExecutor, keepsBytes: Bool
+    ) {
+        self.keepsBytes = keepsBytes
         shared = Lock(Shared(gate: PreviewGate(policy: policy)))
-        decoder = Lock(IncrementalDecoder(options: options, showsRows: policy.showsRows))
+        decoder = Lock(IncrementalDecoder(options: options, showsRows: policy.showsRows, keepsBytes: keepsBytes))
         self.clock = ClockReading(clock)
         self.executor = executor
     }
@@ -128,6 +138,15 @@ public final class ProgressiveDecoding: Sendable {
     }
 
     private func decode(_ bytes: Data) throws(ImageError) {
+        do throws(ImageError) {
+            try showPreviews(of: bytes)
+        } catch {
+            // What damage comes to is said of the whole file.
+            guard keepsBytes, error.kind == .corrupt || error.kind == .truncated else { throw error }
+        }
+    }
+
+    private func showPreviews(of bytes: Data) throws(ImageError) {
         var stands = try decoding { (decoder) throws(ImageError) in try decoder.append(bytes) }
         while stands {
             let now = clock.now()

@@ -1,0 +1,87 @@
+#include "webp_chunks.h"
+
+#if defined(__linux__)
+#include <stdio.h>
+#include <string.h>
+
+enum { ICC = 0x20, EXIF = 0x08, ANIMATION = 0x02 };
+
+static uint32_t number(const uint8_t *at) {
+    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static bool named(const uint8_t *chunk, const char *name) { return !memcmp(chunk, name, 4); }
+
+tern_webp_chunks tern_webp_walk(const uint8_t *bytes, size_t count) {
+    tern_webp_chunks found = {.stated = (uint64_t)number(bytes + 4) + 8, .count = count, .loops = 1};
+    if (found.stated < count) found.count = (size_t)found.stated;
+    for (size_t at = 12; at + 8 <= found.count;) {
+        const uint8_t *chunk = bytes + at;
+        uint64_t size = number(chunk + 4), next = at + 8 + size + (size & 1);
+        // The last chunk's padding is missed by nobody.
+        bool isWhole = at + 8 + size <= found.count;
+        bool isPicture = named(chunk, "VP8 ") || named(chunk, "VP8L") || named(chunk, "ALPH") || named(chunk, "ANMF");
+        if (at == 12 && named(chunk, "VP8X")) {
+            if (found.count < 30) break;
+            found.hasProfile = chunk[8] & ICC;
+            found.hasExif = chunk[8] & EXIF;
+            found.isAnimation = chunk[8] & ANIMATION;
+        } else if (at == 12) {
+            // The simple form: a picture, and nothing that says more of it.
+            found.reachesPicture = true;
+            break;
+        }
+        if (!isWhole) {
+            found.reachesPicture = found.reachesPicture || isPicture;
+            break;
+        }
+        // The profile stands before the picture (section 2.7), and is no use behind it.
+        if (named(chunk, "ICCP") && !found.reachesPicture && !found.profileCount && found.hasProfile) {
+            found.profile = at + 8;
+            found.profileCount = (size_t)size;
+        }
+        if (named(chunk, "EXIF") && !found.exifCount && found.hasExif) {
+            found.exif = at + 8;
+            found.exifCount = (size_t)size;
+        }
+        if (named(chunk, "ANIM") && size >= 6) found.loops = chunk[12] | (uint32_t)chunk[13] << 8;
+        if (named(chunk, "ANMF") && found.isAnimation) {
+            found.frames++;
+            found.framesEnd = next < found.count ? (size_t)next : found.count;
+        }
+        found.reachesPicture = found.reachesPicture || isPicture;
+        if (next > found.count) break;
+        at = (size_t)next;
+    }
+    return found;
+}
+
+bool tern_webp_is_cut(const tern_webp_chunks *chunks) {
+    if (chunks->stated <= chunks->count) return false;
+    return chunks->isAnimation || (chunks->hasExif && chunks->exifCount == 0);
+}
+
+tern_codec_result tern_webp_told(VP8StatusCode status, char *error) {
+    const char *text = "the picture's data are damaged";
+    tern_codec_result result = TERN_CODEC_CORRUPT;
+    switch (status) {
+    case VP8_STATUS_OK: return TERN_CODEC_OK;
+    case VP8_STATUS_SUSPENDED: case VP8_STATUS_NOT_ENOUGH_DATA:
+        text = "the bytes end too early";
+        result = TERN_CODEC_TRUNCATED;
+        break;
+    case VP8_STATUS_OUT_OF_MEMORY:
+        text = "out of memory";
+        result = TERN_CODEC_MEMORY;
+        break;
+    case VP8_STATUS_UNSUPPORTED_FEATURE:
+        text = "a feature that libwebp does not know";
+        result = TERN_CODEC_UNSUPPORTED;
+        break;
+    case VP8_STATUS_INVALID_PARAM: text = "sizes that contradict each other"; break;
+    default: break;
+    }
+    snprintf(error, 160, "%s", text);
+    return result;
+}
+#endif
