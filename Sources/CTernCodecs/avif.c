@@ -125,6 +125,8 @@ static tern_codec_result told(const tern_avif *avif, int result, char *error) {
     case NO_CODEC: case NOT_IMPLEMENTED: case UNSUPPORTED_DEPTH: return TERN_CODEC_UNSUPPORTED;
     default: break;
     }
+    // Boxes that point beyond the end of the file.
+    if (strstr(diagnosis, "runcated data")) return TERN_CODEC_TRUNCATED;
     bool limited = strstr(diagnosis, "imageCountLimit") || strstr(diagnosis, "too large");
     return limited ? TERN_CODEC_SCANS : TERN_CODEC_CORRUPT;
 }

@@ -7,7 +7,13 @@
 enum { RGB = 0, RLE8 = 1, RLE4 = 2, BITFIELDS = 3, ALPHABITFIELDS = 6 };
 
 static tern_codec_result corrupt(char *error, const char *what, uint32_t value) {
-    snprintf(error, 160, "%s %u", what, value);
+    snprintf(error, 160, "%s %u", what, (unsigned)value);
+    return TERN_CODEC_CORRUPT;
+}
+
+/// Of pixels whose place is taken: counted as the file does, from its first byte.
+static tern_codec_result within(char *error, size_t pixels, const char *where) {
+    snprintf(error, 160, "the pixels begin at byte %zu, within the %s", pixels + 14, where);
     return TERN_CODEC_CORRUPT;
 }
 
@@ -22,7 +28,8 @@ static tern_codec_result setMasks(tern_bmp *bmp, const uint32_t masks[4], char *
         unsigned shift = 0, width = 0;
         while (mask && !(mask >> shift & 1)) shift++;
         while (shift + width < 32 && mask >> (shift + width) & 1) width++;
-        if (mask && shift + width < 32 && mask >> (shift + width)) return corrupt(error, "a colour mask", mask);
+        if (mask && shift + width < 32 && mask >> (shift + width))
+            return corrupt(error, "the bits of a colour mask do not lie together:", mask);
         bmp->channels[i].mask = mask;
         bmp->channels[i].shift = shift;
         bmp->channels[i].width = width;
@@ -34,7 +41,7 @@ tern_codec_result tern_dib_open(
     tern_bmp *bmp, const uint8_t *bytes, size_t count, size_t pixels, bool icon, char *error) {
     if (count < 4) return truncated(error, "header");
     uint32_t size = tern_le32(bytes);
-    if (size != 12 && (size < 16 || size > 1024)) return corrupt(error, "a header of size", size);
+    if (size != 12 && (size < 16 || size > 1024)) return corrupt(error, "a header of an impossible size:", size);
     if (count < size) return truncated(error, "header");
     // A shorter header leaves the rest of the longest, BITMAPV5HEADER, at 0.
     uint8_t header[124] = {0};
@@ -47,7 +54,7 @@ tern_codec_result tern_dib_open(
     bmp->topDown = height < 0;
     if (height < 0) height = -height;
     if (icon) height /= 2;
-    if (width <= 0 || height <= 0) return corrupt(error, "no pixels, width or height", 0);
+    if (width <= 0 || height <= 0) return corrupt(error, "a width or height of", 0);
     bmp->bytes = bytes;
     bmp->count = count;
     bmp->width = (uint32_t)width;
@@ -77,12 +84,16 @@ tern_codec_result tern_dib_open(
     }
     tern_codec_result result = setMasks(bmp, masks, error);
     if (result != TERN_CODEC_OK) return result;
+    if (pixels && pixels < at) return within(error, pixels, "header");
     size_t entry = core ? 3 : 4, used = tern_le32(header + 32);
     if (bmp->bits <= 8) {
         size_t most = (size_t)1 << bmp->bits;
         if (used == 0 || used > most) used = most;
-        // OS/2 files have been seen whose colours run into the pixels: those are fewer than 2^bits.
-        if (pixels > at && used > (pixels - at) / entry) used = (pixels - at) / entry;
+        // OS/2 files have been seen whose colours run into the pixels: those are fewer than 2^bits. They cannot say
+        // how many they have, others can.
+        if (pixels && !core && pixels < at + used * entry) return within(error, pixels, "colours");
+        if (pixels && used > (pixels - at) / entry) used = (pixels - at) / entry;
+        if (pixels && used == 0) return within(error, pixels, "colours");
         if (count < at + used * entry) return truncated(error, "colours");
         for (size_t i = 0; i < 256; i++) {
             const uint8_t *from = bytes + at + i * entry;
@@ -96,6 +107,7 @@ tern_codec_result tern_dib_open(
     if (size >= 124 && tern_le32(header + 56) == 0x4D424544) {
         bmp->profile = tern_le32(header + 112);
         bmp->profileCount = tern_le32(header + 116);
+        bmp->hasProfile = bmp->profileCount > 0;
         if (bmp->profile > count || bmp->profileCount > count - bmp->profile) bmp->profileCount = 0;
     }
     return TERN_CODEC_OK;
@@ -107,12 +119,12 @@ tern_bmp *tern_bmp_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
     if (!bmp) return NULL;
     size_t pixels = count < 14 ? 0 : tern_le32(bytes + 10);
     if (count < 14) *result = truncated(error, "header");
-    else if (pixels != 0 && pixels < 26) *result = corrupt(error, "pixels at byte", (uint32_t)pixels);
+    else if (pixels != 0 && pixels < 26) *result = within(error, pixels - 14, "header");
     else *result = tern_dib_open(bmp, bytes + 14, count - 14, pixels ? pixels - 14 : 0, false, error);
     if (*result != TERN_CODEC_OK) { free(bmp); return NULL; }
     *info = (tern_codec_info){.width = bmp->width, .height = bmp->height, .orientation = 1, .frameCount = 1,
                               .hasAlpha = bmp->bits > 8 && bmp->channels[3].mask,
-                              .hasProfile = bmp->profileCount > 0};
+                              .hasProfile = bmp->hasProfile};
     return bmp;
 }
 

@@ -20,7 +20,7 @@ struct tern_bmp {
     uint32_t column;
     bool started, ended;
     // Whether a pixel had alpha, and where an ICC profile lies.
-    bool alphaSeen;
+    bool alphaSeen, hasProfile;
     size_t profile, profileCount;
 };
 

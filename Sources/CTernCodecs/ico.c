@@ -58,6 +58,12 @@ static bool readEntry(const tern_ico *ico, uint32_t index, entry *found) {
     return found->width > 0 && found->height > 0;
 }
 
+/// Whether the bytes end before an entry does: nobody can tell then whether it is the one that is wanted.
+static bool reachesBeyond(const tern_ico *ico, uint32_t index) {
+    const uint8_t *at = ico->bytes + 6 + (size_t)index * 16;
+    return (uint64_t)tern_le32(at + 8) + tern_le32(at + 12) > ico->count;
+}
+
 /// Whether the first serves the size better: large enough before too small, then the nearer one, then more colours.
 static bool better(const entry *a, const entry *b, uint32_t width, uint32_t height) {
     bool aServes = a->width >= width && a->height >= height, bServes = b->width >= width && b->height >= height;
@@ -86,17 +92,25 @@ tern_ico *tern_ico_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
 tern_codec_result tern_ico_choose(
     tern_ico *ico, uint32_t leastWidth, uint32_t leastHeight, tern_codec_info *info, char *error) {
     entry next;
+    bool isCut = false;
     ico->chosen.width = 0;
-    for (uint32_t index = 0; index < ico->entries; index++)
-        if (readEntry(ico, index, &next)
-            && (ico->chosen.width == 0 || better(&next, &ico->chosen, leastWidth, leastHeight)))
-            ico->chosen = next;
+    for (uint32_t index = 0; index < ico->entries; index++) {
+        if (!readEntry(ico, index, &next)) {
+            isCut = isCut || reachesBeyond(ico, index);
+            continue;
+        }
+        if (ico->chosen.width == 0 || better(&next, &ico->chosen, leastWidth, leastHeight)) ico->chosen = next;
+    }
+    if (ico->chosen.width == 0 && isCut) {
+        snprintf(error, 160, "the bytes end before the first picture");
+        return TERN_CODEC_TRUNCATED;
+    }
     if (ico->chosen.width == 0) {
         snprintf(error, 160, "none of %u entries is a picture", ico->entries);
         return TERN_CODEC_CORRUPT;
     }
     *info = (tern_codec_info){.width = ico->chosen.width, .height = ico->chosen.height, .orientation = 1,
-                              .frameCount = 1, .hasAlpha = true,
+                              .frameCount = 1, .hasAlpha = true, .isCut = isCut,
                               .memory = ico->chosen.png ? tern_png_memory(ico->chosen.width, 16, 4) : 0};
     return TERN_CODEC_OK;
 }

@@ -26,6 +26,7 @@ extension CodecCall {
             }
         }
         try check(info)
+        if info.isCut, !options.allowsPartial { throw cutError }
         return try unsafe picture(info, .none) { unsafe tern_ico_rows(handle, $0, rowGroup, $1) }
     }
 
@@ -35,7 +36,7 @@ extension CodecCall {
         rows: (tern_canvas, UnsafeMutablePointer<CChar>) -> tern_codec_result
     ) throws(ImageError) -> DecodedPixels {
         let size = PixelSize(width: Int(info.width), height: Int(info.height))
-        var (isPartial, color) = (false, color)
+        var (isPartial, color) = (info.isCut, color)
         let plan = plan(info)
         try check(memory(info, plan, color), info)
         let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {

@@ -28,9 +28,16 @@ enum FrameSource {
             color = unsafe Self.color(ofPNG: bytes, count, info, call)
         case .avif:
             let pixels = UInt32(clamping: call.options.limits.pixels)
-            let avif = try unsafe call.open {
-                unsafe tern_avif_open(bytes, count, pixels, limit, &info, $0, $1)
+            let isWhole = unsafe FileEnd.isReached(by: UnsafeRawBufferPointer(start: bytes, count: count), .avif)
+            let avif: OpaquePointer
+            do throws(ImageError) {
+                unsafe avif = try call.open { unsafe tern_avif_open(bytes, count, pixels, limit, &info, $0, $1) }
+            } catch {
+                // libavif finds fault with boxes that are only not there.
+                guard error.kind == .corrupt, !isWhole else { throw error }
+                throw ImageError(.truncated, format: .avif, error.message)
             }
+            info.isCut = !isWhole
             color = unsafe call.color(info) { unsafe tern_avif_profile(avif, $0, $1) }
             unsafe source = .avif(avif)
         default:

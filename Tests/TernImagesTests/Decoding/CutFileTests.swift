@@ -1,0 +1,217 @@
+#if os(Linux)
+import Testing
+
+@testable import TernImages
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Files that end too early, in every format: never a shorter file without a word, never a contradiction.
+@Suite struct CutFileTests {
+    enum File: String, CaseIterable, Sendable {
+        case jpeg, progressiveJPEG, png, interlacedPNG, taggedPNG, animatedPNG, animatedPNGWithStandIn
+        case webp, losslessWebP, alphaWebP, taggedWebP, orientedWebP, animatedWebP, gif, interlacedGIF, animatedGIF
+        case bmp, indexedBMP, runLengthBMP, ico, avif, animatedAVIF
+
+        /// Whether its last bytes are no part of a picture, so that a file without them may pass for whole.
+        var hasTail: Bool {
+            switch self {
+            // The end marker; chunks behind the picture; the trailer of a still GIF; a mask that alpha outranks.
+            case .jpeg, .progressiveJPEG, .webp, .losslessWebP, .alphaWebP, .taggedWebP, .gif, .interlacedGIF, .ico:
+                true
+            default: false
+            }
+        }
+
+        func bytes() throws -> [UInt8] {
+            let photo = try #require(InterlacedFixtures.photo(21, 15))
+            let other = try gradient(21, 15)
+            let colours: [[UInt8]] = [[1, 2, 3], [4, 5, 6]]
+            func lossless() throws -> [UInt8] { [UInt8](try photo.encoded(as: .losslessWebP)) }
+            switch self {
+            case .jpeg: return [UInt8](try photo.encoded(as: .jpeg()))
+            case .progressiveJPEG: return [UInt8](try photo.encoded(as: .jpeg(progressive: true)))
+            case .png: return [UInt8](try other.encoded(as: .png()))
+            case .interlacedPNG: return [UInt8](InterlacedFixtures.png(photo, interlaced: true))
+            case .taggedPNG: return Tagged.png([UInt8](try other.encoded(as: .png())), ColorProfileFile.swapped)
+            case .animatedPNG: return try AnimatedPNGFile(frames: [.init(image: photo), .init(image: other)]).bytes
+            case .animatedPNGWithStandIn:
+                return try AnimatedPNGFile(frames: [.init(image: other), .init(image: photo)], still: photo).bytes
+            case .webp: return [UInt8](try photo.encoded(as: .webp()))
+            case .losslessWebP: return try lossless()
+            case .alphaWebP: return [UInt8](try gradient(21, 15, alpha: true).encoded(as: .webp()))
+            case .taggedWebP:
+                return Tagged.webp(try lossless(), ColorProfileFile.swapped, size: photo.size, alpha: false)
+            case .orientedWebP: return AnimatedWebPFile.oriented(try lossless(), 6, size: photo.size)
+            case .animatedWebP: return try AnimatedWebPFile(frames: [photo, other]).bytes
+            case .gif:
+                return GIFFile(width: 3, height: 2, frames: [.init(rows: [[0, 1, 2], [2, 1, 0]], delay: 0)]).bytes
+            case .interlacedGIF:
+                let rows = (0..<9).map { [$0 % 4, 1] }
+                let frame = GIFFile.Frame(rows: rows, isInterlaced: true, isControlled: false)
+                return GIFFile(width: 2, height: 9, frames: [frame]).bytes
+            case .animatedGIF: return [UInt8](InterlacedFixtures.gif(photo, interlaced: false, frames: 3))
+            case .bmp: return BitmapFile(width: 2, height: 1, bits: 24, pixels: [1, 2, 3, 4, 5, 6, 0, 0]).bytes
+            case .indexedBMP:
+                let rows = BitmapFile.rows([[0x40], [0x00]])
+                return BitmapFile(width: 2, height: 2, bits: 1, palette: colours, pixels: rows).bytes
+            case .runLengthBMP:
+                let stream: [UInt8] = [3, 1, 0, 2, 1, 0, 0, 3, 1, 0, 1, 0, 0, 0, 2, 1, 0, 1]
+                return BitmapFile(width: 8, height: 4, bits: 8, compression: 1, palette: colours, pixels: stream).bytes
+            case .ico:
+                let png = [UInt8](try other.encoded(as: .png()))
+                let bitmap = BitmapFile(width: 2, height: 2, bits: 32, pixels: [UInt8](repeating: 200, count: 16))
+                let mask = [[Bool]](repeating: [false, false], count: 2)
+                return IconFile(entries: [png, IconFile.entry(bitmap, mask: mask)]).bytes
+            case .avif: return AVIFFiles.alpha
+            case .animatedAVIF: return AVIFFiles.animation
+            }
+        }
+    }
+
+    @Test(arguments: File.allCases) func everyCutIsTruncated(file: File) throws {
+        let bytes = try file.bytes()
+        let decoder = CodecImageDecoder()
+        if ImageFormat(sniffing: Data(bytes)) == .avif, AVIFLibrary.obstacle != nil { return }
+        let whole = try decoder.image(from: Data(bytes), options: ImageDecodingOptions())
+        let step = max(1, bytes.count / 700)
+        for count in stride(from: bytes.count - 1, to: 0, by: -step) {
+            let cut = Data(bytes.prefix(count))
+            do throws(ImageError) {
+                let picture = try decoder.image(from: cut, options: ImageDecodingOptions())
+                // An animation is more than its picture.
+                let frames = try decoder.animation(from: cut, options: ImageDecodingOptions())
+                let isSame = picture.pixels.bytes == whole.pixels.bytes && picture.metadata == whole.metadata
+                if !file.hasTail || !isSame || frames != nil {
+                    Issue.record("\(count) of \(bytes.count) bytes are whole")
+                }
+            } catch {
+                let isKnown = ImageFormat(sniffing: cut) != nil
+                if error.kind != (isKnown ? .truncated : .unknownFormat) {
+                    Issue.record("\(count) of \(bytes.count) bytes: \(error)")
+                }
+            }
+            let options = ImageDecodingOptions(allowsPartial: true)
+            if let part = try? decoder.image(from: cut, options: options), !part.metadata.isPartial {
+                if !file.hasTail { Issue.record("\(count) of \(bytes.count) bytes are no part") }
+            }
+        }
+    }
+
+    /// The places between two frames, and the frames that are there before each.
+    private static func between(_ file: File) throws -> (bytes: [UInt8], cuts: [(count: Int, frames: Int)]) {
+        let bytes = try file.bytes()
+        let marks: [String]
+        switch file {
+        case .animatedGIF:
+            let controls = bytes.indices.dropLast(3).filter { Array(bytes[$0..<$0 + 3]) == [0x21, 0xF9, 4] }
+            return (bytes, controls.enumerated().dropFirst().map { ($1, $0) })
+        case .animatedWebP: marks = ["ANMF"]
+        default: marks = ["fcTL"]
+        }
+        let offset = file == .animatedWebP ? 0 : 4
+        let starts = bytes.indices.dropLast(4).filter {
+            marks.contains(String(decoding: bytes[$0..<$0 + 4], as: UTF8.self))
+        }
+        return (bytes, starts.enumerated().dropFirst().map { ($1 - offset, $0) })
+    }
+
+    @Test(arguments: [File.animatedGIF, .animatedWebP, .animatedPNG, .animatedPNGWithStandIn])
+    func aCutBetweenTwoFramesIsTruncated(file: File) throws {
+        let (bytes, cuts) = try Self.between(file)
+        let decoder = CodecImageDecoder()
+        try #require(!cuts.isEmpty)
+        for (count, frames) in cuts {
+            let cut = Data(bytes.prefix(count))
+            let strict = #expect(throws: ImageError.self) {
+                _ = try decoder.animation(from: cut, options: ImageDecodingOptions())
+            }
+            #expect(strict?.kind == .truncated)
+            let still = #expect(throws: ImageError.self) {
+                try decoder.image(from: cut, options: ImageDecodingOptions())
+            }
+            #expect(still?.kind == .truncated)
+            let options = ImageDecodingOptions(allowsPartial: true)
+            let first = try decoder.image(from: cut, options: options)
+            #expect(first.metadata.isPartial)
+            let whole = try decoder.image(from: Data(bytes), options: ImageDecodingOptions())
+            #expect(first.pixels.bytes == whole.pixels.bytes)
+            let part = try decoder.animation(from: cut, options: options)
+            guard let part else {
+                // One frame is a picture.
+                #expect(frames == 1)
+                continue
+            }
+            #expect(part.count == frames)
+            for index in 0..<frames { #expect(try part.frame(at: index).image.metadata.isPartial) }
+        }
+    }
+
+    @Test func aStillGIFWithoutItsTrailerIsWhole() throws {
+        let frame = GIFFile.Frame(rows: [[0, 1, 2]], delay: 0)
+        let still = GIFFile(width: 3, height: 1, frames: [frame]).bytes
+        #expect(errorKind([UInt8](still.dropLast())) == nil)
+        // The end of its pixels is a part of the picture.
+        #expect(errorKind([UInt8](still.dropLast(2))) == .truncated)
+        // A loop or a delay says that more was to come.
+        let looped = GIFFile(width: 3, height: 1, frames: [frame], again: 0).bytes
+        #expect(errorKind([UInt8](looped.dropLast())) == .truncated)
+        let delayed = GIFFile(width: 3, height: 1, frames: [.init(rows: [[0, 1, 2]])]).bytes
+        #expect(errorKind([UInt8](delayed.dropLast())) == .truncated)
+        // What is no block ends the file as the trailer does.
+        #expect(errorKind([UInt8](looped.dropLast()) + [0, 0]) == nil)
+    }
+
+    @Test func faultyAnimationChunksLeaveTheStillPicture() throws {
+        let (photo, other) = (try #require(InterlacedFixtures.photo(21, 15)), try gradient(21, 15))
+        func expectStill(standIn: Bool, _ change: (inout AnimatedPNGFile) -> Void) throws {
+            var file = AnimatedPNGFile(
+                frames: [.init(image: photo), .init(image: other)], still: standIn ? other : nil)
+            change(&file)
+            let bytes = try file.bytes
+            let still = standIn ? other : photo
+            #expect(try decoded(bytes).pixels.bytes == still.pixels.bytes)
+            #expect(try CodecImageDecoder().animation(from: Data(bytes), options: ImageDecodingOptions()) == nil)
+            let decoder = IncrementalDecoder()
+            try decoder.append(Data(bytes))
+            #expect(try decoder.finish().pixels.bytes == still.pixels.bytes)
+        }
+        for standIn in [false, true] {
+            try expectStill(standIn: standIn) { $0.leap = 1 }
+            try expectStill(standIn: standIn) { $0.promised = 3 }
+            try expectStill(standIn: standIn) { $0.promised = 0 }
+            try expectStill(standIn: standIn) { $0.frames[1].left = 3 }
+            try expectStill(standIn: standIn) { $0.frames[1].dispose = 3 }
+            try expectStill(standIn: standIn) { $0.frames[1].blend = 2 }
+        }
+    }
+
+    @Test func errorsSayWhatIsWrong() throws {
+        func message(_ bytes: [UInt8]) -> String {
+            do throws(ImageError) {
+                _ = try decoded(bytes)
+                return "no error"
+            } catch {
+                return error.message
+            }
+        }
+        var webp = [UInt8](try gradient(40, 30).encoded(as: .webp()))
+        webp[23] ^= 0xFF
+        #expect(message(webp) == "the picture's data are damaged")
+        var gif = GIFFile(width: 3, height: 1, frames: [.init(rows: [[0, 1, 2]]), .init(rows: [[0, 1, 2]])]).bytes
+        #expect(message([UInt8](gif.dropLast(6))) == "the bytes end before the file does")
+        let sizes = gif.indices.dropLast(3).filter { Array(gif[$0..<$0 + 2]) == [3, 3] }
+        gif[try #require(sizes.first)] = 12
+        #expect(message(gif).hasPrefix("frame 0 cannot be read: "))
+        var bmp = BitmapFile(width: 2, height: 2, bits: 1, palette: [[1, 2, 3], [4, 5, 6]], pixels: [0, 0, 0, 0]).bytes
+        bmp[10] = 58
+        #expect(message(bmp) == "the pixels begin at byte 58, within the colours")
+        bmp[10] = 30
+        #expect(message(bmp) == "the pixels begin at byte 30, within the header")
+        #expect(errorKind(bmp) == .corrupt)
+    }
+}
+#endif
