@@ -11,6 +11,9 @@ extension FuzzTarget {
         FuzzTarget(image: "gif", .gif),
         FuzzTarget(image: "bmp", .bmp),
         FuzzTarget(image: "ico", .ico),
+        FuzzTarget(
+            name: "ico-png", seeds: { try icons(of: pictures(of: .png, fixtures: $0)) }, repair: repairIcon,
+            run: { input, choice in decode(input, choice) }),
         FuzzTarget(image: "avif", .avif),
         FuzzTarget(image: "jpeg-incremental", .jpeg, run: decodeIncrementally),
         FuzzTarget(image: "png-incremental", .png, repair: repairPNG, run: decodeIncrementally),
@@ -73,56 +76,64 @@ extension FuzzTarget {
         }
     }
 
-    /// In chunks, with the previews, up to the end; what comes of it whole is what `decode` makes of it.
+    /// In chunks, with the previews, up to the end, which is that of `CodecImageDecoder`: the same picture, or an error of
+    /// the same kind, for every input and every way to split it.
     @Sendable private static func decodeIncrementally(_ data: Data, _ choice: UInt64) -> String {
         let options = options(choice)
         let decoder = IncrementalDecoder(options: options, showsRows: choice & 4 == 4)
         var numbers = Numbers(state: choice)
         let largest = [1, 16, 256, 8192][Int(choice >> 4 & 3)]
         var told = ""
-        do throws(ImageError) {
-            var rest = data
-            while !rest.isEmpty {
-                let chunk = rest.prefix(1 + numbers.below(largest))
-                rest = rest.dropFirst(chunk.count)
+        var rest = data
+        while !rest.isEmpty {
+            let chunk = rest.prefix(1 + numbers.below(largest))
+            rest = rest.dropFirst(chunk.count)
+            do throws(ImageError) {
                 var stands = try decoder.append(chunk)
                 while stands {
-                    if let preview = try decoder.preview() { precondition(preview.byteCount > 0) }
+                    if choice & 8 == 8, let preview = try decoder.preview() { precondition(preview.byteCount > 0) }
                     stands = try decoder.advance()
                 }
+            } catch {
+                told = words(error) + ", "
             }
-        } catch {
-            told = words(error) + ", "
         }
-        do throws(ImageError) {
-            let picture = try decoder.finish()
-            precondition(picture.byteCount == picture.size.width * picture.size.height * 4)
-            if !picture.metadata.isPartial { expectSame(picture, data, options) }
-            return "picture \(told)\(picture.metadata.isPartial) \(decoder.completedPasses)"
-        } catch {
-            return "rejected, " + told + words(error)
+        let pieces = Result { () throws(ImageError) in try decoder.finish() }
+        let whole = Result { () throws(ImageError) in try CodecImageDecoder().image(from: data, options: options) }
+        guard isSame(pieces, whole) else {
+            print("in pieces \(text(pieces)), whole \(text(whole)), \(options)")
+            fflush(nil)
+            preconditionFailure("the decoders end differently")
+        }
+        switch pieces {
+        case .success(let picture): return "picture \(told)\(picture.metadata.isPartial) \(decoder.completedPasses)"
+        case .failure(let error): return "rejected, " + told + words(error)
         }
     }
 
-    private static func expectSame(_ picture: RasterImage, _ data: Data, _ options: ImageDecodingOptions) {
-        // Bytes that the one decoder never reads may be what the other fails on: then there is nothing to compare.
-        guard let other = try? CodecImageDecoder().image(from: data, options: options), !other.metadata.isPartial else {
-            return
-        }
-        // Of damaged files libjpeg and libwebp make one thing when they come in pieces, and another when they do not.
-        let isSteady = picture.format == .png || picture.format == .gif
-        let isSame =
-            !isSteady
-            || picture.withPixels { one in
-                other.withPixels { two in
-                    unsafe one.withUnsafeBytes { a in unsafe two.withUnsafeBytes { b in unsafe a.elementsEqual(b) } }
+    private static func isSame(
+        _ one: Result<RasterImage, ImageError>, _ other: Result<RasterImage, ImageError>
+    ) -> Bool {
+        switch (one, other) {
+        case (.failure(let one), .failure(let other)): one.kind == other.kind
+        case (.success(let one), .success(let other)):
+            one.size == other.size && one.metadata == other.metadata
+                && one.withPixels { one in
+                    other.withPixels { other in
+                        unsafe one.withUnsafeBytes { one in
+                            unsafe other.withUnsafeBytes { other in unsafe one.elementsEqual(other) }
+                        }
+                    }
                 }
-            }
-        let isAlike = picture.size == other.size && (!isSteady || picture.metadata == other.metadata)
-        if isSame && isAlike { return }
-        print("in pieces \(picture.size) \(picture.metadata), whole \(other.size) \(other.metadata), \(options)")
-        fflush(nil)
-        preconditionFailure("the decoders make different pictures of it")
+        default: false
+        }
+    }
+
+    private static func text(_ result: Result<RasterImage, ImageError>) -> String {
+        switch result {
+        case .success(let picture): "\(picture.size) \(picture.metadata)"
+        case .failure(let error): "\(error)"
+        }
     }
 
     private static func options(_ choice: UInt64) -> ImageDecodingOptions {
@@ -140,8 +151,35 @@ extension FuzzTarget {
         "\(error.kind): \(error.message.split(separator: ":").last ?? "")".filter { !$0.isNumber }
     }
 
-    @Sendable private static func repairPNG(_ bytes: inout [UInt8]) {
-        var at = 8
+    /// Icons of one, two and three PNG files each.
+    private static func icons(of files: [[UInt8]]) -> [[UInt8]] {
+        func little(_ value: Int, _ count: Int) -> [UInt8] {
+            (0..<count).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
+        }
+        return files.indices.map { index in
+            let entries = (0...index % 3).map { files[(index + $0) % files.count] }
+            var start = 6 + entries.count * 16
+            var directory = [0, 0, 1, 0] + little(entries.count, 2)
+            for entry in entries {
+                directory += [0, 0, 0, 0, 1, 0, 32, 0] + little(entry.count, 4) + little(start, 4)
+                start += entry.count
+            }
+            return directory + entries.flatMap(\.self)
+        }
+    }
+
+    /// Makes the checksums of every PNG file within the input valid.
+    @Sendable private static func repairIcon(_ bytes: inout [UInt8]) {
+        let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+        for at in bytes.indices.dropLast(7) where bytes[at] == 0x89 && Array(bytes[at..<at + 8]) == signature {
+            repairChunks(&bytes, from: at + 8)
+        }
+    }
+
+    @Sendable private static func repairPNG(_ bytes: inout [UInt8]) { repairChunks(&bytes, from: 8) }
+
+    private static func repairChunks(_ bytes: inout [UInt8], from start: Int) {
+        var at = start
         while at + 12 <= bytes.count {
             let length = bytes[at..<at + 4].reduce(0) { $0 << 8 | Int($1) }
             guard length <= bytes.count - at - 12 else { return }
