@@ -56,7 +56,8 @@ extension Cookie {
         if host.text == domain { return self }
         return Cookie(
             name: name, value: value, domain: host.text, isHostOnly: isHostOnly, path: path, isSecure: isSecure,
-            isHTTPOnly: isHTTPOnly, sameSite: sameSite, expires: expires, creation: creation)
+            isHTTPOnly: isHTTPOnly, sameSite: sameSite, expires: expires, creation: creation,
+            encoding: encoding)
     }
 
     /// The same cookie, ended by a date at the latest; a creation that is not known becomes the one given.
