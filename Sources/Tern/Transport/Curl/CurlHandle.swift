@@ -18,18 +18,29 @@ import Glibc
     private struct Left {
         var customMethod: String?
         var proxy: String?
-        /// The request goes to the proxy whole.
-        var isForwarded = false
         var unixSocketPath: String?
         var isFresh = false
         var waitsForALPN = false
         var connectMilliseconds = 0
-        var headers: Headers?
-        var hasBody = false
-        var codings: String?
+        var list = ListSource()
         var trust: TrustPolicy?
         /// The method is one of those that say how long their body is, also when there is none.
         var isPost = false
+    }
+
+    /// Everything that the list of header fields is made from. The list is used again only while all of it is the same.
+    private struct ListSource {
+        var headers: Headers?
+        var hasBody = false
+        var codings: String?
+        /// A Boolean value that indicates whether the request goes to the proxy whole.
+        var isForwarded = false
+
+        func isSame(as other: ListSource) -> Bool {
+            guard let headers, let others = other.headers else { return false }
+            return headers.isSameStorage(as: others) && hasBody == other.hasBody && codings == other.codings
+                && isForwarded == other.isForwarded
+        }
     }
 
     private(set) var easy: UnsafeMutableRawPointer
@@ -71,9 +82,7 @@ import Glibc
         unsafe curl_easy_cleanup(easy)
         unsafe easy = new
         var kept = Left()
-        kept.headers = left.headers
-        kept.hasBody = left.hasBody
-        kept.codings = left.codings
+        kept.list = left.list
         left = kept
         setConstants(settings)
         setCallbacks(sockets)
@@ -221,7 +230,6 @@ import Glibc
 
     // MARK: For each attempt
 
-    // The attempt is handed on whole: its order has many fields, and each copy of them costs as much as an option.
     /// Returns false when libcurl refuses an option without which a request would go elsewhere than it is meant to.
     func configure(_ transfer: Transfer, isFresh: Bool) -> Bool {
         unsafe errorText.pointee = 0
@@ -354,16 +362,11 @@ import Glibc
         let hasBody = if case .none = transfer.order.source { left.isPost } else { true }
         // CURLOPT_ACCEPT_ENCODING is never set: libcurl decompresses nothing.
         let codings = transfer.order.decompresses ? ContentDecoder.acceptEncoding : nil
-        if let known = left.headers, known.isSameStorage(as: transfer.order.headers), left.hasBody == hasBody,
-            left.codings == codings, left.isForwarded == isForwarded, transfer.order.rawCookie == nil
-        {
-            return
-        }
-        left.isForwarded = isForwarded
-        left.codings = codings
-        // A list with such a field is no other request's.
-        left.headers = transfer.order.rawCookie == nil ? transfer.order.headers : nil
-        left.hasBody = hasBody
+        // A list with a raw Cookie field belongs to one request only.
+        let headers = transfer.order.rawCookie == nil ? transfer.order.headers : nil
+        let source = ListSource(headers: headers, hasBody: hasBody, codings: codings, isForwarded: isForwarded)
+        if source.isSame(as: left.list) { return }
+        left.list = source
         var list: UnsafeMutablePointer<curl_slist>?
         for field in transfer.order.headers {
             // What proves something to a proxy is no server's business, nor that of one behind a tunnel.
