@@ -77,8 +77,12 @@ extension FuzzTarget {
     }
 
     /// In chunks, with the previews, up to the end, which is that of `CodecImageDecoder`: the same picture, or an error of
-    /// the same kind, for every input and every way to split it.
+    /// the same kind, for every input and every way to split it. A mutation can make another format of the input, which
+    /// may be one that is decoded as a whole only.
     @Sendable private static func decodeIncrementally(_ data: Data, _ choice: UInt64) -> String {
+        if let format = ImageFormat(sniffing: data), !IncrementalDecoder.decodes(format) {
+            return "rejected, not incremental"
+        }
         let options = options(choice)
         let decoder = IncrementalDecoder(options: options, showsRows: choice & 4 == 4)
         var numbers = Numbers(state: choice)
