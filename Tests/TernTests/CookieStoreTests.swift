@@ -112,6 +112,19 @@ struct CookieStoreTests {
 
     // MARK: Files
 
+    /// The default path is that of the URL, which may hold what no attribute can.
+    @Test func lastingCookiesOfPathsWithSemicolonsSurvive() async throws {
+        try await inFolder { path in
+            let target = try Target(absolute: "https://a.example/app;v=1/x")
+            let store = try makeStore(file: path)
+            store.store(["a=1; max-age=60"], from: target)
+            try await store.save()
+            let again = try makeStore(file: path)
+            #expect(again.cookies.map(\.path) == ["/app;v=1"])
+            #expect(again.header(for: target, method: .get) == "a=1")
+        }
+    }
+
     @Test func lastingCookiesSurvive() async throws {
         try await inFolder { path in
             let target = try Target(absolute: "https://www.a.example/x/y")

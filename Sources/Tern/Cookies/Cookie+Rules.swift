@@ -34,10 +34,12 @@ extension Cookie {
     /// What a field would have been refused for, or could not have held: a cookie made by hand can be anything.
     func checkForm() throws(Refusal) {
         let separator = UInt8(ascii: ";")
+        // The default path is that of the URL, where a semicolon may stand; it is not sent.
         let isWellFormed =
             [name, value, domain, path].allSatisfy { text in
-                text.utf8.allSatisfy { $0 != separator && (!$0.isASCIIControl || $0 == 0x09) }
-            } && !name.utf8.contains(UInt8(ascii: "=")) && !domain.isEmpty && path.utf8.first == Reference.slash
+                text.utf8.allSatisfy { !$0.isASCIIControl || $0 == 0x09 }
+            } && [name, value, domain].allSatisfy { !$0.utf8.contains(separator) }
+            && !name.utf8.contains(UInt8(ascii: "=")) && !domain.isEmpty && path.utf8.first == Reference.slash
         if !isWellFormed { throw .malformed }
         if name.isEmpty, value.isEmpty { throw .empty }
         if encoding == .latin1, (name + value + path).unicodeScalars.contains(where: { $0.value > 0xFF }) {
