@@ -108,6 +108,6 @@ extension StubTransport {
 }
 
 extension StubTransport.Answer: CustomReflectable {
-    /// Status and headers without what is secret in them: `dump` would show the body.
+    /// The status and the headers without secrets. Without this mirror, `dump` would show the body.
     public var customMirror: Mirror { Mirror(self, children: ["status": status, "headers": headers]) }
 }

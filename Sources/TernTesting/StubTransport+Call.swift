@@ -93,10 +93,11 @@ extension StubTransport {
 }
 
 extension StubTransport.Call: CustomStringConvertible, CustomReflectable {
-    /// Method and URL, without what is secret in it.
+    /// The method and the URL without secrets.
     public var description: String { "\(method) \(Target.redact(urlString))" }
 
-    /// Method, URL and headers without what is secret in them: `dump` would show that, and the body.
+    /// The method, the URL and the headers without secrets. Without this mirror, `dump` would show the secrets and the
+    /// body.
     public var customMirror: Mirror {
         Mirror(self, children: ["method": method, "url": Target.redact(urlString), "headers": headers])
     }

@@ -113,6 +113,6 @@ extension Session {
 }
 
 extension StubTransport: CustomReflectable {
-    /// Nothing: `dump` would show what was sent.
+    /// An empty mirror. Without it, `dump` would show the requests that were sent.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -19,12 +19,12 @@ extension XMLTree {
     /// Elements within each other. What nests deeper is an attack on the stack of whoever walks the tree.
     public static let maximumDepth = 200
 
-    /// The document's outermost element.
+    /// Parses a document and creates its outermost element.
     ///
     /// External entities are never fetched, and no document type is loaded from anywhere.
     ///
-    /// - Throws: `XMLTree.Problem` for a document that is not well-formed, that nests deeper than ``maximumDepth``, or that
-    ///   declares entities of its own: a few of them can expand to gigabytes.
+    /// - Throws: `XMLTree.Problem` for a document that is not well-formed, that nests deeper than ``maximumDepth``, or
+    ///   that declares its own entities, because a few entities can expand to gigabytes.
     public init(parsing data: Data) throws(Problem) {
         if data.isEmpty { throw Problem(reason: "the document is empty", line: nil) }
         if XMLProlog.declaresEntities(data) {

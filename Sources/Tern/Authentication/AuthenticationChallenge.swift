@@ -4,7 +4,8 @@ public struct AuthenticationChallenge: Sendable {
     public enum Source: Sendable, Hashable {
         /// The server: 401, `WWW-Authenticate`, answered by `Authorization`.
         case server
-        /// The proxy that a plain http request was given to: 407, `Proxy-Authenticate`, answered by `Proxy-Authorization`.
+        /// A proxy that received a plain http request. The challenge is a 407 response with `Proxy-Authenticate`, and
+        /// the answer is a `Proxy-Authorization` field.
         case proxy
     }
 

@@ -3,7 +3,7 @@
 /// ```swift
 /// struct Vault: CredentialProvider {
 ///     func credential(for challenge: AuthenticationChallenge, of request: Request) async throws -> Credential? {
-///         // Any server that a URL or a redirect leads to may ask, and a proxy as well.
+/// Every server that a URL or a redirect leads to can ask for a credential, and a proxy can, too.
 ///         guard challenge.source == .server, challenge.origin == "https://api.example.com:443",
 ///             challenge.previousFailures == 0
 ///         else { return nil }
@@ -14,9 +14,10 @@
 public protocol CredentialProvider: Sendable {
     /// The credential for a challenge; nil if there is none, and the challenge is then the response.
     ///
-    /// Any server may ask that a request or a redirect leads to: `challenge.origin` says which one, and `challenge.source`
-    /// whether it is a proxy. A proxy is only listened to when a plain http request was given to it whole; a 407 of any other
-    /// server, also behind a tunnel, is the response.
+    /// Every server that the request or a redirect leads to can ask for a credential. `challenge.origin` names the
+    /// server, and `challenge.source` tells a server from a proxy. Tern accepts the challenge of a proxy only when the
+    /// proxy received a plain http request whole. A 407 from any other server, or from a server behind a tunnel, is the
+    /// response.
     ///
     /// Asked again with a higher `previousFailures` when the server refuses what was given; the same credential given
     /// twice ends that. Called in the task's own Swift task. What is thrown fails the task.
@@ -71,9 +72,9 @@ public struct FixedCredentials: CredentialProvider {
 }
 
 extension FixedCredentials: CustomStringConvertible, CustomReflectable {
-    /// The origins; neither user names, passwords nor tokens.
+    /// The origins, without user names, passwords and tokens.
     public var description: String { "FixedCredentials(\(byOrigin.keys.sorted().joined(separator: ", ")))" }
 
-    /// Nothing beside ``description``: what `dump` would show is secret.
+    /// An empty mirror. Without it, `dump` would show the secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -112,14 +112,17 @@ extension Client {
         }
     }
 
-    /// Takes up a download where it stopped. The server is asked for the rest only if the file is still the same
-    /// (If-Range); otherwise, and if the partial file is gone, it is downloaded from its beginning. While one download
-    /// continues a partial file, another that is to do the same fails with `.fileSystem`.
+    /// Continues a download where it stopped. The server is asked for the rest only if the file is still the same
+    /// (If-Range). If the file has changed or the partial file no longer exists, the download starts from the
+    /// beginning. While one download continues a partial file, a second download that continues the same file fails
+    /// with `.fileSystem`.
     ///
-    /// The partial file is looked for in the folder of `file` and in the temporary folder, and must be a regular file of
-    /// this user. When it was made in another folder and is in neither, the task fails with `.fileSystem`.
+    /// Without `partialFolder`, the partial file is looked for in the folder of `file` and in the temporary folder. It
+    /// must be a regular file of this user. If it was made in another folder and is in neither of these, the task fails
+    /// with `.fileSystem`.
     ///
-    /// - Parameter partialFolder: The folder that the partial file is in, where that is another one than that of `file`.
+    /// - Parameter partialFolder: The only folder in which the partial file is looked for. nil, the default, stands for
+    ///   the folder of `file` and the temporary folder.
     @discardableResult
     public func download(
         resuming resumeData: ResumeData, to file: URL, partialFolder: URL? = nil,

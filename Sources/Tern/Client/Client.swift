@@ -22,20 +22,24 @@ public struct Client: Sendable {
     public let session: Session
     /// Sent with the requests of this client, over the session's own; a call's headers come before both.
     ///
-    /// A path may be a whole URL or begin with `//host`, and a redirect may lead anywhere: the headers of a client with a
-    /// base URL go to the base's origin alone, unless ``sendsHeadersToOtherOrigins`` is set. Headers given in a call go where
-    /// the call goes. Without a base URL they go wherever a path names.
+    /// A path can be a whole URL or begin with `//host`, and a redirect can lead to any host. If the client has a base
+    /// URL, these headers are therefore sent only to the origin of the base URL, unless ``sendsHeadersToOtherOrigins``
+    /// is true. Without a base URL, the headers are sent to every host that a path names. Headers given in a call are
+    /// sent to the URL of that call.
     public var headers: Headers {
         didSet { mark() }
     }
-    /// Whether the headers of a client with a base URL are sent to other origins too, where a path names one or a redirect
-    /// leads there. False by default. `Authorization`, `Proxy-Authorization` and `Cookie` are not, even if it is true, and
-    /// no header that holds a secret follows a redirect to another origin.
+    /// A Boolean value that indicates whether the headers of a client with a base URL are also sent to other origins,
+    /// when a path names one or a redirect leads there. False by default.
+    ///
+    /// `Authorization`, `Proxy-Authorization` and `Cookie` are never sent to other origins, and a header that holds a
+    /// secret never follows a redirect to another origin.
     public var sendsHeadersToOtherOrigins = false {
         didSet { mark() }
     }
     private let base: Result<BaseURL, NetworkError>?
-    /// Tells redirects which headers are the client's; nil where they may follow.
+    /// Marks the headers that came from this client, so that a redirect to another origin can remove them; nil when
+    /// they can follow every redirect.
     private var origin: Request.Extras?
 
     /// A client whose paths are joined to a base URL; without one every path must be an absolute URL.
@@ -102,7 +106,8 @@ public struct Client: Sendable {
         }
     }
 
-    /// Whether the client's headers are for a URL.
+    /// Returns whether the client's headers can be sent to a URL: the client has no base URL, or the URL has the same
+    /// origin.
     private func isHome(_ target: Target) -> Bool {
         guard case .success(let base) = base else { return true }
         return base.root.authority === target.authority || base.root.origin == target.origin

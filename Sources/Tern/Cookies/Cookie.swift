@@ -10,8 +10,8 @@ public import Foundation
 public struct Cookie: Sendable, Hashable, Codable {
     /// The name; may be empty, as RFC 6265bis has it, if the value is not.
     public let name: String
-    /// The value as the server sent it, quotes included. Bytes that are not UTF-8 are shown as ISO-8859-1, and sent back
-    /// as they came.
+    /// The value as the server sent it, quotes included. Bytes that are not UTF-8 appear as ISO-8859-1 characters, and
+    /// are sent back unchanged.
     public let value: String
     /// The host, or the domain whose hosts get the cookie: in lower case, without a leading dot.
     public let domain: String
@@ -41,8 +41,8 @@ public struct Cookie: Sendable, Hashable, Codable {
     /// A cookie by hand.
     ///
     /// - Parameters:
-    ///   - domain: The host; with `isHostOnly` false the hosts below it get the cookie too. A store keeps it in its
-    ///     canonical form, such as `xn--bcher-kva.example` for `bücher.example`.
+    ///   - domain: The host. With `isHostOnly` false, the hosts below it receive the cookie, too. A store keeps the
+    ///     host in its canonical form, such as `xn--bcher-kva.example` for `bücher.example`.
     ///   - expires: nil for a cookie that is not written to a file.
     public init(
         name: String, value: String, domain: String, isHostOnly: Bool = true, path: String = "/",

@@ -13,9 +13,10 @@ public import Foundation
 /// made from any thread; a look-up in an empty store is one branch. Kept in memory, and with
 /// ``init(file:)`` in a file as well.
 ///
-/// At most 180 cookies of one domain and 3000 in all are kept; beyond that those go first that have ended, then those of
-/// a domain with too many, those that are not Secure before the others, the one longest not used first. A request carries
-/// at most 8 KiB of cookies, its own `Cookie` field included; those that were first stored the longest ago are left out.
+/// A store keeps at most 180 cookies of one domain and 3000 in all. Beyond that it removes cookies in this order:
+/// expired cookies, then cookies of a domain that has too many, cookies without the Secure attribute before the others,
+/// and the least recently used first. A request carries at most 8 KiB of cookies, including its own `Cookie` field. The
+/// cookies that were first stored the longest ago are left out.
 public final class CookieStore: Sendable {
     /// The store that sessions share by default. In memory alone.
     public static let shared = CookieStore()
@@ -190,6 +191,6 @@ extension CookieStore: CustomStringConvertible, CustomReflectable {
     /// How many cookies there are.
     public var description: String { "CookieStore(\(jar.withLock { $0.count }) cookies)" }
 
-    /// Nothing beside ``description``: the values are secret.
+    /// An empty mirror. The values are secret, so `dump` shows only ``description``.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

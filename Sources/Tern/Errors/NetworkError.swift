@@ -120,7 +120,8 @@ public struct NetworkError: Error, Sendable {
 
     /// What kind of failure this is.
     public var kind: Kind { storage.fields.kind }
-    /// One sentence: what went wrong, with whom. Fit for logs: without control characters, whatever a server sent.
+    /// One sentence that says what failed and with which host. Safe for logs: it holds no control characters, whatever
+    /// the server sent.
     public var reason: String { storage.fields.reason }
     /// The request as it was given; nil when none could be made.
     public var request: Request? { storage.fields.request }
@@ -131,9 +132,10 @@ public struct NetworkError: Error, Sendable {
     public var body: Data { storage.fields.body }
     /// What was measured until the failure.
     public var metrics: TaskMetrics? { storage.fields.metrics }
-    /// The number of attempts that were made, with this one: more than 1 after the retries of a `RetryInterceptor`.
+    /// The number of attempts, including this one. Greater than 1 after the retries of a `RetryInterceptor`, otherwise
+    /// 1.
     public var attempts: Int { storage.fields.attempts }
-    /// How long all attempts took, with the waits between them; nil without a retry.
+    /// The duration of all attempts, including the waits between them; nil without a retry.
     public var attemptsDuration: Duration? { storage.fields.attemptsDuration }
     /// The error below this one: of the decoder, the file system, or a body's own sequence.
     public var underlying: (any Error)? { storage.fields.underlying }
@@ -162,7 +164,7 @@ public struct NetworkError: Error, Sendable {
 }
 
 extension NetworkError: CustomStringConvertible {
-    /// What failed, on what, and why, without secrets, in one line: control characters are written as `\u{1B}`.
+    /// One line that says what failed, on what and why, without secrets. Control characters are written as `\u{1B}`.
     public var description: String {
         let fields = storage.fields
         var text = fields.kind.rawValue

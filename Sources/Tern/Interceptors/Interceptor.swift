@@ -45,6 +45,6 @@ public struct Next: Sendable {
 }
 
 extension Next: CustomReflectable {
-    /// The task alone: `dump` would show the session's configuration.
+    /// The task alone. Without this mirror, `dump` would show the session's configuration.
     public var customMirror: Mirror { Mirror(self, children: ["task": task]) }
 }

@@ -61,9 +61,9 @@ public struct Reply: Sendable {
 }
 
 extension Reply: CustomStringConvertible, CustomReflectable {
-    /// Status and URL, without what is secret in them; never the body.
+    /// The status and the URL, without secrets and without the body.
     public var description: String { "\(head)" }
 
-    /// The head without what is secret in it: `dump` would show the body.
+    /// The head without secrets. Without this mirror, `dump` would show the body.
     public var customMirror: Mirror { Mirror(self, children: ["head": head]) }
 }

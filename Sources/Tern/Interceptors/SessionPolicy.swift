@@ -14,15 +14,15 @@ public import Foundation
 /// The methods run in the task's own Swift task, never on an actor or on the engine's loop. What they throw fails the
 /// task: a `NetworkError` as it is, anything else as the `underlying` of an error of kind `.policy`.
 public protocol SessionPolicy: Sendable {
-    /// Decides whether a redirect is followed, and with which request. Asked after the rules of RFC 9110 §15.4 have made
-    /// `proposed`.
+    /// Decides whether a redirect is followed, and with which request. Called after the rules of RFC 9110 §15.4 have
+    /// produced `proposed`.
     ///
-    /// Also asked about a redirect that the rules refuse to follow: to another scheme than http and https, from https to
-    /// http, to several places, beyond `Session.Configuration.maximumRedirects`, or with a body that can be sent only once
-    /// and for which there is no ``replacementBody(for:of:)``. `proposed` is then the request that
-    /// was answered. `.stop` makes such a redirect the response; with `.follow` the task fails.
+    /// Also called for a redirect that the rules refuse: to a scheme other than http and https, from https to http, to
+    /// several locations, beyond `Session.Configuration.maximumRedirects`, or with a body that can be sent only once
+    /// and for which ``replacementBody(for:of:)`` gives no other. `proposed` is then the request that was answered.
+    /// With `.stop`, such a redirect is the response; with `.follow`, the task fails.
     ///
-    /// Default: as `Session.Configuration.redirects` says.
+    /// By default, `Session.Configuration.redirects` decides.
     @concurrent func redirect(
         to proposed: Request, after response: ResponseHead, of task: AnySessionTask
     ) async throws -> RedirectDecision?
@@ -35,10 +35,10 @@ public protocol SessionPolicy: Sendable {
         to challenge: AuthenticationChallenge, for request: Request, of task: AnySessionTask
     ) async throws -> ChallengeDecision?
 
-    /// Whether a response is wanted, asked when its head is there and before its body is read. While the policy decides,
-    /// about 2 MiB of the body are buffered, then the socket waits.
+    /// Decides whether a response is wanted. Called when the head has arrived and before the body is read. While the
+    /// policy decides, about 2 MiB of the body are buffered; then the socket waits.
     ///
-    /// Default: it is accepted, if its status and content type are.
+    /// By default, a response is accepted if its status and content type are accepted.
     @concurrent func disposition(
         of response: ResponseHead, for task: AnySessionTask
     ) async throws -> ResponseDisposition?

@@ -139,7 +139,7 @@ extension Request {
 }
 
 extension Request.Body: CustomStringConvertible, CustomReflectable {
-    /// The kind of the body and its content type; never a byte of it.
+    /// The kind of the body and its content type, without any of its bytes.
     public var description: String {
         let kind =
             switch content {
@@ -153,6 +153,6 @@ extension Request.Body: CustomStringConvertible, CustomReflectable {
         return contentType.map { "\(kind) of type \($0.printable(limit: 200))" } ?? kind
     }
 
-    /// Nothing beside ``description``: the bytes may hold secrets.
+    /// An empty mirror. The bytes can hold secrets, so `dump` shows only ``description``.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -51,7 +51,8 @@ extension Headers.Field {
 }
 
 extension Headers.Field: CustomStringConvertible, CustomReflectable {
-    /// `name: value`, with the value hidden if the header carries a credential, and with what could be a secret in its URLs.
+    /// The field as `name: value`. The value is hidden if the header carries a credential, and so are the parts of URLs
+    /// in it that can be secret.
     public var description: String { "\(name.printable()): \(printableValue)" }
 
     /// Nothing beside ``description``: `dump` would show the value of a credential.

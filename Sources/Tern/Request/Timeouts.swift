@@ -1,6 +1,6 @@
 /// Time limits of a request. Each one names itself in the error that it causes; a paused task's clocks stand still.
 ///
-/// A negative limit is refused: the request fails with an error of kind `.invalidRequest`, before anything is sent.
+/// A request with a negative limit fails with an error of kind `.invalidRequest` before anything is sent.
 public struct Timeouts: Sendable, Hashable {
     /// From the start on the wire until the connection can carry the request: name look-up, connect and TLS together.
     /// 15 seconds by default; nil for none.
@@ -8,12 +8,12 @@ public struct Timeouts: Sendable, Hashable {
     /// Without any byte moved in either direction, once connected. Time in which the *reader* of a streamed response,
     /// or the producer of a streamed body, holds the transfer up does not count. 60 seconds by default; nil for none.
     public var idle: Duration?
-    /// From the task's start to the last byte of the body, waiting for a connection, redirects and challenges included;
-    /// a retry begins anew. nil, none, by default: how long a response may take depends on its size, and a limit for all
-    /// would end downloads that go well.
+    /// The time from the task's start to the last byte of the body, including the wait for a connection, redirects and
+    /// challenges. A retry starts with the whole limit again. nil, the default, means no limit: the time that a
+    /// response takes depends on its size, and one limit for all responses would end downloads that make progress.
     ///
-    /// Set one where the size is known. 60 seconds are enough for most calls of an API; without a limit, a server that
-    /// sends one byte every 59 seconds is waited for as long as it goes on.
+    /// Set a limit when the size is known. 60 seconds are enough for most API calls. Without a limit, a server that
+    /// sends one byte every 59 seconds can keep a task alive indefinitely.
     public var total: Duration?
     /// What redirects and challenges before this attempt took of `total`.
     var spent = Duration.zero

@@ -25,11 +25,14 @@ public enum Download {
     public struct Options: Sendable, Hashable {
         /// What to do when something is already at the destination. `.overwrite` by default.
         public var existing: Existing
-        /// Whether missing folders on the way to the destination are made, for their owner alone (0700). False by default.
+        /// A Boolean value that indicates whether missing folders on the way to the destination are created, for their
+        /// owner alone (mode 0700). False by default.
         public var createsFolders: Bool
-        /// Whether the partial file of a cancelled or failed download is kept, with `resumeData` to take it up. False by
-        /// default: nothing is left behind. A resumable download asks for an uncompressed body. What a server compresses all
-        /// the same is decompressed, as in every download, and cannot be continued.
+        /// A Boolean value that indicates whether the partial file of a cancelled or failed download is kept, together
+        /// with `resumeData` to continue it. False by default: nothing is left behind.
+        ///
+        /// A resumable download asks for an uncompressed body. If the server compresses the body anyway, it is
+        /// decompressed as in every download, and the download cannot be continued.
         public var isResumable: Bool
 
         /// Options as given; the defaults are to overwrite, to make no folders, and to keep no partial file.

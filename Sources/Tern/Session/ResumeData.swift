@@ -4,26 +4,26 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What is needed to take up a download where it stopped, in this process or a later one: encode it and keep it beside
-/// the partial file that it names.
+/// The data needed to continue a download where it stopped, in this process or a later one. Encode it and keep it next
+/// to the partial file that it names.
 ///
-/// Decoding checks every value, so that a file that somebody else has changed can neither add fields to a request nor name
-/// another file: what is not as Tern makes it is a `DecodingError`.
+/// Decoding checks every value, so that a file that someone else changed can neither add fields to a request nor name
+/// another file. A value that Tern would not produce fails with a `DecodingError`.
 public struct ResumeData: Sendable, Hashable, Codable {
-    /// The URL that is downloaded, as it is sent.
+    /// The URL of the download, as it is sent.
     public let url: String
-    /// The strong ETag, or else the Last-Modified date, of what was downloaded: the server is asked to continue only
-    /// that (If-Range, RFC 9110 §13.1.5).
+    /// The strong ETag of the downloaded part, or its Last-Modified date if there is no strong ETag. The server
+    /// continues the download only if the file still has this validator (If-Range, RFC 9110 §13.1.5).
     public let validator: String
-    /// Bytes that are in the partial file.
+    /// The number of bytes in the partial file.
     public let offset: Int64
-    /// The name of the partial file. It lies in the folder of the destination, or in the temporary folder when no
-    /// destination was given, and both can be moved together.
+    /// The name of the partial file. The file is in the folder of the destination, or in the temporary folder when the
+    /// download has no destination yet. The destination and the partial file can be moved together to another folder.
     public let partialFile: String
-    /// The folder that the partial file was in when this was made. Not where it is looked for: it only tells a partial
-    /// file that is gone from one that is elsewhere.
+    /// The folder that the partial file was in when this value was made. Tern does not look for the file there. It uses
+    /// the value only to tell a partial file that no longer exists from one that is in another folder.
     public let folder: String
-    /// Bytes of the whole; nil when the server did not say.
+    /// The size of the whole file in bytes; nil when the server did not state it.
     public let totalBytes: Int64?
 
     /// - Parameter path: The path of the partial file.
@@ -36,9 +36,9 @@ public struct ResumeData: Sendable, Hashable, Codable {
         self.totalBytes = totalBytes
     }
 
-    /// Decodes and checks what was encoded.
+    /// Decodes and checks an encoded value.
     ///
-    /// - Throws: A `DecodingError` that names the value that is not as it should be.
+    /// - Throws: A `DecodingError` that names the invalid value.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         url = try values.decode(String.self, forKey: .url)
@@ -108,12 +108,12 @@ extension ResumeData {
 }
 
 extension ResumeData: CustomStringConvertible, CustomReflectable {
-    /// Where from, how far, and where to; the values of the URL's query are hidden.
+    /// The URL, the offset, the size and the path of the partial file. The values of the URL's query are hidden.
     public var description: String {
         let total = totalBytes.map(String.init) ?? "an unknown number of"
         return "\(Target.redact(url)), \(offset) of \(total) bytes in \(partialPath)"
     }
 
-    /// Nothing beside ``description``: `dump` would show the whole URL.
+    /// An empty mirror. Without it, `dump` would show the whole URL.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

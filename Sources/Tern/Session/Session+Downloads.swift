@@ -25,13 +25,16 @@ extension Session {
         makeDownload(request, .ask(destination), options, nil, startsImmediately)
     }
 
-    /// A task that takes up a download where it stopped. Starts at once unless told otherwise.
+    /// Creates a task that continues a download where it stopped. The task starts at once, unless `startsImmediately`
+    /// is false.
     ///
-    /// The partial file is looked for in the folder of `file` and in the temporary folder, and must be a regular file of
-    /// this user. One that is gone from there is downloaded again from its beginning; when it was in another folder, the
-    /// task fails with `.fileSystem`.
+    /// Without `partialFolder`, the partial file is looked for in the folder of `file` and in the temporary folder. It
+    /// must be a regular file of this user. If it no longer exists in the folder that it was made in, the download
+    /// starts from the beginning. If it was made in another folder and is in neither of these, the task fails with
+    /// `.fileSystem`.
     ///
-    /// - Parameter partialFolder: The folder that the partial file is in, where that is another one than that of `file`.
+    /// - Parameter partialFolder: The only folder in which the partial file is looked for. nil, the default, stands for
+    ///   the folder of `file` and the temporary folder.
     public nonisolated func download(
         _ request: Request, resuming resumeData: ResumeData, to file: URL, partialFolder: URL? = nil,
         options: Download.Options = Download.Options(isResumable: true), startsImmediately: Bool = true

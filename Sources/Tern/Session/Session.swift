@@ -127,6 +127,7 @@ public actor Session {
 }
 
 extension Session: CustomReflectable {
-    /// The identity and the configuration without what is secret in it: `dump` would show the transport's proxies.
+    /// The identity, and the configuration without secrets. Without this mirror, `dump` would show the transport's
+    /// proxies.
     public nonisolated var customMirror: Mirror { Mirror(self, children: ["id": id, "configuration": configuration]) }
 }

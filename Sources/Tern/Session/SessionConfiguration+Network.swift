@@ -5,23 +5,23 @@ extension Session.Configuration {
         case environment
         /// None, whatever the environment says.
         case none
-        /// One for all requests but those to the hosts that are excepted: names such as `example.com`, which stand for
-        /// what is under them too, addresses, and networks such as `10.0.0.0/8`; `*` for all.
+        /// One proxy for all requests, except to the hosts in `except`: names such as `example.com`, which include
+        /// every name below them, addresses, networks such as `10.0.0.0/8`, or `*` for all hosts.
         case only(Proxy, except: [String] = [])
         /// One for http and another for https; nil connects directly.
         case schemes(http: Proxy?, https: Proxy?, except: [String] = [])
     }
 
-    /// Which redirects of servers are followed.
+    /// The redirects that a session follows.
     ///
-    /// A redirect that is not followed is the response: its 3xx status is accepted, whatever the validation says.
+    /// A redirect that is not followed is the response, and its 3xx status is accepted regardless of the validation.
     public enum Redirects: Sendable, Hashable {
-        /// All that the rules of RFC 9110 §15.4 allow; a redirect to another scheme than http and https, or from https
-        /// to http, fails with an error of kind `.redirect`.
+        /// Follows every redirect that the rules of RFC 9110 §15.4 allow. A redirect to a scheme other than http and
+        /// https, or from https to http, fails with an error of kind `.redirect`.
         case follow
-        /// None.
+        /// Follows no redirect.
         case stop
-        /// Those to the scheme, host and port of the request that was answered.
+        /// Follows redirects to the scheme, host and port of the request that was answered.
         case sameOrigin
 
         func stops(at target: Target, _ request: Request) -> Bool {
@@ -32,7 +32,8 @@ extension Session.Configuration {
             }
         }
 
-        /// Redirects that go round in a circle stay on their origin; every other one that is refused leads elsewhere.
+        /// Returns whether a refused redirect is the response. With `.sameOrigin`, a redirect beyond the maximum number is
+        /// an error instead, because the redirects before it stayed on one origin.
         func stops(atRefused kind: NetworkError.Kind) -> Bool {
             self == .stop || self == .sameOrigin && kind == .redirect
         }
@@ -75,7 +76,7 @@ extension Session.Configuration {
     var networkProblem: String? {
         if let problem = givenProxies.lazy.compactMap(\.problem).first { return problem }
         #if os(Linux) && !TERN_URLSESSION
-        // Elsewhere `.environment` is the system's settings.
+        // On other systems `.environment` means the system's settings.
         if proxies == .environment, let problem = ProxyEnvironment.process.problem { return problem }
         #endif
         if let wrong = givenExceptions.first(where: { ProxyExceptions.Entry($0) == nil }) {

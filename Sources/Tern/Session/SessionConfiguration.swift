@@ -11,9 +11,11 @@ extension Session {
         /// program's name and version, the system and Tern, and, where the user has set languages, an
         /// `Accept-Language` with the first six of them.
         public var headers = Configuration.defaultHeaders
-        /// Where the fields of `headers` that hold a secret are sent, such as `Authorization`, `Cookie` and `X-API-Key`: a
-        /// path may name any host, and a secret is for one. None by default: a session with such a field fails every request
-        /// with `.invalidRequest` until its origins are named, or `.all` is. The other fields go everywhere.
+        /// The origins that receive the fields of `headers` that hold a secret, such as `Authorization`, `Cookie` and
+        /// `X-API-Key`. A path can name any host, but a secret is meant for one.
+        ///
+        /// Empty by default. A session whose `headers` have such a field fails every request with `.invalidRequest`
+        /// until this property names the origins or is `.all`. All other fields are sent to every origin.
         public var secretHeaderOrigins: HeaderOrigins = []
         /// Time limits of requests that have none of their own.
         public var timeouts = Timeouts()
@@ -30,23 +32,30 @@ extension Session {
         public var idleConnectionLifetime: Duration = .seconds(60)
         /// Whether HTTP/2 is offered to servers that speak TLS (ALPN). True by default.
         public var allowsHTTP2 = true
-        /// Whether compressed responses are asked for and decompressed: gzip and deflate, and on Linux brotli and zstd
-        /// where libbrotlidec.so.1 and libzstd.so.1 are found. A body is decompressed as it is read, off every actor and
-        /// off the loop, however it is taken. True by default.
+        /// A Boolean value that indicates whether compressed responses are requested and decompressed: gzip and
+        /// deflate, and on Linux also brotli and zstd where libbrotlidec.so.1 and libzstd.so.1 are found. True by
+        /// default.
+        ///
+        /// A body is decompressed while it is read, whether it is collected, streamed or downloaded, and never on an
+        /// actor or on the event loop.
         public var decompresses = true
         /// Bytes that a compressed body may have after decompression, whoever takes it. 1 GiB by default.
         public var maximumDecompressedSize: Int64 = 1 << 30
-        /// Bytes that each byte of a compressed body may become once the body has more than 10 MiB, whoever takes it. 200
-        /// by default, at least 1: the limit of Apache's mod_deflate. Text rarely exceeds 20, and gzip cannot exceed
-        /// 1,032; brotli and zstd have no such bound. Bodies of zeros and the like need more. libcurl's transport alone.
+        /// The maximum ratio of decompressed bytes to compressed bytes. It applies once a body has more than 10 MiB
+        /// after decompression, whether it is collected, streamed or downloaded. 200 by default, at least 1.
+        ///
+        /// 200 is the limit of Apache's mod_deflate. Text rarely exceeds 20, and gzip cannot exceed 1,032; brotli and
+        /// zstd have no such bound. Highly repetitive bodies, such as zeros, need a larger value. Applies to libcurl's
+        /// transport only.
         public var maximumDecompressionRatio = 200
         /// Bytes that a body collected in memory may have. 128 MiB by default. Streams and downloads have no such
         /// limit, but each line of `ResponseStream.lines` does.
         public var maximumBodySize = 128 << 20
-        /// Bytes that the head of a response may have, with the interim responses before it. 256 KiB by default. Over
-        /// libcurl's transport it has at most 1,000 fields, trailers included, and 100 interim responses before it.
+        /// The maximum size in bytes of the head of a response, including the interim responses before it. 256 KiB by
+        /// default. libcurl's transport also accepts at most 1,000 fields, trailers included, and at most 100 interim
+        /// responses.
         public var maximumHeadSize = 256 << 10
-        /// Bytes of a refused response's body that its error carries. 1 MiB by default.
+        /// The maximum number of bytes of a refused response's body that its error carries. 1 MiB by default.
         public var errorBodyLimit = 1 << 20
         /// Which certificate authorities are trusted. The system's by default.
         public var authorities = Authorities.system
@@ -75,7 +84,8 @@ extension Session {
         public var policy: (any SessionPolicy)?
         /// Those who watch the stages of every request, in the order in which they are told. None by default.
         public var observers: [any SessionObserver] = []
-        /// Which redirects are followed where neither ``policy`` nor the request's policy decides. `.follow` by default.
+        /// The redirects that are followed when neither ``policy`` nor the request's policy decides. `.follow` by
+        /// default.
         public var redirects = Redirects.follow
         /// Redirects that are followed one after the other. 20 by default (the fetch standard's limit).
         public var maximumRedirects = 20
@@ -88,22 +98,26 @@ extension Session {
         /// Which cookies are sent and stored. `.separate` by default: those of the session's own servers, in memory, so
         /// that two sessions of a process never share a login by accident.
         public var cookies = CookieUse.separate
-        /// The name of the user whose responses the session brings, in caches that sessions share: the images in memory and on
-        /// the disk. Sessions with the same name find each other's, also in the next run of the program; sessions with
-        /// different names never do. The name itself is not written to the disk.
+        /// The name of the user that the session's responses belong to, in caches that sessions share: the images in
+        /// memory and on the disk. Sessions with the same name share cached images, also in later runs of the program.
+        /// Sessions with different names never do. The name itself is not written to the disk.
         ///
-        /// nil, the default, derives it from what tells users apart before a request is sent: the configuration's headers,
-        /// except those such as `Accept` and `User-Agent`, `FixedCredentials`, the certificate of a `ClientIdentity`, the
-        /// path of `unixSocketPath` and, where a request sends cookies, the cookie store. A store is known by its file, or in
-        /// memory by itself, and not by its cookies: name a partition for each user where one store serves several in turn.
-        /// Sessions without any of these share.
+        /// Within a partition, responses to requests that send the session's cookies are kept apart from responses to
+        /// requests that do not. The same holds for sessions with a trust policy that accepts every certificate.
         ///
-        /// A session with interceptors other than Tern's `RetryInterceptor`, `OfflineWaitInterceptor`,
-        /// `CoalescingInterceptor` and `LoggingInterceptor`, with a policy, or with a credential provider of another type
-        /// shares nothing while no partition is named: the user is not known before a request is sent. What it leaves on
-        /// the disk is not found by other sessions, nor in the next run of the program.
+        /// nil, the default, derives the partition from everything that tells users apart before a request is sent: the
+        /// configuration's headers, except neutral ones such as `Accept` and `User-Agent`, `FixedCredentials`, the
+        /// certificate of a `ClientIdentity`, the path of `unixSocketPath` and, for a request that sends cookies, the
+        /// cookie store. A store is identified by its file, or in memory by its instance, and not by its cookies. If
+        /// one store serves several users in turn, name a partition for each user. Sessions without any of these share
+        /// one partition.
         ///
-        /// A request's own headers and the user information of its URL tell users apart besides, whatever the partition.
+        /// A session without a named partition shares nothing if it has a policy, a credential provider other than
+        /// `FixedCredentials`, or an interceptor other than Tern's `RetryInterceptor`, `OfflineWaitInterceptor`,
+        /// `CoalescingInterceptor` and `LoggingInterceptor`: its user is not known before a request is sent. Other
+        /// sessions, and later runs of the program, do not find what such a session stores on the disk.
+        ///
+        /// A request's own headers and the user information of its URL always tell users apart, in every partition.
         public var partition: String?
         /// Who knows whether there is a network, for `OfflineWaitInterceptor`. `Reachability.shared` by default.
         public var reachability = Reachability.shared

@@ -1,17 +1,18 @@
 extension Session.Configuration {
-    /// The origins that header fields with a secret are sent to.
+    /// The origins that receive header fields with a secret.
     ///
     /// ```swift
     /// configuration.headers["Authorization"] = "Bearer \(token)"
     /// configuration.secretHeaderOrigins = ["https://api.example.com"]
     /// ```
     public enum HeaderOrigins: Sendable, Hashable, ExpressibleByArrayLiteral {
-        /// The origins of these URLs, such as `https://api.example.com`: scheme, host and port count, the path does not.
+        /// The origins of these URLs, such as `https://api.example.com`. Only the scheme, host and port count, not the
+        /// path.
         case only([String])
-        /// Every origin that a request names. A redirect to another origin leaves the fields behind all the same.
+        /// Every origin that a request names. A redirect to another origin still removes the fields.
         case all
 
-        /// The origins of these URLs.
+        /// Creates the value from the origins of these URLs.
         public init(arrayLiteral urls: String...) { self = .only(urls) }
     }
 }

@@ -131,6 +131,6 @@ extension TaskRegistry {
 }
 
 extension TaskRegistry: CustomReflectable {
-    /// Nothing: `dump` would show the requests of all tasks.
+    /// An empty mirror. Without it, `dump` would show the requests of all tasks.
     nonisolated public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -1,9 +1,9 @@
 /// The trust policies of a session, by host.
 ///
 /// The key is a host's name or address, or `*.example.com` for every name under `example.com`, at any depth but not itself.
-/// An exact name goes before a wildcard, and a longer wildcard before a shorter one. Hosts are compared in the canonical form
-/// of WHATWG's URL standard: upper case, a dot at the end, `bücher.example` for `xn--bcher-kva.example` and `127.1` for
-/// `127.0.0.1` make no difference.
+/// An exact name takes precedence over a wildcard, and a longer wildcard over a shorter one. Hosts are compared in the
+/// canonical form of WHATWG's URL standard: upper case and a dot at the end make no difference, `bücher.example` equals
+/// `xn--bcher-kva.example`, and `127.1` equals `127.0.0.1`.
 public struct TrustPolicies: Sendable, Hashable {
     /// For hosts that are not listed; nil refuses them.
     public var standard: TrustPolicy? = TrustPolicy()
@@ -20,7 +20,8 @@ public struct TrustPolicies: Sendable, Hashable {
     /// One policy for every host.
     init(for policy: TrustPolicy) { standard = policy }
 
-    /// Returns the policy for a host; nil when it is refused. Where hosts are listed, a text that is no host is refused.
+    /// Returns the policy for a host; nil when the host is refused. If hosts are listed, a text that is not a valid
+    /// host is refused.
     public func policy(for host: String) -> TrustPolicy? {
         if hosts.isEmpty { return standard }
         // Why a text is no host is told where it is requested.

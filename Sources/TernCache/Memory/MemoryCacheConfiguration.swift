@@ -30,9 +30,9 @@ public struct MemoryPressureResponse: Sendable, Hashable {
     /// At `.warning`: this part of what the cache holds at that moment, so that lasting pressure frees more and more.
     /// Default: a half. 0 empties the cache.
     public var warning: Double
-    /// A cache that holds at most this part of its limit of cost (of that of entries, if it has no other) gives up nothing
-    /// at `.warning`: pressure that lasts trims a small cache once, and not again and again until it is empty. Default: a
-    /// sixty-fourth.
+    /// The fraction of the cache's limit that is always kept at `.warning`. A cache that holds no more than that
+    /// removes nothing, so that lasting pressure trims a small cache once instead of emptying it step by step. The
+    /// limit is that of cost, or that of entries if the cache has no limit of cost. Default: 1/64.
     public var small = 1.0 / 64
     /// At `.critical`: this part of what it holds. Default: 0.
     public var critical: Double

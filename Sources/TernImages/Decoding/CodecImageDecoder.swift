@@ -21,13 +21,13 @@ public struct CodecImageDecoder: ImageDecoder {
 
     private static let formats: Set<ImageFormat> = [.jpeg, .png, .webp, .gif, .bmp, .ico, .avif]
 
-    /// The picture, or the first frame; of an animated PNG that of the animation, not a picture for programs that do
-    /// not animate, unless the chunks of the animation contradict each other. Errors are those of `ImageDecoder`, and
-    /// `.unknownFormat`.
+    /// Decodes the picture, or the first frame of an animation. For an animated PNG, that is the first frame of the
+    /// animation rather than the still picture for programs that do not animate, unless the animation chunks contradict
+    /// each other. Throws the errors of `ImageDecoder`, and `.unknownFormat`.
     ///
-    /// An animation that is cut short is an error of the kind `.truncated`, also where the cut lies between two frames;
-    /// with `allowsPartial` it is the frames that are there, each marked `isPartial`. A GIF of one frame, without a loop
-    /// and a delay, is whole without its last byte, the trailer: files are about that lack it.
+    /// An animation that is cut short fails with `.truncated`, also when the cut lies between two frames. With
+    /// `allowsPartial`, the result is the frames that are present, each marked `isPartial`. A GIF of one frame, without
+    /// a loop and a delay, is complete without its last byte, the trailer, because some files lack it.
     public func image(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> RasterImage {
         let format = try sniff(data, options)
         let call = CodecCall(format: format, options: options)
@@ -45,8 +45,8 @@ public struct CodecImageDecoder: ImageDecoder {
         return try outcome.get()
     }
 
-    /// The frames of a GIF, WebP, PNG or AVIF of more than one frame. Nil for a PNG whose animation chunks contradict
-    /// each other: it is shown as programs that do not animate show it.
+    /// Returns the frames of a GIF, WebP, PNG or AVIF with more than one frame. Returns nil for a PNG whose animation
+    /// chunks contradict each other; its still picture is shown instead.
     public func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)? {
         let format = try sniff(data, options)
         switch format {

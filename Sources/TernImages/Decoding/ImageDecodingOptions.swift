@@ -20,12 +20,13 @@ public struct ImageDecodingOptions: Sendable, Hashable {
         public var frames: Int
         /// Scans of a progressive JPEG, 30 by default: each costs a pass over the whole picture.
         public var scans: Int
-        /// The bytes of memory that decoding may take at its peak: the picture, and what the codec and the resize need to
-        /// make it. Nil, the default, for 512 MiB at the file's own size and 256 MiB when decoding to a target size.
+        /// The maximum number of bytes of memory that decoding takes at its peak: the picture, and what the codec and
+        /// the resize need to make it. nil, the default, stands for 512 MiB at the file's own size and 256 MiB when
+        /// decoding to a target size.
         ///
-        /// The need is estimated from the header. A file that needs more is refused with the kind `.limitExceeded`. The
-        /// file's own bytes do not count. Processors have no options: each of them may take 512 MiB for its result and
-        /// its work.
+        /// The need is estimated from the header. A file that needs more fails with the kind `.limitExceeded`. The
+        /// file's own bytes do not count. Image processors do not use this option: each of them can take 512 MiB for
+        /// its result and its work.
         public var memory: Int?
 
         /// The stated limits, each with its default.

@@ -10,9 +10,10 @@ public import Foundation
 extension ImagePipeline {
     /// How a pipeline behaves. A value: a pipeline keeps the one it was made with.
     public struct Configuration: Sendable {
-        /// Who fetches. By default a session of the pipelines' own: it accepts `image/*,*/*;q=0.8`, has 15 seconds to connect
-        /// and between two bytes, retries what may be retried, and keeps no cookies. What sessions of different users bring is
-        /// kept apart (`Session.Configuration.partition`).
+        /// The session that fetches images. The default is shared by the pipelines without a session of their own. It
+        /// accepts `image/*,*/*;q=0.8`, has a limit of 15 seconds to connect and between two bytes, retries requests
+        /// that can be retried, and keeps no cookies. Images of sessions with different users are kept apart
+        /// (`Session.Configuration.partition`).
         public var session = Session.images
         /// Bytes that decoded pictures may take in memory; the default is recommended for the machine's memory.
         public var memoryLimit = MemoryBudget.current.recommendedCost
@@ -119,9 +120,9 @@ extension ImagePipeline {
 
     /// What a program changes on the way of its pictures. All run off the caller and the pipeline's actor.
     public struct Hooks: Sendable {
-        /// Changes a request before it is sent, as by adding a token. The caches' keys are those of the request as it was:
-        /// while the session names no `partition`, the pipeline shares no pictures with others, nor with the next run of the
-        /// program.
+        /// Changes a request before it is sent, for example to add a token. The keys of the caches are derived from the
+        /// unchanged request. If the session names no `partition`, the pipeline therefore shares no pictures with other
+        /// pipelines, nor with later runs of the program.
         public var prepare: (@concurrent @Sendable (Request) async throws -> Request)?
         /// Changes the bytes of a response, or refuses them by throwing, before they are stored.
         public var transform: (@concurrent @Sendable (Data, ResponseHead) async throws -> Data)?
@@ -129,9 +130,9 @@ extension ImagePipeline {
         public var decrypt: (@concurrent @Sendable (Data) async throws -> Data)?
         /// What is stored on the disk in place of the fetched bytes; nil for nothing. Called with what came.
         public var serialize: (@concurrent @Sendable (Data, ImageRequest) async -> Data?)?
-        /// The identity of a picture in the caches in place of its URL, as without a signature that changes; nil for the
-        /// URL. The session's partition and the request's credentials still tell users apart. Called on the caller's thread
-        /// at every load: keep it short.
+        /// Returns the identity of a picture in the caches in place of its URL, for example the URL without a changing
+        /// signature; nil stands for the URL. The session's partition and the request's credentials still tell users
+        /// apart. Called on the caller's thread for every load, so keep it short.
         public var cacheKey: (@Sendable (ImageRequest) -> String?)?
 
         /// No change.

@@ -186,6 +186,6 @@ public actor ImagePipeline {
 }
 
 extension ImagePipeline: CustomReflectable {
-    /// The configuration: `dump` would show the pictures and the session.
+    /// The configuration. Without this mirror, `dump` would show the pictures and the session.
     public nonisolated var customMirror: Mirror { Mirror(self, children: ["configuration": configuration]) }
 }

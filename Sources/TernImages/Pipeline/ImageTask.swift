@@ -193,6 +193,7 @@ public final class ImageTask: Sendable, Identifiable {
 }
 
 extension ImageTask: CustomReflectable {
-    /// Number and request, without what is secret in it: `dump` would show the key, and with it the whole URL.
+    /// The number and the request, without secrets. Without this mirror, `dump` would show the key and, with it, the
+    /// whole URL.
     public var customMirror: Mirror { Mirror(self, children: ["id": id, "request": request]) }
 }

@@ -18,14 +18,14 @@ public import Foundation
 /// // and when the last chunk was appended:
 /// let image = try decoder.finish()
 /// ```
-/// Nothing is decoded twice, and bytes are copied a bounded number of times each: work and copying stay in proportion
-/// to the file, whatever the size of the chunks. Used by one caller at a time, on an executor where it may take its
-/// time: it is not `Sendable`. It looks at the current task's cancellation between groups of rows, and throws the kind
-/// `.cancelled` then.
+/// Nothing is decoded twice, and each byte is copied a bounded number of times, so work and copying stay in proportion
+/// to the file, whatever the size of the chunks. For one caller at a time, on an executor where it can take its time:
+/// the type is not `Sendable`. The decoder checks the current task's cancellation between groups of rows and then
+/// throws the kind `.cancelled`.
 ///
-/// `finish()` ends as a decoder of whole files does, for every file and wherever its bytes were cut into pieces: with
-/// the same picture, or with an error of the same kind. The pieces are kept for that, by reference: a file that is
-/// damaged or cut short is decoded as a whole.
+/// `finish()` has the same result as a decoder of whole files, for every file and regardless of how its bytes were
+/// split: the same picture, or an error of the same kind. For that purpose the decoder keeps the pieces, by reference.
+/// A file that is damaged or cut short is decoded again as a whole.
 public final class IncrementalDecoder {
     /// The options of the final picture and of the previews; the target size is met while decoding, as elsewhere.
     public let options: ImageDecodingOptions
@@ -75,15 +75,16 @@ public final class IncrementalDecoder {
     /// second frame comes, of a PNG or WebP with the header.
     public var isAnimation: Bool { isAnimatedWhole ?? feed?.state.isAnimation ?? false }
 
-    /// Bytes that were copied in memory until now, at most four times those appended; five times once a damaged file is
-    /// decoded as a whole.
+    /// The number of bytes copied in memory so far: at most four times the bytes appended, or five times once a damaged
+    /// file is decoded as a whole.
     public var bytesCopied: Int { Int(clamping: feed?.state.copied ?? 0) + head.count + joined }
 
-    /// Takes bytes in and decodes them, to the next scan or pass boundary at most: true if it stands at one.
+    /// Appends bytes and decodes them, at most up to the next scan or pass boundary. Returns true if the decoder
+    /// stopped at one.
     ///
-    /// At a boundary it stays until `advance()` or `finish()`; what is appended meanwhile waits. Throws when the bytes
-    /// so far are damaged or pass a limit, never because they are still too few. After an error it takes the rest in for
-    /// `finish()`, and throws the error again.
+    /// At a boundary the decoder stays there until `advance()` or `finish()`; bytes appended meanwhile wait. Throws
+    /// when the bytes so far are damaged or exceed a limit, but never because more bytes are needed. After an error the
+    /// decoder still accepts bytes for `finish()`, and throws the error again.
     @discardableResult
     public func append(_ bytes: Data) throws(ImageError) -> Bool {
         try count(bytes)
@@ -123,10 +124,10 @@ public final class IncrementalDecoder {
         return try noting { () throws(ImageError) in try feed.render(isLast: false) }
     }
 
-    /// The picture, after the last bytes: the same, byte for byte, as `CodecImageDecoder` makes of them.
+    /// Returns the picture after the last bytes, identical to the result of `CodecImageDecoder`.
     ///
-    /// If the file is cut short or damaged it throws what that throws, or gives what is there, marked `isPartial`, if the
-    /// options allow it.
+    /// If the file is cut short or damaged, throws the error that `CodecImageDecoder` throws, or returns the part that
+    /// is present, marked `isPartial`, if the options allow it.
     public func finish() throws(ImageError) -> RasterImage {
         do throws(ImageError) {
             if let picture = try picture() { return picture }

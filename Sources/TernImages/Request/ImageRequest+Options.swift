@@ -16,10 +16,11 @@ extension ImageRequest {
         /// Whether the load goes on while the app is in the background: by a background task of the system on Apple's
         /// platforms that have one; no effect on Linux, where nothing stops a process in the background. False by default.
         public var continuesInBackground = false
-        /// Whether the request sends and stores the session's cookies. False by default: it does neither. What comes with
-        /// cookies is shared with requests of the same cookie store alone, neither while it comes nor from a cache with
-        /// others. Of a store in memory nothing is found in the next run of the program, unless the session names a
-        /// `partition`.
+        /// A Boolean value that indicates whether the request sends and stores the session's cookies. False by default.
+        ///
+        /// A picture loaded with cookies is shared only with requests of the same cookie store, both while it loads and
+        /// in the caches. If the store is in memory, later runs of the program do not find the picture, unless the
+        /// session names a `partition`.
         public var handlesCookies = false
         /// Whether any certificate is taken, for this request alone: on a connection of its own, in a load that is never
         /// shared, under keys of its own in the caches. False by default; never a thing for production.

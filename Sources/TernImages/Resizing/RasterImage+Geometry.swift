@@ -3,8 +3,8 @@ import CTernCodecs
 extension RasterImage {
     /// The picture at another size, by Lanczos3 on premultiplied pixels: 54 dB and more against an exact one.
     ///
-    /// Keeps scale, format and metadata. The proportions are the caller's affair. Looks at the task's cancellation
-    /// every 64 rows; throws the kinds `.cancelled`, `.outOfMemory`, `.invalidArgument` for a size without pixels, and
+    /// Keeps scale, format and metadata. The caller is responsible for the proportions. Checks the task's cancellation
+    /// every 64 rows. Throws the kinds `.cancelled`, `.outOfMemory`, `.invalidArgument` for a size without pixels, and
     /// `.limitExceeded` if the result and the work on it take more than 512 MiB.
     public func resized(to target: PixelSize) throws(ImageError) -> RasterImage {
         if target == size { return self }

@@ -117,6 +117,7 @@ extension Recording.Exchange {
 }
 
 extension Recorder: CustomReflectable {
-    /// Nothing: `dump` would show how the servers are reached, the credentials of a proxy included.
+    /// An empty mirror. Without it, `dump` would show how the servers are reached, including the credentials of a
+    /// proxy.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -12,21 +12,22 @@ extension Recording {
         /// Nothing is taken out.
         public static let none = Redaction { _ in }
 
-        /// The default: the values of secrets, in requests and responses.
+        /// Hides the values of secrets in requests and responses. The default.
         ///
-        /// These are headers that carry credentials (`Authorization`, `Cookie`, `X-API-Key` and their kin), cookies that a
-        /// response sets, user information and items of URLs (those of requests, `Location`, `Content-Location`, `Referer`,
-        /// `Link` and `Refresh`), and what has such a name in a JSON body, a form or a multipart form: `password`, `token`,
-        /// `access_token`, `refresh_token`, `id_token`, `secret`, `client_secret`, `api_key`, `signature`, `otp` and their
-        /// kin. In JSON a string becomes `"<redacted>"` and a number `0`, at any depth. Other bodies stay as they are.
+        /// Hides the values of headers that carry credentials (`Authorization`, `Cookie`, `X-API-Key` and similar), of
+        /// cookies that a response sets, of user information and of the items of URLs (those of requests, `Location`,
+        /// `Content-Location`, `Referer`, `Link` and `Refresh`) and of fields in JSON bodies, forms and multipart
+        /// forms. An item or a field is secret if its name is `password`, `token`, `access_token`, `refresh_token`,
+        /// `id_token`, `secret`, `client_secret`, `api_key`, `signature`, `otp` or similar. In JSON, at any depth, a
+        /// string becomes `"<redacted>"` and a number `0`. Other bodies stay unchanged.
         public static let secrets = secrets()
 
-        /// The default, with further names or without the bodies.
+        /// Hides what the default hides, with additional names or without changes to bodies.
         ///
         /// - Parameters:
-        ///   - names: Further names of headers, items and JSON keys whose values are secrets. Case, `_` and `-` make no
-        ///     difference. None by default.
-        ///   - inBodies: Whether bodies are changed; true by default.
+        ///   - names: Additional names of headers, items and JSON keys whose values are secrets. Case, `_` and `-` make
+        ///     no difference. Empty by default.
+        ///   - inBodies: A Boolean value that indicates whether bodies are changed. True by default.
         public static func secrets(naming names: Set<String> = [], inBodies: Bool = true) -> Redaction {
             let redactor = SecretRedactor(names: names, coversBodies: inBodies)
             return Redaction { redactor.change(&$0) }

@@ -47,7 +47,8 @@ public struct Recording: Sendable, Hashable, Codable {
         }
     }
 
-    /// Writes the recording, whole or not at all, to a file that its owner alone may read (0600).
+    /// Writes the recording to a file that only its owner can read (mode 0600), in one step. A failure leaves an
+    /// existing file unchanged.
     ///
     /// - Throws: What writing the file throws.
     public func write(to file: URL) throws {

@@ -142,6 +142,6 @@ enum RefreshScope {
 }
 
 extension AuthenticationInterceptor: CustomReflectable {
-    /// Nothing: the credential is secret.
+    /// An empty mirror. Without it, `dump` would show the credential.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -10,8 +10,8 @@ import TernConcurrency
 ///
 /// - Only GET, HEAD, OPTIONS and TRACE without a body whose response is collected in memory are shared: never downloads
 ///   and streams, nor requests with interceptors, a policy, a validation, credentials or cookies of their own.
-/// - Requests with different `Authorization`, `Cookie` or other headers that hold a secret, with different user information
-///   in their URLs, or of different sessions never share.
+/// - Requests never share a response if they differ in `Authorization`, `Cookie` or another header that holds a secret,
+///   or in the user information of their URLs, or if they belong to different sessions.
 /// - A failure is everyone's, as the answer would be. Cancelling one task ends that task alone: if it was the one that
 ///   asked, one of the others asks anew.
 /// - The request that is under way takes over the highest priority of those that wait for it. A response that was shared
@@ -87,6 +87,6 @@ public final class CoalescingInterceptor: Interceptor {
 }
 
 extension CoalescingInterceptor: CustomReflectable {
-    /// Nothing: `dump` would show the requests under way.
+    /// An empty mirror. Without it, `dump` would show the requests under way.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -1,7 +1,7 @@
 import TernConcurrency
 
-/// Writes a line when a request goes out and one when its reply, or its failure, has come. No secret stands in them, and
-/// no control character.
+/// Writes one line when a request is sent and one when its reply or its failure arrives. The lines hold no secrets and
+/// no control characters.
 ///
 /// ```
 /// → session 1 #12 GET https://api.example.com/users?page=…

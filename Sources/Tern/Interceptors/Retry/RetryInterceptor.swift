@@ -11,9 +11,9 @@ import Foundation
 /// configuration.interceptors = [RetryInterceptor()]
 /// ```
 ///
-/// The last failure is the task's error; its `attempts` and `attemptsDuration`, and its text, tell of all attempts, its
-/// `metrics` of the last one. A cancelled wait ends at once. For
-/// downloads and streams it covers all up to the response's head; what is lost later is for `resumeData`.
+/// The last failure is the task's error. Its `attempts`, its `attemptsDuration` and its text cover all attempts; its
+/// `metrics` cover the last one. Cancelling the task ends a wait at once. For downloads and streams, retries cover
+/// everything up to the response's head; use `resumeData` for what is lost later.
 public struct RetryInterceptor: Interceptor {
     private let policy: RetryPolicy
     private let budget: RetryBudget

@@ -7,8 +7,9 @@ public import Foundation
 extension MultipartForm {
     /// Writes the form to a file instead, and gives the body that sends it: for a transport that needs one, or to keep it.
     ///
-    /// The file is written under a temporary name in the same folder, where its owner alone may read it, and put in its place in one step; what was there is
-    /// replaced. Nothing is left behind by a failure or a cancellation. A form with a stream is used up.
+    /// The form is written under a temporary name in the same folder, with permissions for its owner alone, and then
+    /// moved to its place in one step, where it replaces an existing file. A failure or a cancellation leaves nothing
+    /// behind. A form with a stream is used up.
     ///
     /// - Throws: `NetworkError` of kind `.fileSystem` when the file cannot be written, `.requestBody` when a part cannot be read,
     ///   `.cancelled` when the calling task is cancelled.

@@ -113,9 +113,9 @@ public struct MultipartForm: Sendable {
 }
 
 extension MultipartForm: CustomStringConvertible, CustomReflectable {
-    /// The number of parts; never what is in them.
+    /// The number of parts, without their content.
     public var description: String { "MultipartForm(\(parts.count) parts)" }
 
-    /// Nothing beside ``description``: the parts may hold secrets.
+    /// An empty mirror. The parts can hold secrets, so `dump` shows only ``description``.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
