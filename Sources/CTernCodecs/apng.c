@@ -77,7 +77,7 @@ int tern_png_animation(const uint8_t *bytes, size_t count) {
     return !animated ? 0 : controlled ? 1 : 2;
 }
 
-/// Leaves `into` as it is unless the frame lies within the picture.
+/// Reads a frame control chunk. Leaves `into` unchanged unless the frame lies within the picture.
 static tern_codec_result readControl(const tern_apng *apng, const chunk *chunk, control *into, char *error) {
     if (chunk->length < 26 || !sound(apng->bytes, chunk)) return corrupt(error, "a damaged frame control");
     const uint8_t *at = apng->bytes + chunk->at;
@@ -168,7 +168,7 @@ tern_apng *tern_apng_open(
     } else {
         apng->width = be32(bytes + apng->header.at);
         apng->height = be32(bytes + apng->header.at + 4);
-        // The canvas, what it was before a frame, and the frame as a file and as pixels.
+        // The canvas, its copy from before a frame, and the frame as a file and as pixels.
         *info = (tern_codec_info){.width = apng->width, .height = apng->height, .orientation = 1, .hasAlpha = true,
                                   .memory = (uint64_t)apng->width * apng->height * 12 + count * 2
                                       + tern_png_memory(apng->width, 16, 4)};

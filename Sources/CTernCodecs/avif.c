@@ -131,8 +131,8 @@ static tern_codec_result told(const tern_avif *avif, int result, char *error) {
     return limited ? TERN_CODEC_SCANS : TERN_CODEC_CORRUPT;
 }
 
-/// The planes that the file says, once for libavif and once for the decoder of AV1, which shows one while it works on the
-/// next; it keeps up to eight for the frames of a sequence.
+/// Returns the bytes of the planes with the size in the file's header, once for libavif and once for the AV1 decoder,
+/// which shows one frame while it works on the next. The AV1 decoder keeps up to eight for the frames of a sequence.
 static uint64_t memory(const image0 *image, bool hasAlpha, int frames) {
     static const unsigned halves[] = {2, 6, 4, 3, 2};
     unsigned format = image->format >= 0 && image->format <= MONOCHROME ? (unsigned)image->format : 1;
@@ -172,7 +172,7 @@ tern_avif *tern_avif_open(
     *result = told(avif, taken == OK ? library.parse(decoder) : taken, error);
     if (*result != TERN_CODEC_OK) { tern_avif_close(avif); return NULL; }
     const image0 *image = decoder->image;
-    // The AV1 stream may hold no larger frames than the file says, whatever the limit is.
+    // The AV1 stream must not hold larger frames than the header states, whatever the limit is.
     const uint64_t pixels = (uint64_t)image->width * image->height;
     if (pixels * 2 + 65536 < decoder->sizeLimit) {
         decoder->sizeLimit = (uint32_t)(pixels * 2 + 65536);

@@ -11,7 +11,8 @@ static tern_codec_result corrupt(char *error, const char *what, uint32_t value) 
     return TERN_CODEC_CORRUPT;
 }
 
-/// Of pixels whose place is taken: counted as the file does, from its first byte.
+/// Sets the error for pixels that lie within the headers. `where` names what they overlap. Offsets count from the
+/// file's first byte.
 static tern_codec_result within(char *error, size_t pixels, const char *where) {
     snprintf(error, 160, "the pixels begin at byte %zu, within the %s", pixels + 14, where);
     return TERN_CODEC_CORRUPT;
@@ -89,8 +90,8 @@ tern_codec_result tern_dib_open(
     if (bmp->bits <= 8) {
         size_t most = (size_t)1 << bmp->bits;
         if (used == 0 || used > most) used = most;
-        // OS/2 files have been seen whose colours run into the pixels: those are fewer than 2^bits. They cannot say
-        // how many they have, others can.
+        // Some OS/2 files have fewer than 2^bits colours, so that the colour table overlaps the pixels. The header of
+        // these files has no field for the number of colours; other headers have one.
         if (pixels && !core && pixels < at + used * entry) return within(error, pixels, "colours");
         if (pixels && used > (pixels - at) / entry) used = (pixels - at) / entry;
         if (pixels && used == 0) return within(error, pixels, "colours");

@@ -22,7 +22,7 @@ struct tern_gif {
     uint32_t number;
 };
 
-/// What an error of giflib's means for the frame at hand, in words that its user need not look up.
+/// Translates an error of giflib into the result for the current frame, and a text that its reader need not look up.
 static tern_codec_result told(const tern_gif *gif, int code, char *error) {
     bool isOver = gif->offset >= gif->count;
     const char *text = "its data are damaged";

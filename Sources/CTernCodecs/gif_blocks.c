@@ -1,16 +1,16 @@
-// The blocks of a GIF (GIF 89a, §17 to §27), with which every system judges whether a file is whole.
+// Walks the blocks of a GIF (GIF 89a, §17 to §27). Every system uses this to judge whether a file is complete.
 #include "CTernCodecs.h"
 #include <string.h>
 
 enum { TRAILER = 0x3B, EXTENSION = 0x21, IMAGE = 0x2C, CONTROL = 0xF9, APPLICATION = 0xFF };
 
-/// The index after the sub-blocks that begin there; past the count if the bytes end within them.
+/// Returns the index after the sub-blocks that begin at `at`; past the count if the bytes end within them.
 static size_t blocksEnd(const uint8_t *bytes, size_t count, size_t at) {
     while (at < count && bytes[at] != 0) at += (size_t)bytes[at] + 1;
     return at < count ? at + 1 : count + 1;
 }
 
-/// Bytes of the colour table that the flags announce.
+/// Returns the size in bytes of the colour table that the flags announce.
 static size_t colors(uint8_t flags) { return flags & 0x80 ? (size_t)3 << ((flags & 7) + 1) : 0; }
 
 tern_gif_blocks tern_gif_walk(const uint8_t *bytes, size_t count, uint32_t frameLimit) {
@@ -23,7 +23,7 @@ tern_gif_blocks tern_gif_walk(const uint8_t *bytes, size_t count, uint32_t frame
         if (block == EXTENSION) {
             const uint8_t *content = bytes + at + 2;
             size_t left = count - at > 2 ? count - at - 2 : 0;
-            // NETSCAPE2.0: so many times more, 0 for ever.
+            // NETSCAPE2.0: the number of repetitions, 0 for endless.
             if (left > 0 && bytes[at + 1] == APPLICATION && left > 16 && !memcmp(content + 1, "NETSCAPE2.0", 11)
                 && content[12] == 3 && content[13] == 1) {
                 uint32_t again = content[14] | (uint32_t)content[15] << 8;
@@ -36,12 +36,12 @@ tern_gif_blocks tern_gif_walk(const uint8_t *bytes, size_t count, uint32_t frame
             found.frames++;
             at = blocksEnd(bytes, count, at + 10 + colors(bytes[at + 9]) + 1);
         } else {
-            // Whatever else it is but the start of a frame, it is the end: as browsers have it.
+            // Any byte that does not start a frame is the end of the file, as in browsers.
             found.isCut = block == IMAGE;
             return found;
         }
     }
-    // Exactly here a still picture needs nothing more.
+    // A still picture is complete if the bytes end exactly here.
     if (at == count && found.frames == 1 && !isAnimated) found.isCut = false;
     return found;
 }

@@ -239,7 +239,7 @@ static tern_codec_result gifStep(tern_feed *feed, char *error) {
         // The frames after the first are only counted.
         bool isWhole = gif->row > 0 && gif->row == gif->height;
         if (result == TERN_CODEC_STARVED) {
-            // A whole first frame is a picture to show; at the end of the bytes the file is to be whole too.
+            // A complete first frame can be shown; at the end of the bytes the file must be complete, too.
             bool isEnough = isWhole && (!feed->hasEnded || gif->place == rest);
             return isEnough ? TERN_CODEC_OK : tern_feed_starved(feed, error);
         }

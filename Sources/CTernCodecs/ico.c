@@ -25,7 +25,8 @@ struct tern_ico {
     bool coloured;
 };
 
-/// The size in a PNG file's header, which has to be its first chunk. libpng finds it behind unknown chunks too.
+/// Reads the size from a PNG file's header, which must be its first chunk. libpng also finds a header behind unknown
+/// chunks.
 static bool readHeader(const uint8_t *image, entry *found) {
     static const uint8_t header[] = {0, 0, 0, 13, 'I', 'H', 'D', 'R'};
     if (memcmp(image + 8, header, sizeof header)) return false;
@@ -58,7 +59,7 @@ static bool readEntry(const tern_ico *ico, uint32_t index, entry *found) {
     return found->width > 0 && found->height > 0;
 }
 
-/// Whether the bytes end before an entry does: nobody can tell then whether it is the one that is wanted.
+/// Returns whether the bytes end before an entry does. It is then unknown whether that entry is the wanted one.
 static bool reachesBeyond(const tern_ico *ico, uint32_t index) {
     const uint8_t *at = ico->bytes + 6 + (size_t)index * 16;
     return (uint64_t)tern_le32(at + 8) + tern_le32(at + 12) > ico->count;

@@ -20,10 +20,11 @@ struct tern_feed {
     tern_codec_info info;
     tern_feed_state state;
     uint8_t *bytes;
-    // Unconsumed are those from `start` to `end`. All stay until the picture is started; WebP's decoder looks back later.
+    // The bytes from `start` to `end` are not consumed yet. All bytes stay until the picture is started, because WebP's
+    // decoder reads earlier ones again.
     size_t start, end, capacity;
     bool hasEnded, hasFailed, keepsBytes;
-    // Whether bytes are only gathered, whatever the format would do.
+    // A Boolean value that indicates whether bytes are only gathered, regardless of the format.
     bool isPassed;
     uint8_t *canvas;
     const tern_icc *ink;
@@ -36,17 +37,17 @@ tern_feed *tern_png_feed(void);
 tern_feed *tern_webp_feed(void);
 tern_feed *tern_gif_feed(void);
 
-/// Where the rows of a whole PNG file go: to a picture's buffer, or through a resizer.
+/// The destination of the rows of a whole PNG file: a picture's buffer or a resizer.
 typedef struct {
     tern_canvas canvas;
     tern_resize *resize;
     bool premultiplies;
 } tern_png_target;
 
-/// The decoder of coming PNG bytes over a whole file, whose bytes it borrows. It passes over animation chunks. NULL when
-/// memory is short.
+/// Creates the incremental PNG decoder for a whole file. Borrows the file's bytes and skips animation chunks. Returns
+/// NULL when memory is short.
 tern_feed *tern_png_still(const uint8_t *bytes, size_t count);
-/// Reads up to about `rows` rows; MORE until the last, then OK if the picture is whole.
+/// Reads up to about `rows` rows. Returns MORE until the last row, then OK if the picture is complete.
 tern_codec_result tern_png_still_rows(tern_feed *feed, tern_png_target target, uint32_t rows, char *error);
 void tern_png_still_close(tern_feed *feed);
 

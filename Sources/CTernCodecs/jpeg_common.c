@@ -54,7 +54,8 @@ tern_codec_result tern_jpeg_warned(const tern_jpeg_errors *errors, char *error) 
     return errors->warning == JWRN_JPEG_EOF ? TERN_CODEC_TRUNCATED : TERN_CODEC_CORRUPT;
 }
 
-/// Halves only: those libjpeg-turbo has vector code for, and the others blur (42 dB where a half gives 53).
+/// Returns a scale that is a power of one half: libjpeg-turbo has vector code for these only, and the other scales blur
+/// (42 dB instead of 53 dB).
 static unsigned scale(uint32_t width, uint32_t height, uint32_t leastWidth, uint32_t leastHeight) {
     unsigned scale = 1;
     while (scale < 8
@@ -74,7 +75,8 @@ void tern_jpeg_set_scale(struct jpeg_decompress_struct *info, uint32_t leastWidt
     jpeg_calc_output_dimensions(info);
 }
 
-/// Several scans are taken in before a row is made: all coefficients are kept, at two bytes.
+/// Returns the memory of a decode. Several scans are read before the first row is made, so all coefficients are kept,
+/// at two bytes each.
 static uint64_t memory(struct jpeg_decompress_struct *info) {
     uint64_t bytes = (uint64_t)info->image_width * (uint64_t)info->num_components * 40 + (1 << 20);
     if (!jpeg_has_multiple_scans(info)) return bytes;

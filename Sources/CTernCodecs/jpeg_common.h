@@ -17,7 +17,7 @@ typedef struct {
     struct jpeg_error_mgr base;
     jmp_buf jump;
     char *error;
-    // Whether there was a warning at all, and the one that counts.
+    // A Boolean value that indicates whether there was any warning, and the warning that decides the result.
     bool hasWarned;
     int warning;
     char warningText[JMSG_LENGTH_MAX];

@@ -189,7 +189,7 @@ static tern_codec_result jpegStep(tern_feed *feed, char *error) {
         result = readRows(jpeg);
     }
     give(jpeg);
-    // Of damaged data libjpeg makes one thing where they come at once, and another where they come in pieces.
+    // libjpeg makes different pictures of damaged data, depending on how the bytes are split into pieces.
     feed->state.isDoubtful = jpeg->errors.hasWarned;
     jpeg->tried = result == TERN_CODEC_STARVED ? tern_feed_left(feed) : 0;
     return result;
@@ -200,7 +200,7 @@ static tern_codec_result jpegStart(tern_feed *feed, uint32_t leastWidth, uint32_
     struct jpeg_decompress_struct *info = &jpeg->info;
     jpeg->errors.error = error;
     if (setjmp(jpeg->errors.jump)) return kind(jpeg);
-    // The bytes so far were kept in case that they would only be gathered.
+    // The bytes so far were kept in case they would only be gathered.
     feed->keepsBytes = false;
     jpeg->cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
     info->out_color_space = jpeg->cmyk ? JCS_CMYK : JCS_EXT_RGBA;

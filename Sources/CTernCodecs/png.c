@@ -18,7 +18,7 @@ struct tern_png {
     size_t count, offset;
     char *error;
     bool truncated, memory, grey, alpha;
-    // Reads the rows: the decoder of coming bytes, so that both make the same picture of the same bytes.
+    // Reads the rows with the incremental decoder, so that both decoders make the same picture of the same bytes.
     tern_feed *feed;
 };
 
@@ -102,7 +102,7 @@ const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels) {
     return profile;
 }
 
-/// Reads up to `rows` rows, to a picture's buffer or through a resizer.
+/// Reads up to `rows` rows into a picture's buffer or through a resizer.
 static tern_codec_result readRows(tern_png *png, tern_png_target target, uint32_t rows, char *error) {
     if (!png->feed) png->feed = tern_png_still(png->bytes, png->count);
     if (!png->feed) return TERN_CODEC_MEMORY;

@@ -25,9 +25,9 @@ typedef struct {
     // Of an animation: whether it is one, and whether the picture is a frame of it.
     bool isAnimated, hasControl, isGrey;
     bool hasSignature, isData, hasAnnounced, hasPicture, isDone, memory;
-    // libpng warns of picture data that are damaged, and goes on: what it said last.
+    // The last warning of libpng, which warns of damaged picture data and continues.
     char warning[80];
-    // Of a whole file: where its rows go, and how many were read.
+    // For a whole file: the destination of its rows, and the number of rows read.
     bool isStill;
     tern_png_target target;
     uint32_t rowsRead;
@@ -77,7 +77,7 @@ static void onInfo(png_structp reader, png_infop info) {
     if (png_get_rowbytes(reader, info) != (size_t)width * 4) png_error(reader, "not four bytes a pixel");
 }
 
-/// Puts a row of a whole file where it goes.
+/// Passes a row of a whole file to its destination.
 static void place(png_feed *png, png_bytep row, png_uint_32 index) {
     tern_png_target *target = &png->target;
     uint32_t width = png->feed.state.width;
@@ -135,13 +135,13 @@ static bool isBoundary(const tern_feed *feed) {
     return false;
 }
 
-/// Whether the zlib stream of a whole file's picture data ends, and its checksum is right. libpng reads no further than
-/// the last row, and of what follows it says different things by where the bytes are cut into chunks.
+/// Returns whether the zlib stream of a whole file's picture data is complete and has a correct checksum. libpng reads
+/// no further than the last row, and its result for the bytes after it depends on how they are split into chunks.
 static bool streamEnds(const png_feed *png) {
     const tern_feed *feed = &png->feed;
     z_stream stream = {0};
     if (inflateInit(&stream) != Z_OK) return false;
-    // A picture has no more than this, and a little is let pass: a bomb is not unpacked.
+    // No picture has more bytes than this, plus a small tolerance, so a decompression bomb is not unpacked.
     uint64_t left = ((uint64_t)feed->info.width * 8 + 8) * feed->info.height * 2 + 65536;
     uint8_t scratch[16384];
     int result = Z_OK;
@@ -157,7 +157,7 @@ static bool streamEnds(const png_feed *png) {
             stream.next_out = scratch;
             stream.avail_out = sizeof scratch;
             result = inflate(&stream, Z_NO_FLUSH);
-            // No progress is no error: the next chunk goes on.
+            // Without progress there is no error: the stream continues in the next chunk.
             if (result == Z_BUF_ERROR && stream.avail_in == 0) { result = Z_OK; break; }
             uint64_t given = sizeof scratch - stream.avail_out;
             if (given > left) result = Z_DATA_ERROR;
@@ -168,14 +168,14 @@ static bool streamEnds(const png_feed *png) {
     return result == Z_STREAM_END;
 }
 
-/// What a file comes to whose end libpng has seen, which counts neither rows nor passes.
+/// Returns the result of a file whose end libpng has seen. libpng counts neither rows nor passes.
 static tern_codec_result judge(const png_feed *png, char *error) {
     const tern_feed *feed = &png->feed;
     if (feed->state.passes < (feed->state.isInterlaced ? 7 : 1)) {
         snprintf(error, 160, "the picture's data end before its last row%s%s", png->warning[0] ? ": " : "", png->warning);
         return TERN_CODEC_CORRUPT;
     }
-    // Of bytes that are not at hand any more nobody can tell: the decoder of whole files does.
+    // Bytes that are no longer available cannot be checked here; the decoder of whole files checks them.
     if (!png->warning[0] || (png->isStill && streamEnds(png))) return TERN_CODEC_OK;
     snprintf(error, 160, "the picture's data are damaged: %s", png->warning);
     return TERN_CODEC_CORRUPT;
@@ -259,7 +259,7 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
             return TERN_CODEC_HEADER;
         }
         if (feed->state.passes > passes && isBoundary(feed)) return TERN_CODEC_BOUNDARY;
-        // Whatever few bytes unpack to: cancellation is looked for in between.
+        // A few bytes can unpack to many rows, so cancellation is checked in between.
         if (png->isStill && png->rowsRead > 0) return TERN_CODEC_MORE;
     }
     return TERN_CODEC_MORE;
@@ -308,7 +308,7 @@ tern_feed *tern_png_still(const uint8_t *bytes, size_t count) {
     if (!feed) return NULL;
     ((png_feed *)feed)->isStill = true;
     feed->limits = (tern_feed_limits){.pixels = INT32_MAX};
-    // Only read: nothing is ever appended to them.
+    // The bytes are only read: nothing is ever appended to them.
     feed->bytes = (uint8_t *)(uintptr_t)bytes;
     feed->end = feed->capacity = count;
     feed->hasEnded = true;

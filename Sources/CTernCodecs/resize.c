@@ -45,7 +45,7 @@ static uint64_t commonDivisor(uint64_t one, uint64_t other) {
     return one;
 }
 
-/// One side of a resize: the pixels of the source, the part of them that shows, the pixels of the target.
+/// One side of a resize: the pixels of the source, the visible part of them, and the pixels of the target.
 typedef struct {
     uint32_t size;
     double extent;
@@ -63,8 +63,8 @@ static side makeSide(uint32_t size, uint64_t eighths, uint32_t target, uint32_t 
     return made;
 }
 
-/// The weights of a pixel of the target, and where its window starts. The source's last pixel counts for as much of it
-/// as shows.
+/// Computes the weights of a target pixel, and where its window starts. The source's last pixel is weighted by its
+/// visible part.
 static void weigh(const side *side, uint32_t index, uint32_t *start, double *row) {
     const double centre = (index + 0.5) * side->scale, support = 3 * side->stretch;
     const double low = floor(centre - support + 0.5), high = floor(centre + support + 0.5);
@@ -80,8 +80,9 @@ static void weigh(const side *side, uint32_t index, uint32_t *start, double *row
     for (uint32_t t = 0; t < side->taps; t++) row[t] /= sum;
 }
 
-/// The bits that weights are shifted by: as many as the largest allows. Within the picture none is larger than
-/// 1 / stretch by more than a hundredth, which 16 bits hold; towards its edges, where windows are cut off, some are.
+/// Returns the number of bits by which weights are shifted: the most that the largest weight allows. Within the picture
+/// no weight exceeds 1 / stretch by more than one hundredth, which fits in 16 bits. Near the edges, where windows are
+/// cut off, some weights do.
 static int fittingShift(const side *side, double *row) {
     double largest = 1 / side->stretch;
     uint32_t start = 0;
@@ -140,7 +141,8 @@ static size_t placeStride(uint32_t width) { return ((size_t)width * 4 + 31) / 32
 uint64_t tern_resize_memory(tern_extent source, uint32_t targetWidth, uint32_t targetHeight, bool inRows) {
     const side across = makeSide(source.width, source.eighthsAcross, targetWidth, 4);
     const side down = makeSide(source.height, source.eighthsDown, targetHeight, 2);
-    // In floating point, which does not overflow: 4 bytes a start, 2 a weight, 8 a weight of the row at work.
+    // Computed in floating point, which does not overflow: 4 bytes for each start, 2 for each weight, and 8 for each
+    // weight of the current row.
     double bytes = 4.0 * targetWidth + 2.0 * targetWidth * across.taps + 8.0 * across.taps
         + 4.0 * targetHeight + 2.0 * targetHeight * down.taps + 16.0 * down.taps + 4.0 * source.width;
     if (inRows) bytes += (double)placeStride(source.width) * down.taps;

@@ -61,7 +61,7 @@ tern_codec_result tern_webp_start(tern_webp *webp, tern_canvas canvas, char *err
     config->output.is_external_memory = 1;
     config->output.u.RGBA.rgba = canvas.pixels;
     config->output.u.RGBA.stride = (int)canvas.stride;
-    // libwebp decodes nothing into a buffer that is too small for what it finds.
+    // libwebp writes nothing into a buffer that is too small for the picture it finds.
     config->output.u.RGBA.size = canvas.stride * canvas.height;
     webp->canvas = canvas;
     if (canvas.width != (uint32_t)config->input.width || canvas.height != (uint32_t)config->input.height) {
@@ -79,7 +79,7 @@ tern_codec_result tern_webp_step(tern_webp *webp, char *error) {
     webp->given = webp->count - webp->given < webp->step ? webp->count : webp->given + webp->step;
     VP8StatusCode status = WebPIUpdate(webp->decoder, webp->bytes, webp->given);
     if (status == VP8_STATUS_SUSPENDED && webp->given < webp->count) return TERN_CODEC_MORE;
-    // A smaller picture than the header's would leave some of the canvas as it was.
+    // A picture smaller than the header states would leave a part of the canvas unchanged.
     int width = 0, height = 0;
     if (status == VP8_STATUS_OK && WebPIDecGetRGB(webp->decoder, NULL, &width, &height, NULL)
         && !tern_canvas_fits(webp->canvas, (uint32_t)width, (uint32_t)height, error))
@@ -99,11 +99,12 @@ struct tern_webp_frames {
     WebPAnimInfo info;
     int last;
     uint32_t number;
-    // Of a file that is cut: its whole frames as a file of their own, since libwebp opens no part of one.
+    // For a file that is cut short: its complete frames as a separate file, because libwebp does not open an incomplete
+    // file.
     uint8_t *part;
 };
 
-/// The bytes up to the last whole frame, in a file that says it has no more; NULL when memory is short.
+/// Returns the bytes up to the last complete frame, as a file whose header states that size; NULL when memory is short.
 static uint8_t *wholeFrames(const uint8_t *bytes, size_t count) {
     uint8_t *part = malloc(count);
     if (!part) return NULL;

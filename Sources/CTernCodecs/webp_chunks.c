@@ -18,7 +18,7 @@ tern_webp_chunks tern_webp_walk(const uint8_t *bytes, size_t count) {
     for (size_t at = 12; at + 8 <= found.count;) {
         const uint8_t *chunk = bytes + at;
         uint64_t size = number(chunk + 4), next = at + 8 + size + (size & 1);
-        // The last chunk's padding is missed by nobody.
+        // The padding of the last chunk is not required.
         bool isWhole = at + 8 + size <= found.count;
         bool isPicture = named(chunk, "VP8 ") || named(chunk, "VP8L") || named(chunk, "ALPH") || named(chunk, "ANMF");
         if (at == 12 && named(chunk, "VP8X")) {
@@ -27,7 +27,7 @@ tern_webp_chunks tern_webp_walk(const uint8_t *bytes, size_t count) {
             found.hasExif = chunk[8] & EXIF;
             found.isAnimation = chunk[8] & ANIMATION;
         } else if (at == 12) {
-            // The simple form: a picture, and nothing that says more of it.
+            // The simple format: one picture chunk and no further information.
             found.reachesPicture = true;
             break;
         }
@@ -35,7 +35,7 @@ tern_webp_chunks tern_webp_walk(const uint8_t *bytes, size_t count) {
             found.reachesPicture = found.reachesPicture || isPicture;
             break;
         }
-        // The profile stands before the picture (section 2.7), and is no use behind it.
+        // The profile must stand before the picture (section 2.7) and is ignored after it.
         if (named(chunk, "ICCP") && !found.reachesPicture && !found.profileCount && found.hasProfile) {
             found.profile = at + 8;
             found.profileCount = (size_t)size;

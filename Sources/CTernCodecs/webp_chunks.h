@@ -1,31 +1,31 @@
-// The chunks of a WebP file (RFC 9649), read by the decoder of whole files and by that of coming bytes alike.
+// Reads the chunks of a WebP file (RFC 9649), for the decoder of whole files and for the incremental decoder.
 #ifndef TERN_WEBP_CHUNKS_H
 #define TERN_WEBP_CHUNKS_H
 
 #include "CTernCodecs.h"
 
 typedef struct {
-    /// The bytes that the file says it has, and those of them that are there.
+    /// The number of bytes that the file declares, and the number of them that are present.
     uint64_t stated;
     size_t count;
     bool hasProfile, hasExif, isAnimation;
-    /// Where the data of the profile and of EXIF lie; a count of 0 if they are not there, or not whole.
+    /// The positions of the data of the profile and of EXIF; a count of 0 if they are missing or incomplete.
     size_t profile, profileCount, exif, exifCount;
-    /// Whether the chunks before the picture are all there.
+    /// A Boolean value that indicates whether all chunks before the picture are present.
     bool reachesPicture;
-    /// Frames that are whole, where the last of them ends, and how often they play.
+    /// The number of complete frames, the end of the last one, and the number of times that they play.
     uint32_t frames, loops;
     size_t framesEnd;
 } tern_webp_chunks;
 
-/// Reads the chunks of 12 bytes or more.
+/// Reads the chunks of at least 12 bytes.
 tern_webp_chunks tern_webp_walk(const uint8_t *bytes, size_t count);
-/// Whether the bytes end before what the picture is made of: a frame, or the orientation.
+/// Returns whether the bytes end before a part that the picture needs: a frame or the orientation.
 bool tern_webp_is_cut(const tern_webp_chunks *chunks);
 
 #if defined(__linux__)
 #include <webp/decode.h>
-/// What a status of libwebp comes to, and its words.
+/// Translates a status of libwebp into a result and an error text.
 tern_codec_result tern_webp_told(VP8StatusCode status, char *error);
 #endif
 

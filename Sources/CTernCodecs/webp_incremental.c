@@ -24,11 +24,11 @@ static tern_codec_result readHeader(webp_feed *webp, char *error) {
     VP8StatusCode status = WebPGetFeatures(feed->bytes, feed->end, &webp->config.input);
     if (status == VP8_STATUS_NOT_ENOUGH_DATA) return tern_feed_starved(feed, error);
     if (status != VP8_STATUS_OK) return tern_webp_told(status, error);
-    // An extended header says the size and not of which kind the picture is, on which its memory depends.
+    // An extended header states the size but not the kind of the picture, which determines its memory.
     if (webp->config.input.format == 0 && !webp->config.input.has_animation && !feed->hasEnded)
         return tern_feed_starved(feed, error);
     tern_webp_chunks chunks = tern_webp_walk(feed->bytes, feed->end);
-    // The colours of the picture depend on it, wherever the first bytes end.
+    // The profile determines the colours of the picture, regardless of where the first bytes end.
     if (chunks.hasProfile && !chunks.reachesPicture && !feed->hasEnded) return TERN_CODEC_STARVED;
     webp->fileSize = (size_t)chunks.stated;
     feed->info = (tern_codec_info){.width = (uint32_t)webp->config.input.width,

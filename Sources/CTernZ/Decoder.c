@@ -67,7 +67,7 @@ struct tern_decoder {
     void *state;
     // A member, or a frame, has ended: more may follow.
     int has_ended;
-    // What follows the end is not the body's.
+    // Bytes after the end do not belong to the body.
     int is_done;
     // Whether a deflate body has been found to be bare, and the first byte of one that is not known yet.
     int is_known, has_first;
@@ -165,7 +165,7 @@ int tern_decoder_step(tern_decoder *decoder, const void *in, size_t *in_count, v
         int goes_on = decoder->coding == tern_coding_zstd
             || (decoder->coding == tern_coding_gzip && !decoder->is_done && *(const uint8_t *)in == 0x1F);
         if (!goes_on) {
-            // Zeros or other bytes after the end are ignored, as gzip does: all of them, however they are split.
+            // All bytes after the end are ignored, as gzip does, regardless of how they are split.
             decoder->is_done = 1;
             *out_count = 0;
             return 1;

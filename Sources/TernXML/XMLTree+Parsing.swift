@@ -54,7 +54,7 @@ private final class Builder: NSObject, XMLParserDelegate {
     private(set) var hasFailed = false
     /// The elements that are open, outermost first.
     private var open: [XMLTree] = []
-    /// Text that has come since the last tag. It comes in pieces, as many as the document has entities.
+    /// The text since the last tag. It arrives in pieces, of which there are as many as the document has entities.
     private var text = ""
 
     func parser(
@@ -98,11 +98,11 @@ private final class Builder: NSObject, XMLParserDelegate {
     }
 }
 
-/// Reads the part of a document before its first element. The parser of Linux reports no declarations, and leaves out
+/// Reads the part of a document before its first element. The parser on Linux reports no declarations, and leaves out
 /// the text of entities that a document declares.
 enum XMLProlog {
     static func declaresEntities(_ document: Data) -> Bool {
-        // In UTF-16 each ASCII character has a zero byte beside it.
+        // In UTF-16, each ASCII character has a zero byte beside it.
         var rest = document.prefix(4).contains(0) ? Data(document.filter { $0 != 0 })[...] : document[...]
         while let start = rest.firstRange(of: [UInt8(ascii: "<")])?.upperBound {
             rest = rest[start...]

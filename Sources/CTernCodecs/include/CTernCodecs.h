@@ -33,15 +33,16 @@ typedef struct {
     /// EXIF orientation, 1 to 8.
     int orientation;
     bool hasAlpha, hasProfile;
-    /// Whether the samples are inks, CMYK or YCCK; whether a JPEG comes in several scans.
+    /// A Boolean value that indicates whether the samples are CMYK or YCCK, and one that indicates whether a JPEG has
+    /// several scans.
     bool isInk, hasScans;
     /// Frames of an animation, 1 for a still image; how often it plays, 0 for ever.
     uint32_t frameCount, loopCount;
-    /// The bytes that the decoder takes at most beside the canvas that it is given, estimated from the header.
+    /// The maximum number of bytes that the decoder takes besides its canvas, estimated from the header.
     uint64_t memory;
-    /// Whether the format says that the picture is an animation, however many frames it has.
+    /// A Boolean value that indicates whether the format declares an animation, regardless of the number of frames.
     bool isAnimation;
-    /// Whether the bytes end before the file does, where no error of the decoder's would say so: between two frames.
+    /// A Boolean value that indicates whether the bytes end between two frames, where the decoder reports no error.
     bool isCut;
 } tern_codec_info;
 
@@ -62,21 +63,22 @@ void tern_icc_close(tern_icc *icc);
 /// Whether lcms2 is there.
 bool tern_icc_available(void);
 
-/// A buffer for a picture's pixels, and the size that it was taken for. A decoder whose library makes another size of
-/// the file writes nothing and says CORRUPT: no two readers of a header have to agree for memory to be safe.
+/// A buffer for a picture's pixels, with the size that it was allocated for. If a decoder's library finds another size
+/// in the file, the decoder writes nothing and returns CORRUPT. Memory safety does not depend on two readers of a
+/// header agreeing.
 typedef struct {
     uint8_t *pixels;
     size_t stride;
     uint32_t width, height;
 } tern_canvas;
 
-/// The pixels of a picture, and how many eighths of a pixel it shows across and down: where libjpeg scales, the last
-/// column and row stand for less than a pixel.
+/// The size of a picture in pixels, and the eighths of a pixel that are visible across and down. When libjpeg scales,
+/// the last column and row can cover less than a pixel.
 typedef struct {
     uint32_t width, height;
     uint64_t eighthsAcross, eighthsDown;
 } tern_extent;
-/// All of every pixel.
+/// Returns an extent in which every pixel is fully visible.
 tern_extent tern_extent_whole(uint32_t width, uint32_t height);
 
 typedef struct tern_resize tern_resize;
@@ -88,16 +90,16 @@ tern_jpeg *tern_jpeg_open(const uint8_t *bytes, size_t count, tern_codec_info *i
 const uint8_t *tern_jpeg_profile(tern_jpeg *jpeg, size_t *count, int *channels);
 /// Converts inks by a profile, which outlives the handle, in place of mixing them. Before the first row.
 void tern_jpeg_ink(tern_jpeg *jpeg, const tern_icc *color);
-/// The picture that the smallest of the DCT scales 1/8, 1/4, 1/2 and 1 gives that still gives at least the size.
+/// Returns the picture at the smallest DCT scale (1/8, 1/4, 1/2 or 1) that is at least as large as the size.
 tern_extent tern_jpeg_scaled(uint32_t width, uint32_t height, uint32_t leastWidth, uint32_t leastHeight);
 /// Starts with the scale that `tern_jpeg_scaled` finds.
 tern_codec_result tern_jpeg_start(
     tern_jpeg *jpeg, uint32_t leastWidth, uint32_t leastHeight, int scanLimit, char *error);
 /// Takes in some rows of the coefficients of a progressive image; MORE until all are there.
 tern_codec_result tern_jpeg_prepare(tern_jpeg *jpeg, char *error);
-/// Writes up to `rows` rows of RGBA at the next row of the whole picture's canvas; MORE until the last.
+/// Writes up to `rows` rows of RGBA at the next row of the whole picture's canvas. Returns MORE until the last row.
 tern_codec_result tern_jpeg_rows(tern_jpeg *jpeg, tern_canvas canvas, uint32_t rows, char *error);
-/// As `tern_jpeg_rows`, resized on the way: the canvas is the target's.
+/// Does the same as `tern_jpeg_rows` and resizes the rows. The canvas has the target's size.
 tern_codec_result tern_jpeg_resized(
     tern_jpeg *jpeg, tern_resize *resize, tern_canvas canvas, uint32_t rows, char *error);
 /// TRUNCATED or CORRUPT if libjpeg had to invent pixels; OK otherwise.
@@ -153,7 +155,7 @@ void tern_ico_close(tern_ico *ico);
 typedef struct tern_webp tern_webp;
 tern_webp *tern_webp_open(const uint8_t *bytes, size_t count, tern_codec_info *info, int *result, char *error);
 const uint8_t *tern_webp_profile(const tern_webp *webp, size_t *count, int *channels);
-/// Writes straight RGBA of the canvas's size, never larger than the picture's own.
+/// Starts writing straight RGBA of the canvas's size, which is never larger than the picture's own size.
 tern_codec_result tern_webp_start(tern_webp *webp, tern_canvas canvas, char *error);
 /// Decodes another stretch of the bytes; MORE until the last.
 tern_codec_result tern_webp_step(tern_webp *webp, char *error);
@@ -170,12 +172,12 @@ void tern_webp_frames_close(tern_webp_frames *frames);
 
 /// The blocks of a GIF.
 typedef struct {
-    /// Frames that begin; the walk ends past the limit.
+    /// The number of frames that begin. The walk stops once it exceeds the limit.
     uint32_t frames;
-    /// How often it plays, 0 for ever.
+    /// The number of times that the animation plays, 0 for endless.
     uint32_t loops;
-    /// Whether the bytes end before the file does. A still picture that lacks nothing but the trailer is whole; what
-    /// says that it is animated, a loop or a delay, says that more frames were to come.
+    /// A Boolean value that indicates whether the bytes end before the file does. A still picture that lacks only the
+    /// trailer is complete. A loop or a delay declares an animation, of which more frames may be missing.
     bool isCut;
 } tern_gif_blocks;
 tern_gif_blocks tern_gif_walk(const uint8_t *bytes, size_t count, uint32_t frameLimit);
@@ -225,15 +227,16 @@ typedef struct {
     bool isGathering;
     /// Whether more than one frame is known to come, whatever this decoder makes of it.
     bool isAnimation;
-    /// Whether the library has said anything against the bytes: the decoder of whole files may make something else of
-    /// them.
+    /// A Boolean value that indicates whether the library has warned about the bytes. The decoder of whole files may
+    /// then produce a different result.
     bool isDoubtful;
 } tern_feed_state;
 tern_feed *tern_feed_open(tern_feed_kind kind, tern_feed_limits limits);
 tern_codec_result tern_feed_append(tern_feed *feed, const uint8_t *bytes, size_t count, char *error);
 /// Says that no more bytes come: from then on nothing is STARVED.
 void tern_feed_end(tern_feed *feed);
-/// After HEADER, in place of `tern_feed_start`: only gathers the bytes from now on, which a decoder of whole files takes.
+/// Called after HEADER in place of `tern_feed_start`. From now on the bytes are only gathered, for a decoder of whole
+/// files.
 void tern_feed_gather(tern_feed *feed);
 /// Decodes a stretch of what is there: MORE, STARVED, HEADER once, BOUNDARY, or OK when the picture is complete. After
 /// an error it is not to be called again.
@@ -266,14 +269,15 @@ void tern_premultiply(uint8_t *pixels, size_t stride, uint32_t width, uint32_t h
 /// The inverse, rounded; a pixel without alpha becomes 0.
 void tern_unpremultiply(const uint8_t *source, uint8_t *target, size_t pixels);
 
-/// The bytes that a resize takes beside source and target; with the rows that it keeps if they come one by one.
+/// Returns the bytes that a resize takes besides source and target, including the rows that it keeps if they come one
+/// by one.
 uint64_t tern_resize_memory(tern_extent source, uint32_t targetWidth, uint32_t targetHeight, bool inRows);
 /// Lanczos3 over premultiplied RGBA8, in slices of target rows; NULL when memory is short.
 tern_resize *tern_resize_open(tern_extent source, uint32_t targetWidth, uint32_t targetHeight);
-/// False, and nothing is written, if one of them has not the size that the kernel was made for.
+/// Resizes rows. Returns false and writes nothing if the sizes differ from those that the kernel was made for.
 bool tern_resize_rows(
     tern_resize *resize, tern_picture source, tern_canvas target, uint32_t firstRow, uint32_t rows);
-/// Whether the kernel takes rows of a picture of the size to the target.
+/// Returns whether the kernel resizes pictures of this size to the target.
 bool tern_resize_fits(const tern_resize *resize, uint32_t width, uint32_t height, tern_canvas target, char *error);
 /// The same of rows that come one by one, of which it keeps no more than a target row is made of: where the next one is
 /// to be written, NULL when memory is short; then that it is there, and the target rows that can be made of it are.
@@ -294,7 +298,7 @@ uint8_t *tern_webp_encode(
     size_t *count, char *error);
 void tern_codec_free(void *bytes);
 
-/// Whether a canvas has the size of the picture that is about to be written; the error's text if not.
+/// Returns whether a canvas has the size of the picture to be written; sets the error text if not.
 bool tern_canvas_fits(tern_canvas canvas, uint32_t width, uint32_t height, char *error);
 
 #endif

@@ -47,7 +47,7 @@ void tern_cover(const uint8_t *source, uint8_t *target, size_t pixels, tern_colo
 /// Another picture's pixels over these, with an opacity of 65,536 at most.
 void tern_over(const uint8_t *source, const uint8_t *above, uint8_t *target, size_t pixels, uint32_t opacity);
 
-/// The bytes that a blur takes for a line at work.
+/// Returns the bytes that a blur takes for the line that it works on.
 uint64_t tern_blur_memory(uint32_t width, uint32_t height, double sigma);
 /// The vertical half of a Gaussian blur, for some columns. At the edges the picture is continued by its mirror image, so
 /// that its mean stays what it is. False when memory is short.

@@ -65,7 +65,7 @@ static inline CURLcode tern_easy_clear_blob(CURL *easy, CURLoption option) {
 /// The CURL_VERSION_… bits of the libcurl that runs.
 static inline int tern_curl_features(void) { return curl_version_info(CURLVERSION_NOW)->features; }
 
-/// The version of the libcurl that runs: 0x080100 for 8.1.0.
+/// Returns the version of the libcurl in use, such as 0x080100 for 8.1.0.
 static inline unsigned int tern_curl_version(void) { return curl_version_info(CURLVERSION_NOW)->version_num; }
 
 /// The TLS library of the libcurl that runs, by name and version; null for none.
@@ -160,17 +160,17 @@ void *tern_curl_reallocate(void *block, size_t count);
 void tern_block_sigpipe(void);
 /// The calling thread's CPU time in user mode, in microseconds.
 int64_t tern_thread_user_microseconds(void);
-/// The TLS object of the connection that carries the transfer now; null for none.
+/// Returns the TLS object of the connection that carries the transfer now; null if there is none.
 static inline void *tern_easy_tls(CURL *easy) {
     struct curl_tlssessioninfo *info = 0;
     (curl_easy_getinfo)(easy, CURLINFO_TLS_SSL_PTR, &info);
     return info ? info->internals : 0;
 }
-/// Whether a byte, the end or an error waits in the socket. Takes nothing out of it.
+/// Returns whether a socket has a byte, an end or an error to be read. Reads nothing.
 int tern_has_input(int fd);
-/// The local port of a socket; 0 where it has none.
+/// Returns the local port of a socket; 0 if it has none.
 int tern_local_port(int fd);
-/// The error number with which no descriptor can be had now; 0 when one can.
+/// Returns the error number with which opening a descriptor fails now; 0 if it succeeds.
 int tern_descriptor_problem(void);
 /// A non-blocking, close-on-exec socket for the address that curl asks for; −1 on failure.
 curl_socket_t tern_open_socket(const struct curl_sockaddr *address);

@@ -41,9 +41,9 @@ void tern_tls_anchors_free(void *anchors);
 /// Judges what is stapled by these anchors, which stay the caller's. libcurl may add to them: they must serve for nothing else.
 void tern_tls_use_anchors(void *ssl_context, void *anchors);
 
-/// Whether bytes that were taken from the socket wait in the TLS object of a connection.
+/// Returns whether the TLS object of a connection holds bytes that were read from the socket but not delivered.
 int tern_tls_has_input(void *ssl);
-/// Whether HTTP/2 was agreed upon for the connection.
+/// Returns whether the connection negotiated HTTP/2.
 int tern_tls_is_http2(void *ssl);
 
 #endif

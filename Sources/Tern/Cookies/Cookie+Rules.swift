@@ -20,7 +20,7 @@ extension Cookie {
         }
     }
 
-    /// A cookie without a name whose value reads like one with this name once it is sent.
+    /// Returns whether this cookie has no name and a value that, once sent, reads like a cookie with the other's name.
     func poses(asNameOf other: Cookie) -> Bool {
         guard name.isEmpty, let equals = value.utf8.firstIndex(of: UInt8(ascii: "=")) else { return false }
         let posed = String(value[..<equals])
@@ -34,7 +34,7 @@ extension Cookie {
     /// What a field would have been refused for, or could not have held: a cookie made by hand can be anything.
     func checkForm() throws(Refusal) {
         let separator = UInt8(ascii: ";")
-        // The default path is that of the URL, where a semicolon may stand; it is not sent.
+        // The default path is that of the URL, which can contain a semicolon. The path is not sent.
         let isWellFormed =
             [name, value, domain, path].allSatisfy { text in
                 text.utf8.allSatisfy { !$0.isASCIIControl || $0 == 0x09 }
@@ -51,9 +51,9 @@ extension Cookie {
         if sameSite == SameSite.none, !isSecure { throw .sameSiteNone }
     }
 
-    /// The same cookie, for the canonical form of its host.
+    /// Returns the same cookie with the canonical form of its host.
     func withCanonicalDomain() throws(Refusal) -> Cookie {
-        // The refusal's reason names the domain among what can be wrong.
+        // The refusal's reason names the domain as a possible cause.
         guard let host = try? CanonicalHost(domain) else { throw .malformed }
         if host.text == domain { return self }
         return Cookie(

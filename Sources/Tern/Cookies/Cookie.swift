@@ -29,12 +29,12 @@ public struct Cookie: Sendable, Hashable, Codable {
     public let expires: Date?
     /// When the cookie was first stored: cookies with paths of equal length are sent in this order.
     public internal(set) var creation: Date
-    /// How the bytes of name, value and path were read; nil for UTF-8.
+    /// The encoding in which the bytes of name, value and path were read; nil for UTF-8.
     let encoding: ByteEncoding?
 
-    /// How bytes that are not UTF-8 are kept in a text.
+    /// The representation of bytes that are not UTF-8 in a text.
     enum ByteEncoding: String, Sendable, Hashable, Codable {
-        /// Each byte is the scalar of its number.
+        /// Each byte is the Unicode scalar with its number.
         case latin1
     }
 
@@ -91,19 +91,20 @@ public struct Cookie: Sendable, Hashable, Codable {
             && Self.bytes(path, encoding).elementsEqual(Self.bytes(other.path, other.encoding))
     }
 
-    /// Names and paths are bytes: texts that only mean the same (U+00E9, U+0065 U+0301) are not equal.
+    /// Returns whether two cookies have the same name. Names and paths are compared as bytes: U+00E9 and U+0065 U+0301
+    /// are not equal.
     func hasName(of other: Cookie) -> Bool {
         Self.bytes(name, encoding).elementsEqual(Self.bytes(other.name, other.encoding))
     }
 
-    /// The cookie as it is sent (RFC 6265bis §5.8.3): `name=value`, and the value alone without a name.
+    /// The bytes of the cookie as it is sent (RFC 6265bis §5.8.3): `name=value`, or the value alone if it has no name.
     var wireBytes: [UInt8] {
         var bytes = Self.bytes(name, encoding)
         if !name.isEmpty { bytes.append(UInt8(ascii: "=")) }
         return bytes + Self.bytes(value, encoding)
     }
 
-    /// The number of ``wireBytes``.
+    /// The number of bytes in ``wireBytes``.
     var wireCount: Int {
         (name.isEmpty ? 0 : Self.byteCount(name, encoding) + 1) + Self.byteCount(value, encoding)
     }

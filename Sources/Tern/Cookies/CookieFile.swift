@@ -65,8 +65,8 @@ final class CookieFile: Sendable {
         }
     }
 
-    /// Takes the rights of others from a file of this user, as one that was copied here may give them. A file system that
-    /// has no rights, or is read-only, keeps what it has: the cookies are read all the same.
+    /// Removes the permissions of other users from a file of this user, for example one that was copied here. A file
+    /// system that has no permissions or is read-only keeps the existing ones, and the cookies are still read.
     private func narrow(_ descriptor: Int32) {
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0, status.st_uid == geteuid(), status.st_mode & 0o077 != 0 else {

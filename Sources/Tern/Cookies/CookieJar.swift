@@ -14,7 +14,7 @@ package struct CookieJar: Sendable {
         package var total = 3_000
         /// How long a cookie may live from when it is stored (RFC 6265bis §5.5).
         package var lifetime: TimeInterval = 400 * 86_400
-        /// Bytes of a `Cookie` field: servers refuse a request with a longer one.
+        /// The maximum number of bytes of a `Cookie` field. Servers refuse a request with a longer field.
         package var fieldSize = 8 << 10
 
         package init() {}
@@ -57,7 +57,7 @@ package struct CookieJar: Sendable {
         store(bytes: Array(field.utf8), from: target, now: now)
     }
 
-    /// Takes in one `Set-Cookie` field as it came over the wire.
+    /// Stores the cookie of one `Set-Cookie` field, given as the bytes from the wire.
     package mutating func store(bytes: [UInt8], from target: Target, now: Date) -> Outcome {
         do throws(Cookie.Refusal) {
             let field = try SetCookieField(bytes: bytes)
@@ -184,8 +184,8 @@ package struct CookieJar: Sendable {
     /// The cookies for a request, in the order in which they are sent (§5.8.3): longer paths first, then older ones.
     ///
     /// - Parameters:
-    ///   - isCrossSite: A redirect has brought the request here from another site.
-    ///   - taken: Bytes that the caller's own cookies take of the field.
+    ///   - isCrossSite: A Boolean value that indicates whether a redirect from another site led to this request.
+    ///   - taken: The number of bytes of the field that the caller's own cookies use.
     package mutating func cookies(
         for target: Target, method: Request.Method, isCrossSite: Bool, now: Date, taken: Int = 0
     ) -> [Cookie] {
@@ -215,7 +215,7 @@ package struct CookieJar: Sendable {
         return found.map(\.cookie)
     }
 
-    /// Removes the cookies that were first stored the longest ago until the others, with `; ` between them, fit.
+    /// Removes the cookies that were first stored the longest ago until the others, joined by `; `, fit.
     private func leaveOutOldest(_ found: inout [Entry], room: Int) {
         var size = found.reduce(-2) { $0 + $1.cookie.wireCount + 2 }
         guard size > room else { return }
@@ -231,7 +231,8 @@ package struct CookieJar: Sendable {
             .map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The value of the `Cookie` field, byte for byte as servers have set its cookies; nil if there is nothing to be sent.
+    /// Returns the value of the `Cookie` field, byte for byte as servers set the cookies; nil if there is no cookie to
+    /// send.
     package mutating func headerBytes(
         for target: Target, method: Request.Method, isCrossSite: Bool, now: Date, taken: Int = 0
     ) -> [UInt8]? {

@@ -25,13 +25,13 @@ public final class CookieStore: Sendable {
     private let hasCookies = Atomic<Bool>(false)
     private let now: @Sendable () -> Date
     private let file: CookieFile?
-    /// Tells the store from others, whatever cookies are in it.
+    /// Identifies the store, independent of the cookies in it.
     let identity: Identity
 
     enum Identity: Sendable, Hashable {
-        /// The same in every run of the program.
+        /// A store with a file. The value is the same in every run of the program.
         case file(String)
-        /// Unique in the process.
+        /// A store in memory. The value is unique in the process.
         case memory(UInt64)
     }
 
@@ -90,9 +90,9 @@ public final class CookieStore: Sendable {
         headerBytes(for: target, method: method, redirects: redirects).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The same as bytes: those of a cookie need not be UTF-8.
+    /// Returns the same value as bytes, because the bytes of a cookie need not be UTF-8.
     ///
-    /// - Parameter taken: Bytes that the caller's own cookies take of the field.
+    /// - Parameter taken: The number of bytes of the field that the caller's own cookies use.
     package func headerBytes(
         for target: Target, method: Request.Method, redirects: [Target] = [], taken: Int = 0
     ) -> [UInt8]? {
@@ -111,7 +111,7 @@ public final class CookieStore: Sendable {
         store(bytes: fields.map { Array($0.utf8) }, from: target)
     }
 
-    /// The same with the fields as they came over the wire.
+    /// Stores the cookies of fields given as the bytes from the wire.
     @discardableResult
     package func store(bytes fields: [[UInt8]], from target: Target) -> [CookieJar.Outcome] {
         if fields.isEmpty { return [] }

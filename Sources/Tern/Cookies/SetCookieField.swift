@@ -14,7 +14,7 @@ struct SetCookieField: Sendable {
     var maxAge: Int64?
     /// Seconds since 1970.
     var expires: Int64?
-    /// How the bytes of the texts were read.
+    /// The encoding in which the bytes of the texts were read; nil for UTF-8.
     private(set) var encoding: Cookie.ByteEncoding?
 
     /// Longest name and value together, in bytes (RFC 6265bis §5.6, step 5).
@@ -22,7 +22,7 @@ struct SetCookieField: Sendable {
     /// Longest value of an attribute, in bytes; a longer one is passed over (step 6 of the attributes).
     static let maximumAttributeSize = 1_024
 
-    /// Takes a field apart as it came over the wire. Bytes that are not UTF-8 are read one by one.
+    /// Parses a field from the bytes of the wire. Bytes that are not UTF-8 are read one by one.
     init(bytes: [UInt8]) throws(Cookie.Refusal) {
         if let text = String(validating: bytes, as: UTF8.self) {
             try self.init(text)
@@ -65,7 +65,7 @@ struct SetCookieField: Sendable {
         }
     }
 
-    /// A number with an optional minus before it; what is beyond 64 bits is the largest there is.
+    /// Parses a number with an optional minus sign. Values beyond 64 bits become the largest value.
     private static func age(_ text: String) -> Int64? {
         let digits = text.hasPrefix("-") ? text.utf8.dropFirst() : Substring(text).utf8
         guard !digits.isEmpty, digits.allSatisfy(\.isASCIIDigit) else { return nil }

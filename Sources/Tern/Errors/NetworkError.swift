@@ -34,7 +34,8 @@ public struct NetworkError: Error, Sendable {
     }
 
     private var storage: Storage
-    /// Characters of a reason. What a server sent is quoted in it, as it came: all of it is made printable here.
+    /// The maximum number of characters of a reason. A reason can quote bytes from a server; this type makes all of it
+    /// printable.
     private static let reasonLimit = 4_096
 
     package init(
@@ -87,7 +88,7 @@ public struct NetworkError: Error, Sendable {
         with { $0.reason += "; \(reason.printable(limit: Self.reasonLimit))" }
     }
 
-    /// The error of the last of several attempts: says how many there were, and how long they took.
+    /// Returns the error of the last of several attempts, with the number and the duration of all attempts.
     package func ending(attempts: Int, in duration: Duration) -> NetworkError {
         with { fields in
             fields.attempts = attempts
@@ -110,7 +111,8 @@ public struct NetworkError: Error, Sendable {
     /// A Boolean value that indicates whether an interceptor, a policy or a credential provider failed.
     var isThrownByHooks: Bool { kind == .interceptor || kind == .policy || kind == .authentication }
 
-    /// The same error of a task that was cancelled: whatever such code throws then, the cancellation is the reason.
+    /// Returns this error as a cancellation. After a task was cancelled, the cancellation is the cause of any error
+    /// that such code throws.
     var asCancellation: NetworkError {
         with { fields in
             fields.kind = .cancelled

@@ -11,15 +11,16 @@ import Musl
 import Darwin
 #endif
 
-/// Who may read a file: its owner alone, until it is put where the user wants it.
+/// The permissions of a download's file: its owner alone can read it until it is moved to its destination.
 enum FilePermissions {
     static let own: mode_t = 0o600
     static let ownFolder: mode_t = 0o700
 
-    /// The permissions that a new file of the process gets in a folder: `0666` without the bits of the process's mask.
+    /// Returns the permissions of a new file of the process in a folder: `0666` without the bits of the process's
+    /// umask; nil when they cannot be found out.
     ///
-    /// `umask(2)` tells the mask only by changing it, for all threads. Linux shows it in `/proc`; elsewhere an empty file
-    /// is made and looked at. nil when neither works.
+    /// `umask(2)` returns the mask only by changing it, for all threads. Linux shows the mask in `/proc`; elsewhere
+    /// this creates an empty file and reads its permissions.
     static func ofNewFile(in folder: String) -> mode_t? {
         if let mask = processMask() { return 0o666 & ~mask }
         let path = FilePath.join(folder, TemporaryName(for: nil).text)
@@ -33,14 +34,14 @@ enum FilePermissions {
         return unsafe fstat(descriptor, &status) == 0 ? status.st_mode & 0o666 : nil
     }
 
-    /// The line `Umask:` of `/proc/self/status`, which is octal; nil where there is none.
+    /// Reads the line `Umask:` of `/proc/self/status`, which is octal; nil if there is none.
     private static func processMask() -> mode_t? {
         #if os(Linux)
         let descriptor = unsafe open("/proc/self/status", O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         let system = PosixFileSystem()
-        // `try?`: what cannot be read is no mask. The line is the second of the file.
+        // `try?`: a file that cannot be read gives no mask. The line is the second of the file.
         guard let bytes = try? system.read(descriptor, at: 0, count: 4096) else { return nil }
         return mask(in: String(decoding: bytes, as: UTF8.self))
         #else
@@ -57,9 +58,9 @@ enum FilePermissions {
     }
 }
 
-/// Files with what is nobody else's business.
+/// Writes files with private content.
 package enum PrivateFile {
-    /// Writes a file that its owner alone may read, whole or not at all, in place of what is there.
+    /// Writes a file that only its owner can read, in one step, and replaces an existing file.
     package static func write(_ data: Data, to path: String) throws(FileFailure) {
         let system = PosixFileSystem()
         let place = TemporaryPlace(folder: FilePath.folder(of: path), destination: FilePath.name(of: path))
@@ -70,7 +71,7 @@ package enum PrivateFile {
             if fsync(descriptor) != 0 { throw FileFailure("sync", temporary, code: errno) }
             try system.rename(temporary, to: path)
         } catch {
-            // The first failure is the one to tell.
+            // The first failure is the one to report.
             try? system.close(descriptor)
             try? system.remove(temporary)
             throw error

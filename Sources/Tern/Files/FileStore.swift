@@ -82,10 +82,10 @@ package actor FileStore {
         return false
     }
 
-    /// A new file.
+    /// Creates a new file and returns its path and descriptor.
     func create(_ place: TemporaryPlace) throws(FileFailure) -> (path: String, descriptor: Int32) {
         var last: FileFailure?
-        // A sweep may take a name away before it is locked.
+        // A sweep can remove a new file before it is locked.
         for _ in 0..<4 {
             let path = place.newPath()
             do {
@@ -132,7 +132,7 @@ package actor FileStore {
 
     func close(_ descriptor: Int32) throws(FileFailure) { try system.close(descriptor) }
 
-    /// Closes a whole file. What is returned holds its lock, and is the caller's to close.
+    /// Closes a complete file. Returns a descriptor that holds the file's lock, which the caller closes.
     func finish(_ descriptor: Int32, _ path: String, at length: Int64) throws(FileFailure) -> Int32 {
         var lock: Int32?
         var isOpen = true
@@ -146,20 +146,20 @@ package actor FileStore {
             try system.close(descriptor)
             return holder
         } catch {
-            // The first failure is the one to tell.
+            // The first failure is the one to report.
             if isOpen { try? system.close(descriptor) }
             if let lock { try? system.close(lock) }
             throw error
         }
     }
 
-    /// Gives a file that is the caller's from now on a name that no sweep takes for a download's. Tells its name.
+    /// Renames a file that belongs to the caller from now on, so that no sweep removes it. Returns its new path.
     func release(_ path: String, as released: String) -> String {
         do {
             try system.renameIfAbsent(path, to: released)
             return released
         } catch {
-            // The name it has is good until it is moved.
+            // The file keeps its name until the caller moves it.
             return path
         }
     }
@@ -180,7 +180,7 @@ package actor FileStore {
         } catch {}
     }
 
-    /// Puts a file in its place in one step, and tells where that is. `lock` is a descriptor of the file.
+    /// Moves a file to its destination in one step and returns the destination. `lock` is a descriptor of the file.
     func move(
         _ path: String, _ lock: Int32?, to destination: String, _ options: Download.Options
     ) throws(FileFailure) -> String {
@@ -205,7 +205,7 @@ package actor FileStore {
                 try system.remove(path)
                 return place
             } catch {
-                // The first failure is the one to tell.
+                // The first failure is the one to report.
                 if let open { try? system.close(open) }
                 try? system.remove(copy)
                 throw error
@@ -237,7 +237,7 @@ package actor FileStore {
         }
     }
 
-    /// The number of bytes that were copied.
+    /// Copies a file and returns the number of bytes copied.
     private func copyFile(_ path: String, to target: Int32) throws(FileFailure) -> Int64 {
         let source = try system.open(path, .read)
         defer { try? system.close(source) }  // Only read.

@@ -21,11 +21,12 @@ package protocol FileSystem: Sendable {
     ) -> Int?
     /// Cuts the file at `length` and continues to write there.
     func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure)
-    /// The length of an open file.
+    /// Returns the length of an open file in bytes.
     func length(ofOpen descriptor: Int32) throws(FileFailure) -> Int64
-    /// A second descriptor that keeps the lock of the first one when that is closed.
+    /// Returns a second descriptor, which keeps the lock when the first one is closed.
     func holdLock(of descriptor: Int32) throws(FileFailure) -> Int32
-    /// Lets the owner alone read and write a file, or else those who may a new file of the process in the folder.
+    /// Sets the permissions of a file: for its owner alone if `isOwn` is true, otherwise those of a new file in the
+    /// folder.
     func setPermissions(of descriptor: Int32, _ isOwn: Bool, folder: String)
     /// The length of an ordinary file; folders and what is not there are failures.
     func length(of path: String) throws(FileFailure) -> Int64
@@ -56,12 +57,13 @@ extension FileSystem {
     }
 }
 
-/// How a file is opened. One that is written to is locked as long as it is open: EWOULDBLOCK if another has it.
+/// The modes in which a file is opened. A file opened for writing stays locked while it is open. If another process
+/// holds the lock, opening fails with EWOULDBLOCK.
 package enum FileMode: Sendable {
     case read
-    /// Must not exist yet. For its owner alone.
+    /// Creates the file for its owner alone. The file must not exist yet.
     case create
-    /// Must exist, as a regular file of this user with one name; writing goes on where `truncate` says.
+    /// Opens an existing regular file of this user with a single link. Writing continues where `truncate` says.
     case update
 }
 

@@ -11,15 +11,15 @@ import Darwin
 
 /// Removes the temporary files of processes that were killed.
 ///
-/// An orphan is a regular file of this user with one name, of the form of ``TemporaryName``, on which nobody has a lock:
-/// the system takes a lock back when its process ends, however it ends. Links are never followed. All of it runs on a
-/// queue of its own.
+/// An orphan is a regular file of this user with a single link and a name of the form of ``TemporaryName``, on which no
+/// process holds a lock. The system releases a lock when its process ends for any reason. Links are never followed. All
+/// work runs on a queue of its own.
 package final class OrphanSweeper: Sendable {
     package static let shared = OrphanSweeper()
 
     private struct State {
         var schedule = SweepSchedule()
-        /// A sweep of the temporary folder is on its way.
+        /// A Boolean value that indicates whether a sweep of the temporary folder is scheduled.
         var isQueued = false
     }
 
@@ -28,7 +28,7 @@ package final class OrphanSweeper: Sendable {
 
     package init() {}
 
-    /// Sweeps the temporary folder soon; nobody waits for it.
+    /// Schedules a sweep of the temporary folder and returns at once.
     package func sweepTemporaryFolder() {
         let isFirst = state.withLock { state in
             defer { state.isQueued = true }
@@ -41,7 +41,7 @@ package final class OrphanSweeper: Sendable {
         }
     }
 
-    /// Removes what earlier downloads to a destination left beside it, and returns when that is done.
+    /// Removes the files that earlier downloads to a destination left beside it, and returns when that is done.
     package func sweep(besides destination: String) async {
         let (folder, name) = (FilePath.folder(of: destination), FilePath.name(of: destination))
         await withCheckedContinuation { continuation in
@@ -59,7 +59,7 @@ package final class OrphanSweeper: Sendable {
         for name in orphans { Self.removeIfOrphan(FilePath.join(folder, name)) }
     }
 
-    /// The number of entries, and the names of those that may be orphans. A folder that cannot be read has none.
+    /// Returns the number of entries, and the names of possible orphans. A folder that cannot be read has none.
     private static func names(in folder: String, of destination: String?) -> (count: Int, orphans: [String]) {
         guard let stream = unsafe opendir(folder) else { return (0, []) }
         defer { unsafe closedir(stream) }
@@ -77,7 +77,8 @@ package final class OrphanSweeper: Sendable {
         return (count, orphans)
     }
 
-    /// The lock is held while the name is removed: whoever makes a file of this name meanwhile is seen, or sees it gone.
+    /// Removes a file while holding its lock, so that a download that creates a file of this name at the same time
+    /// either is detected or detects the removal.
     private static func removeIfOrphan(_ path: String) {
         let descriptor = unsafe open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -87,15 +88,15 @@ package final class OrphanSweeper: Sendable {
             opened.st_uid == geteuid(), opened.st_nlink == 1, flock(descriptor, LOCK_EX | LOCK_NB) == 0,
             unsafe lstat(path, &named) == 0, named.st_dev == opened.st_dev, named.st_ino == opened.st_ino
         else { return }
-        // A file that stays, on a disk that became read-only, costs space and no more.
+        // A file that cannot be removed, for example on a disk that became read-only, only costs space.
         _ = unsafe unlink(path)
     }
 }
 
-/// When a folder is swept. Pure.
+/// Decides when a folder is swept. Pure.
 ///
-/// A listing costs time with every entry of the folder: a crowded one is swept once a minute at most, all others every
-/// time.
+/// A listing takes time for every entry of the folder, so a folder with many entries is swept at most once a minute,
+/// and any other folder every time.
 package struct SweepSchedule: Sendable {
     package static let crowd = 1_000
     package static let interval: UInt64 = 60_000_000_000

@@ -10,9 +10,9 @@ import Foundation
 final class PartialFile: Sendable {
     private struct State {
         var path: String
-        /// nil once it is closed.
+        /// The descriptor of the open file; nil once it is closed.
         var descriptor: Int32?
-        /// Holds the lock of a file that is whole and closed, up to its move.
+        /// A descriptor that holds the lock of a complete, closed file until it is moved.
         var lock: Int32?
         var length: Int64
     }
@@ -44,7 +44,7 @@ final class PartialFile: Sendable {
         if let failure { throw failure }
     }
 
-    /// Closes a file that is whole. Its lock is held until it is moved or discarded.
+    /// Closes a complete file. Its lock is held until the file is moved or discarded.
     func close() async throws(FileFailure) {
         guard let descriptor = takeDescriptor() else { return }
         let (path, length) = state.withLock { ($0.path, $0.length) }
@@ -55,7 +55,7 @@ final class PartialFile: Sendable {
     /// Closes a file that is to be continued; its length, or nil when that cannot be relied upon.
     func closeKeeping() async -> Int64? {
         let (length, lock) = state.withLock { ($0.length, $0.lock) }
-        // It was whole, and what failed came after that.
+        // The file was complete; the failure came after that.
         if lock != nil { return nil }
         do {
             // After a failed write the file may be longer than what is known to be good.
@@ -67,7 +67,7 @@ final class PartialFile: Sendable {
         }
     }
 
-    /// Gives the file a name that is the caller's: it may stay where it is.
+    /// Gives the file a name that sweeps ignore, because it belongs to the caller and can stay where it is.
     func release() async {
         let path = path
         let name = FilePath.name(of: path).split(separator: ".").first.map(String.init) ?? "tern"
@@ -75,7 +75,7 @@ final class PartialFile: Sendable {
         state.withLock { $0.path = released }
     }
 
-    /// Puts the file in its place, and tells where that is.
+    /// Moves the file to its destination and returns the destination.
     func move(to destination: String, _ options: Download.Options) async throws(FileFailure) -> String {
         let (path, lock) = state.withLock { ($0.path, $0.lock) }
         let place = try await files.move(path, lock, to: destination, options)
@@ -83,10 +83,10 @@ final class PartialFile: Sendable {
         return place
     }
 
-    /// Lets go of a file that stays where it is.
+    /// Releases the lock of a file that stays where it is.
     func unlock() async {
         let lock = state.withLock { $0.lock.take() }
-        // Only the lock is lost: the file was closed before.
+        // Only the lock is lost: the file was already closed.
         if let lock { try? await files.close(lock) }
     }
 

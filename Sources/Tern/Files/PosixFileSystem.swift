@@ -53,7 +53,8 @@ package struct PosixFileSystem: FileSystem {
         }
     }
 
-    /// Refuses what is no regular file of this user, and a file with a second name, which may be anybody's.
+    /// Refuses everything but a regular file of this user with a single link, because another user may control a second
+    /// link.
     private func confirmOwn(_ descriptor: Int32, _ path: String) throws(FileFailure) {
         var information = stat()
         guard unsafe fstat(descriptor, &information) == 0 else { throw FileFailure("stat", path, code: errno) }
@@ -62,13 +63,13 @@ package struct PosixFileSystem: FileSystem {
         }
     }
 
-    /// Tells other processes that the file is in use. Where there are no locks, nobody can be told, nor asks.
+    /// Locks a file, so that other processes see that it is in use. On a file system without locks, this does nothing.
     private func lock(_ descriptor: Int32, _ path: String) throws(FileFailure) {
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             if errno == EWOULDBLOCK { throw FileFailure("lock", path, code: EWOULDBLOCK) }
             return
         }
-        // A sweep that came between the file and its lock has taken the name away.
+        // A sweep between the creation of the file and its lock can have removed the name.
         var information = stat()
         guard unsafe fstat(descriptor, &information) == 0, information.st_nlink > 0 else {
             throw FileFailure("lock", path, code: EWOULDBLOCK)
@@ -88,7 +89,7 @@ package struct PosixFileSystem: FileSystem {
     }
 
     package func setPermissions(of descriptor: Int32, _ isOwn: Bool, folder: String) {
-        // A file system without permissions refuses; the file then has those that it can have.
+        // A file system without permissions refuses the call; the file then keeps the permissions that it has.
         if isOwn {
             _ = fchmod(descriptor, FilePermissions.own)
         } else if let mode = FilePermissions.ofNewFile(in: folder) {
@@ -249,7 +250,7 @@ package enum ErrorText {
     package static func text(_ code: Int32) -> String {
         guard let text = unsafe strerror(code) else { return "error \(code)" }
         let said = unsafe String(cString: text)
-        // The names by which administrators know them.
+        // The names that administrators know.
         return switch code {
         case EMFILE: "\(said) (EMFILE: the process has reached its limit of descriptors)"
         case ENFILE: "\(said) (ENFILE: the system has reached its limit of descriptors)"

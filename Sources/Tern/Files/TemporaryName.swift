@@ -1,24 +1,26 @@
 /// The name of a file that a download writes to: `.NAME.0123456789abcdef.tern` beside the destination NAME, and
 /// `tern-0123456789abcdef.tern` in the temporary folder.
 ///
-/// Such a file belongs to a download that runs and holds a lock on it; without a lock it is an orphan, and removed. The
-/// partial file of a resumable download ends in `.tern-part` and is never removed that way: whoever has its token may
-/// continue it.
+/// Such a file belongs to a running download, which holds a lock on it. Without a lock it is an orphan and is removed.
+/// The name of a resumable download's partial file ends in `.tern-part`. A sweep never removes a partial file, because
+/// its token can still be used to continue it.
 package struct TemporaryName: Sendable, Equatable {
     private static let suffix = ".tern"
     private static let partialSuffix = ".tern-part"
     private static let folderPrefix = "tern-"
     private static let uniqueLength = 16
-    /// Bytes of a destination's name that a temporary name repeats; file systems take 255 in all.
+    /// The maximum number of bytes of the destination's name that a temporary name repeats. File systems allow 255
+    /// bytes in all.
     private static let stemLength = 160
 
     package let text: String
-    /// The file can be continued, and outlives its download.
+    /// A Boolean value that indicates whether the file can be continued and outlives its download.
     package let isPartial: Bool
-    /// The destination's name, as far as it is repeated; nil in the temporary folder.
+    /// The repeated part of the destination's name; nil in the temporary folder.
     private let stem: String?
 
-    /// A new name for a file beside a destination of this name, or in the temporary folder for nil.
+    /// Creates a new name for a file beside a destination of this name, or in the temporary folder if `destination` is
+    /// nil.
     package init(for destination: String?, isPartial: Bool = false) {
         let number = String(UInt64.random(in: 0 ... .max), radix: 16)
         let unique = String(repeating: "0", count: Self.uniqueLength - number.utf8.count) + number
@@ -27,7 +29,7 @@ package struct TemporaryName: Sendable, Equatable {
         text = (stem.map { ".\($0)." } ?? Self.folderPrefix) + unique + (isPartial ? Self.partialSuffix : Self.suffix)
     }
 
-    /// Reads a name; nil for one of another form. The result is one path component without control characters.
+    /// Parses a name; nil for any other form. The result is one path component without control characters.
     package init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard bytes.count <= 255, bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "/") }) else {
@@ -49,8 +51,8 @@ package struct TemporaryName: Sendable, Equatable {
         self.text = text
     }
 
-    /// Whether a file of this name, when nobody has a lock on it, is left over from a download to this destination (nil:
-    /// to the temporary folder).
+    /// Returns whether an unlocked file of this name is left over from a download to this destination. nil stands for
+    /// the temporary folder.
     package func isOrphan(of destination: String?) -> Bool {
         !isPartial && stem == destination.map { Self.stem(of: $0) }
     }
@@ -59,7 +61,8 @@ package struct TemporaryName: Sendable, Equatable {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
     }
 
-    /// As much of a destination's name as fits, cut between characters, without control characters.
+    /// Returns the longest start of a destination's name that fits, cut between characters and without control
+    /// characters.
     private static func stem(of name: String) -> String {
         var stem = ""
         var length = 0
@@ -77,15 +80,15 @@ extension Array where Element == UInt8 {
     fileprivate func ends(with suffix: String.UTF8View) -> Bool { self.suffix(suffix.count).elementsEqual(suffix) }
 }
 
-/// Where a download's file is made, and for which destination.
+/// The place in which a download's file is created, and the destination that it is for.
 struct TemporaryPlace: Sendable {
-    /// A folder that is there.
+    /// An existing folder.
     let folder: String
     /// The name of the destination; nil when it is not known yet.
     let destination: String?
     var isPartial = false
 
-    /// A path that no other download has.
+    /// Returns a path that no other download uses.
     func newPath() -> String {
         FilePath.join(folder, TemporaryName(for: destination, isPartial: isPartial).text)
     }

@@ -32,13 +32,13 @@ enum HostOverride {
         return nil
     }
 
-    /// `host:port` for each port that is meant, with the canonical host; nil for what names none. An IPv6 address needs no
-    /// look-up.
+    /// Returns `host:port` with the canonical host for each port that the key names; nil for a key that names no host.
+    /// An IPv6 address needs no look-up.
     private static func keys(_ host: String) -> [String]? {
         let colon = host.lastIndex(of: ":")
         let name = colon.map { String(host[..<$0]) } ?? host
         let port = colon.map { host[host.index(after: $0)...] }
-        // Why it is no host does not matter: the text itself is quoted.
+        // The reason of the error is not needed, because the message quotes the key.
         guard let canonical = try? CanonicalHost(name), !canonical.text.contains(":") else { return nil }
         guard let port else { return ["80", "443"].map { "\(canonical):\($0)" } }
         guard port.utf8.allSatisfy(\.isASCIIDigit), let number = UInt16(port) else { return nil }

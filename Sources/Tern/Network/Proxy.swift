@@ -44,11 +44,12 @@ public struct Proxy: Sendable, Hashable {
         if hasCredentials {
             credentials = "\(Self.escaped(user ?? "")):\(Self.escaped(password ?? ""))@"
         }
-        // A host that is none is a `problem`, with which nothing is sent.
+        // An invalid host is a `problem`, which prevents every request.
         return "\(kind.rawValue)://\(credentials)\(canonicalHost?.urlText ?? ""):\(port)"
     }
 
-    /// nil for a host that is none. Why it is none does not matter: errors quote the text itself.
+    /// The canonical form of the host; nil for an invalid host. The reason is not needed, because errors quote the
+    /// host.
     var canonicalHost: CanonicalHost? { try? CanonicalHost(host) }
 
     private static func escaped(_ text: String) -> String {
@@ -61,7 +62,7 @@ public struct Proxy: Sendable, Hashable {
 
     /// Why no connection can be made through it; nil when one can be tried.
     var problem: String? {
-        // libcurl leaves such a proxy out without a word, and connects directly.
+        // libcurl silently ignores such a proxy and connects directly.
         if [user, password].contains(where: { $0?.utf8.contains(where: \.isASCIIControl) == true }) {
             return
                 "the user name or the password for the proxy \(host.printable(limit: 80)) contains a control character"

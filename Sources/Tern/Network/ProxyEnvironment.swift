@@ -10,22 +10,22 @@ struct ProxyEnvironment: Sendable, Equatable {
         self.exceptions = ProxyExceptions(exceptions)
     }
 
-    /// The proxy of a request to a URL, as libcurl takes it; nil for none.
+    /// Returns the URL of the proxy for a request, in libcurl's form; nil for none.
     func url(for target: Target) -> String? {
         guard let url = target.isSecure ? https : http, !exceptions.contain(target.host) else { return nil }
         return url
     }
 
-    /// Whether a request to a URL is given to its proxy whole, and not through a tunnel. Only then does a 407 come from the
-    /// proxy, and only then do fields that are meant for it reach it.
+    /// Returns whether the proxy receives a request to this URL whole, and not through a tunnel. Only then does a 407
+    /// response come from the proxy, and only then do fields that are meant for the proxy reach it.
     func forwards(_ target: Target) -> Bool {
         guard !target.isSecure, let url = url(for: target) else { return false }
         guard let end = url.firstRange(of: "://") else { return true }
         return ["http", "https"].contains(url[..<end.lowerBound].lowercased())
     }
 
-    /// Why the proxies of the environment cannot be used; nil when they can be tried. libcurl leaves a proxy out without a
-    /// word when it cannot decode its user name or password, and connects directly.
+    /// The reason why the proxies of the environment cannot be used; nil when they can be tried. If libcurl cannot
+    /// decode the user name or password of a proxy, it silently ignores the proxy and connects directly.
     var problem: String? {
         for url in [http, https].compactMap({ $0 })
         where Reference.percentDecoded(Array(url.utf8)[...]).contains(where: \.isASCIIControl) {

@@ -1,15 +1,15 @@
 /// The hosts that are reached without the proxy, by the rules of curl and most other tools.
 struct ProxyExceptions: Sendable, Equatable {
-    /// One of them.
+    /// One entry of the list.
     enum Entry: Sendable, Equatable {
         case all
-        /// A name, and every name under it; a dot before it makes no difference.
+        /// A name, and every name below it. A leading dot makes no difference.
         case domain(String)
         case address(String)
-        /// The addresses that begin with so many bits of these bytes.
+        /// The addresses whose first `bits` bits equal those of these bytes.
         case network([UInt8], bits: Int)
 
-        /// nil for a text that names no host.
+        /// Parses an entry; nil for a text that names no host.
         init?(_ text: String) {
             if text == "*" {
                 self = .all
@@ -20,7 +20,7 @@ struct ProxyExceptions: Sendable, Equatable {
                 self = network
                 return
             }
-            // Why it is no host does not matter: the text itself is quoted.
+            // The reason of the error is not needed.
             guard let host = try? CanonicalHost(text.hasPrefix(".") ? String(text.dropFirst()) : text) else {
                 return nil
             }
@@ -29,7 +29,7 @@ struct ProxyExceptions: Sendable, Equatable {
 
         private static func network(_ address: Substring, _ length: Substring) -> Entry? {
             let inner = address.hasPrefix("[") && address.hasSuffix("]") ? address.dropFirst().dropLast() : address
-            // Four whole numbers: `10/8` and `10.0/8` mean something else to each tool.
+            // Requires four whole numbers, because tools read `10/8` and `10.0/8` differently.
             guard let bytes = ProxyExceptions.bytes(of: inner), length.utf8.allSatisfy(\.isASCIIDigit),
                 let bits = Int(length), bits <= 8 * bytes.count
             else { return nil }
@@ -39,15 +39,15 @@ struct ProxyExceptions: Sendable, Equatable {
 
     private let entries: [Entry]
 
-    /// Entries that name no host are left out: they except nothing.
+    /// Creates the list. Entries that name no host are left out and have no effect.
     init(_ texts: [String]) { entries = texts.compactMap { Entry($0) } }
 
-    /// What `no_proxy` says: entries with commas or blanks between them.
+    /// Creates the list from `no_proxy`: entries separated by commas or spaces.
     init(list: String) {
         self.init(list.split { $0 == "," || $0.isWhitespace }.map { String($0) })
     }
 
-    /// Whether a host, in its canonical form, is reached without the proxy.
+    /// Returns whether a host in its canonical form is reached without the proxy.
     func contain(_ host: String) -> Bool {
         if entries.isEmpty { return false }
         let bytes = Self.bytes(of: host.prefix { $0 != "%" })

@@ -1,4 +1,5 @@
-/// A host in the one form in which everything compares it: what is trusted, cookies, credentials, connections, proxies.
+/// A host in the canonical form that everything compares: trust policies, cookies, credentials, connections and
+/// proxies.
 ///
 /// The form is that of WHATWG's URL standard ("host parsing"): `127.1`, `0x7f.1` and `2130706433` are `127.0.0.1`, an IPv6
 /// address is compressed, a name is in lower-case ASCII. Beyond the standard, a dot at the end is dropped, and names that no
@@ -6,12 +7,12 @@
 package struct CanonicalHost: Sendable, Hashable {
     /// A name, `192.0.2.7`, or `2001:db8::7`; a link-local address may have a zone, as in `fe80::1%eth0`.
     package let text: String
-    /// The form in a URL: an IPv6 address stands in brackets, its zone behind `%25`.
+    /// The form in a URL: an IPv6 address is in brackets, and its zone follows `%25`.
     let urlText: String
-    /// Whether this is an IPv4 or IPv6 address.
+    /// A Boolean value that indicates whether this is an IPv4 or IPv6 address.
     let isAddress: Bool
 
-    /// Parses a host that a user names: as in a URL, or an IPv6 address without brackets, whose zone stands behind `%`.
+    /// Parses a host from a user: in the form of a URL, or an IPv6 address without brackets, whose zone follows `%`.
     package init(_ text: String) throws(Target.Problem) {
         let bytes = Array(text.utf8)[...]
         if bytes.first != UInt8(ascii: "["), bytes.contains(UInt8(ascii: ":")) {
@@ -53,12 +54,13 @@ package struct CanonicalHost: Sendable, Hashable {
         urlText = text
     }
 
-    /// Whether a byte of a name stays as it is.
+    /// Returns whether a byte of a name stays unchanged.
     private static func isPlain(_ byte: UInt8) -> Bool {
         ByteSet.unreserved.contains(byte) && byte.asciiLowercased == byte
     }
 
-    /// A name in lower case, with its international labels converted. What they become is checked as if it had been written.
+    /// Returns a name in lower case, with its international labels converted. The result is checked like a name that
+    /// was written that way.
     private static func ascii(_ name: ArraySlice<UInt8>) throws(Target.Problem) -> [UInt8] {
         guard name.allSatisfy({ $0 >= 0x80 || ByteSet.unreserved.contains($0) }) else {
             throw Target.Problem(reason: "the host contains a character that a host cannot have")
@@ -68,13 +70,13 @@ package struct CanonicalHost: Sendable, Hashable {
             throw Target.Problem(reason: "the host is not UTF-8")
         }
         var result: [UInt8] = []
-        // The dots of UTS #46 §2.3: other scripts have their own.
+        // The dots of UTS #46 §2.3, which include those of other scripts.
         let labels = text.unicodeScalars.split(omittingEmptySubsequences: false) {
             [".", "\u{3002}", "\u{FF0E}", "\u{FF61}"].contains($0)
         }
         for (index, label) in labels.enumerated() {
             if index > 0 { result.append(UInt8(ascii: ".")) }
-            // Labels in ASCII are not converted: IDNA would refuse those like `r3---sn-x`, which are in use.
+            // ASCII labels are not converted, because IDNA would refuse labels in use such as `r3---sn-x`.
             let isASCII = label.allSatisfy(\.isASCII)
             result += isASCII ? String(label).utf8.map(\.asciiLowercased) : try InternationalLabel.ascii(String(label))
         }
@@ -84,7 +86,7 @@ package struct CanonicalHost: Sendable, Hashable {
         return result
     }
 
-    /// Checks each label of a name in lower case; returns the last.
+    /// Checks each label of a lower-case name and returns the last one.
     private static func lastLabel(of name: ArraySlice<UInt8>) throws(Target.Problem) -> ArraySlice<UInt8> {
         if name.isEmpty { throw Target.Problem(reason: "the URL has an empty host") }
         if name.count > 253 { throw Target.Problem(reason: "the host is longer than 253 bytes") }
@@ -120,16 +122,16 @@ package struct CanonicalHost: Sendable, Hashable {
         guard address.isLinkLocal else {
             throw Target.Problem(reason: "the IPv6 address has a zone, and is not link-local (fe80::/10)")
         }
-        // In a URL `%25eth0` is the standard's form (RFC 6874), `%eth0` the usual one.
+        // The standard form in a URL is `%25eth0` (RFC 6874); the usual one is `%eth0`.
         let isEscaped = isInURL && zone.starts(with: "%25".utf8)
         let name = try Self.zone(isEscaped ? zone.dropFirst(3) : zone.dropFirst())
         text = "\(address.text)%\(name)"
         urlText = "[\(address.text)%25\(name)]"
     }
 
-    /// The name of an interface, whose case counts, or its number without leading zeros.
+    /// Parses the name of an interface, whose case matters, or its number without leading zeros.
     private static func zone(_ bytes: ArraySlice<UInt8>) throws(Target.Problem) -> String {
-        // As long as Linux's names of interfaces.
+        // The maximum length of an interface name on Linux.
         guard !bytes.isEmpty, bytes.count <= 15, bytes.allSatisfy({ ByteSet.unreserved.contains($0) }) else {
             throw Target.Problem(reason: "the IPv6 address has a malformed zone")
         }

@@ -1,5 +1,5 @@
 /// An IPv4 address as WHATWG's URL standard reads it: one to four numbers, each decimal, octal (`0177`) or hexadecimal
-/// (`0x7f`), the last of which fills what is left.
+/// (`0x7f`). The last number fills the remaining bytes.
 struct IPv4Address {
     private let value: UInt32
 
@@ -11,13 +11,13 @@ struct IPv4Address {
             let isLast = index == parts.count - 1
             let bits = isLast ? 8 * (4 - index) : 8
             guard let number = Self.number(part), number < 1 << bits else { return nil }
-            // In 64 bits: a single number is shifted by all 32.
+            // Computed in 64 bits, because a single number is shifted by all 32.
             value = UInt32(truncatingIfNeeded: UInt64(value) << UInt64(bits)) | UInt32(number)
         }
         self.value = value
     }
 
-    /// Four decimal numbers without leading zeros, as in an IPv6 address.
+    /// Parses four decimal numbers without leading zeros, as in an IPv6 address.
     init?(dotted bytes: ArraySlice<UInt8>) {
         let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         let isDecimal = parts.allSatisfy { part in
@@ -27,19 +27,19 @@ struct IPv4Address {
         self.init(bytes)
     }
 
-    /// `192.0.2.7`.
+    /// The address as `192.0.2.7`.
     var text: String { "\(value >> 24).\(value >> 16 & 255).\(value >> 8 & 255).\(value & 255)" }
 
-    /// In network order.
+    /// The bytes in network order.
     var bytes: [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
 
-    /// Whether a label makes an IPv4 address of the name that it ends, or a failure.
+    /// Returns whether the last label of a name makes the name an IPv4 address or an invalid one.
     static func isNumber(_ label: ArraySlice<UInt8>) -> Bool {
         if label.first?.isASCIIDigit != true { return false }
         return label.allSatisfy(\.isASCIIDigit) || number(label) != nil
     }
 
-    /// A number below 2^32; what is larger counts as 2^32.
+    /// Parses a number below 2^32. A larger number becomes 2^32.
     private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64? {
         var (digits, radix) = (bytes, UInt64(10))
         if bytes.starts(with: "0x".utf8) {
@@ -64,7 +64,7 @@ struct IPv6Address {
     init?(_ bytes: ArraySlice<UInt8>) {
         let colon = UInt8(ascii: ":")
         var pieces: [UInt16] = []
-        /// Where the `::` stands.
+        /// The position of the `::`.
         var gap: Int?
         var rest = bytes
         if rest.first == colon {
@@ -89,7 +89,7 @@ struct IPv6Address {
             guard (1...4).contains(digits.count) else { return nil }
             pieces.append(digits.reduce(0) { $0 << 4 | UInt16($1.hexValue ?? 0) })
             if rest.isEmpty { break }
-            // A single colon at the end is none.
+            // A single colon at the end is invalid.
             guard rest.first == colon, rest.count > 1 else { return nil }
             rest = rest.dropFirst()
         }
@@ -101,7 +101,7 @@ struct IPv6Address {
         self.pieces = pieces
     }
 
-    /// Lower case, with the first of the longest runs of zeros compressed.
+    /// The address in lower case, with the first of the longest runs of zeros compressed.
     var text: String {
         var (start, length) = (0, 1)
         var index = 0
@@ -117,9 +117,9 @@ struct IPv6Address {
         return text(pieces[..<start]) + "::" + text(pieces[(start + length)...])
     }
 
-    /// In network order.
+    /// The bytes in network order.
     var bytes: [UInt8] { pieces.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] } }
 
-    /// Whether the address is one of fe80::/10, which means nothing without its zone.
+    /// A Boolean value that indicates whether the address is in fe80::/10, where it is ambiguous without a zone.
     var isLinkLocal: Bool { pieces[0] & 0xFFC0 == 0xFE80 }
 }

@@ -9,10 +9,10 @@ enum InternationalLabel {
     /// Converts a label to the ASCII form that is sent, by UTS #46 without transitional processing: `bücher` to
     /// `xn--bcher-kva`. The result does not depend on the process's locale.
     ///
-    /// A label in ASCII must begin with `xn--` in lower case; it is checked, and comes back as it is. libidn2 converts on
-    /// Linux, the system elsewhere.
+    /// An ASCII label must begin with `xn--` in lower case. It is checked and returned unchanged. libidn2 converts
+    /// labels on Linux, and the system elsewhere.
     ///
-    /// - Throws: When the label is none that IDNA allows.
+    /// - Throws: An error when IDNA does not allow the label.
     static func ascii(_ label: String) throws(Target.Problem) -> [UInt8] {
         guard let result = converted(label) else {
             throw Target.Problem(reason: "the host has a label that IDNA does not allow (UTS #46)")

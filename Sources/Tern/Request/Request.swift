@@ -35,7 +35,7 @@ public struct Request: Sendable {
         priority = .normal
     }
 
-    /// A request of a client: `origin` says which of its headers are the client's.
+    /// Creates a request of a client. `origin` says which of its headers the client added.
     init(_ method: Method, _ target: Target, headers: Headers, body: Body, origin: Extras?) {
         self.init(method, target, headers: headers, body: body)
         extras = origin
@@ -110,12 +110,12 @@ extension Request {
             var credentials: (any CredentialProvider)?
             /// Tells apart whose provider and policy they are: what was let in with one is never sent for another.
             var owner: UInt64?
-            /// Those among the headers that came from the client.
+            /// The headers that the client added.
             var clientHeaders: ClientHeaders?
         }
 
         fileprivate let fields: Fields
-        /// Nothing but where the headers came from.
+        /// A Boolean value that indicates whether only the origin of the headers is set.
         fileprivate let isPlain: Bool
 
         fileprivate init(_ fields: Fields) {
@@ -123,7 +123,7 @@ extension Request {
             isPlain = false
         }
 
-        /// Made once for all requests of a client.
+        /// Creates the value that all requests of a client share.
         init(_ headers: ClientHeaders) {
             var fields = Fields()
             fields.clientHeaders = headers
@@ -139,7 +139,7 @@ extension Request {
     /// Of whom this request's credentials are; nil for the session.
     var credentialOwner: UInt64? { extras?.fields.owner }
 
-    /// Those among the headers that came from a client with a base URL; nil for none.
+    /// The headers that a client with a base URL added; nil for none.
     var clientHeaders: ClientHeaders? { extras?.fields.clientHeaders }
 
     private mutating func change(_ change: (inout Extras.Fields) -> Void) {

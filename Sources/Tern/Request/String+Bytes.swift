@@ -19,12 +19,12 @@ extension String {
 
     /// The text as it may stand in an error or a log line: without control characters, at most `limit` characters.
     ///
-    /// A line feed taken over from a server or a user could forge a line of the log, an escape sequence could rewrite the
-    /// terminal that shows it, and a change of the writing direction could reverse what is read.
+    /// A line feed from a server or a user could forge a line of the log, an escape sequence could control the terminal
+    /// that shows it, and a change of the writing direction could reverse the text.
     package func printable(limit: Int = 200) -> String {
         var result = ""
         for scalar in unicodeScalars.prefix(limit) {
-            // Besides C0 and DEL: C1, the separators that some viewers break lines at, and the controls of direction.
+            // Besides C0 and DEL: C1, the separators at which some viewers break lines, and the controls of direction.
             switch scalar.value {
             case 0x00...0x1F, 0x7F...0x9F, 0x2028, 0x2029, 0x061C, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069:
                 result += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"

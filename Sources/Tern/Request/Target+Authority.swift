@@ -80,8 +80,8 @@ extension Target {
             return port
         }
 
-        /// A user name or password with a control character cannot be sent (RFC 7617 §2). One with a backslash or an `@` that
-        /// are not percent-encoded is refused: parsers differ on where the host begins then.
+        /// Parses the user information. A control character cannot be sent (RFC 7617 §2). A backslash or an `@` that is
+        /// not percent-encoded is refused, because parsers then disagree on where the host begins.
         private static func userInfo(_ bytes: ArraySlice<UInt8>) throws(Problem) -> (String?, String?) {
             if bytes.contains(where: { $0 == UInt8(ascii: "\\") || $0 == UInt8(ascii: "@") }) {
                 throw Problem(

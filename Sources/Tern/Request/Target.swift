@@ -1,9 +1,9 @@
 /// Where a request goes: an absolute http or https URL, checked and in the form in which it is sent.
 ///
 /// Parsed by ourselves, because Foundation's URL takes microseconds on the hot path and accepts what no server gets.
-/// The form is normal (RFC 3986 §6.2): the scheme in lower case, the host canonical (``CanonicalHost``), no default port, no
-/// dot segments, no fragment, a path of at least `/`. User information never stands in ``string``. Since nothing is left to
-/// be changed, the transport must send the path as it is.
+/// The form is normalized (RFC 3986 §6.2): the scheme in lower case, a canonical host (``CanonicalHost``), no default
+/// port, no dot segments, no fragment, and a path of at least `/`. ``string`` never contains user information. The
+/// transport must send the path unchanged.
 package struct Target: Sendable {
     /// Why a text is no URL that can be requested. Credentials in the text are not in the reason.
     package struct Problem: Error, Sendable, Hashable, CustomStringConvertible {

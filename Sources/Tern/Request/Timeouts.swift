@@ -25,7 +25,7 @@ public struct Timeouts: Sendable, Hashable {
         self.total = total
     }
 
-    /// Why no request can keep to the limits; nil when one can.
+    /// The reason why no request can meet the limits; nil when the limits are valid.
     var problem: String? {
         let limits = [("connect", connect), ("idle", idle), ("total", total)]
         guard let wrong = limits.first(where: { $0.1.map { $0 < .zero } ?? false }) else { return nil }

@@ -7,13 +7,13 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Decompresses the body of a response on its way to the reader: in the reader's own task and not on the loop, and no
-/// further ahead than a portion. For one reader.
+/// Decompresses the body of a response for one reader, in the reader's own task and not on the event loop, and at most
+/// one portion ahead.
 final class ContentDecoder: Sendable {
     /// Bytes of one chunk, and of what is decoded at a time.
     private static let chunkSize = 256 << 10
     private static let portion = 1 << 20
-    /// Bytes that any body may become, however few it was.
+    /// The number of decompressed bytes up to which the ratio is not checked.
     private static let free: Int64 = 10 << 20
 
     @safe private final class Handle {
@@ -49,7 +49,8 @@ final class ContentDecoder: Sendable {
     /// Held while a portion is decoded: there is one reader, and so nobody waits for it.
     private let state: Lock<State>
 
-    /// `ratio`: bytes that each byte may become, beyond 10 MiB in all.
+    /// Creates a decoder. `ratio` is the maximum ratio of decompressed to compressed bytes, checked beyond 10 MiB of
+    /// output.
     init(_ coding: String, host: String, limit: Int64, ratio: Int = 200) {
         self.coding = coding
         self.host = host
@@ -88,7 +89,7 @@ final class ContentDecoder: Sendable {
 
     func add(_ chunks: [Data]) { state.withLock { $0.input += chunks.filter { !$0.isEmpty } } }
 
-    /// The next chunks, until they have `wanted` bytes; none when more input is needed, and after a failure.
+    /// Returns the next chunks, of about `wanted` bytes together; none when more input is needed, and after a failure.
     func next(_ wanted: Int = .max) -> [Data] {
         state.withLock { state in
             var chunks: [Data] = []
@@ -127,7 +128,7 @@ final class ContentDecoder: Sendable {
         return filled > 0 ? Data(state.buffer[..<filled]) : nil
     }
 
-    /// A small body gets a small buffer. It grows once, when what comes is larger than that.
+    /// Gives a small body a small buffer, which grows once if the output is larger.
     private func makeRoom(_ state: inout State) {
         guard state.buffer.count < Self.chunkSize, state.failure == nil, !state.input.isEmpty || state.mayHoldMore
         else { return }

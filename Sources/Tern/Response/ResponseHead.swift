@@ -67,7 +67,7 @@ public struct ResponseHead: Sendable {
         shared = Shared(target, reason: reason, headers: headers)
     }
 
-    /// The `Set-Cookie` fields byte for byte, where the head came over a wire.
+    /// The `Set-Cookie` fields byte for byte, if the head came from the wire.
     package var setCookies: [[UInt8]] {
         shared.bytes.isEmpty
             ? headers.values(for: "Set-Cookie").map { Array($0.utf8) }
@@ -92,12 +92,12 @@ public struct ResponseHead: Sendable {
         SuggestedFilename.name(contentDisposition: headers["Content-Disposition"], target: target)
     }
 
-    /// The codings of the body in the order in which they were applied, in lower case. Empty elements of the list count
-    /// for nothing (RFC 9110 §5.6.1).
+    /// The codings of the body in the order in which they were applied, in lower case. Empty elements of the list are
+    /// ignored (RFC 9110 §5.6.1).
     package var contentCodings: [String] {
         headers.values(for: "Content-Encoding")
             .flatMap { $0.split { $0 == "," || $0 == " " || $0 == "\t" } }.map { $0.lowercased() }
-            // "none" is not a coding of RFC 9110; servers that send it mean that there is none.
+            // "none" is not a coding of RFC 9110; servers send it for a body without a coding.
             .filter { $0 != "identity" && $0 != "none" }
     }
 

@@ -51,11 +51,11 @@ extension ResponseHeadParser {
         return value(of: name, in: span)
     }
 
-    /// All values of a header in a raw head, byte for byte; lines that continue one are joined to it by a space.
+    /// Returns all values of a header in a raw head, byte for byte. Continuation lines are joined by a space.
     package static func rawValues(of name: String, in bytes: Span<UInt8>) -> [[UInt8]] {
         let name = Array(name.utf8)
         var values: [[UInt8]] = []
-        // The status line is no field.
+        // The status line is not a field.
         var next = HeadLine(in: bytes, at: 0).next
         while next < bytes.count {
             let line = HeadLine(in: bytes, at: next)
@@ -79,7 +79,7 @@ extension ResponseHeadParser {
         return values
     }
 
-    /// All values of a header in a raw head, byte for byte.
+    /// Returns all values of a header in a raw head, byte for byte.
     package static func rawValues(of name: String, in bytes: [UInt8]) -> [[UInt8]] {
         rawValues(of: name, in: bytes.span)
     }

@@ -22,7 +22,7 @@ public struct ResponseStream: Sendable {
     /// The head of the response, as soon as it is there and was accepted.
     public var response: ResponseHead {
         get async throws(NetworkError) {
-            // Dropping the source ends the transfer: it lives as long as the wait.
+            // Dropping the source ends the transfer, so it must live as long as the wait.
             defer { withExtendedLifetime(source) {} }
             return try await source.opened.value().head
         }
@@ -101,7 +101,8 @@ final class StreamSource: Sendable {
             let outcome = await record.run { record throws(NetworkError) in try await plan.arrival(record) }
             // A response that is there is read, and ended, by the stream's reader.
             if let error = outcome.error { record.end(error) { opened.deliver(outcome.result) } }
-            // Also after a task that had ended before, as one whose stream was dropped: nobody waits for ever.
+            // Also delivered after a task that ended before, for example because its stream was dropped, so that no
+            // reader waits forever.
             opened.deliver(outcome.result)
             if outcome.error == nil { record.handToReader() }
         }
@@ -166,7 +167,7 @@ final class StreamSource: Sendable {
     private func read() async -> Result<[Data]?, NetworkError> {
         if let end = reading.withLock({ $0.end }) { return end.map { nil } }
         do {
-            // Cancelling the reader cancels the task, which then ends with an error of its own.
+            // Cancelling the reader cancels the task, which then ends with its own error.
             let opened = try await self.opened.outcome().get()
             if let chunks = await opened.chunks() { return .success(chunks) }
             let outcome = await opened.ended()

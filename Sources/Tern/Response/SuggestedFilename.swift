@@ -15,13 +15,13 @@ package enum SuggestedFilename {
         return "download"
     }
 
-    /// A name that stays in its folder; nil if nothing is left of it.
+    /// Returns a name that stays in its folder; nil if nothing is left of it.
     ///
-    /// Separators of all systems (`/`, `\`, `:`) become `_`, as do the other characters that Windows refuses. Control
-    /// characters and those that reverse the writing direction (`gpj.exe` in disguise) go. Dots and spaces at the
-    /// ends go, and dashes at the start: no `..`, no hidden file, no option of a command. A name that Windows keeps for a
-    /// device (`CON`, `nul.txt`), or that Tern gives to its own temporary files, gets a `_` before it. A name that is too
-    /// long is cut before its extension.
+    /// Separators of all systems (`/`, `\`, `:`) and the other characters that Windows refuses become `_`. Control
+    /// characters and characters that reverse the writing direction (a disguised `gpj.exe`) are removed. Dots and
+    /// spaces at both ends, and dashes at the start, are removed: no `..`, no hidden file, no command-line option. A
+    /// name that Windows reserves for a device (`CON`, `nul.txt`), or that Tern uses for temporary files, gets a `_`
+    /// before it. A name that is too long is cut before its extension.
     package static func sanitize(_ proposed: String) -> String? {
         var name = String.UnicodeScalarView()
         for scalar in proposed.unicodeScalars {
@@ -44,7 +44,8 @@ package enum SuggestedFilename {
     private static let devices: Set<String> = ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"]
     private static let numbers = Set("0123456789¹²³")
 
-    /// Windows takes the part before the first dot, without blanks after it, in any case of letters.
+    /// Returns whether Windows reserves a name. Windows compares the part before the first dot, without trailing spaces
+    /// and case.
     private static func isReserved(_ name: String) -> Bool {
         if TemporaryName(name) != nil { return true }
         var base = name.prefix { $0 != "." }[...]
@@ -70,7 +71,7 @@ package enum SuggestedFilename {
         if let dot = name.lastIndex(of: "."), name[dot...].utf8.count <= 32 { suffix = name[dot...] }
         var stem = name.dropLast(suffix.count)
         while stem.utf8.count + suffix.utf8.count > maximumLength { stem.removeLast() }
-        // The cut may end in a dot or a blank, which is none at the end of a name.
+        // The cut can end in a dot or a space, which must not end a name.
         if suffix.isEmpty { while let last = stem.last, last == "." || last.isWhitespace { stem.removeLast() } }
         return String(stem + suffix)
     }

@@ -15,7 +15,7 @@ struct Arrival: Sendable {
     var outcome: TransferOutcome?
     /// The response is taken whatever its status: a redirect that a policy has stopped.
     var isWanted = false
-    /// The length of the whole, where the body is the rest of a download that is continued; nil for all else.
+    /// The length of the whole file, if the body is the rest of a continued download; otherwise nil.
     var continuedTotal: Int64?
     private let body: Body
 
@@ -55,7 +55,7 @@ struct Arrival: Sendable {
         return await exchange.outcome()
     }
 
-    /// The end of the response with its body in memory, at most `limit` bytes of it.
+    /// Collects at most `limit` bytes of the body in memory and returns the end of the response.
     func collected(upTo limit: Int) async -> TransferOutcome {
         if let outcome { return outcome }
         guard case .exchange(let exchange) = body else { return TransferOutcome(head: head) }

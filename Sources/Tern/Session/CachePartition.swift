@@ -4,22 +4,26 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The identity that a session's responses belong to, as a part of the keys of a cache that several sessions or several
-/// runs of a program may share.
+/// Identifies the user of a session's responses, as a part of the keys of a cache that several sessions or several runs
+/// of a program can share.
 ///
-/// The empty name stands for sessions that say nothing about a user: all of them share. Any other name is a digest, so
-/// that it can be written to the disk.
+/// The empty name stands for sessions without anything that tells users apart; they all share. Any other name is a
+/// digest, so that it can be written to the disk.
 package struct CachePartition: Sendable, Hashable {
     /// Empty, or 32 hexadecimal digits.
     package let name: String
 
-    /// The partition of nobody in particular.
+    /// The partition of sessions without anything that tells users apart.
     package static let common = CachePartition(name: "")
 
+    /// Derives the partition of a session.
+    ///
     /// - Parameters:
-    ///   - cookies: The store whose cookies are sent with the requests; nil when none are.
-    ///   - owner: Names who shares a partition that cannot be known before a request is sent, within this process.
-    ///   - isChangedLater: Whether something besides the session's own parts changes the requests, such as a hook.
+    ///   - cookies: The store whose cookies the requests send; nil when they send none.
+    ///   - owner: Identifies within this process who shares a partition whose user is not known before a request is
+    ///     sent.
+    ///   - isChangedLater: A Boolean value that indicates whether something other than the session's own parts, such as
+    ///     a hook, changes the requests.
     init(
         _ configuration: Session.Configuration, cookies: CookieStore?, owner: String, isChangedLater: Bool = false
     ) {
@@ -43,10 +47,11 @@ package struct CachePartition: Sendable, Hashable {
 
     private init(name: String) { self.name = name }
 
-    /// Differs in each run of the program.
+    /// A value that differs in each run of the program.
     private static let process = "\(UInt64.random(in: 0 ... .max)) \(UInt64.random(in: 0 ... .max))"
 
-    /// Headers that name no user: a new version of the program, or another language of the user's, keeps its pictures.
+    /// Headers that do not identify a user, so that pictures survive a new version of the program or a change of the
+    /// user's language.
     private static let neutralHeaders =
         CoalescingKey.ignoredHeaders + [
             "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "User-Agent", "Cache-Control", "Pragma",
@@ -58,7 +63,7 @@ package struct CachePartition: Sendable, Hashable {
             .map { "header \($0.name.lowercased()): \($0.value)" }.sorted()
     }
 
-    /// A store's values change with every answer; the store stays.
+    /// Returns the identity of a store. The cookies in it change with every response; the identity does not.
     private static func identity(of store: CookieStore) -> [String] {
         switch store.identity {
         case .file(let path): ["file", path]
@@ -72,7 +77,7 @@ package struct CachePartition: Sendable, Hashable {
         return policies.flatMap { host, policy in policy.identity.map { ["client", host, $0.digest] } ?? [] }
     }
 
-    /// Each field with its length before it, so that no two lists give the same bytes.
+    /// Hashes each field with its length before it, so that no two lists give the same bytes.
     private static func digest(_ fields: [String]) -> String {
         var function = DigestFunction(.sha256)
         for field in fields { function.update("\(field.utf8.count):\(field)".utf8) }
@@ -81,7 +86,8 @@ package struct CachePartition: Sendable, Hashable {
 }
 
 extension Session.Configuration {
-    /// Whether the user is known only once a request is on its way. Tern's interceptors that change no request do not count.
+    /// A Boolean value that indicates whether the user is known only after a request is sent. Tern's interceptors that
+    /// change no request do not count.
     fileprivate var hasIdentityOfItsOwn: Bool {
         if policy != nil { return true }
         if let credentials, !(credentials is FixedCredentials) { return true }
@@ -93,11 +99,12 @@ extension Session.Configuration {
 }
 
 extension SessionContext {
-    /// The partition of what the session's requests bring. A digest: to be asked for once, and kept.
+    /// Returns the partition of the responses to the session's requests. Computes a digest, so ask once and keep the
+    /// result.
     ///
     /// - Parameters:
-    ///   - handlesCookies: Whether the requests send the session's cookies.
-    ///   - hook: A number of its own for what else changes the requests; nil for nothing.
+    ///   - handlesCookies: A Boolean value that indicates whether the requests send the session's cookies.
+    ///   - hook: A unique number for a hook that changes the requests; nil for none.
     package func cachePartition(handlesCookies: Bool, hook: UInt64? = nil) -> CachePartition {
         let owner = hook.map { "hook \($0)" } ?? "\(id)"
         return CachePartition(
@@ -106,7 +113,7 @@ extension SessionContext {
 }
 
 extension ClientIdentity {
-    /// Tells the identity from others, without its key where that stands apart.
+    /// Identifies the certificate. For PEM, the key does not count.
     fileprivate var digest: String {
         let bytes =
             switch content {
@@ -118,7 +125,7 @@ extension ClientIdentity {
 }
 
 extension FixedCredentials {
-    /// Origin, user and secret of each, in a fixed order.
+    /// The origin, user and secret of each credential, in a fixed order.
     fileprivate var identity: [String] {
         byOrigin.sorted { $0.key < $1.key }.flatMap { origin, credential in
             switch credential.content {

@@ -7,8 +7,8 @@ struct ChallengeCourse {
     mutating func next(after arrival: Arrival, _ record: TaskRecord) async throws(NetworkError) -> RequestPlan? {
         let (plan, head) = (arrival.plan, arrival.head)
         let source: AuthenticationChallenge.Source = head.status == 401 ? .server : .proxy
-        // A 407 is the proxy's only when the proxy had the request: any other server that sends one wants credentials that
-        // are not for it.
+        // A 407 is the proxy's only if the proxy received the request. Any other server that sends a 407 asks for
+        // credentials that are not meant for it.
         if source == .proxy, !plan.isForwarded { return nil }
         // Who writes the field answers for it.
         if plan.headers.contains(source.authorizationField) { return nil }

@@ -88,7 +88,7 @@ struct Course {
         }
     }
 
-    /// Takes a redirect that cannot be followed as the response, where a policy or else the session says so.
+    /// Makes a redirect that cannot be followed the response, if a policy or, without one, the session decides so.
     private func stop(
         _ arrival: inout Arrival, elseFail failure: TransferFailure, byDefault: Bool
     ) async throws(NetworkError) {
@@ -97,8 +97,8 @@ struct Course {
         arrival.isWanted = true
     }
 
-    /// The request that the rules propose: the one that was answered, with their changes; nil where it has a body that
-    /// can be sent only once.
+    /// Returns the request that the rules propose: the answered request with their changes; nil if it has a body that
+    /// can be sent only once and has no replacement.
     private func request(
         for step: RedirectRules.Step, after arrival: Arrival
     ) async throws(NetworkError) -> Request? {

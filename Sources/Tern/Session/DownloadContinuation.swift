@@ -1,23 +1,24 @@
-/// The request for the rest of a download, and the rules for what answers it (RFC 9110 §13.1.5, §14.4, §15.3.7). Pure.
+/// Makes the request for the rest of a download, and decides how to use its response (RFC 9110 §13.1.5, §14.4,
+/// §15.3.7). Pure.
 ///
-/// A part is used only if it is certain to be the rest of the same bytes, all of it: it begins where the file ends and
-/// ends where the whole ends, its validator is the one that was asked for, and it is not encoded.
+/// A 206 response is used only if it is certain to be the entire rest of the same bytes: it begins where the file ends
+/// and ends where the whole ends, it has the requested validator, and it is not encoded.
 package struct DownloadContinuation: Sendable, Equatable {
     /// The next step after a response.
     package enum Decision: Sendable, Equatable {
-        /// The body is the rest: the file then has so many bytes.
+        /// Appends the body to the file. `total` is the length of the file afterwards, in bytes.
         case append(total: Int64)
-        /// The response stands for itself, from its beginning. Its status is for the validation.
+        /// Uses the response from its beginning. The validation judges its status.
         case replace
-        /// The response is of no use; the whole is asked for.
+        /// Discards the response and asks for the whole file.
         case startOver
     }
 
-    /// Bytes that are there.
+    /// The number of bytes in the file.
     package let offset: Int64
-    /// A strong entity tag, or a date.
+    /// A strong entity tag or a date.
     package let validator: String
-    /// Bytes of the whole; nil when they are not known.
+    /// The length of the whole file in bytes; nil when it is not known.
     package let totalBytes: Int64?
 
     package init(offset: Int64, validator: String, totalBytes: Int64?) {
@@ -26,15 +27,16 @@ package struct DownloadContinuation: Sendable, Equatable {
         self.totalBytes = totalBytes
     }
 
-    /// The fields that ask for the rest, provided that the whole has not changed.
+    /// The fields that ask for the rest, on the condition that the file has not changed.
     package var fields: Headers { ["Range": "bytes=\(offset)-", "If-Range": validator] }
 
-    /// Decides what a response means.
+    /// Decides how to use a response.
     ///
     /// - Parameters:
     ///   - status: The status of the response.
     ///   - headers: The fields of the response.
-    ///   - isSameOrigin: False when a redirect led to another origin than the one that sent the beginning.
+    ///   - isSameOrigin: A Boolean value that indicates whether the response comes from the origin that sent the
+    ///     beginning. A redirect can lead to another one.
     package func decision(on status: Int, headers: Headers, isSameOrigin: Bool) -> Decision {
         if status == 416 { return .startOver }
         guard status == 206 else { return .replace }
@@ -44,13 +46,13 @@ package struct DownloadContinuation: Sendable, Equatable {
         return .append(total: total)
     }
 
-    /// The length of the whole, if the part is all of the rest; nil otherwise.
+    /// Returns the length of the whole file if the part is the entire rest; otherwise nil.
     private func end(of headers: Headers) -> Int64? {
         let ranges = headers.values(for: "Content-Range")
         guard ranges.count == 1, let field = ContentRange(ranges[0]), field.unit == "bytes", let range = field.range,
             range.lowerBound == offset
         else { return nil }
-        // Without a length nobody knows where the whole ends.
+        // Without a length, the end of the file is unknown.
         guard let total = field.completeLength ?? totalBytes, (totalBytes ?? total) == total,
             range.upperBound == total - 1
         else { return nil }
@@ -60,8 +62,8 @@ package struct DownloadContinuation: Sendable, Equatable {
         return total
     }
 
-    /// A server that does not know If-Range sends the rest of whatever it has now. One that does repeats an entity tag
-    /// (RFC 9110 §15.3.7); a date it may leave out.
+    /// Returns whether a response is a part of the same version. A server that ignores If-Range sends the rest of its
+    /// current file. One that supports it repeats an entity tag (RFC 9110 §15.3.7) but can leave out a date.
     private func isSameVersion(_ headers: Headers, isSameOrigin: Bool) -> Bool {
         if validator.hasPrefix("\"") { return headers.values(for: "ETag") == [validator] }
         let dates = headers.values(for: "Last-Modified")

@@ -17,14 +17,15 @@ struct DownloadPlan: Sendable {
     let request: RequestPlan
     let goal: Goal
     let options: Download.Options
-    /// A partial file that is continued.
+    /// The partial file that the download continues; nil for a new download.
     var resumed: Resumed?
 
     struct Resumed: Sendable {
         let data: ResumeData
-        /// Where the caller says that the partial file is; nil for the folder of the destination, or the temporary one.
+        /// The folder that the caller names for the partial file; nil for the folder of the destination and the
+        /// temporary folder.
         let folder: String?
-        /// Where it was found.
+        /// The path at which the partial file was found.
         var path = ""
     }
 }
@@ -45,10 +46,10 @@ extension DownloadPlan {
         }
     }
 
-    /// The path of the partial file; nil when it is gone.
+    /// Returns the path of the partial file; nil when it no longer exists.
     ///
-    /// The folders are those of the destination and of the temporary files, or the one that the caller names: never one
-    /// that the resume data, which others may have changed, names.
+    /// Searches the folder of the destination and the temporary folder, or only the folder that the caller names. Never
+    /// searches the folder in the resume data, because others may have changed that value.
     private func findPartial(_ resumed: Resumed, _ record: TaskRecord) async throws(NetworkError) -> String? {
         var folders = [TemporaryFolder.path]
         if let folder = resumed.folder {
@@ -67,7 +68,7 @@ extension DownloadPlan {
         throw NetworkError(TransferFailure(.fileSystem, reason), request: request.request)
     }
 
-    /// The same download, from its beginning.
+    /// Returns the same download from its beginning.
     private func startingOver(_ record: TaskRecord) -> DownloadPlan {
         record.keep(nil)
         record.meter.startDownload(at: 0)
@@ -106,7 +107,7 @@ extension DownloadPlan {
         }
     }
 
-    /// The same download, from its beginning if the partial file is gone or too short.
+    /// Returns the same download, from its beginning if the partial file no longer exists or is too short.
     private func withPartial(
         _ resumed: Resumed, _ path: String, _ record: TaskRecord
     ) async throws(NetworkError) -> DownloadPlan {
@@ -163,7 +164,7 @@ extension DownloadPlan {
         let continuation = resumed.data.continuation
         record.meter.startDownload(at: resumed.data.offset)
         var arrival = try await plan.askingForIdentity(adding: continuation.fields).travel(record)
-        // `try?`: what is no URL has no origin that could be the same.
+        // `try?`: an invalid URL has no origin to compare.
         let origin = (try? Target(absolute: resumed.data.url))?.origin
         let (head, isSameOrigin) = (arrival.head, arrival.head.target.origin == origin)
         switch continuation.decision(on: head.status, headers: head.headers, isSameOrigin: isSameOrigin) {
@@ -265,8 +266,8 @@ extension DownloadPlan {
             url: request.request.urlString, validator: validator, offset: 0, partialFile: file.path, totalBytes: total)
     }
 
-    /// What If-Range can carry: a strong ETag, else a date. A compressed body has no offsets to continue at, nor has a part
-    /// that the caller asked for: those of the file are not those of the whole.
+    /// Returns the validator for If-Range: a strong ETag or else a date. A compressed body has no offset to continue
+    /// at. Neither has a part that the caller requested, because its offsets differ from those of the whole file.
     private static func validator(of head: ResponseHead) -> String? {
         let headers = head.headers
         if head.status == 206 || !head.contentCodings.isEmpty || headers["Accept-Ranges"]?.lowercased() == "none" {
@@ -283,7 +284,7 @@ extension DownloadPlan {
         _ file: PartialFile, _ head: ResponseHead, _ record: TaskRecord
     ) async throws(NetworkError) -> URL {
         do {
-            // What may stay in the temporary folder is no download's any more, and not swept.
+            // A file that can stay in the temporary folder no longer belongs to a download, and no sweep may remove it.
             if case .ask = goal { await file.release() }
             let temporary = URL(filePath: file.path)
             guard let chosen = try await chosenPath(temporary, head, record) else {
@@ -322,7 +323,7 @@ extension DownloadPlan {
 }
 
 extension ResponseHead {
-    /// The bytes of a part (206), as its Content-Range says; nil for all else, and where those are not the body's own.
+    /// The number of bytes of a part (206) by its Content-Range; nil for other responses, and for a compressed body.
     fileprivate var partLength: Int64? {
         guard status == 206, contentCodings.isEmpty, let field = headers["Content-Range"].flatMap({ ContentRange($0) }),
             field.unit == "bytes", let range = field.range

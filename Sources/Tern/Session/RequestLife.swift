@@ -43,7 +43,7 @@ extension RequestPlan {
         return arrival
     }
 
-    /// The end of a response whose head alone is there, with its body in memory.
+    /// Collects the body of a response whose head has arrived, and returns the end of the response.
     private func collected(_ arrival: Arrival) async throws(NetworkError) -> TransferOutcome {
         let limit = request.maximumBodySize ?? context.configuration.maximumBodySize
         let isRefused = !arrival.isWanted && !accepts(arrival.head.status)
@@ -128,7 +128,8 @@ extension RequestPlan {
         }
     }
 
-    /// Neither how long the body of a refused status is nor whether it is whole matters: its start is all that is shown.
+    /// Returns whether a failure does not matter, because the status is refused anyway. The error then shows only the
+    /// start of the body.
     private func isRefusedAnyway(_ failure: TransferFailure, _ head: ResponseHead?) -> Bool {
         guard let head else { return false }
         return switch failure.kind {
@@ -154,11 +155,11 @@ struct Exchange: Sendable {
     let pump: BodyPump?
     /// 2 after a dead pooled connection.
     let attempt: Int
-    /// Decompresses a response whose head alone is there.
+    /// The decoder of a response whose body the session reads after its head; nil if nothing is to be decompressed.
     var decoder: ContentDecoder?
 
-    /// The body of a collected response from its chunks, of which at most `limit` bytes are held, and the end of the
-    /// attempt. A body beyond that is not awaited.
+    /// Collects the body of a response from its chunks, at most `limit` bytes, and returns the end of the attempt. Does
+    /// not wait for the bytes of a longer body.
     func collected(upTo limit: Int, expected: Int64?) async -> TransferOutcome {
         let limit = max(0, limit)
         var body = Data()
@@ -172,11 +173,12 @@ struct Exchange: Sendable {
         }
         if refusal != nil { record.context.transport.control(transfer, .cancel) }
         let outcome = await outcome()
-        // A transport that collects by itself has it there.
+        // A transport that collects the body itself returns it here.
         return outcome.collected(body.isEmpty ? outcome.body : body, refusal: refusal)
     }
 
-    /// The next bytes of the body, about as many as are wanted; nil at the end, whose reason `outcome` tells.
+    /// Returns the next bytes of the body, about as many as wanted; nil at the end. `outcome` gives the reason of the
+    /// end.
     func chunks(_ wanted: Int = .max) async -> [Data]? {
         guard let decoder else { return await chunksAsTheyCome() }
         while true {
@@ -217,7 +219,7 @@ struct Exchange: Sendable {
 }
 
 extension Data {
-    /// Adds a chunk. A large one that is the first is taken as it is.
+    /// Appends a chunk. A large first chunk is used without a copy.
     fileprivate mutating func collect(_ chunk: Data, expected: Int) {
         if isEmpty, chunk.count > 16 << 10, chunk.count >= expected {
             self = chunk

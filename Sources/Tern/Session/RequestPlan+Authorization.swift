@@ -11,7 +11,7 @@ extension RequestPlan {
         return request.credentialOwner.map { .request($0) } ?? .session
     }
 
-    /// Whether the request is given whole to a proxy. A Unix socket stands in place of every proxy.
+    /// A Boolean value that indicates whether a proxy receives the request whole. A Unix socket replaces every proxy.
     var isForwarded: Bool {
         let socket = request.unixSocketPath ?? context.configuration.unixSocketPath
         return socket == nil && context.transport.forwardsToProxy(request.target)

@@ -24,7 +24,8 @@ final class RequestPlan: Sendable {
     /// The session's headers and the request's.
     let headers: Headers
     let decompresses: Bool
-    /// The body is asked for as it is stored: offsets count its bytes.
+    /// A Boolean value that indicates whether the request asks for an uncompressed body, because offsets count its
+    /// bytes.
     private let asksForIdentity: Bool
     /// The URLs that redirects led here from, oldest first.
     private let redirectedFrom: [Target]
@@ -70,8 +71,8 @@ final class RequestPlan: Sendable {
         self.asksForIdentity = asksForIdentity ?? plan.asksForIdentity
     }
 
-    /// The same request for the body as it is stored: offsets count bytes as they come, and a compressed body has none to
-    /// continue at. What a server compresses all the same is decompressed like any body.
+    /// Returns the same request for an uncompressed body. Offsets count bytes as they arrive, and a compressed body has
+    /// no offset to continue at. If the server compresses the body anyway, it is decompressed like any other body.
     func askingForIdentity(adding extra: Headers = [:]) -> RequestPlan {
         var headers = headers.overriding(with: extra)
         // Without the field any coding would do (RFC 9110 §12.5.3).
@@ -136,7 +137,7 @@ final class RequestPlan: Sendable {
         context.hasInterceptors || !(request.isPlain || request.interceptors.isEmpty)
     }
 
-    /// Whether somebody decides on the heads of responses.
+    /// A Boolean value that indicates whether a policy decides on the heads of responses.
     private var hasPolicy: Bool { context.hasPolicy || (!request.isPlain && request.policy != nil) }
 
     /// Those who decide; nil for nobody.
@@ -220,6 +221,6 @@ final class RequestPlan: Sendable {
 }
 
 extension RequestPlan: CustomReflectable {
-    // Nothing: `dump` of whatever leads here would show headers and credentials.
+    // Empty. Otherwise, `dump` of every value that refers to this one would show headers and credentials.
     var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -26,6 +26,8 @@ public struct ResumeData: Sendable, Hashable, Codable {
     /// The size of the whole file in bytes; nil when the server did not state it.
     public let totalBytes: Int64?
 
+    /// Creates resume data from the path of the partial file.
+    ///
     /// - Parameter path: The path of the partial file.
     package init(url: String, validator: String, offset: Int64, partialFile path: String, totalBytes: Int64?) {
         self.url = url
@@ -52,15 +54,15 @@ public struct ResumeData: Sendable, Hashable, Codable {
         }
     }
 
-    /// How the rest is asked for.
+    /// The continuation that asks for the rest.
     package var continuation: DownloadContinuation {
         DownloadContinuation(offset: offset, validator: validator, totalBytes: totalBytes)
     }
 
-    /// Where the partial file was when this was made.
+    /// The path of the partial file when this value was made.
     package var partialPath: String { FilePath.join(folder, partialFile) }
 
-    /// The same download, when so many bytes are in the file.
+    /// Returns the same download with another number of bytes in the partial file.
     package func at(_ offset: Int64) -> ResumeData {
         ResumeData(url: url, validator: validator, offset: offset, partialFile: partialPath, totalBytes: totalBytes)
     }
@@ -70,12 +72,12 @@ extension ResumeData {
     private static let longestURL = 1 << 16
     private static let longestFolder = 1 << 12
     private static let longestValidator = 1 << 10
-    /// No file is longer; sums with it do not overflow.
+    /// An upper bound for the length of a file, which sums cannot overflow.
     private static let mostBytes: Int64 = 1 << 60
 
-    /// The value that is not as Tern makes it, and why; nil when all are.
+    /// The first value that Tern would not produce, and the reason; nil when all are valid.
     private var problem: (CodingKeys, String)? {
-        // `try?`: why it is no URL does not matter here.
+        // `try?`: the reason of an invalid URL does not matter here.
         guard url.utf8.count <= Self.longestURL, (try? Target(absolute: url)) != nil else { return (.url, "no URL") }
         guard Self.isValidator(validator) else { return (.validator, "neither a strong entity tag nor a date") }
         guard let name = TemporaryName(partialFile), name.isPartial else {
@@ -91,10 +93,10 @@ extension ResumeData {
         return nil
     }
 
-    /// Why a download cannot be continued by this; nil when it can.
+    /// The reason why this value cannot continue a download; nil when it can.
     var invalidity: String? { problem.map { "its \($0.stringValue) is \($1)" } }
 
-    /// Whether a text can stand in If-Range: a strong entity tag (RFC 9110 §8.8.3), or a date.
+    /// Returns whether a text can be sent in If-Range: a strong entity tag (RFC 9110 §8.8.3) or a date.
     package static func isValidator(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         guard bytes.count <= longestValidator else { return false }

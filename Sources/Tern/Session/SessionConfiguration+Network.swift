@@ -32,8 +32,8 @@ extension Session.Configuration {
             }
         }
 
-        /// Returns whether a refused redirect is the response. With `.sameOrigin`, a redirect beyond the maximum number is
-        /// an error instead, because the redirects before it stayed on one origin.
+        /// Returns whether a refused redirect is the response. With `.sameOrigin`, a redirect beyond the maximum number
+        /// is an error instead, because the redirects before it stayed on one origin.
         func stops(atRefused kind: NetworkError.Kind) -> Bool {
             self == .stop || self == .sameOrigin && kind == .redirect
         }

@@ -22,7 +22,7 @@ package final class SessionContext: Sendable {
     let authorizations = AuthenticationCache()
     /// The session's cookies; nil for none.
     let cookies: CookieStore?
-    /// What the configuration adds to each request.
+    /// The header fields that the configuration adds to each request.
     let headers: SessionHeaders
     /// Whether the configuration's headers alone can be sent: looked at once, not with every request.
     let hasValidHeaders: Bool
@@ -92,8 +92,9 @@ package final class SessionContext: Sendable {
         }
     }
 
-    /// An interceptor may wait for something else than the wire: a Swift task of its own is cancelled with the task, by
-    /// the registry too. Returns when the task has left the registry, also for a caller who is cancelled.
+    /// An interceptor can wait for something other than the wire. It runs in its own Swift task, which is cancelled
+    /// together with the session's task, also by the registry. Returns when the task has left the registry, even if the
+    /// caller is cancelled.
     private func runWithHandle<Value: Sendable>(
         _ plan: RequestPlan, _ operation: @escaping Operation<Value>
     ) async throws(NetworkError) -> Value {
@@ -167,6 +168,6 @@ extension Session {
 }
 
 extension SessionContext: CustomReflectable {
-    /// Nothing: `dump` of whatever leads here would show headers and credentials.
+    /// Empty. Otherwise, `dump` of every value that refers to this one would show headers and credentials.
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -17,14 +17,14 @@ extension Session.Configuration {
     }
 }
 
-/// The header fields that a session adds to a request, by the request's origin. Pure.
+/// Selects the header fields that a session adds to a request, by the request's origin. Pure.
 struct SessionHeaders: Sendable {
     private let all: Headers
-    /// Those without a secret.
+    /// The fields without a secret.
     private let open: Headers
-    /// Where all of them go; nil for everywhere.
+    /// The origins that receive all fields; nil for every origin.
     private let origins: Set<String>?
-    /// Why no request can be sent with them; nil when requests can.
+    /// The reason why no request can be sent with these fields; nil when requests can.
     let problem: String?
 
     init(_ headers: Headers, secretsTo scope: Session.Configuration.HeaderOrigins) {
@@ -55,12 +55,13 @@ struct SessionHeaders: Sendable {
         }
     }
 
-    /// `Proxy-Authorization` is for the proxy, and never reaches an origin.
+    /// Returns whether a field is sent to the named origins only: it holds a secret and is not `Proxy-Authorization`,
+    /// which is meant for the proxy and never sent to an origin.
     private static func isBound(_ field: Headers.Field) -> Bool {
         Headers.isSecret(field.name) && !Headers.namesMatch(field.name, "Proxy-Authorization")
     }
 
-    /// The fields for a request to a URL.
+    /// Returns the fields for a request to a URL.
     func fields(for target: Target) -> Headers {
         guard let origins else { return all }
         return origins.contains(target.origin) ? all : open

@@ -335,6 +335,6 @@ package final class TaskRecord: Sendable {
 }
 
 extension TaskRecord: CustomReflectable {
-    /// Nothing: `dump` of whatever leads here would show the request.
+    /// Empty. Otherwise, `dump` of every value that refers to this one would show the request.
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }

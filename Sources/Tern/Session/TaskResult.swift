@@ -33,8 +33,8 @@ final class TaskValue<Value: Sendable>: TaskResult {
         return try result.get()
     }
 
-    /// The value or the error, for a caller whose cancellation cancels the task: the wait ends when the task has ended
-    /// and left the registry, with the task's own error, and not before.
+    /// Returns the value or the error, for a caller whose cancellation cancels the task. Waits until the task has ended
+    /// and left the registry, and returns the task's own error.
     func outcome() async -> Result<Value, NetworkError> {
         let result = await resultWhenThere { waiter in await waiter.wait(onCancel: {}) }
         return result ?? .failure(NetworkError(.cancelled, reason: TransferFailure.cancelled.reason))

@@ -46,7 +46,7 @@ package final class Transfer: Sendable {
 
     // MARK: The transport's side. Each returns the reader to be woken, if any: after the sockets of the turn are served.
 
-    /// `isCompressed`: the body comes in chunks, for the session to decompress.
+    /// Receives the head. With `isCompressed`, the body comes in chunks, which the session decompresses.
     package func receive(_ head: ResponseHead, isCompressed: Bool = false) -> Wake? {
         onHead?(head)
         let isAnswer = order.isAnswer(head, isCompressed: isCompressed)
@@ -73,14 +73,14 @@ package final class Transfer: Sendable {
 
     // MARK: The session's side.
 
-    /// The head of a response that goes on, as soon as it is there (`TransferOrder.isAnswer`); of any other, and without
-    /// a head, the end of the attempt, which is handed over.
+    /// Waits for a response. Returns the head as soon as it is there, if the session reads the body itself
+    /// (`TransferOrder.isAnswer`). For any other response, and without a head, returns the end of the attempt.
     package func answer() async -> TransferAnswer {
         await wait(for: .answer)
         return shared.withLock { $0.state.answer() }
     }
 
-    /// Whether the attempt has ended.
+    /// A Boolean value that indicates whether the attempt has ended.
     var hasEnded: Bool { shared.withLock { $0.state.hasEnded } }
 
     /// What is buffered, as soon as something is; nil after the last byte, also when the attempt failed.

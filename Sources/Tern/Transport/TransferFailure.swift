@@ -14,7 +14,7 @@ package struct TransferFailure: Error {
         self.underlying = underlying
     }
 
-    /// The body of a collected response has more bytes than it may have.
+    /// Returns the failure of a collected response whose body exceeds the limit in bytes.
     package static func bodyTooLarge(limit: Int) -> TransferFailure {
         TransferFailure(
             .tooLarge, "the body of the response has more than \(limit) bytes: stream it, or raise maximumBodySize")

@@ -8,8 +8,8 @@ package import Foundation
 package struct TransferOrder: Sendable {
     /// How the body of the response reaches the session.
     package enum Delivery: Sendable, Equatable {
-        /// In memory, handed over at the end; more than `limit` bytes is a failure. A response that is an answer at its
-        /// head (`isAnswer`) comes in chunks, and the session collects and counts them.
+        /// Collects the body in memory and delivers it at the end. More than `limit` bytes is a failure. If the session
+        /// reads the body itself (`isAnswer`), it receives chunks, and collects and counts them.
         case collected(limit: Int)
         /// In chunks, with back-pressure to the socket.
         case streamed
@@ -26,7 +26,7 @@ package struct TransferOrder: Sendable {
     package var method: Request.Method
     package var target: Target
     package var headers: Headers
-    /// The value of the `Cookie` field where its bytes are not UTF-8; `headers` have no such field then.
+    /// The value of the `Cookie` field if its bytes are not UTF-8. `headers` then has no such field.
     package var rawCookie: [UInt8]?
     package var source: Source = .none
     package var delivery: Delivery
@@ -47,7 +47,8 @@ package struct TransferOrder: Sendable {
     package var trust: OwnTrust?
     /// The head is wanted as soon as it is there, not only with the outcome.
     package var announcesHead: Bool
-    /// The session decides on the head of a collected response whether it wants the body.
+    /// A Boolean value that indicates whether the session decides on the head of a collected response whether it wants
+    /// the body.
     package var isDecidedAtHead: Bool
 
     package init(
@@ -73,8 +74,9 @@ package struct TransferOrder: Sendable {
         self.trust = trust
     }
 
-    /// Returns whether the session goes on with the head alone and reads the body itself: a stream or a download, a body
-    /// that it decompresses, and a response that may not be the last.
+    /// Returns whether the session continues with the head alone and reads the body itself. This is so for a stream or
+    /// a download, for a response on whose head it decides, for a body that it decompresses, and for a response that
+    /// may not be the last.
     package func isAnswer(_ head: ResponseHead, isCompressed: Bool = false) -> Bool {
         delivery == .streamed || isDecidedAtHead || isCompressed || Course.mayGoOn(head)
     }
@@ -91,6 +93,6 @@ package final class OwnTrust: Sendable {
 }
 
 extension TransferOrder: CustomReflectable {
-    /// Nothing: `dump` of whatever leads here would show headers and the body.
+    /// Empty. Otherwise, `dump` of every value that refers to this one would show headers and the body.
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }

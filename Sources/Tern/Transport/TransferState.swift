@@ -8,7 +8,7 @@ package import Foundation
 /// fields at each of them showed in profiles.
 package final class TransferOutcome: Sendable {
     package let head: ResponseHead?
-    /// The body of a collected response that did not come in chunks, or its start when the attempt failed.
+    /// The body of a collected response that did not arrive in chunks, or its start when the attempt failed.
     package let body: Data
     package let failure: TransferFailure?
     package let metrics: TaskMetrics
@@ -34,7 +34,8 @@ package final class TransferOutcome: Sendable {
         return TransferOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
     }
 
-    /// The same end of a body that was collected from its chunks; with the reason, if not all of it was.
+    /// Returns the same outcome with a body that was collected from its chunks, and the reason if the body is
+    /// incomplete.
     func collected(_ body: Data, refusal: TransferFailure?) -> TransferOutcome {
         TransferOutcome(head: head, body: body, failure: refusal ?? failure, metrics: metrics, trailers: trailers)
     }
@@ -47,7 +48,7 @@ package final class TransferOutcome: Sendable {
     }
 }
 
-/// The end of an attempt, or the head of a response that goes on.
+/// The result of waiting for a response: its head, if the session reads the body itself, or the end of the attempt.
 package struct TransferAnswer: Sendable {
     /// nil at the end of a response.
     private let early: ResponseHead?
@@ -73,7 +74,7 @@ package struct TransferAnswer: Sendable {
 struct TransferState {
     /// What the reader can wait for.
     enum Interest {
-        /// The head of a response that goes on, or the end.
+        /// Waits for the head of a response whose body the session reads itself, or for the end.
         case answer
         case chunks
         case outcome
@@ -101,7 +102,7 @@ struct TransferState {
         }
     }
 
-    /// `isAnswer`: the reader goes on with the head alone.
+    /// Receives the head. With `isAnswer`, the reader continues with the head alone.
     mutating func receive(_ head: ResponseHead, isAnswer: Bool) {
         announced = head
         hasAnswer = isAnswer
@@ -124,7 +125,7 @@ struct TransferState {
     /// The outcome, handed over: a second call has a cancellation.
     mutating func takeOutcome() -> TransferOutcome { outcome.take() ?? TransferOutcome(failure: .cancelled) }
 
-    /// The head of a response that goes on, else the outcome.
+    /// Returns the head of a response whose body the session reads itself, or otherwise the outcome.
     mutating func answer() -> TransferAnswer {
         if hasAnswer, let announced { return TransferAnswer(early: announced) }
         return TransferAnswer(takeOutcome())

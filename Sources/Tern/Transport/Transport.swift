@@ -6,11 +6,12 @@ package protocol Transport: Sendable {
     /// The serial executor of the actors above: the transport's own loop where it has one.
     var executor: any SerialExecutor { get }
 
-    /// Whether a body that was asked for compressed comes in chunks as it was sent, for the session to decompress.
+    /// A Boolean value that indicates whether a body that was requested compressed arrives in chunks as it was sent,
+    /// and the session decompresses it.
     var leavesStreamsCompressed: Bool { get }
 
-    /// Whether a request to a URL is given whole to a proxy, which may then ask for credentials (407). Not through a tunnel,
-    /// where a 407 is the server's.
+    /// Returns whether a proxy receives a request to a URL whole, and can then ask for credentials (407). Returns false
+    /// for a tunnel, through which a 407 comes from the server.
     func forwardsToProxy(_ target: Target) -> Bool
 
     /// Whether starting a transfer of this order can succeed at all; a failure is reported before anything is sent.

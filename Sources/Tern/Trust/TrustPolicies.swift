@@ -11,7 +11,7 @@ public struct TrustPolicies: Sendable, Hashable {
     public var hosts: [String: TrustPolicy] = [:] {
         didSet { canonical = Self.canonical(hosts) }
     }
-    /// By the canonical form of the host.
+    /// The policies by the canonical form of the host.
     private var canonical: [String: TrustPolicy] = [:]
 
     /// The default policy for every host.
@@ -24,7 +24,7 @@ public struct TrustPolicies: Sendable, Hashable {
     /// host is refused.
     public func policy(for host: String) -> TrustPolicy? {
         if hosts.isEmpty { return standard }
-        // Why a text is no host is told where it is requested.
+        // The reason of an invalid host is reported when it is requested.
         guard let host = try? CanonicalHost(host) else { return nil }
         if let policy = canonical[host.text] { return policy }
         if host.isAddress { return standard }
@@ -39,15 +39,15 @@ public struct TrustPolicies: Sendable, Hashable {
 
     private static func canonical(_ hosts: [String: TrustPolicy]) -> [String: TrustPolicy] {
         var result: [String: TrustPolicy] = [:]
-        // Keys that are no hosts are a `problem`, with which nothing is sent.
+        // Invalid keys are a `problem`, which prevents every request.
         for (key, policy) in hosts { if let key = canonicalKey(key) { result[key] = policy } }
         return result
     }
 
-    /// The canonical form of a key; nil for one that names no host.
+    /// Returns the canonical form of a key; nil for a key that names no host.
     private static func canonicalKey(_ key: String) -> String? {
         let isWildcard = key.hasPrefix("*.")
-        // Why it is none does not matter: the key itself is quoted.
+        // The reason of the error is not needed, because the message quotes the key.
         guard let host = try? CanonicalHost(isWildcard ? String(key.dropFirst(2)) : key) else { return nil }
         if isWildcard { return host.isAddress ? nil : "*.\(host)" }
         return host.text

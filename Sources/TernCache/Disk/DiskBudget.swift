@@ -79,7 +79,7 @@ struct DiskBudget {
         }
         if let diskFree = usage.diskFree {
             let deficit = need.total - (diskFree - minimumFree)
-            // Not even all of the cache would be enough: then nothing of it is lost for a value that cannot be stored.
+            // Evicting the whole cache would not be enough, so nothing is evicted for a value that cannot be stored.
             if minimumFree == 0, deficit > usage.files + usage.setAside + usage.trash {
                 return .refuse(isDiskFull: true)
             }

@@ -18,9 +18,10 @@ package protocol DiskFileSystem: Sendable {
     /// `read` of a whole buffer, all of which is in memory; false if it is not, or if the system cannot tell. Never waits,
     /// and may be called on any thread.
     func readAtOnce(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool
-    /// Makes an empty file that its owner alone may read and write, or takes the rights of others from the one there.
+    /// Creates an empty file that only its owner can read and write, or removes other users' permissions from an
+    /// existing one.
     func makePrivate(_ path: String) throws(DiskCacheError)
-    /// Takes the rights of others from a file or a folder of this user. Does nothing where nothing is there.
+    /// Removes other users' permissions from a file or a folder of this user. Does nothing if the path does not exist.
     func keepPrivate(_ path: String) throws(DiskCacheError)
     func status(_ descriptor: Int32, _ path: String) throws(DiskCacheError) -> DiskFileStatus
     /// Nil if nothing is there.

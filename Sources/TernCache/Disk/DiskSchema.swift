@@ -37,13 +37,13 @@ enum DiskSchema {
         case setAside
     }
 
-    /// `noted` is the version in the table `facts`, which an index has besides the one in its head: a later version has
-    /// both, and where they differ one of them is damaged.
+    /// Decides what to do with an index. `noted` is the second copy of the version, in the table `facts`. A later
+    /// version has both copies; if they differ, one of them is damaged.
     static func action(application: Int64, version: Int, noted: Int?, isEmpty: Bool) -> Action {
         if isEmpty && application == 0 && version == 0 { return .migrate(from: 0) }
         guard application == Self.application, version > 0 else { return .setAside }
         if let noted, noted != version { return .setAside }
-        // Indexes without a note are of versions up to the second.
+        // Indexes of versions 1 and 2 can lack the second copy.
         if version > Self.version { return noted == nil ? .setAside : .refuse(version: version) }
         return version == Self.version ? .use : .migrate(from: version)
     }

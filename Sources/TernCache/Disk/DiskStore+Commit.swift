@@ -16,7 +16,7 @@ extension DiskStore {
 
     /// Commits the letters together; if that fails, each alone, so that one that cannot succeed fails alone.
     ///
-    /// Where the disk has no room, the least recently used entries make some, and the transaction is tried again.
+    /// If the disk is full, the least recently used entries are evicted, and the transaction is tried again.
     func commit(_ letters: [DiskMailbox.Letter]) -> [Result<Void, DiskCacheError>] {
         do throws(DiskCacheError) {
             try commitMakingSpace(letters)
@@ -42,13 +42,13 @@ extension DiskStore {
         try commitTogether(letters)
     }
 
-    /// Bytes of values and rows, and of a log with the pages that change.
+    /// Returns the bytes that values and rows take, and a log of the changed pages.
     private static func space(for letters: [DiskMailbox.Letter]) -> Int {
         var bytes = letters.count * DiskBudget.removalCost + 6 * DiskSchema.pageSize
         for case .insert(let items) in letters.map(\.request) {
             for item in items {
                 bytes += 2 * item.rowBytes
-                // A writer's file is on the disk already.
+                // The file of a writer is already on the disk.
                 if case .bytes = item.content, !item.isInline { bytes += item.size + 8_191 }
             }
         }

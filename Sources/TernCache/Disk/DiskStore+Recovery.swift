@@ -71,7 +71,7 @@ extension DiskStore {
             try makeRoom(DiskBudget.Need(), mindingDisk: false)
             try deleteDeadRows()
         } catch {
-            // A full disk can still be read from; the rows go with the next transaction.
+            // A full disk can still be read. The next transaction removes the rows.
             guard error.kind == .noSpace else { throw error }
             hub.send(.backgroundFailure(error))
         }

@@ -34,7 +34,8 @@ extension DiskStore {
         if grown + log > budget.logLimit { try tables.database.checkpoint() }
     }
 
-    /// `mindingDisk`: the free space of the disk counts too, besides the cache's own limits.
+    /// Evicts entries until the need fits. With `mindingDisk`, the free space of the disk counts besides the cache's
+    /// own limits.
     func makeRoom(_ need: DiskBudget.Need, mindingDisk: Bool = true) throws(DiskCacheError) {
         while true {
             var usage = try usage()
@@ -82,23 +83,24 @@ extension DiskStore {
         if !victims.isEmpty { hub.send(.evicted(count: victims.count)) }
     }
 
-    /// Frees space for a transaction that the disk had no room for: the log first, then the least recently used entries.
-    /// False where that cannot help: the disk says that it has room, or nothing is left to evict.
+    /// Frees disk space for a transaction that failed because the disk was full: first the log, then the least recently
+    /// used entries. Returns false if trying again cannot help: the disk already has the space, or the log frees none
+    /// and evicting every entry would not free enough.
     ///
-    /// - Parameter bytes: The space that must be free.
+    /// - Parameter bytes: The number of bytes that must be free.
     func freeSpace(_ bytes: Int) -> Bool {
         do throws(DiskCacheError) {
             let before = try files.freeBytes(at: folder.path)
             guard before < bytes else { return false }
             try? tables.database.checkpoint()  // Needs space itself, if the log holds what the index does not.
             var free = try files.freeBytes(at: folder.path)
-            // Not even all of the cache would be enough: then nothing of it is lost.
+            // Evicting the whole cache would not be enough, so nothing is evicted.
             guard bytes - free <= shared.state.withLock({ $0.index.fileBytes }) else { return free > before }
             while free < bytes, shared.state.withLock({ $0.index.count }) > 0 {
                 do throws(DiskCacheError) {
                     try evict(bytes: bytes - free, count: 1)
                 } catch {
-                    // The files are gone; their rows need space, and go with the next transaction.
+                    // The files are removed. Removing their rows needs space, and happens with the next transaction.
                     guard error.kind == .noSpace else { throw error }
                 }
                 free = try files.freeBytes(at: folder.path)

@@ -65,7 +65,7 @@ package final class DiskStore {
         _ folder: DiskFolder, _ seams: Seams, _ reason: inout DiskCacheError?
     ) throws(DiskCacheError) -> DiskTables {
         for _ in 0..<2 {
-            // SQLite would make it for all to read, and gives its log the mode of the index.
+            // SQLite would create the file readable for all users, and gives its log the mode of the index.
             try seams.files.makePrivate(folder.index)
             for path in [folder.log, folder.index + "-shm", folder.index + "-journal", folder.setAside, folder.lock] {
                 try seams.files.keepPrivate(path)

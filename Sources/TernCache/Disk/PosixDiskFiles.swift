@@ -44,11 +44,11 @@ package struct PosixDiskFiles: DiskFileSystem {
 
     package func keepPrivate(_ path: String) throws(DiskCacheError) {
         var status = stat()
-        // Links are left alone: what they lead to is not ours to change.
+        // Links stay unchanged, because their target may not belong to the cache.
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFLNK, status.st_uid == geteuid(),
             status.st_mode & 0o077 != 0
         else { return }
-        // A file system without rights, or a read-only one, keeps the mode that it shows.
+        // A file system that has no permissions or is read-only keeps the mode that it shows.
         guard unsafe chmod(path, status.st_mode & 0o700) == 0 || errno == EPERM || errno == EROFS || errno == ENOTSUP
         else { throw .system("change the mode of", path) }
     }

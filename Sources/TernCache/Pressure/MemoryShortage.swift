@@ -13,8 +13,9 @@ enum MemoryShortage {
         return level(free: available, of: total, warning: 10, critical: 30)
     }
 
-    /// What a stall means. One of all tasks is critical where the machine, or a group of this process, is short of memory;
-    /// with memory free, another process stalls at a limit of its own, and there is no need to give up all.
+    /// Returns the level of a stall. A stall of all tasks is critical if the machine, or a control group of this
+    /// process, is short of memory. If memory is free, another process stalls at its own limit, and the caches need not
+    /// be emptied.
     static func stall(_ level: MemoryPressureLevel, _ files: SystemFiles) -> MemoryPressureLevel {
         guard level == .critical, let info = files("/proc/meminfo").map({ MemoryInfo($0) }), info.available != nil
         else {

@@ -4,22 +4,22 @@ import CTernCodecs
 /// Rows between two looks at the task's cancellation.
 private let rowGroup: UInt32 = 64
 
-/// A picture as a codec made it, before it is resized, turned and converted.
+/// A picture in the form that a codec produced, before it is resized, turned and converted.
 struct DecodedPixels {
     let pixels: PixelBuffer
-    /// What of the pixels shows, as stored.
+    /// The visible extent of the pixels, as stored.
     let extent: tern_extent
     let info: tern_codec_info
     let plan: DecodingPlan
     var isPartial = false
-    /// What is done about the colour profile; nil if none is looked for.
+    /// The treatment of the colour profile; nil if no profile is looked for.
     var color: ColorUse?
 }
 
 extension CodecCall {
-    /// The picture of a whole file, of an animation the first frame.
+    /// Decodes the picture of a whole file, or the first frame of an animation.
     func image(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
-        // The decoder is closed before the picture is finished, which takes memory too.
+        // The decoder is closed before the picture is finished, because finishing takes memory, too.
         switch format {
         case .jpeg: try finish(try unsafe jpeg(bytes, count))
         case .png where unsafe tern_png_animation(bytes, count) == 2: try unsafe firstFrame(png: bytes, count)
@@ -31,7 +31,7 @@ extension CodecCall {
         }
     }
 
-    /// The first frame of an animated PNG whose own picture is none of its frames.
+    /// Decodes the first frame of an animated PNG whose still picture is not one of its frames.
     private func firstFrame(png bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
         let frames: CodecFrames
         do throws(ImageError) {
@@ -43,7 +43,7 @@ extension CodecCall {
         return try frames.frame(at: 0).image
     }
 
-    /// Whether an animated PNG is shown as its still picture after an error in the chunks of the animation (W3C PNG,
+    /// Returns whether an animated PNG shows its still picture after an error in the chunks of the animation (W3C PNG,
     /// third edition, §4.9).
     func leavesStill(_ error: ImageError) -> Bool { error.kind == .corrupt || tolerates(error) }
 
@@ -130,14 +130,14 @@ extension CodecCall {
         return try unsafe CodecFrames(copying: bytes, count, call: self).frame(at: 0).image
     }
 
-    /// Nil for an animation.
+    /// Decodes a still WebP picture; nil for an animation.
     private func stillWebP(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels? {
         var info = tern_codec_info()
         let handle = try unsafe open { unsafe tern_webp_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_webp_close(handle) }
         try check(info)
         if info.isAnimation { return nil }
-        // Without the orientation, which stands last, the picture would lie on its side.
+        // The orientation is at the end of the file. Without it, the picture could be turned the wrong way.
         if info.isCut, !options.allowsPartial { throw cutError }
         var color = unsafe color(info) { unsafe tern_webp_profile(handle, $0, $1) }
         let plan = plan(info)
@@ -161,8 +161,8 @@ extension CodecCall {
             pixels: pixels, extent: memory.made, info: info, plan: plan, isPartial: isPartial, color: color)
     }
 
-    /// What resizes rows while a codec writes them, so that no more of the picture is kept than a few: nil if they come
-    /// as they are to be, or are resized when all are there.
+    /// Creates a resizer that works while a codec writes rows, so that only a few rows of the picture are kept. The
+    /// resizer is nil if the rows need no resizing, or are resized when all of them are there.
     private func window(_ memory: DecodingMemory) throws(ImageError) -> (PixelSize, OpaquePointer?) {
         let (size, target) = (memory.made.size, memory.scaled)
         guard memory.isResizedInRows else { return (size, nil) }
@@ -193,7 +193,7 @@ extension CodecCall {
         DecodingPlan(size: upright(info), options)
     }
 
-    /// The way of a picture from a whole file through memory, and how it is resized.
+    /// Returns the memory that a picture of a whole file needs, and whether it is resized row by row.
     func memory(
         _ info: tern_codec_info, _ plan: DecodingPlan, _ color: ColorUse, isInterlaced: Bool = false
     ) -> DecodingMemory {
@@ -204,7 +204,8 @@ extension CodecCall {
         switch format {
         case .jpeg: memory.isResizedInRows = memory.made.size != memory.scaled
         case .png:
-            // Passes go over the whole picture, and straight colours are converted before they are premultiplied.
+            // Interlaced passes cover the whole picture, and straight colours are converted before they are
+            // premultiplied.
             let isWhole = isInterlaced || (info.hasAlpha && color.conversion != nil)
             memory.isResizedInRows = !isWhole && memory.made.size != memory.scaled
         case .webp, .bmp, .ico: break
@@ -213,7 +214,7 @@ extension CodecCall {
         return memory
     }
 
-    /// The picture that the codec makes of a file: JPEG and WebP are scaled by their decoders.
+    /// Returns the picture that the codec makes of a file. The decoders of JPEG and WebP scale it.
     private func made(_ info: tern_codec_info, _ plan: DecodingPlan) -> tern_extent {
         let least = stored(plan.codecSize(of: upright(info)), info)
         switch format {
@@ -233,7 +234,7 @@ extension CodecCall {
         var image = RasterImage(
             pixels: decoded.pixels, size: decoded.extent.size, format: format, metadata: metadata)
         let extent = decoded.extent
-        // Each step lets go of the pixels before it.
+        // Each step releases the pixels of the step before.
         _ = consume decoded
         image = try image.resized(to: stored(plan.scaled, info), showing: extent)
         image = try image.oriented(Int(info.orientation))

@@ -32,7 +32,7 @@ struct CodecCall {
         throw error(result, Self.text(message))
     }
 
-    /// A buffer that was taken for pixels of the size, as the C decoders take it.
+    /// Returns a canvas for the C decoders: a buffer and the size that it was allocated for.
     @unsafe
     func canvas(_ pixels: UnsafeMutablePointer<UInt8>, _ size: PixelSize) -> tern_canvas {
         unsafe tern_canvas(
@@ -58,7 +58,7 @@ struct CodecCall {
             "decoding \(upright(info)) pixels takes \(peak >> 20) MiB of memory, the limit is \(limit >> 20) MiB")
     }
 
-    /// The limits of sizes and counts that the header decides.
+    /// Checks the limits of sizes and counts against the header.
     func check(_ info: tern_codec_info) throws(ImageError) {
         let size = PixelSize(width: Int(info.width), height: Int(info.height))
         guard size.width > 0, size.height > 0 else {

@@ -65,7 +65,8 @@ public struct CodecImageDecoder: ImageDecoder {
         }
     }
 
-    /// Whether the extended header says that there are frames: what composes them takes memory for a still picture too.
+    /// Returns whether the extended header declares an animation. Composing frames takes memory for a still picture,
+    /// too.
     private func isAnimated(webp data: Data) -> Bool {
         let head = [UInt8](data.prefix(21))
         return head.count == 21 && head[12..<16].elementsEqual("VP8X".utf8) && head[20] & 2 != 0

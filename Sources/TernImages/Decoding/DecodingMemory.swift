@@ -1,22 +1,24 @@
 import CTernCodecs
 
-/// Estimates the memory that a picture takes at the peak of its decoding, from what the header says. Touches no pixel.
+/// Estimates from the header the peak memory of decoding a picture. Reads no pixels.
 struct DecodingMemory {
-    /// The bytes that the codec takes beside the pixels that it writes.
+    /// The bytes that the codec takes besides the pixels that it writes.
     var codec: Int
     /// The picture that the codec makes, as stored.
     var made: tern_extent
-    /// The sizes that it is resized and then cropped to, as stored.
+    /// The size that it is scaled to, and the size that it is then cropped to, as stored.
     var scaled: PixelSize
     var cropped: PixelSize
-    /// Whether it is turned upright, and whether its colours are converted in a copy.
+    /// Boolean values that indicate whether the picture is turned upright, and whether a copy of it is converted in
+    /// colour.
     var isTurned = false
     var isConverted = false
-    /// Whether rows are resized while they are decoded, so that the picture that the codec makes is never whole.
+    /// A Boolean value that indicates whether rows are resized while they are decoded, so that the codec's picture is
+    /// never in memory as a whole.
     var isResizedInRows = false
-    /// Whether the codec is still open while the picture is resized and turned.
+    /// A Boolean value that indicates whether the codec is still open while the picture is resized and turned.
     var keepsCodec = false
-    /// Whether the codec writes into a canvas of its own that is copied.
+    /// A Boolean value that indicates whether the codec writes into its own canvas, which is then copied.
     var isCopied = false
 
     /// The bytes at the peak.
@@ -32,7 +34,7 @@ struct DecodingMemory {
         return max(decoding, keepsCodec ? sum(held, finishing) : finishing)
     }
 
-    /// The memory of a picture that the codec makes whole.
+    /// Creates the estimate for a picture that the codec makes as a whole.
     init(codec: Int, size: PixelSize, scaled: PixelSize, cropped: PixelSize) {
         self.init(codec: codec, made: tern_extent(size), scaled: scaled, cropped: cropped)
     }
@@ -49,12 +51,12 @@ struct DecodingMemory {
         self.isConverted = isConverted
     }
 
-    /// The bytes of a resize's tables.
+    /// Returns the bytes of the tables of a resize.
     static func resize(_ size: PixelSize, to target: PixelSize) -> Int {
         resize(tern_extent(size), to: target, inRows: false)
     }
 
-    /// The bytes of a resize's tables, and of the rows that it keeps if they come one by one.
+    /// Returns the bytes of the tables of a resize, including the rows that it keeps if they come one by one.
     static func resize(_ source: tern_extent, to target: PixelSize, inRows: Bool) -> Int {
         Int(
             clamping: tern_resize_memory(
@@ -72,7 +74,7 @@ struct DecodingMemory {
 }
 
 extension tern_extent {
-    /// All of every pixel of a size.
+    /// Creates an extent in which every pixel is fully visible.
     init(_ size: PixelSize) { self = tern_extent_whole(UInt32(clamping: size.width), UInt32(clamping: size.height)) }
 
     var size: PixelSize { PixelSize(width: Int(width), height: Int(height)) }

@@ -19,7 +19,7 @@ enum FileEnd {
         switch format {
         case .jpeg: unsafe tern_jpeg_ends(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
         case .png: unsafe Bytes(bytes).endsAsPNG
-        // A still picture that lacks nothing but the trailer is whole, as for the decoder of GIF on Linux.
+        // A still picture that lacks only the trailer is complete, as for the GIF decoder on Linux.
         case .gif: unsafe !tern_gif_walk(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, .max).isCut
         case .webp: unsafe Bytes(bytes).endsAsRIFF
         default: unsafe Bytes(bytes).endsAsBoxes

@@ -33,7 +33,7 @@ enum FrameSource {
             do throws(ImageError) {
                 unsafe avif = try call.open { unsafe tern_avif_open(bytes, count, pixels, limit, &info, $0, $1) }
             } catch {
-                // libavif finds fault with boxes that are only not there.
+                // libavif reports missing boxes as faulty ones.
                 guard error.kind == .corrupt, !isWhole else { throw error }
                 throw ImageError(.truncated, format: .avif, error.message)
             }
@@ -57,7 +57,7 @@ enum FrameSource {
         return unsafe (source, info, color)
     }
 
-    /// The limits that the header decides. Frames are composed at the file's own size, and resized when they are whole.
+    /// Checks the limits against the header. Frames are composed at the file's own size and resized afterwards.
     private static func check(_ info: tern_codec_info, _ call: CodecCall) throws(ImageError) {
         try call.check(info)
         var memory = call.memory(info, call.plan(info), .none)

@@ -41,9 +41,9 @@ public struct ImageDecodingOptions: Sendable, Hashable {
             self.memory = memory
         }
 
-        /// The default at the file's own size, and the limit of each processor.
+        /// The default limit in bytes at the file's own size, and the limit of each processor.
         static let fullSizeMemory = 512 << 20
-        /// The default when decoding to a target size.
+        /// The default limit in bytes when decoding to a target size.
         static let targetSizeMemory = 256 << 20
     }
 
@@ -66,7 +66,7 @@ public struct ImageDecodingOptions: Sendable, Hashable {
     /// The codecs' own pixels, not premultiplied: for tests that compare them exactly, at the file's own size.
     var keepsStraightAlpha = false
 
-    /// The bytes of memory that decoding may take.
+    /// The maximum number of bytes of memory that decoding takes.
     var memoryLimit: Int {
         limits.memory ?? (targetSize == nil ? Limits.fullSizeMemory : Limits.targetSizeMemory)
     }

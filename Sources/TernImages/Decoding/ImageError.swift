@@ -71,7 +71,7 @@ public struct ImageError: Error, Sendable, CustomStringConvertible {
     public init(_ kind: Kind, format: ImageFormat? = nil, _ message: String, underlying: (any Error)? = nil) {
         self.kind = kind
         self.format = format
-        // Codecs and servers are quoted in it.
+        // The message can quote codecs and servers.
         self.message = message.printable(limit: 4_096)
         self.underlying = underlying
     }

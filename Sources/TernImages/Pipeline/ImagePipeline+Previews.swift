@@ -85,7 +85,7 @@ extension ImagePipeline {
         endPreviews(of: load)
         if Task.isCancelled { throw .cancelled }
         if previewer.decoding.isAnimation, flight.key.animation != .firstFrame { return nil }
-        // Whatever was wrong with it, the decoder of whole files has the last word: it alone makes parts of pictures.
+        // On any error, the decoder of whole files decides: only that decoder makes partial pictures.
         guard case .success(let image) = result, !image.metadata.isPartial else { return nil }
         return image
     }

@@ -26,9 +26,9 @@ public actor ImagePipeline {
     private nonisolated let inbox = Lock(Inbox())
     nonisolated let fetcher: ImageFetcher
     nonisolated let tools: ImageTools
-    /// Whose the pictures are that the session brings.
+    /// The partition of the pictures that the session fetches.
     nonisolated let partition: CachePartition
-    /// The same of requests that send the session's cookies.
+    /// The partition of the pictures of requests that send the session's cookies.
     nonisolated let cookiePartition: CachePartition
 
     var images = LoadTable<ImageFlight, ImageSink>()

@@ -8,8 +8,8 @@ extension RasterImage {
             pixels: first, stride: bytesPerRow, width: UInt32(size.width), height: UInt32(size.height))
     }
 
-    /// Throws if there is no picture of the size, or if it takes more memory, with the bytes of work on it, than a
-    /// processor may take.
+    /// Checks the memory of a result. Throws if the size is not valid for a picture, or if the picture and `work`, both
+    /// in bytes, exceed the limit of a processor.
     func checkMemory(_ target: PixelSize, work: Int) throws(ImageError) {
         guard target.width > 0, target.height > 0, target.pixelCount <= Int(Int32.max) else {
             throw ImageError(.invalidArgument, format: format, "cannot make \(target) pixels of \(size)")
@@ -22,8 +22,8 @@ extension RasterImage {
         }
     }
 
-    /// A picture of the size with this one's scale, format and metadata, its pixels made by the closure, which takes
-    /// some bytes of memory for its work.
+    /// Returns a picture of the size with this one's scale, format and metadata. The closure writes its pixels and
+    /// takes `work` bytes of memory.
     func made(
         _ target: PixelSize, work: Int = 0,
         by fill: (tern_picture, UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void
@@ -32,7 +32,7 @@ extension RasterImage {
         return try unsafe filled(target, by: fill)
     }
 
-    /// As `made`, of a size that was looked at before.
+    /// Does the same as `made` for a size that was already checked.
     private func filled(
         _ target: PixelSize,
         by fill: (tern_picture, UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void
@@ -61,7 +61,7 @@ extension RasterImage {
         return try unsafe drawn(target, by: draw)
     }
 
-    /// As `rows`, of a size that was looked at before.
+    /// Does the same as `rows` for a size that was already checked.
     func drawn(
         _ target: PixelSize,
         by draw: (tern_picture, UnsafeMutablePointer<UInt8>, UInt32, UInt32) -> Bool

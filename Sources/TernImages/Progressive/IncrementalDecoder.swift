@@ -37,16 +37,18 @@ public final class IncrementalDecoder {
     /// Whether the whole picture is decoded, and `finish()` has only to write it.
     public private(set) var isComplete = false
 
-    /// Whether a damaged file is decoded as a whole. If not, `finish()` throws, and whoever has the bytes decodes them.
+    /// A Boolean value that indicates whether a damaged file is decoded as a whole. If false, `finish()` throws, and
+    /// the caller, who has the bytes, decodes them.
     private let keepsBytes: Bool
     private var head: [UInt8] = []
-    /// All bytes, in pieces of some size.
+    /// All bytes so far, in pieces.
     private var pieces: [Data] = []
     private var feed: IncrementalFeed?
     private var failure: ImageError?
     private var byteCount = 0
     private var joined = 0
-    /// Whether a file that was decoded as a whole is an animation.
+    /// A Boolean value that indicates whether a file that was decoded as a whole is an animation; nil for all other
+    /// files.
     private var isAnimatedWhole: Bool?
     private var standsAtBoundary = false
     private var knownRows: UInt32 = 0
@@ -141,12 +143,12 @@ public final class IncrementalDecoder {
         joined = byteCount
         let decoder = CodecImageDecoder()
         let image = try decoder.image(from: whole, options: options)
-        // An animation that is no use beyond its first frame is none.
+        // An animation without usable frames after the first is not an animation.
         isAnimatedWhole = (try? decoder.animation(from: whole, options: options)) != nil
         return image
     }
 
-    /// The picture that was decoded on the way, if nothing was wrong with it; nil if the file is to be decoded as a whole.
+    /// Returns the picture that was decoded incrementally; nil if the file must be decoded as a whole.
     private func picture() throws(ImageError) -> RasterImage? {
         if let failure { throw failure }
         if feed == nil { try open(isLast: true) }
@@ -159,7 +161,8 @@ public final class IncrementalDecoder {
         return feed.isDoubtful ? nil : picture
     }
 
-    /// False for a format that cannot be decoded while it comes, in pieces or whole.
+    /// A Boolean value that indicates whether a damaged file can be decoded as a whole. False for a format that this
+    /// decoder does not support.
     private var mayDecodeWhole: Bool { format.map(Self.decodes) ?? true }
 
     private var isTooLong: Bool { byteCount > options.limits.bytes }
@@ -173,7 +176,7 @@ public final class IncrementalDecoder {
         if let failure { throw failure }
     }
 
-    /// Small pieces are joined: the record of a piece costs more than a few bytes.
+    /// Keeps bytes. Small pieces are joined, because the record of a piece is larger than a few bytes.
     private func keep(_ bytes: Data) {
         guard keepsBytes, !bytes.isEmpty else { return }
         guard let last = pieces.indices.last, pieces[last].count + bytes.count <= 16_384 else {

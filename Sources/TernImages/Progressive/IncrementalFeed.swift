@@ -16,7 +16,7 @@ final class IncrementalFeed {
 
     let call: CodecCall
     private let handle: OpaquePointer
-    /// What the header says, the plan made of it and the picture that the codec makes; nil until it is there.
+    /// The header, the plan made from it, and the picture that the codec makes; nil until the header has arrived.
     private(set) var header: (info: tern_codec_info, plan: DecodingPlan, extent: tern_extent)?
     private var color = ColorUse.none
     /// Inks are converted as they are read: the conversion lives as long as the decoder.
@@ -47,10 +47,12 @@ final class IncrementalFeed {
 
     deinit { unsafe tern_feed_close(handle) }
 
-    /// Whether all bytes are decoded at once at the end, where the codec cannot do with fewer.
+    /// A Boolean value that indicates whether all bytes are decoded together at the end, because the codec needs all of
+    /// them.
     var isGathering: Bool { state.isGathering }
 
-    /// Whether the decoder of whole files may make something else of these bytes.
+    /// A Boolean value that indicates whether the decoder of whole files may produce a different result from these
+    /// bytes.
     var isDoubtful: Bool { state.isDoubtful }
 
     var state: tern_feed_state { unsafe tern_feed_progress(handle) }
@@ -76,7 +78,7 @@ final class IncrementalFeed {
         }
     }
 
-    /// The picture as known now; the last one only if libpng and the others find no fault with it.
+    /// Returns the picture as far as it is known. The last picture is returned only if the codec reports no fault.
     func render(isLast: Bool) throws(ImageError) -> RasterImage {
         guard let header else {
             throw ImageError(.truncated, format: call.format, "the bytes end within the header")
@@ -106,8 +108,8 @@ final class IncrementalFeed {
         let plan = call.plan(info)
         var memory = call.memory(info, plan, color, isInterlaced: state.isInterlaced)
         if !state.isGathering {
-            // What a decoder of the whole file refuses is refused; what takes more memory only because it is decoded
-            // while it comes is left to that decoder.
+            // Files that the decoder of whole files refuses are refused here, too. A file that takes more memory only
+            // because it is decoded incrementally is left to that decoder.
             try call.check(memory, info)
             memory.isResizedInRows = false
             memory.keepsCodec = true
@@ -127,7 +129,7 @@ final class IncrementalFeed {
         }
     }
 
-    /// The picture of all bytes at once, of a feed that gathers them.
+    /// Decodes all bytes at once, for a feed that gathers them.
     func whole() throws(ImageError) -> RasterImage {
         var count = 0
         guard let bytes = unsafe tern_feed_bytes(handle, &count) else {

@@ -50,7 +50,8 @@ public final class ProgressiveDecoding: Sendable {
         self.init(options: options, policy: policy, clock: clock, executor: executor, keepsBytes: true)
     }
 
-    /// - Parameter keepsBytes: false where the caller has all bytes: a damaged file is a failure then, and left to it.
+    /// - Parameter keepsBytes: False if the caller has all bytes. A damaged file is then a failure, which the caller
+    ///   handles.
     init(
         options: ImageDecodingOptions, policy: ProgressivePolicy, clock: any Clock<Duration>,
         executor: any TaskExecutor, keepsBytes: Bool
@@ -141,7 +142,7 @@ public final class ProgressiveDecoding: Sendable {
         do throws(ImageError) {
             try showPreviews(of: bytes)
         } catch {
-            // What damage comes to is said of the whole file.
+            // The decoder of whole files decides on the result of a damaged file.
             guard keepsBytes, error.kind == .corrupt || error.kind == .truncated else { throw error }
         }
     }

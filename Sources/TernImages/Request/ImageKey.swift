@@ -13,9 +13,11 @@ struct ImageKey: Sendable, Hashable {
         case frames, processedFrames, firstFrame
     }
 
+    /// Creates the key of a request.
+    ///
     /// - Parameters:
-    ///   - named: the identity that the user gives the source; nil for its own.
-    ///   - partition: Whose the pictures are that come from the network.
+    ///   - named: The identity that the user gives the source; nil for its own identity.
+    ///   - partition: The partition of pictures from the network.
     init(_ request: ImageRequest, source named: SourceKey? = nil, in partition: CachePartition = .common) {
         let options = request.options
         var source = named ?? request.source.key

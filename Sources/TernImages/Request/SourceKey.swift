@@ -12,12 +12,12 @@ import Foundation
 /// be written to the disk.
 struct SourceKey: Sendable, Hashable {
     private let name: String
-    /// Whose it is; empty for nobody's in particular.
+    /// The name of the partition; empty for the common partition.
     private let partition: String
     /// Whether it is of this process alone, and nothing for the disk.
     let isPrivate: Bool
 
-    /// Printable, one line. No name begins like a partition.
+    /// The key as one printable line. No name begins like a partition.
     var text: String { partition.isEmpty ? name : "partition:\(partition) \(name)" }
 
     init(text: String) { self.init(name: text, partition: "", isPrivate: false) }
@@ -42,7 +42,8 @@ struct SourceKey: Sendable, Hashable {
         self.init(name: text, partition: "", isPrivate: serial != nil)
     }
 
-    /// A name that stands for the URL. The credentials of the request still count: what one user is given is never another's.
+    /// Creates a key from a name that replaces the URL. The credentials of the request still count, so that users never
+    /// share.
     init(named name: String, _ request: Request?) {
         var text = "key:\(name)"
         if let request {
@@ -59,12 +60,12 @@ struct SourceKey: Sendable, Hashable {
         SourceKey(name: name + " !certificates", partition: partition, isPrivate: isPrivate)
     }
 
-    /// What a session brings belongs to its user.
+    /// Returns the same key in the partition of the user of the session.
     func `in`(_ partition: CachePartition) -> SourceKey {
         SourceKey(name: name, partition: partition.name, isPrivate: isPrivate)
     }
 
-    // What is private says so in its text, and the partitions of one pipeline are few.
+    // The text of a private key says that it is private, and a pipeline has few partitions.
     func hash(into hasher: inout Hasher) { hasher.combine(name) }
 
     private static func digest(_ headers: [Headers.Field], _ request: Request, countsBody: Bool = true) -> String {
@@ -78,7 +79,7 @@ struct SourceKey: Sendable, Hashable {
 }
 
 extension DigestFunction {
-    /// 128 bits of a SHA-256, in hexadecimal digits.
+    /// Returns the first 128 bits of a SHA-256 digest in hexadecimal digits.
     fileprivate static func short(_ bytes: some Sequence<UInt8>) -> String {
         hash(Array(bytes), .sha256).prefix(16).hexadecimal
     }

@@ -15,7 +15,7 @@ extension RasterImage {
         return try resized(to: target, showing: tern_extent(size))
     }
 
-    /// The picture at another size, of the part of it that shows. The caller has looked at the memory that it takes.
+    /// Resizes the visible part of the picture. The caller has already checked the memory that this takes.
     func resized(to target: PixelSize, showing extent: tern_extent) throws(ImageError) -> RasterImage {
         if target == size { return self }
         let (width, height) = (UInt32(target.width), UInt32(target.height))

@@ -1,8 +1,8 @@
-/// Hides the values of JSON keys in a text, which need not be JSON as a whole: lines of JSON, events, or a part that was cut
-/// off. What is not hidden stays byte for byte. Pure.
+/// Hides the values of JSON keys in a text. The text need not be valid JSON as a whole: it can be lines of JSON,
+/// events, or a part that was cut off. All other bytes stay unchanged. Pure.
 ///
-/// A string becomes `"<redacted>"` and a number `0`, so that a type still decodes; `true`, `false` and `null` stay. Within an
-/// object or an array under a secret key, all values are hidden.
+/// A string becomes `"<redacted>"` and a number `0`, so that a type can still be decoded; `true`, `false` and `null`
+/// stay. In an object or an array under a secret key, all values are hidden.
 struct JSONSecrets {
     private let bytes: [UInt8]
     private let isSecret: ([UInt8]) -> Bool
@@ -25,7 +25,7 @@ struct JSONSecrets {
         return result
     }
 
-    /// Takes the byte here, or the string that begins here, and returns the text of a string.
+    /// Takes the current byte, or the string that begins here, and returns the text of a string.
     private mutating func takeString(hides: Bool) -> [UInt8]? {
         guard bytes[index] == Self.quote else {
             result.append(bytes[index])
@@ -45,7 +45,7 @@ struct JSONSecrets {
         bytes[end...].first { !Self.isSpace($0) } == UInt8(ascii: ":")
     }
 
-    /// Copies up to the value behind a colon, and puts another in its place.
+    /// Copies the bytes up to the value after a colon, and replaces the value.
     private mutating func hideValue() {
         takeSpaces()
         takeByte()
@@ -67,7 +67,7 @@ struct JSONSecrets {
         }
     }
 
-    /// Hides the string or number here, or takes one byte.
+    /// Hides the string or number at the current position, or takes one byte.
     private mutating func hideScalar() {
         let byte = bytes[index]
         guard byte == UInt8(ascii: "-") || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else {
@@ -87,7 +87,8 @@ struct JSONSecrets {
         while index < bytes.count, Self.isSpace(bytes[index]) { takeByte() }
     }
 
-    /// The text of the string whose quote is here, and where it ends; at the end of its line where it is cut off.
+    /// Returns the text of the string whose quote is here, and the end of the string. A string that is cut off ends
+    /// with its line.
     private func string(at start: Int) -> (text: [UInt8], end: Int) {
         var text: [UInt8] = []
         var index = start + 1
@@ -100,7 +101,7 @@ struct JSONSecrets {
                 let digits = String(
                     decoding: bytes[min(index + 2, bytes.count)..<min(index + 6, bytes.count)], as: UTF8.self)
                 if bytes[index + 1] == UInt8(ascii: "u"), let code = UInt16(digits, radix: 16) {
-                    // Names that matter are ASCII.
+                    // The relevant names are ASCII.
                     text.append(UInt8(exactly: code) ?? UInt8(ascii: "?"))
                     index = min(index + 6, bytes.count)
                 } else {

@@ -6,12 +6,13 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Takes secrets out of the URLs, header fields and bodies of a recording. Pure.
+/// Hides secrets in the URLs, header fields and bodies of a recording. Pure.
 ///
-/// A value is hidden by the name before it: of a header, of an item of a query, a fragment or a form, of a part of a
-/// multipart form, of a JSON key at any depth. What stands around it stays, so that a recording can still be played.
+/// A value is hidden by its name: that of a header, of an item of a query, a fragment or a form, of a part of a
+/// multipart form, or of a JSON key at any depth. The bytes around it stay unchanged, so that a recording can still be
+/// played.
 struct SecretRedactor: Sendable {
-    /// Further names, in the form of `normal(_:)`.
+    /// Additional names, in the form of `normal(_:)`.
     private let names: Set<String>
     private let coversBodies: Bool
 
@@ -30,7 +31,7 @@ struct SecretRedactor: Sendable {
         let body = body(response.body, response.headers)
         if body != response.body {
             response.body = body
-            // The length is that of the body that stands there.
+            // The length must be that of the changed body.
             response.headers = response.headers.map { line in
                 guard let field = Headers(recorded: [line]).first, Headers.namesMatch(field.name, "Content-Length")
                 else { return line }
@@ -43,23 +44,24 @@ struct SecretRedactor: Sendable {
 
     // MARK: Names
 
-    /// Parts of names that carry a secret anywhere.
+    /// Parts of names that mark a secret anywhere.
     private static let marks = [
         "password", "passwd", "passphrase", "passcode", "secret", "token", "apikey", "accesskey", "privatekey",
         "subscriptionkey", "credential", "signature", "cookie", "jwt", "assertion", "authorization", "sessionid",
         "csrf", "xsrf", "bearer", "codeverifier", "saml",
     ]
-    /// Whole names.
+    /// Whole names that mark a secret.
     private static let whole: Set<String> = ["auth", "sig", "sid", "pwd", "pin", "otp", "totp", "session"]
-    /// Whole names that in JSON are more often something else.
+    /// Whole names that mark a secret, except in JSON, where they usually mean something else.
     private static let ofItems: Set<String> = ["key", "code"]
-    /// Names with a mark in them whose values are no secrets: kinds, and counts.
+    /// Names that contain a mark but whose values are not secret: kinds and counts.
     private static let publicNames: Set<String> = [
         "tokentype", "tokentypehint", "tokenendpoint", "maxtokens", "prompttokens", "completiontokens", "totaltokens",
         "inputtokens", "outputtokens",
     ]
 
-    /// Lower-case letters and digits alone: `access_token`, `accessToken` and `Access-Token` are one name.
+    /// Returns a name as lower-case letters and digits only, so that `access_token`, `accessToken` and `Access-Token`
+    /// are equal.
     private static func normal(_ name: some Sequence<UInt8>) -> String {
         let bytes = name.filter { byte in
             switch byte {
@@ -88,7 +90,7 @@ struct SecretRedactor: Sendable {
             guard Headers.namesMatch(field.name, "Set-Cookie"), let equals = field.value.firstIndex(of: "=") else {
                 return "\(field.name): \(Self.hidden)"
             }
-            // Name and attributes say what the server does; the value is the secret.
+            // The name and the attributes show what the server does; only the value is secret.
             let attributes = field.value[equals...].firstIndex(of: ";").map { field.value[$0...] } ?? ""
             return "\(field.name): \(field.value[...equals])\(Self.hidden)\(attributes)"
         }
@@ -109,7 +111,7 @@ struct SecretRedactor: Sendable {
         }
     }
 
-    /// The items of a query and a fragment, and user information.
+    /// Hides secrets in the user information, the query and the fragment of a URL.
     private func url(_ text: String) -> String {
         var text = text
         if let slashes = text.firstRange(of: "//") {
@@ -123,7 +125,7 @@ struct SecretRedactor: Sendable {
         return String(text[..<mark]) + parts.map { items(String($0)) }.joined(separator: "#")
     }
 
-    /// `a=1&password=x`, with a `?` before it or without.
+    /// Hides secrets in items such as `a=1&password=x`, with or without a leading `?`.
     private func items(_ text: String) -> String {
         let isQuery = text.hasPrefix("?")
         let items = text.dropFirst(isQuery ? 1 : 0).split(separator: "&", omittingEmptySubsequences: false)
@@ -166,14 +168,14 @@ struct SecretRedactor: Sendable {
         } else if type.hasPrefix("multipart/") {
             safe = multipart(bytes)
         } else {
-            // Whatever its type says: JSON often comes as text, and a line of events or of a script holds some.
+            // The content type does not matter: JSON often comes as text, and events or scripts can contain JSON.
             var scanner = JSONSecrets(bytes) { isSecret($0, inJSON: true) }
             safe = scanner.redacted()
         }
         return safe == bytes ? content : Recording.Content(Data(safe))
     }
 
-    /// The bodies of parts with a secret's name; of the others the JSON.
+    /// Hides the bodies of parts with a secret name, and secrets in the JSON of all other parts.
     private func multipart(_ bytes: [UInt8]) -> [UInt8] {
         // The first line is the delimiter (RFC 2046 §5.1.1).
         guard let end = bytes.firstRange(of: [0x0D, 0x0A])?.lowerBound, bytes.starts(with: "--".utf8) else {
@@ -198,7 +200,7 @@ struct SecretRedactor: Sendable {
         return result + rest
     }
 
-    /// The `name` of a `Content-Disposition`.
+    /// Returns the `name` of a `Content-Disposition`.
     private static func partName(_ fields: String) -> Substring? {
         guard let start = fields.firstRange(of: " name=\"")?.upperBound else { return nil }
         return fields[start...].prefix { $0 != "\"" }

@@ -8,9 +8,9 @@ struct CollectedBody {
     /// Bodies up to this size are copied once into the value itself; larger ones get a block that is handed over.
     private static let smallSize = 16 << 10
 
-    /// Bytes so far, as they were sent.
+    /// The number of bytes received so far, before decompression.
     private(set) var received: Int64 = 0
-    /// Bytes in all, as they are sent; nil when the head does not say.
+    /// The total number of bytes as sent; nil when the head does not state it.
     var expected: Int64?
     private var small = Data()
     private var slab = Slab()

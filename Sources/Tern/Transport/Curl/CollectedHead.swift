@@ -8,31 +8,32 @@ struct CollectedHead {
         case end
         case tooLarge
         case tooManyFields
-        /// The line breaks the rules of RFC 9112 in a way that no recipient has to accept; the text says how. libcurl would
-        /// take what it can read.
+        /// A line that violates the rules of RFC 9112 in a way that no recipient has to accept. The text states the
+        /// violation. libcurl would accept the parts that it can read.
         case malformed(StaticString)
     }
 
-    /// What the line before was.
+    /// The kind of the line before.
     private enum Place {
-        /// No field: the status line, or nothing.
+        /// The status line, or no line yet.
         case start
         case field
-        /// A field that tells where the body ends, or how it is encoded.
+        /// A field that determines the end or the coding of the body.
         case framing
     }
 
     /// Bytes of head that most responses do not exceed.
     private static let usualSize = 512
 
-    /// Fields of a head and its trailers: hyper and Python's http.client take 100, Node.js 2,000, curl 5,000.
+    /// The maximum number of fields of a head and its trailers. hyper and Python's http.client accept 100, Node.js
+    /// 2,000, and curl 5,000.
     static let fieldLimit = 1_000
-    /// Interim responses before a response. A server may send `102 Processing` every 20 seconds (RFC 2518 §10.1): this is
-    /// more than half an hour of them.
+    /// The maximum number of interim responses before a response. A server can send `102 Processing` every 20 seconds
+    /// (RFC 2518 §10.1), so this covers more than half an hour.
     static let interimLimit = 100
 
     private let limit: Int
-    /// Lines of the head besides its first, and of the trailers.
+    /// The number of lines of the head except the first, and of the trailers.
     private var fields = -1
     private var interims = 0
     private(set) var bytes: [UInt8] = []
@@ -85,7 +86,8 @@ struct CollectedHead {
         return unsafe interpret(line)
     }
 
-    /// Accepts what `ResponseHeadParser` reads: a version, one space or more, three digits, and a space or the end.
+    /// Checks a status line. Accepts the form that `ResponseHeadParser` reads: a version, one or more spaces, three
+    /// digits, and a space or the end.
     private mutating func takeStatusLine(_ line: UnsafeRawBufferPointer) -> Line {
         let malformed = Line.malformed("the response's status line is malformed (RFC 9112 §4)")
         guard unsafe line.starts(with: "HTTP/".utf8) else { return malformed }
@@ -99,7 +101,7 @@ struct CollectedHead {
         return next == 0x20 || next == 0x0D || next == 0x0A ? .inside : malformed
     }
 
-    /// Checks the form of a line of fields; nil for one that may be read.
+    /// Checks the form of a field line. Returns nil for a line that may be read.
     private mutating func takeField(_ line: UnsafeRawBufferPointer) -> Line? {
         if unsafe line[0].isHTTPWhitespace {
             switch place {
@@ -128,7 +130,7 @@ struct CollectedHead {
         if first == 0x73, unsafe Self.has("set-cookie:", line) { setsCookies = true }
         if first == 0x74, unsafe Self.has("transfer-encoding:", line) {
             place = .framing
-            // Once at most, however it is written (RFC 9112 §6.1).
+            // Chunked at most once, in any spelling (RFC 9112 §6.1).
             if unsafe isChunked || !Self.isPlain(line) { hasForeignTransferCoding = true }
             isChunked = true
         }
@@ -139,7 +141,7 @@ struct CollectedHead {
             codings += unsafe Self.codings(line)
         } else if unsafe Self.has("content-length:", line) {
             place = .framing
-            // No number, or a second one that is another: where the body ends cannot be known.
+            // An invalid number, or a second number that differs, makes the end of the body unknown.
             guard unsafe takeLength(line) else {
                 return .malformed("the response's Content-Length is not one number (RFC 9112 §6.3)")
             }
@@ -159,7 +161,7 @@ struct CollectedHead {
         return statedLength == nil || statedLength == length
     }
 
-    /// The head was an interim one: the final one follows (RFC 9110 §15.2). Returns false when too many have come.
+    /// Prepares for the next head after an interim one (RFC 9110 §15.2). Returns false when too many have arrived.
     mutating func startOver() -> Bool {
         interims += 1
         fields = -1
@@ -180,9 +182,9 @@ struct CollectedHead {
         place = .start
     }
 
-    /// Why the end of the body cannot be relied on; nil where it can.
+    /// The reason why the end of the body is not reliable; nil if it is reliable.
     var framingProblem: String? {
-        // Beside a Content-Length the chunks count (RFC 9112 §6.3).
+        // Chunks take precedence over a Content-Length (RFC 9112 §6.3).
         isChunked && isHTTP10 ? "the response is HTTP/1.0 and has a Transfer-Encoding (RFC 9112 §6.1)" : nil
     }
 

@@ -209,7 +209,7 @@ import Synchronization
         }
     }
 
-    /// Nothing of the request was sent; the attempt keeps its place on the wire.
+    /// Starts an attempt again, after nothing of its request was sent. The attempt keeps its place on the wire.
     private func startOver(_ transfer: CurlTransfer) {
         transfer.pool.leave(transfer)
         transfer.withdraw()

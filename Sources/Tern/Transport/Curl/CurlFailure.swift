@@ -10,15 +10,16 @@ extension CurlTransfer {
         if result == CURLE_OK, head != nil { return nil }
         var failure = failureAsTold(result)
         guard !isConnected, let problem = problemOfDescriptors(result) else { return failure }
-        // libcurl's name for a resolver that cannot be asked.
+        // libcurl returns this when it cannot use the resolver.
         if result == CURLE_OUT_OF_MEMORY { return TransferFailure(.connectionFailed, problem) }
         failure.reason += ": \(problem)"
         return failure
     }
 
-    /// Why no file or socket can be opened: libcurl tells what it could not do for want of one, and not why.
+    /// Returns the reason why no file or socket can be opened. libcurl reports the operation that failed but not this
+    /// reason.
     private func problemOfDescriptors(_ result: CURLcode) -> String? {
-        // There may be descriptors again since a socket could not be opened.
+        // Descriptors can be free again since a socket could not be opened.
         let openError = result == CURLE_COULDNT_CONNECT ? pool.sockets.openError : 0
         let error = openError != 0 ? openError : tern_descriptor_problem()
         return error == EMFILE || error == ENFILE ? ErrorText.text(error) : nil
@@ -75,7 +76,8 @@ extension CurlTransfer {
         }
     }
 
-    /// The failure of a result that has no other name here: never one that tells that nothing was sent, unless it is known.
+    /// Returns the failure for a result without a more specific kind. It says that nothing was sent only if that is
+    /// known.
     private func unknownFailure(_ result: CURLcode, _ host: String, _ said: String) -> TransferFailure {
         let text = said.isEmpty ? unsafe String(cString: curl_easy_strerror(result)) : said
         let reason = "\(host): \(text) (libcurl \(result.rawValue))"

@@ -6,7 +6,7 @@ import FoundationEssentials
 import Glibc
 
 /// One easy handle of libcurl, used for one attempt after another: what never changes is set once, the rest only when it
-/// differs from what the last attempt left. Below libcurl 8.1.0 each attempt has a new one. Confined to the loop's thread.
+/// differs from the last attempt. Before libcurl 8.1.0, each attempt uses a new handle. Confined to the loop's thread.
 @safe final class CurlHandle {
     /// What the handle is for, by the size of its buffers.
     enum Size {
@@ -28,12 +28,12 @@ import Glibc
         var isPost = false
     }
 
-    /// Everything that the list of header fields is made from. The list is used again only while all of it is the same.
+    /// The inputs of the list of header fields. The list is used again only while all of them are the same.
     private struct ListSource {
         var headers: Headers?
         var hasBody = false
         var codings: String?
-        /// A Boolean value that indicates whether the request goes to the proxy whole.
+        /// A Boolean value that indicates whether a proxy receives the request whole.
         var isForwarded = false
 
         func isSame(as other: ListSource) -> Bool {
@@ -75,8 +75,8 @@ import Glibc
         setCallbacks(sockets)
     }
 
-    /// Takes a new easy handle in place of the one that carried the last attempt; false when libcurl has no memory for it.
-    /// What was made for the last request, its fields above all, may serve the next one too.
+    /// Replaces the easy handle of the last attempt with a new one. Returns false when libcurl has no memory for it.
+    /// Data made for the last request, above all its header fields, can serve the next request, too.
     func renew(_ settings: PoolSettings) -> Bool {
         guard let new = unsafe curl_easy_init() else { return false }
         unsafe curl_easy_cleanup(easy)
@@ -230,7 +230,8 @@ import Glibc
 
     // MARK: For each attempt
 
-    /// Returns false when libcurl refuses an option without which a request would go elsewhere than it is meant to.
+    /// Configures the handle. Returns false when libcurl refuses an option without which the request would go to
+    /// another place than intended.
     func configure(_ transfer: Transfer, isFresh: Bool) -> Bool {
         unsafe errorText.pointee = 0
         let custom = setMethod(transfer)
@@ -238,7 +239,7 @@ import Glibc
             left.customMethod = custom
             unsafe tern_easy_set_string(easy, CURLOPT_CUSTOMREQUEST, custom)
         }
-        // A Unix socket stands in place of every host, and of every proxy.
+        // A Unix socket replaces every host and every proxy.
         let proxy = transfer.order.unixSocketPath == nil ? proxies.url(for: transfer.order.target) : nil
         if left.proxy != proxy {
             guard unsafe tern_easy_set_string(easy, CURLOPT_PROXY, proxy ?? "") == CURLE_OK else { return false }
@@ -362,14 +363,14 @@ import Glibc
         let hasBody = if case .none = transfer.order.source { left.isPost } else { true }
         // CURLOPT_ACCEPT_ENCODING is never set: libcurl decompresses nothing.
         let codings = transfer.order.decompresses ? ContentDecoder.acceptEncoding : nil
-        // A list with a raw Cookie field belongs to one request only.
+        // A list with a raw Cookie field is used for one request only.
         let headers = transfer.order.rawCookie == nil ? transfer.order.headers : nil
         let source = ListSource(headers: headers, hasBody: hasBody, codings: codings, isForwarded: isForwarded)
         if source.isSame(as: left.list) { return }
         left.list = source
         var list: UnsafeMutablePointer<curl_slist>?
         for field in transfer.order.headers {
-            // What proves something to a proxy is no server's business, nor that of one behind a tunnel.
+            // Credentials for a proxy are never sent to a server, nor to a server behind a tunnel.
             if !isForwarded, Headers.namesMatch(field.name, "Proxy-Authorization") { continue }
             // A field without a value is written with a semicolon; "Name:" would remove it.
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
@@ -399,8 +400,8 @@ import Glibc
 
     // MARK: The connection
 
-    /// Returns whether the next response on the connection can only be the answer to the next request: the connection is
-    /// new, or carries HTTP/2, whose frames say what they belong to, or nothing waits on it.
+    /// Returns whether the next response on the connection can only belong to the next request: the connection is new,
+    /// carries HTTP/2, whose frames name their request, or has no unread bytes.
     func isConnectionClean(_ order: TransferOrder, localPort: Int32) -> Bool {
         if number(CURLINFO_NUM_CONNECTS) > 0 { return true }
         let hasTLS = (order.target.isSecure || left.proxy != nil) && TLSBackend.current.isOpenSSL

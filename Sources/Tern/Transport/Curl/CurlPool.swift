@@ -12,8 +12,8 @@ final class CurlPool {
     private static let keptHandles = 256
     /// A Boolean value that indicates whether an easy handle may carry one attempt after another.
     ///
-    /// Below 8.1.0 libcurl keeps a pointer to the last field of the last head, which it has freed: a head whose first line
-    /// begins with a blank is then written behind it.
+    /// Before 8.1.0, libcurl keeps a pointer to the last field of the previous head after freeing it. If the first
+    /// field line of the next head begins with a space or tab, libcurl writes to the freed memory.
     static let reusesHandles = tern_curl_version() >= 0x08_01_00
 
     let settings: PoolSettings
@@ -101,7 +101,7 @@ final class CurlPool {
         return newMultis
     }
 
-    /// Puts an attempt on the wire; false when libcurl has no memory for it, or refuses where it is to go.
+    /// Starts an attempt. Returns false when libcurl has no memory for it, or refuses the request's destination.
     func enter(_ transfer: CurlTransfer) -> Bool {
         let size = Self.size(for: transfer.transfer)
         guard let handle = transfer.handle ?? takeHandle(size),

@@ -25,9 +25,9 @@ final class CurlTransfer {
     private var headLines: CollectedHead
     private(set) var head: ResponseHead?
     private var body = CollectedBody()
-    /// The session decompresses what it reads.
+    /// A Boolean value that indicates whether the session decompresses the body that it reads.
     private var isCompressed = false
-    /// The body goes to the session in chunks.
+    /// A Boolean value that indicates whether the session receives the body in chunks.
     private var isStreamed: Bool
     /// Why the handshake of the attempt's own connection was refused; what is to be told of one that was not.
     var trustFailure: TransferFailure?
@@ -37,10 +37,10 @@ final class CurlTransfer {
     private var produced: Int64 = 0
     /// How often a connection was ready to carry the request.
     private(set) var connections = 0
-    /// A Boolean value that indicates whether the attempt was stopped before its request went out, because something waited
-    /// on the pooled connection that it was to have: it starts over on a new one.
+    /// A Boolean value that indicates whether the attempt was stopped before its request was sent, because the pooled
+    /// connection had unread bytes. The attempt then starts again on a new connection.
     private(set) var mustStartOver = false
-    /// A Boolean value that indicates whether the attempt must have a connection of its own making.
+    /// A Boolean value that indicates whether the attempt must open a connection of its own.
     private(set) var needsFreshConnection: Bool
     private var isMarked = false
     /// Somebody watches the progress, and has not seen the newest numbers.
@@ -85,7 +85,8 @@ final class CurlTransfer {
                 return 0
             }
             if headLines.hasForeignTransferCoding, transfer.order.method != .head {
-                // libcurl undoes transfer codings that nobody asked for (RFC 9112 §7.4), past every limit of ours.
+                // libcurl decodes transfer codings that were not requested (RFC 9112 §7.4), and bypasses all limits of
+                // Tern.
                 let reason = "the response has a transfer coding that was not asked for (RFC 9112 §7.4)"
                 failure = TransferFailure(.malformedResponse, reason)
                 return 0
@@ -186,9 +187,9 @@ final class CurlTransfer {
 
     // MARK: The request
 
-    /// Before the request goes out on a connection. False for the second time: libcurl sends again, by itself, any method
-    /// on a pooled connection that died. False also for a connection on which something waits that nobody asked for:
-    /// libcurl closes it then.
+    /// Called before the request is sent on a connection. Returns false for the second connection, because libcurl
+    /// sends a request of any method again after a pooled connection died. Also returns false for a connection with
+    /// unexpected unread bytes, which libcurl then closes.
     func connected(localPort: Int32) -> Bool {
         if connections == 0, let handle, !isMultiplexed,
             !handle.isConnectionClean(transfer.order, localPort: localPort)
@@ -247,7 +248,7 @@ final class CurlTransfer {
         return count
     }
 
-    /// Without OpenSSL nobody tells what a connection carries before a response has come on it.
+    /// Without OpenSSL, the protocol of a connection is not known before the first response on it.
     private var isMultiplexed: Bool {
         transfer.order.target.isSecure && !TLSBackend.current.isOpenSSL && pool.queue.isMultiplexed(origin)
     }
@@ -288,7 +289,7 @@ final class CurlTransfer {
 
     private func storeProgress() {
         let (sent, total) = uploadCounts()
-        // The session counts what it decompresses, and nobody knows how much that will be.
+        // The session counts the decompressed bytes, whose number is not known in advance.
         let received = isCompressed ? nil : body.received
         let expected = isCompressed ? nil : body.expected
         let isWatched = transfer.meter.note(sent: sent, of: total, received: received, of: expected)
@@ -374,7 +375,7 @@ final class CurlTransfer {
 
     /// Taken off the wire before anything was sent; it may go there again.
     func withdraw() {
-        // A proxy may have answered already.
+        // A proxy can have answered already.
         if !CurlPool.reusesHandles { handle = nil }
         connections = 0
         if mustStartOver { needsFreshConnection = true }

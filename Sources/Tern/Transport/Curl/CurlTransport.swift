@@ -20,7 +20,7 @@ final class CurlTransport: Transport {
         settings = PoolSettings(configuration)
         problem = configuration.problem
         loop.post(.openPool(pool, settings))
-        // Set up before the first request where it can be; a request asks again.
+        // Set up before the first request if possible. Otherwise, a request tries again.
         _ = loop.problem()
     }
 

@@ -7,8 +7,8 @@ import Synchronization
 
 /// The one thread of the process on which sockets are served: a mailbox, an epoll descriptor, and the serial executor of
 /// the actors on the hot path. It is never freed, and sleeps without a time limit while nothing is under way.
-///
-/// A process without a free descriptor has no loop yet: what is posted waits, requests are refused, and each of them tries
+/// If the process has no free descriptor, the loop is not set up yet: posted work waits, and each request tries to set
+/// the loop up and fails if that is not possible. Meanwhile, the actors run on a queue.
 /// to set the loop up again. The actors run on a queue meanwhile.
 final class EventLoop: SerialExecutor {
     /// What can be posted from any thread.
@@ -28,14 +28,14 @@ final class EventLoop: SerialExecutor {
 
     static let shared = EventLoop()
 
-    /// −1 until the loop is set up, as the next one.
+    /// The epoll descriptor; −1 until the loop is set up. The wake-up descriptor below works in the same way.
     private let epollDescriptor = Atomic<Int32>(-1)
     private let wakeup = Atomic<Int32>(-1)
-    /// A Boolean value that indicates whether the loop is set up: it stays so.
+    /// A Boolean value that indicates whether the loop is set up. Never returns to false.
     private let isReady = Atomic<Bool>(false)
-    /// Held while the loop is set up, or a job is put on the queue in its place.
+    /// Held while the loop is set up, and while a job is put on the queue instead of the loop.
     private let setUp = Lock(())
-    /// Where jobs run before the loop is set up.
+    /// The queue on which jobs run before the loop is set up.
     private let queue = DispatchQueue(label: "tern.loop")
     private let mailbox = Lock(Mailbox())
     private let thread = Atomic<UInt>(0)
@@ -52,14 +52,14 @@ final class EventLoop: SerialExecutor {
 
     var epoll: Int32 { epollDescriptor.load(ordering: .relaxed) }
 
-    /// Why nothing can be sent now; nil once the loop is set up, which this tries.
+    /// Sets the loop up if necessary. Returns nil on success, and otherwise the reason why nothing can be sent now.
     func problem() -> String? {
         if isReady.load(ordering: .acquiring) { return nil }
         let error = setUp.withLock { _ in ready() }
         return error == 0 ? nil : "the event loop cannot be set up: \(ErrorText.text(error))"
     }
 
-    /// Sets the loop up, unless it is; 0, or the error number. To be called with the lock held.
+    /// Sets the loop up, unless it is already. Returns 0 or the error number. Call it with the lock held.
     private func ready() -> Int32 {
         if isReady.load(ordering: .acquiring) { return 0 }
         let epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
@@ -87,7 +87,7 @@ final class EventLoop: SerialExecutor {
         return 0
     }
 
-    /// Returns 0, or the error number.
+    /// Starts the thread. Returns 0 or the error number.
     private func startThread() -> Int32 {
         var handle = pthread_t()
         let context = unsafe Unmanaged.passRetained(self).toOpaque()
@@ -161,7 +161,7 @@ final class EventLoop: SerialExecutor {
     // MARK: The loop's thread
 
     private func run() -> Never {
-        // The jobs from before have ended: two never run at a time.
+        // Earlier jobs on the queue have ended, so two jobs never run at the same time.
         queue.sync {}
         thread.store(UInt(pthread_self()), ordering: .relaxed)
         unsafe tern_name_thread("tern-loop")

@@ -22,10 +22,10 @@ final class SocketTable {
 
     private let epoll: Int32
     private var entries: [Entry] = []
-    /// The local port of each descriptor that libcurl opened through us, once it is known; `unknown` before, and `foreign`
-    /// for all other descriptors.
+    /// The local port of each descriptor that libcurl opened through Tern, once it is known; `unknown` before, and
+    /// `foreign` for all other descriptors.
     private var ports: [Int32] = []
-    /// The error number with which the newest socket could not be opened; 0 when it could. libcurl does not tell it.
+    /// The error number of the last attempt to open a socket; 0 if it succeeded. libcurl does not report this number.
     var openError: Int32 = 0
     private static let unknown: Int32 = 0
     private static let foreign: Int32 = -1
@@ -55,10 +55,10 @@ final class SocketTable {
 
     // MARK: Idle connections
 
-    /// Returns whether nothing waits in the socket of an idle connection, neither a byte nor its end.
+    /// Returns whether an idle connection has nothing to read, neither a byte nor the end of the stream.
     ///
-    /// libcurl names the connection that it has chosen by its local port alone; nil for a Unix socket, which has none.
-    /// Where several sockets are meant, or none is found, the answer is that of the worst.
+    /// libcurl identifies its chosen connection only by the local port; nil stands for a Unix socket, which has none.
+    /// If several sockets match, all of them must have nothing to read. If no socket matches, the result is false.
     func isSilent(localPort: Int32?) -> Bool {
         let port = localPort ?? Self.unix
         var isFound = false

@@ -61,7 +61,7 @@ struct URLSessionFailure {
         case .networkConnectionLost, .badServerResponse, .zeroByteResource, .unknown:
             return lost(code)
         default:
-            // Unknown: the server may have acted on the request.
+            // Unknown error: the server may have acted on the request.
             let reason = "\(host): URLSession error \(code.rawValue); the server may have acted"
             return TransferFailure(.connectionLost, reason)
         }

@@ -22,7 +22,7 @@ struct URLSessionProxies: Sendable {
         var result: [AnyHashable: Any] = [:]
         add(http, "HTTP", to: &result)
         add(https, "HTTPS", to: &result)
-        // A network, and a name with a dot before it, stay as they are.
+        // Networks, and names with a leading dot, stay unchanged.
         let hosts = exceptions.map { (try? CanonicalHost($0))?.text ?? $0 }
         if !hosts.isEmpty { result["ExceptionsList"] = hosts }
         return result

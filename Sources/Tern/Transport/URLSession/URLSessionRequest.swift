@@ -25,7 +25,7 @@ enum URLSessionRequest {
     static func fields(_ order: TransferOrder) -> [Headers.Field] {
         var joined: [Headers.Field] = []
         for field in order.headers {
-            // The system answers its proxies itself: a server must not get what is meant for them.
+            // The system authenticates to its proxies itself. A server must not receive credentials for a proxy.
             if Headers.namesMatch(field.name, "Proxy-Authorization") { continue }
             if let place = joined.firstIndex(where: { $0.name.lowercased() == field.name.lowercased() }) {
                 let separator = field.name.lowercased() == "cookie" ? "; " : ", "
@@ -34,7 +34,7 @@ enum URLSessionRequest {
                 joined.append(field)
             }
         }
-        // A value is a text here: the bytes of such cookies are the scalars of their numbers.
+        // Values are texts here: each byte of such cookies becomes the Unicode scalar with its number.
         if let cookies = order.rawCookie {
             joined.append(Headers.Field(name: "Cookie", value: TextDecoding.latin1(cookies.span)))
         }
