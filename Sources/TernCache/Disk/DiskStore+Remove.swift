@@ -110,14 +110,15 @@ extension DiskStore {
         setAsideBytes = 0
     }
 
-    /// Writes the order of use, and deletes rows that wait.
+    /// Writes the order of use, and deletes rows that wait. No entry goes for it where the disk is short of space: it is
+    /// written for reads too, and less than an entry. The cache's own limits hold.
     func flush() throws(DiskCacheError) {
         try checkFolder()
         try deleteDeadRows()
         var ranks = shared.state.withLock { $0.index.takeTouched() }[...]
         while !ranks.isEmpty {
             let step = ranks.prefix(2_048)
-            try makeRoom(DiskBudget.Need(rowBytes: 32 * step.count))
+            try makeRoom(DiskBudget.Need(rowBytes: 32 * step.count), mindingDisk: false)
             let log = try files.status(of: folder.log)?.size ?? 0
             if log > budget.logLimit / 2 { try tables.database.checkpoint() }
             try tables.transaction { () throws(DiskCacheError) in

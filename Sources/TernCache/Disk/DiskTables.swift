@@ -33,7 +33,11 @@ final class DiskTables {
             // The folder's lock keeps others away: no shared memory file is needed. Vacuuming must be set before the
             // first page is written, like the size of a page.
             try database.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA page_size = \(DiskSchema.pageSize)")
-            try database.execute("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
+            // Setting INCREMENTAL, which is 2, writes to the index even where it is set, and fails on a full disk.
+            if try database.number("PRAGMA auto_vacuum") != 2 {
+                try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            }
+            try database.execute("PRAGMA journal_mode = WAL")
             // A killed process loses nothing that was handed to the system, so nothing needs to be forced to the disk:
             // see Documentation/DiskCache.md on power loss.
             try database.execute("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY")

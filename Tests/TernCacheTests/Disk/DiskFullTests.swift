@@ -29,6 +29,40 @@ struct DiskFullTests {
         }
     }
 
+    @Test func aFullDiskOpensForReadingAfterAKill() async throws {
+        try await SmallDisk.with(mebibytes: 16) { disk in
+            let folder = disk.appending(path: "cache")
+            let cache = try await DiskCache(folder: folder, configuration: roomy())
+            for number in 0..<20 { try await cache.insert(bytes(100_000, number), for: "\(number)") }
+            for number in 20..<40 { try await cache.insert(bytes(100, number), for: "\(number)") }
+            // What a killed process leaves: a log with all transactions, and no mark of a clean end.
+            let killed = disk.appending(path: "killed")
+            try FileManager.default.copyItem(at: folder, to: killed)
+            try await cache.close()
+            try SmallDisk.fill(disk)
+            let again = try await DiskCache(folder: killed, configuration: roomy())
+            for number in 0..<40 {
+                #expect(try await again.value(for: "\(number)") == bytes(number < 20 ? 100_000 : 100, number))
+            }
+        }
+    }
+
+    @Test func aNewCacheOnAFullDiskIsRefusedUntilThereIsRoom() async throws {
+        try await SmallDisk.with(mebibytes: 16) { disk in
+            let folder = disk.appending(path: "cache")
+            try SmallDisk.fill(disk)
+            await #expect {
+                _ = try await DiskCache(folder: folder, configuration: roomy())
+            } throws: { ($0 as? DiskCacheError)?.kind == .noSpace }
+            try FileManager.default.removeItem(at: disk.appending(path: "filler"))
+            // What the refused opening left behind is completed, and no damage.
+            let cache = try await DiskCache(folder: folder, configuration: roomy())
+            try await cache.insert(bytes(100, 1), for: "a")
+            #expect(try await cache.value(for: "a") == bytes(100, 1))
+            try await cache.close()
+        }
+    }
+
     @Test(arguments: [100_000, 300])
     func anInsertThatMeetsAFullDiskEvictsAndGoesOn(size: Int) async throws {
         try await SmallDisk.with(mebibytes: 16) { disk in
