@@ -140,6 +140,27 @@ struct CookieStoreTests {
         }
     }
 
+    @Test(arguments: [
+        // The default path is the server's URL's, which may hold what separates attributes.
+        ("https://a.example/a;v=1/x", "a=1"), ("https://a.example/;/", "a=1"),
+        ("https://a.example/a%3Bb/=/x", "a=1; Path="), ("https://a.example/a\u{E9} b/x", "a=1"),
+        ("https://b\u{FC}cher.example/x", "a=1; Domain=xn--bcher-kva.example"), ("https://[::1]/", "a=1"),
+        ("https://a.example/", "a=\tb\tc; Path=/\td"), ("https://a.example/", "a=1; Path=/\u{E9};b"),
+        ("https://a.example/", "=a=b"), ("https://a.example/", "__Host-a=1; Secure; Path=/"),
+    ])
+    func cookiesOfServersSurvive(url: String, field: String) async throws {
+        try await inFolder { path in
+            let target = try Target(absolute: url)
+            let store = try makeStore(file: path)
+            store.store([field + "; Max-Age=60"], from: target)
+            try await store.save()
+            let again = try makeStore(file: path)
+            #expect(again.cookies == store.cookies)
+            #expect(again.cookies.count == 1)
+            #expect(again.header(for: target, method: .get) == store.header(for: target, method: .get))
+        }
+    }
+
     @Test func changesAreWrittenWithoutBeingAskedFor() async throws {
         try await inFolder { path in
             let target = try Target(absolute: "https://a.example/")
