@@ -134,8 +134,8 @@ public struct NetworkError: Error, Sendable {
     public var body: Data { storage.fields.body }
     /// What was measured until the failure.
     public var metrics: TaskMetrics? { storage.fields.metrics }
-    /// The number of attempts, including this one. Greater than 1 if a `RetryInterceptor` gave up after retries; otherwise
-    /// 1, also for a cancelled task.
+    /// The number of attempts, including this one. Greater than 1 if a `RetryInterceptor` gave up after retries;
+    /// otherwise 1, also for a cancelled task.
     public var attempts: Int { storage.fields.attempts }
     /// The duration of all attempts, including the waits between them; nil without a retry and for a cancelled task.
     public var attemptsDuration: Duration? { storage.fields.attemptsDuration }

@@ -110,8 +110,8 @@ extension DiskStore {
         setAsideBytes = 0
     }
 
-    /// Writes the order of use, and deletes rows that wait. No entry goes for it where the disk is short of space: it is
-    /// written for reads too, and less than an entry. The cache's own limits hold.
+    /// Writes the order of use, and deletes rows that wait. Evicts no entries when the disk is short of space, because
+    /// the order takes less space than an entry, and reads write it, too. The cache's own limits still apply.
     func flush() throws(DiskCacheError) {
         try checkFolder()
         try deleteDeadRows()

@@ -33,7 +33,7 @@ final class DiskTables {
             // The folder's lock keeps others away: no shared memory file is needed. Vacuuming must be set before the
             // first page is written, like the size of a page.
             try database.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA page_size = \(DiskSchema.pageSize)")
-            // Setting INCREMENTAL, which is 2, writes to the index even where it is set, and fails on a full disk.
+            // Setting INCREMENTAL (2) writes to the index even if it is already set, and fails on a full disk.
             if try database.number("PRAGMA auto_vacuum") != 2 {
                 try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
             }
