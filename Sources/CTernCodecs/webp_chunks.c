@@ -20,6 +20,7 @@ tern_webp_chunks tern_webp_walk(const uint8_t *bytes, size_t count) {
         uint64_t size = number(chunk + 4), next = at + 8 + size + (size & 1);
         // The padding of the last chunk is not required.
         bool isWhole = at + 8 + size <= found.count;
+        if (!found.lossy && named(chunk, "VP8 ")) found.lossy = at + 8;
         bool isPicture = named(chunk, "VP8 ") || named(chunk, "VP8L") || named(chunk, "ALPH") || named(chunk, "ANMF");
         if (at == 12 && named(chunk, "VP8X")) {
             if (found.count < 30) break;
@@ -54,6 +55,25 @@ tern_webp_chunks tern_webp_walk(const uint8_t *bytes, size_t count) {
         at = (size_t)next;
     }
     return found;
+}
+
+// A decoder of arithmetic codes expects a value below its range, which is 255 (RFC 6386, section 7.3). The pixels that
+// libwebp makes of a first byte of 255 depend on how many of the bytes after it are present. Only the last part can be
+// incomplete when libwebp begins to read it.
+bool tern_webp_depends_on_pieces(const uint8_t *bytes, size_t count) {
+    const size_t frame = tern_webp_walk(bytes, count).lossy;
+    if (frame == 0 || count - frame < 10) return true;
+    const uint64_t first = (bytes[frame] | (uint64_t)bytes[frame + 1] << 8 | (uint64_t)bytes[frame + 2] << 16) >> 5;
+    const uint64_t sizes = frame + 10 + first;
+    // The first part holds the number of the others, 1, 2, 4 or 8, as a code. The sizes of all but the last come next.
+    for (uint64_t others = 0; others < 8; others = others * 2 + 1) {
+        uint64_t last = sizes + others * 3;
+        if (last >= count) break;
+        for (uint64_t at = sizes; at < sizes + others * 3; at += 3)
+            last += bytes[at] | (uint64_t)bytes[at + 1] << 8 | (uint64_t)bytes[at + 2] << 16;
+        if (last < count && bytes[last] == 255) return true;
+    }
+    return false;
 }
 
 bool tern_webp_is_cut(const tern_webp_chunks *chunks) {

@@ -11,6 +11,8 @@ typedef struct {
     bool hasProfile, hasExif, isAnimation;
     /// The positions of the data of the profile and of EXIF; a count of 0 if they are missing or incomplete.
     size_t profile, profileCount, exif, exifCount;
+    /// The position of the data of a lossy still picture; 0 if they are missing.
+    size_t lossy;
     /// A Boolean value that indicates whether all chunks before the picture are present.
     bool reachesPicture;
     /// The number of complete frames, the end of the last one, and the number of times that they play.
@@ -22,6 +24,9 @@ typedef struct {
 tern_webp_chunks tern_webp_walk(const uint8_t *bytes, size_t count);
 /// Returns whether the bytes end before a part that the picture needs: a frame or the orientation.
 bool tern_webp_is_cut(const tern_webp_chunks *chunks);
+/// Returns whether the pixels that libwebp makes of a lossy picture may depend on how its bytes arrive. They do if the
+/// last part of its data begins with a byte that no encoder writes.
+bool tern_webp_depends_on_pieces(const uint8_t *bytes, size_t count);
 
 #if defined(__linux__)
 #include <webp/decode.h>

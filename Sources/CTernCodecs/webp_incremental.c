@@ -63,6 +63,8 @@ static tern_codec_result webpStep(tern_feed *feed, char *error) {
     // A damaged header may deny the alpha that comes later.
     if (webp->isDone && WebPGetFeatures(feed->bytes, feed->end, &webp->config.input) == VP8_STATUS_OK)
         feed->info.hasAlpha = webp->config.input.has_alpha != 0;
+    if (webp->isDone && webp->config.input.format != 2)
+        feed->state.isDoubtful = tern_webp_depends_on_pieces(feed->bytes, feed->end);
     if (status != VP8_STATUS_SUSPENDED) return tern_webp_told(status, error);
     return webp->shown < feed->end ? TERN_CODEC_MORE : tern_feed_starved(feed, error);
 }

@@ -175,6 +175,22 @@ private enum Ending: Equatable {
         expectSame(bytes, ImageDecodingOptions(), [Int](repeating: 1, count: bytes.count), "WebP")
     }
 
+    /// No encoder writes such data (RFC 6386, section 7.3). The pixels that libwebp makes of them depend on the number of
+    /// bytes that are present.
+    @Test func aWebPWhosePictureDataBeginWithAllBitsSet() throws {
+        for alpha in [false, true] {
+            var bytes = [UInt8](try gradient(40, 30, alpha: alpha).encoded(as: .webp()))
+            let chunk = try #require(bytes.indices.dropLast(4).first { bytes[$0..<$0 + 4].elementsEqual("VP8 ".utf8) })
+            let frame = bytes[chunk + 8..<chunk + 11].reversed().reduce(0) { $0 << 8 | Int($1) }
+            let start = chunk + 18 + frame >> 5
+            bytes[start] = 0xFF
+            // Enough to read for whatever the data are taken for.
+            bytes += [UInt8](repeating: 0x55, count: 400)
+            for first in start..<start + 20 { expectSame(bytes, ImageDecodingOptions(), [first], "WebP") }
+            expectSame(bytes, ImageDecodingOptions(), [Int](repeating: 1, count: bytes.count), "WebP")
+        }
+    }
+
     @Test func aPNGWhoseOrientationFailsItsChecksum() throws {
         var bytes = [UInt8](try gradient(40, 30).encoded(as: .png()))
         let exif: [UInt8] = [0x4D, 0x4D, 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0]
