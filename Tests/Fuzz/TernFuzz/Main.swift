@@ -2,8 +2,8 @@ import CTernFuzz
 import Foundation
 
 /// The fuzz program. `TernFuzz TARGET COUNT FIXTURES INPUT [NUMBER]` runs a target on COUNT mutations of its seeds. The
-/// file INPUT holds the input in use: after a crash it holds the one that caused it, behind eight bytes of its length.
-/// `TernFuzz TARGET replay INPUT` runs that input again. `TernFuzz list` prints the names of the targets.
+/// file INPUT holds the input in use: after a crash it holds the one that caused it, behind eight bytes of its length and
+/// before eight of the choice. `TernFuzz TARGET replay INPUT` runs that input again. `TernFuzz list` prints the names of the targets.
 @main enum Main {
     static func main() async throws {
         let words = CommandLine.arguments
@@ -35,7 +35,8 @@ import Foundation
             if mutator.numbers.below(8) > 0 { target.repair?(&bytes) }
             let choice = mutator.numbers.next()
             let begin = tern_fuzz_spent()
-            unsafe tern_fuzz_begin(bytes, bytes.count)
+            let kept = bytes + (0..<8).map { UInt8(truncatingIfNeeded: choice >> ($0 * 8)) }
+            unsafe tern_fuzz_begin(kept, kept.count)
             let outcome = try await target.run(Data(bytes), choice)
             tern_fuzz_end()
             slowest = max(slowest, tern_fuzz_spent() - begin)
@@ -60,14 +61,17 @@ import Foundation
 
     private static func replay(_ target: FuzzTarget, _ path: String) async throws {
         var bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
-        let length = bytes.prefix(8).reversed().reduce(0) { $0 << 8 | Int($1) }
-        bytes.removeFirst(8)
-        // The choice is not in the file: every kind of choice is tried.
+        func number(_ part: some Sequence<UInt8>) -> UInt64 { part.reduce(0) { $0 << 8 | UInt64($1) } }
+        let length = number(bytes.prefix(8).reversed())
+        bytes = Array(bytes.dropFirst(8).prefix(Int(clamping: length)))
+        let last = number(bytes.suffix(8).reversed())
+        bytes.removeLast(min(8, bytes.count))
+        // The same choice as before, and then every kind of choice.
+        var choices = [last]
         for choice in UInt64(0)..<4 {
-            for size in [UInt64(0), 0x0A_0A0A_0A, 0x01_3F3F_3F, 0x02_0120_01] {
-                print(try await target.run(Data(bytes.prefix(length)), choice | size << 8))
-            }
+            choices += [UInt64(0), 0x0A_0A0A_0A, 0x01_3F3F_3F, 0x02_0120_01].map { choice | $0 << 8 }
         }
+        for choice in choices { print(try await target.run(Data(bytes), choice)) }
     }
 }
 
