@@ -198,6 +198,14 @@ static uint64_t chunk(png_feed *png) {
                      (unsigned long long)feed->limits.pixels);
             return UINT64_MAX;
         }
+        // libpng takes its rows before anything else of the picture can be refused.
+        unsigned color = at[17], channels = ((color & 3) == 2 ? 3 : 1) + (color & 4 ? 1 : 0);
+        uint64_t memory = tern_png_memory(width, at[16], channels);
+        if (memory > feed->limits.memory) {
+            snprintf(png->error, 160, "a row of %u pixels takes %llu bytes, the limit is %llu", width,
+                     (unsigned long long)memory, (unsigned long long)feed->limits.memory);
+            return UINT64_MAX;
+        }
     }
     if (!png->hasPicture && type == acTL) png->isAnimated = true;
     if (!png->hasPicture && type == fcTL) png->hasControl = true;
@@ -307,7 +315,7 @@ tern_feed *tern_png_still(const uint8_t *bytes, size_t count) {
     tern_feed *feed = tern_png_feed();
     if (!feed) return NULL;
     ((png_feed *)feed)->isStill = true;
-    feed->limits = (tern_feed_limits){.pixels = INT32_MAX};
+    feed->limits = (tern_feed_limits){.pixels = INT32_MAX, .memory = UINT64_MAX};
     // The bytes are only read: nothing is ever appended to them.
     feed->bytes = (uint8_t *)(uintptr_t)bytes;
     feed->end = feed->capacity = count;

@@ -74,4 +74,17 @@ struct ProxyEnvironmentTests {
         #expect(try proxies.url(for: Target(absolute: "http://x.direct.example./")) == nil)
         #expect(try ProxyEnvironment([:]).forwards(Target(absolute: "http://a.example/")) == false)
     }
+
+    #if os(Linux) && !TERN_URLSESSION
+    @Test(arguments: [
+        "Unsupported proxy syntax in 'http://zuser:z@secret@127.0.0.1:99999'",
+        "Unsupported proxy syntax in 'zuser:zs#ecret@127.0.0.1'", "Unsupported proxy scheme for 'ftp://zuser:secret@h'",
+        "Could not resolve proxy: zuser@secret",
+    ])
+    func errorsOfLibcurlShowNoURL(text: String) {
+        let shown = CurlTransfer.withoutURL(text)
+        #expect(!shown.contains("secret") && !shown.contains("zuser"))
+        #expect(shown.contains("proxy") && CurlTransfer.withoutURL("Connection refused") == "Connection refused")
+    }
+    #endif
 }

@@ -29,6 +29,13 @@ struct RetryPolicyTests {
         return policy.decision(after: error, of: request, failures: failures, now: now, random: random)
     }
 
+    /// The wait would need a descriptor: without one the runtime's timer ends the process.
+    @Test func failureWithoutADescriptorIsNotTriedAgain() throws {
+        let failure = TransferFailure(.connectionFailed, "no connection", underlying: OutOfDescriptors())
+        let error = NetworkError(failure, request: try Request(.get, "https://a.example/"))
+        #expect(try decision(error) == .giveUp)
+    }
+
     @Test(arguments: [408, 429, 500, 502, 503, 504]) func statusThatMayPassIsTriedAgain(status: Int) throws {
         #expect(try decision(error(status: status)) == .retry(after: .milliseconds(500)))
     }

@@ -213,6 +213,8 @@ typedef struct {
     uint64_t pixels;
     uint32_t frames;
     int scans;
+    /// The memory in bytes that a library may take besides the canvas. Checked before the library takes any.
+    uint64_t memory;
 } tern_feed_limits;
 /// How far it has come: the size that it gives, scans or passes that are complete, rows from the top that are final,
 /// bytes that it has copied in memory.

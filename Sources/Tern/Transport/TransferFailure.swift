@@ -22,3 +22,9 @@ package struct TransferFailure: Error {
 
     package static let cancelled = TransferFailure(.cancelled, "the task was cancelled")
 }
+
+/// The process or the system has no free descriptor (EMFILE, ENFILE). Such a failure is not retried: a wait needs a
+/// descriptor, too, and without one the runtime's timer ends the process.
+struct OutOfDescriptors: Error, CustomStringConvertible {
+    var description: String { "no descriptor is free" }
+}

@@ -44,6 +44,10 @@ public final class IncrementalDecoder {
     /// All bytes so far, in pieces.
     private var pieces: [Data] = []
     private var feed: IncrementalFeed?
+    /// The state of a feed that was released.
+    private var knownSize: PixelSize?
+    private var knownPasses: Int32 = 0
+    private var knownCopied: UInt64 = 0
     private var failure: ImageError?
     private var byteCount = 0
     private var joined = 0
@@ -68,10 +72,10 @@ public final class IncrementalDecoder {
     public static func decodes(_ format: ImageFormat) -> Bool { [.jpeg, .png, .webp, .gif].contains(format) }
 
     /// The file's size in pixels as shown, before scaling; nil until the header is there.
-    public var originalSize: PixelSize? { feed?.header.flatMap { feed?.call.upright($0.info) } }
+    public var originalSize: PixelSize? { feed?.header.flatMap { feed?.call.upright($0.info) } ?? knownSize }
 
     /// Scans of a JPEG, passes of an interlaced PNG (of 7) or GIF (of 4) that are complete.
-    public var completedPasses: Int { Int(feed?.state.passes ?? 0) }
+    public var completedPasses: Int { Int(feed?.state.passes ?? knownPasses) }
 
     /// Whether the file is known to be an animation: `finish()` gives its first frame. Of a GIF it is known when the
     /// second frame comes, of a PNG or WebP with the header.
@@ -79,7 +83,7 @@ public final class IncrementalDecoder {
 
     /// The number of bytes copied in memory so far: at most four times the bytes appended, or five times once a damaged
     /// file is decoded as a whole.
-    public var bytesCopied: Int { Int(clamping: feed?.state.copied ?? 0) + head.count + joined }
+    public var bytesCopied: Int { Int(clamping: feed?.state.copied ?? knownCopied) + head.count + joined }
 
     /// Appends bytes and decodes them, at most up to the next scan or pass boundary. Returns true if the decoder
     /// stopped at one.
@@ -138,6 +142,7 @@ public final class IncrementalDecoder {
         }
         let failure = failure ?? ImageError(.corrupt, format: format, "a damaged file, to be decoded as a whole")
         if failure.kind == .cancelled || isTooLong || !keepsBytes || !mayDecodeWhole { throw failure }
+        releaseFeed()
         var whole = Data(capacity: byteCount)
         for piece in pieces { whole.append(piece) }
         joined = byteCount
@@ -146,6 +151,16 @@ public final class IncrementalDecoder {
         // An animation without usable frames after the first is not an animation.
         isAnimatedWhole = (try? decoder.animation(from: whole, options: options)) != nil
         return image
+    }
+
+    /// Frees the memory of the codec, so that it is not in use twice while the file is decoded as a whole.
+    private func releaseFeed() {
+        guard let feed else { return }
+        knownSize = originalSize
+        knownPasses = feed.state.passes
+        knownCopied = feed.state.copied
+        isAnimatedWhole = isAnimatedWhole ?? feed.state.isAnimation
+        self.feed = nil
     }
 
     /// Returns the picture that was decoded incrementally; nil if the file must be decoded as a whole.
@@ -157,6 +172,7 @@ public final class IncrementalDecoder {
         while try feed.advance() != .complete {}
         isComplete = true
         if feed.isGathering { return try feed.whole() }
+        if feed.isDoubtful { return nil }
         let picture = try feed.render(isLast: true)
         return feed.isDoubtful ? nil : picture
     }

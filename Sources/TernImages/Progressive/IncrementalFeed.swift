@@ -37,7 +37,7 @@ final class IncrementalFeed {
         let limits = call.options.limits
         let feedLimits = tern_feed_limits(
             pixels: UInt64(clamping: min(limits.pixels, Int(Int32.max))), frames: UInt32(clamping: limits.frames),
-            scans: Int32(clamping: limits.scans))
+            scans: Int32(clamping: limits.scans), memory: UInt64(clamping: call.options.memoryLimit))
         guard let handle = unsafe tern_feed_open(kind, feedLimits) else {
             throw ImageError(.outOfMemory, format: call.format, "no memory for a decoder")
         }

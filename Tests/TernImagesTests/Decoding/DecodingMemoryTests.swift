@@ -91,6 +91,16 @@ struct DecodingMemoryTests {
         #expect(try decoder.finish().pixels.bytes == decoded(file, options).pixels.bytes)
     }
 
+    @Test(arguments: [nil, PixelSize(width: 64, height: 64)])
+    func aRowThatTakesTooMuchIsRefusedBeforeItIsTaken(target: PixelSize?) {
+        let options = ImageDecodingOptions(targetSize: target)
+        let decoder = IncrementalDecoder(options: options)
+        let thrown = #expect(throws: ImageError.self) { try decoder.append(Data(PictureBombs.widePNG)) }
+        #expect(thrown?.kind == .limitExceeded)
+        #expect(thrown?.message.contains("a row of 99999999 pixels takes") == true)
+        #expect(errorKind(PictureBombs.widePNG, options) == .limitExceeded)
+    }
+
     @Test func framesOfAnAnimationAreHeldToTheLimit() throws {
         let file = GIFFile(width: 500, height: 500, frames: [.init(rows: [[0]]), .init(rows: [[1]])]).bytes
         let options = ImageDecodingOptions(limits: .init(memory: 3_000_000))

@@ -41,6 +41,12 @@ enum PictureBombs {
         ]
     }
 
+    /// A file of 78 bytes: libpng takes 800 MB for one row as soon as it has read the header.
+    static let widePNG: [UInt8] = {
+        let header = big(99_999_999, 4) + big(1, 4) + [16, 6, 0, 0, 0]
+        return signature + chunk("IHDR", header) + chunk("IDAT", [UInt8](repeating: 0, count: 21)) + chunk("IEND", [])
+    }()
+
     private static func png(
         _ width: Int, _ height: Int, _ depth: Int, _ color: Int, interlaced: Bool = false
     ) -> [UInt8] {

@@ -52,6 +52,7 @@ public struct RetryPolicy: Sendable {
         after error: NetworkError, of request: Request, failures: Int, now: Date, random: Double
     ) -> Decision {
         guard failures <= limit, methods.contains(request.method), request.body.isReplayable else { return .giveUp }
+        if error.underlying is OutOfDescriptors { return .giveUp }
         if error.kind == .status {
             guard let status = error.status, statuses.contains(status) else { return .giveUp }
         } else {

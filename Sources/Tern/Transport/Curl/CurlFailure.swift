@@ -11,8 +11,12 @@ extension CurlTransfer {
         var failure = failureAsTold(result)
         guard !isConnected, let problem = problemOfDescriptors(result) else { return failure }
         // libcurl returns this when it cannot use the resolver.
-        if result == CURLE_OUT_OF_MEMORY { return TransferFailure(.connectionFailed, problem) }
-        failure.reason += ": \(problem)"
+        if result == CURLE_OUT_OF_MEMORY {
+            failure = TransferFailure(.connectionFailed, problem)
+        } else {
+            failure.reason += ": \(problem)"
+        }
+        failure.underlying = OutOfDescriptors()
         return failure
     }
 
@@ -26,7 +30,7 @@ extension CurlTransfer {
     }
 
     private func failureAsTold(_ result: CURLcode) -> TransferFailure {
-        let said = handle?.failureText ?? ""
+        let said = Self.withoutURL(handle?.failureText ?? "")
         if let trustFailure, !isConnected { return trustFailure }
         let host = "\(transfer.order.target.host):\(transfer.order.target.port)"
         switch result {
@@ -84,6 +88,13 @@ extension CurlTransfer {
         if hasResponse { return TransferFailure(.malformedResponse, "the response cannot be read: \(reason)") }
         if isConnected { return TransferFailure(.connectionLost, "\(reason); the server may have acted") }
         return TransferFailure(.connectionFailed, reason)
+    }
+
+    /// Removes a URL that libcurl quotes, as in "Unsupported proxy syntax in '…'": it can hold a password.
+    static func withoutURL(_ said: String) -> String {
+        guard said.contains("://") || said.contains("@") else { return said }
+        let start = said.firstIndex(of: "'") ?? said.lastIndex(of: ":") ?? said.startIndex
+        return said[..<start] + "(a URL that is not shown)"
     }
 
     private func isSOCKSFailure(_ said: String) -> Bool { said.contains("SOCKS") }

@@ -40,7 +40,8 @@ final class CurlTransport: Transport {
         if let problem { return problem }
         if let problem = loop.problem() {
             let host = "\(order.target.host):\(order.target.port)"
-            return TransferFailure(.connectionFailed, "no connection to \(host): \(problem)")
+            return TransferFailure(
+                .connectionFailed, "no connection to \(host): \(problem)", underlying: OutOfDescriptors())
         }
         if order.trust == nil, settings.trust == nil { return nil }
         return refusalOfTrust(order)
