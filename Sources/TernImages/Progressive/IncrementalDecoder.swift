@@ -18,7 +18,7 @@ public import Foundation
 /// // and when the last chunk was appended:
 /// let image = try decoder.finish()
 /// ```
-/// Nothing is decoded twice, and each byte is copied a bounded number of times, so work and copying stay in proportion
+/// A sound file is decoded once, and each byte copied a bounded number of times: work and copying stay in proportion
 /// to the file, whatever the size of the chunks. For one caller at a time, on an executor where it can take its time:
 /// the type is not `Sendable`. The decoder checks the current task's cancellation between groups of rows and then
 /// throws the kind `.cancelled`.
