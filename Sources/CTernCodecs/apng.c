@@ -1,6 +1,6 @@
 // Animated PNG (W3C PNG, third edition, §11.3.2) over a libpng that knows nothing of it: each frame is handed to it as
 // a still file of the frame's size.
-#include "CTernCodecs.h"
+#include "incremental.h"
 #include "memory.h"
 
 #if defined(__linux__)
@@ -10,6 +10,8 @@
 #include <zlib.h>
 
 enum { KEEP = 0, CLEAR = 1, RESTORE = 2 };
+// The bytes of the shortest zlib stream.
+enum { SHORTEST_DATA = 8 };
 
 typedef struct {
     uint32_t width, height, left, top;
@@ -98,11 +100,16 @@ static tern_codec_result walk(tern_apng *apng, uint32_t limit, tern_codec_info *
     chunk each;
     control frame;
     uint32_t sequence = 0, promised = 0;
-    bool waiting = false, data = false, ended = false;
-    size_t at = 8;
+    bool waiting = false, data = false, ended = false, hasEnd = tern_png_has_end(apng->bytes, apng->count);
+    // The bytes of the data of the frame at hand.
+    size_t at = 8, there = SHORTEST_DATA;
     for (; !ended && info->frameCount <= limit && readChunk(apng->bytes, apng->count, at, &each); at = each.next) {
         const uint8_t *bytes = apng->bytes + each.at;
         bool isFrameData = named(&each, "fdAT"), isData = named(&each, "IDAT");
+        // A file that has its end is not cut short.
+        if (data && !isData && !each.whole && hasEnd) return corrupt(error, "a chunk that is longer than the file");
+        if ((named(&each, "fcTL") || named(&each, "IEND")) && there < SHORTEST_DATA)
+            return corrupt(error, "a frame without data");
         if (isData) {
             if (data && (waiting || info->frameCount > (apng->seesDefault ? 1 : 0)))
                 return corrupt(error, "the still picture's data among the frames");
@@ -116,11 +123,14 @@ static tern_codec_result walk(tern_apng *apng, uint32_t limit, tern_codec_info *
             promised = be32(bytes);
             info->loopCount = be32(bytes + 4);
         } else if (named(&each, "fcTL") || isFrameData) {
-            if (each.length < 4 || (!each.whole && apng->count - each.at < 4)) break;
+            if (each.length < 4) return corrupt(error, "an animation chunk without a number");
+            if (!each.whole && apng->count - each.at < 4) break;
+            if (each.whole && !sound(apng->bytes, &each)) return corrupt(error, "a wrong checksum");
             if (be32(bytes) != sequence++) return corrupt(error, "frames out of sequence");
             if (isFrameData) {
                 if (!data || (info->frameCount == 0 && !waiting)) return corrupt(error, "frame data without a frame");
                 if (waiting) info->frameCount++;
+                there = (waiting ? 0 : there) + each.length - 4;
                 waiting = false;
                 continue;
             }

@@ -50,6 +50,8 @@ tern_feed *tern_png_still(const uint8_t *bytes, size_t count);
 /// Reads up to about `rows` rows. Returns MORE until the last row, then OK if the picture is complete.
 tern_codec_result tern_png_still_rows(tern_feed *feed, tern_png_target target, uint32_t rows, char *error);
 void tern_png_still_close(tern_feed *feed);
+/// Returns whether the last bytes of a PNG file are its end chunk. A chunk that reaches beyond them has a wrong length.
+bool tern_png_has_end(const uint8_t *bytes, size_t count);
 
 static inline size_t tern_feed_left(const tern_feed *feed) { return feed->end - feed->start; }
 

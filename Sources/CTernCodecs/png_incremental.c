@@ -10,7 +10,8 @@
 #include <zlib.h>
 
 enum {
-    chunkLimit = 8 << 20, IHDR = 0x49484452, IDAT = 0x49444154, eXIf = 0x65584966, acTL = 0x6163544C, fcTL = 0x6663544C
+    chunkLimit = 8 << 20, IHDR = 0x49484452, IDAT = 0x49444154, eXIf = 0x65584966, acTL = 0x6163544C, fcTL = 0x6663544C,
+    fdAT = 0x66644154, IEND = 0x49454E44
 };
 
 typedef struct {
@@ -24,8 +25,11 @@ typedef struct {
     uint32_t row;
     // Of an animation: whether it is one, and whether the picture is a frame of it.
     bool isAnimated, hasControl, isGrey;
+    // Of the chunks of an animation behind the picture, which libpng does not see: whether the one at hand is such a
+    // chunk, and whether there was one.
+    bool isSkipping, hasSkipped;
     bool hasSignature, isData, hasAnnounced, hasPicture, isDone, memory;
-    // The last warning of libpng, which warns of damaged picture data and continues.
+    // The first warning of libpng, which warns of damaged picture data and continues.
     char warning[80];
     // For a whole file: the destination of its rows, and the number of rows read.
     bool isStill;
@@ -42,7 +46,7 @@ static void failed(png_structp reader, png_const_charp text) {
 
 static void warned(png_structp reader, png_const_charp text) {
     png_feed *png = png_get_error_ptr(reader);
-    if (png->isData) snprintf(png->warning, sizeof png->warning, "%.70s", text);
+    if (png->isData && !png->warning[0]) snprintf(png->warning, sizeof png->warning, "%.70s", text);
 }
 
 static uint32_t number(const uint8_t *at) {
@@ -135,6 +139,11 @@ static bool isBoundary(const tern_feed *feed) {
     return false;
 }
 
+bool tern_png_has_end(const uint8_t *bytes, size_t count) {
+    return count >= 20 && number(bytes + count - 12) == 0 && number(bytes + count - 8) == IEND
+        && number(bytes + count - 4) == 0xAE426082;
+}
+
 /// Returns whether the zlib stream of a whole file's picture data is complete and has a correct checksum. libpng reads
 /// no further than the last row, and its result for the bytes after it depends on how they are split into chunks.
 static bool streamEnds(const png_feed *png) {
@@ -175,8 +184,10 @@ static tern_codec_result judge(const png_feed *png, char *error) {
         snprintf(error, 160, "the picture's data end before its last row%s%s", png->warning[0] ? ": " : "", png->warning);
         return TERN_CODEC_CORRUPT;
     }
+    // The zlib stream has ended without an error, and bytes follow it.
+    bool isWhole = !png->warning[0] || !strcmp(png->warning, "Extra compression data in IDAT");
     // Bytes that are no longer available cannot be checked here; the decoder of whole files checks them.
-    if (!png->warning[0] || (png->isStill && streamEnds(png))) return TERN_CODEC_OK;
+    if (isWhole || (png->isStill && streamEnds(png))) return TERN_CODEC_OK;
     snprintf(error, 160, "the picture's data are damaged: %s", png->warning);
     return TERN_CODEC_CORRUPT;
 }
@@ -188,6 +199,12 @@ static uint64_t chunk(png_feed *png) {
     if (left < 8) return 0;
     const uint8_t *at = feed->bytes + feed->start;
     uint64_t length = number(at), type = number(at + 4);
+    // The still picture of an animation does not depend on the frames behind it, whose chunks may be damaged (W3C PNG,
+    // third edition, §4.9).
+    png->isSkipping = png->isAnimated && png->hasPicture && (type == fcTL || type == fdAT);
+    png->hasSkipped = png->hasSkipped || png->isSkipping;
+    if (png->isSkipping) return 8 + length + 4;
+    if (png->hasSkipped && type == IDAT) png_error(png->reader, "picture data in two places");
     // libpng refuses a length past the limit from its head alone.
     if (type == IDAT || length > chunkLimit) return 8 + length + 4;
     if (left < 8 + length + 4) return 0;
@@ -250,7 +267,18 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
             if (png->passing == 0) return tern_feed_starved(feed, error);
         }
         uint64_t count = tern_feed_left(feed);
+        if (png->isSkipping && png->isStill && tern_png_has_end(feed->bytes, feed->end)) {
+            feed->start = feed->end - 12;
+            png->passing = 0;
+            continue;
+        }
         if (count > png->passing) count = png->passing;
+        if (png->isSkipping) {
+            if (count == 0) return tern_feed_starved(feed, error);
+            feed->start += count;
+            png->passing -= count;
+            continue;
+        }
         // Of picture data libpng gets the head alone: it tells what is known, and takes no row yet.
         if (isHead) png->isData = number(feed->bytes + feed->start + 4) == IDAT;
         size_t most = !png->isData ? SIZE_MAX : isHead ? 8 : slice(png);

@@ -33,18 +33,18 @@ extension CodecCall {
 
     /// Decodes the first frame of an animated PNG whose still picture is not one of its frames.
     private func firstFrame(png bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
-        let frames: CodecFrames
         do throws(ImageError) {
-            frames = try unsafe CodecFrames(copying: bytes, count, call: self)
+            let frames = try unsafe CodecFrames(copying: bytes, count, call: self)
+            let first = try frames.frame(at: 0).image
+            if frames.isCut || !first.metadata.isPartial { return first }
         } catch {
             guard leavesStill(error) else { throw error }
-            return try finish(try unsafe png(bytes, count))
         }
-        return try frames.frame(at: 0).image
+        return try finish(try unsafe png(bytes, count))
     }
 
     /// Returns whether an animated PNG shows its still picture after an error in the chunks of the animation (W3C PNG,
-    /// third edition, §4.9).
+    /// third edition, §4.9). A file that is cut short is truncated instead, even if its still picture is complete.
     func leavesStill(_ error: ImageError) -> Bool { error.kind == .corrupt || tolerates(error) }
 
     /// The error of a file that ends between two frames.

@@ -14,6 +14,8 @@ final class CodecFrames: ImageFrames {
     let loopCount: Int
     let size: PixelSize
     let byteCount: Int
+    /// A Boolean value that indicates whether the bytes end before the file does.
+    var isCut: Bool { info.isCut }
     private let call: CodecCall
     private let info: tern_codec_info
     private let plan: DecodingPlan

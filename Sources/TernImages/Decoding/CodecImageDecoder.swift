@@ -22,8 +22,8 @@ public struct CodecImageDecoder: ImageDecoder {
     private static let formats: Set<ImageFormat> = [.jpeg, .png, .webp, .gif, .bmp, .ico, .avif]
 
     /// Decodes the picture, or the first frame of an animation. For an animated PNG, that is the first frame of the
-    /// animation rather than the still picture for programs that do not animate, unless the animation chunks contradict
-    /// each other. Throws the errors of `ImageDecoder`, and `.unknownFormat`.
+    /// animation rather than the still picture for programs that do not animate, unless the animation chunks are damaged
+    /// or contradict each other. Throws the errors of `ImageDecoder`, and `.unknownFormat`.
     ///
     /// An animation that is cut short fails with `.truncated`, also when the cut lies between two frames. With
     /// `allowsPartial`, the result is the frames that are present, each marked `isPartial`. A GIF of one frame, without
@@ -46,7 +46,7 @@ public struct CodecImageDecoder: ImageDecoder {
     }
 
     /// Returns the frames of a GIF, WebP, PNG or AVIF with more than one frame. Returns nil for a PNG whose animation
-    /// chunks contradict each other; its still picture is shown instead.
+    /// chunks are damaged or contradict each other; its still picture is shown instead.
     public func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)? {
         let format = try sniff(data, options)
         switch format {

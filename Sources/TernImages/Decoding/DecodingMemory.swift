@@ -20,6 +20,8 @@ struct DecodingMemory {
     var keepsCodec = false
     /// A Boolean value that indicates whether the codec writes into its own canvas, which is then copied.
     var isCopied = false
+    /// A Boolean value that indicates whether the caller holds a preview of the picture.
+    var hasPreview = false
 
     /// The bytes at the peak.
     var peak: Int {
@@ -31,7 +33,7 @@ struct DecodingMemory {
         if isTurned { finishing = max(finishing, sum(result, result)) }
         if kept != result { finishing = max(finishing, sum(result, kept)) }
         if isConverted { finishing = max(finishing, sum(kept, kept)) }
-        return max(decoding, keepsCodec ? sum(held, finishing) : finishing)
+        return sum(hasPreview ? kept : 0, max(decoding, keepsCodec ? sum(held, finishing) : finishing))
     }
 
     /// Creates the estimate for a picture that the codec makes as a whole.

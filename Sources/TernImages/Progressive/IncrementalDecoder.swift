@@ -89,8 +89,9 @@ public final class IncrementalDecoder {
     /// stopped at one.
     ///
     /// At a boundary the decoder stays there until `advance()` or `finish()`; bytes appended meanwhile wait. Throws
-    /// when the bytes so far are damaged or exceed a limit, but never because more bytes are needed. After an error the
-    /// decoder still accepts bytes for `finish()`, and throws the error again.
+    /// when the bytes so far are of no supported format or exceed a limit, but never because more bytes are needed. After
+    /// an error the decoder still accepts bytes, and throws the error again. Damaged bytes are not an error yet: there
+    /// are no more previews, and `finish()` decides whether there is a picture.
     @discardableResult
     public func append(_ bytes: Data) throws(ImageError) -> Bool {
         try count(bytes)
@@ -108,6 +109,7 @@ public final class IncrementalDecoder {
         standsAtBoundary = false
         guard let feed else { return false }
         switch try noting({ () throws(ImageError) in try feed.advance() }) {
+        case nil: return false
         case .complete:
             isComplete = true
         case .boundary:
@@ -127,7 +129,7 @@ public final class IncrementalDecoder {
     public func preview() throws(ImageError) -> RasterImage? {
         guard standsAtBoundary, let feed else { return nil }
         standsAtBoundary = false
-        return try noting { () throws(ImageError) in try feed.render(isLast: false) }
+        return try noting { () throws(ImageError) -> RasterImage? in try feed.render(isLast: false) } ?? nil
     }
 
     /// Returns the picture after the last bytes, identical to the result of `CodecImageDecoder`.
@@ -202,10 +204,9 @@ public final class IncrementalDecoder {
     }
 
     private func takeIn(_ bytes: UnsafeRawBufferPointer) throws(ImageError) {
-        if let failure { throw failure }
         // What follows a whole picture is nobody's; a GIF goes on with frames, which are counted.
         if isComplete, format != .gif { return }
-        try noting { () throws(ImageError) in
+        _ = try noting { () throws(ImageError) in
             if let feed { return try unsafe feed.append(bytes) }
             unsafe head.append(contentsOf: bytes)
             try open(isLast: false)
@@ -219,7 +220,8 @@ public final class IncrementalDecoder {
             throw ImageError(.unknownFormat, "the first of \(byteCount) bytes are of no known format")
         }
         format = found
-        let opened = try IncrementalFeed(call: CodecCall(format: found, options: options))
+        let opened = try IncrementalFeed(
+            call: CodecCall(format: found, options: options), showsRows: showsRows)
         let outcome: Result<Void, ImageError> = unsafe head.withUnsafeBytes { buffer in
             do throws(ImageError) { return .success(try unsafe opened.append(buffer)) } catch { return .failure(error) }
         }
@@ -228,15 +230,15 @@ public final class IncrementalDecoder {
         feed = opened
     }
 
-    /// What the closure gives; its error is that of every later call.
-    private func noting<Value>(_ body: () throws(ImageError) -> Value) throws(ImageError) -> Value {
-        if let failure { throw failure }
-        do throws(ImageError) {
-            return try body()
-        } catch {
-            failure = error
-            throw error
+    /// Returns the result of the closure. An error of the closure is that of every later call. Returns nil if the error is
+    /// left to `finish()`.
+    private func noting<Value>(_ body: () throws(ImageError) -> Value) throws(ImageError) -> Value? {
+        if failure == nil {
+            do throws(ImageError) { return try body() } catch { failure = error }
         }
+        // The decoder of whole files accepts some bytes that this decoder cannot judge.
+        guard let failure, !keepsBytes || (failure.kind != .corrupt && failure.kind != .truncated) else { return nil }
+        throw failure
     }
 }
 #endif

@@ -15,6 +15,7 @@ final class IncrementalFeed {
     }
 
     let call: CodecCall
+    private let showsRows: Bool
     private let handle: OpaquePointer
     /// The header, the plan made from it, and the picture that the codec makes; nil until the header has arrived.
     private(set) var header: (info: tern_codec_info, plan: DecodingPlan, extent: tern_extent)?
@@ -22,7 +23,7 @@ final class IncrementalFeed {
     /// Inks are converted as they are read: the conversion lives as long as the decoder.
     private var ink: ColorConversion?
 
-    init(call: CodecCall) throws(ImageError) {
+    init(call: CodecCall, showsRows: Bool) throws(ImageError) {
         let kind: tern_feed_kind? =
             switch call.format {
             case .jpeg: TERN_FEED_JPEG
@@ -42,6 +43,7 @@ final class IncrementalFeed {
             throw ImageError(.outOfMemory, format: call.format, "no memory for a decoder")
         }
         self.call = call
+        self.showsRows = showsRows
         unsafe self.handle = handle
     }
 
@@ -114,6 +116,7 @@ final class IncrementalFeed {
             memory.isResizedInRows = false
             memory.keepsCodec = true
             memory.isCopied = !info.hasScans
+            memory.hasPreview = showsRows || state.isInterlaced || info.hasScans
             if memory.peak > call.options.memoryLimit { unsafe tern_feed_gather(handle) }
         }
         header = (info, plan, memory.made)

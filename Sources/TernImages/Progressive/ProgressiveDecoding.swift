@@ -38,7 +38,6 @@ public final class ProgressiveDecoding: Sendable {
     private let animation = Atomic<Bool>(false)
     private let clock: ClockReading
     private let executor: any TaskExecutor
-    private let keepsBytes: Bool
 
     /// A decoding that waits for bytes.
     /// - Parameter executor: where decoding runs; it is kept busy for milliseconds at a time.
@@ -56,7 +55,6 @@ public final class ProgressiveDecoding: Sendable {
         options: ImageDecodingOptions, policy: ProgressivePolicy, clock: any Clock<Duration>,
         executor: any TaskExecutor, keepsBytes: Bool
     ) {
-        self.keepsBytes = keepsBytes
         shared = Lock(Shared(gate: PreviewGate(policy: policy)))
         decoder = Lock(IncrementalDecoder(options: options, showsRows: policy.showsRows, keepsBytes: keepsBytes))
         self.clock = ClockReading(clock)
@@ -139,15 +137,6 @@ public final class ProgressiveDecoding: Sendable {
     }
 
     private func decode(_ bytes: Data) throws(ImageError) {
-        do throws(ImageError) {
-            try showPreviews(of: bytes)
-        } catch {
-            // The decoder of whole files decides on the result of a damaged file.
-            guard keepsBytes, error.kind == .corrupt || error.kind == .truncated else { throw error }
-        }
-    }
-
-    private func showPreviews(of bytes: Data) throws(ImageError) {
         var stands = try decoding { (decoder) throws(ImageError) in try decoder.append(bytes) }
         while stands {
             let now = clock.now()

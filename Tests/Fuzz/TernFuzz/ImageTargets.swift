@@ -87,7 +87,7 @@ extension FuzzTarget {
         let decoder = IncrementalDecoder(options: options, showsRows: choice & 4 == 4)
         var numbers = Numbers(state: choice)
         let largest = [1, 16, 256, 8192][Int(choice >> 4 & 3)]
-        var told = ""
+        var (told, hasFailed) = ("", false)
         var rest = data
         while !rest.isEmpty {
             let chunk = rest.prefix(1 + numbers.below(largest))
@@ -100,10 +100,13 @@ extension FuzzTarget {
                 }
             } catch {
                 told = words(error) + ", "
+                hasFailed = true
             }
         }
         let pieces = Result { () throws(ImageError) in try decoder.finish() }
         let whole = Result { () throws(ImageError) in try CodecImageDecoder().image(from: data, options: options) }
+        // An error before the end is final.
+        if hasFailed, case .success = pieces { preconditionFailure("a picture after \(told)") }
         guard isSame(pieces, whole) else {
             print("in pieces \(text(pieces)), whole \(text(whole)), \(options)")
             fflush(nil)

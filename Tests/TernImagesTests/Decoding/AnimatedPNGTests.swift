@@ -151,7 +151,7 @@ import Foundation
         #expect(try !animates { $0.frames[1].blend = 2 })
     }
 
-    @Test func aWrongChecksumOfFrameDataIsCorrupt() throws {
+    @Test func aWrongChecksumOfFrameDataLeavesAStillPicture() throws {
         let file = AnimatedPNGFile(frames: [
             .init(image: try gradient(20, 20)), .init(image: try gradient(20, 20), left: 0),
         ])
@@ -159,9 +159,22 @@ import Foundation
         let last = try #require(
             bytes.indices.dropLast(4).last { Array(bytes[$0..<$0 + 4]) == Array("fdAT".utf8) })
         bytes[last + 9] ^= 1
+        #expect(try CodecImageDecoder().animation(from: Data(bytes), options: ImageDecodingOptions()) == nil)
+        #expect(try decoded(bytes).pixels.bytes == gradient(20, 20).pixels.bytes)
+    }
+
+    /// The frames are decoded one by one, so only the damaged one is an error.
+    @Test func aFrameOfDamagedDataIsCorrupt() throws {
+        let still = try gradient(20, 20)
+        var bytes = try AnimatedPNGFile(frames: [.init(image: still), .init(image: still)]).bytes
+        let last = try #require(
+            bytes.indices.dropLast(4).last { Array(bytes[$0..<$0 + 4]) == Array("fdAT".utf8) })
+        let data = Array(bytes[last + 4..<bytes.count - 16])
+        bytes.replaceSubrange(last - 4..<bytes.count - 12, with: chunk("fdAT", Array(data.dropLast(9))))
         let frames = try Self.frames(bytes)
-        #expect(throws: ImageError.self) { try frames.frame(at: 1) }
-        #expect(try frames.frame(at: 0).image.size == PixelSize(width: 20, height: 20))
+        let thrown = #expect(throws: ImageError.self) { try frames.frame(at: 1) }
+        #expect(thrown?.kind == .corrupt)
+        #expect(try frames.frame(at: 0).image.pixels.bytes == still.pixels.bytes)
     }
 
     @Test func theCutAnimationGivesTheFramesThatAreThere() throws {

@@ -189,6 +189,117 @@ import Foundation
         }
     }
 
+    /// The chunks that begin with a name, as ranges of the file.
+    private static func chunks(_ name: String, of bytes: [UInt8]) -> [Range<Int>] {
+        var (at, found): (Int, [Range<Int>]) = (8, [])
+        while at + 12 <= bytes.count {
+            let length = bytes[at..<at + 4].reduce(0) { $0 << 8 | Int($1) }
+            if bytes[at + 4..<at + 8].elementsEqual(name.utf8) { found.append(at..<at + length + 12) }
+            at += length + 12
+        }
+        return found
+    }
+
+    private func expectStill(_ bytes: [UInt8], _ still: RasterImage, _ comment: String) {
+        for partial in [false, true] {
+            let options = ImageDecodingOptions(allowsPartial: partial)
+            do {
+                let picture = try CodecImageDecoder().image(from: Data(bytes), options: options)
+                #expect(picture.pixels.bytes == still.pixels.bytes, "\(comment)")
+                #expect(!picture.metadata.isPartial, "\(comment)")
+                let frames = try CodecImageDecoder().animation(from: Data(bytes), options: options)
+                #expect(frames == nil, "\(comment)")
+                for size in [1, 40, bytes.count] {
+                    let decoder = IncrementalDecoder(options: options)
+                    for start in stride(from: 0, to: bytes.count, by: size) {
+                        try decoder.append(Data(bytes[start..<min(bytes.count, start + size)]))
+                    }
+                    #expect(try decoder.finish().pixels.bytes == still.pixels.bytes, "\(comment)")
+                }
+            } catch {
+                Issue.record("\(comment), partial \(partial): \(error)")
+            }
+        }
+    }
+
+    /// The file is whole, and a chunk of its animation is too short, longer than the file, empty or damaged.
+    @Test(arguments: [false, true]) func damagedAnimationChunksLeaveTheStillPicture(standIn: Bool) throws {
+        let (photo, other) = (try #require(InterlacedFixtures.photo(21, 15)), try gradient(21, 15))
+        let file = AnimatedPNGFile(frames: [.init(image: photo), .init(image: other)], still: standIn ? other : nil)
+        let (bytes, still) = (try file.bytes, standIn ? other : photo)
+        for name in ["fcTL", "fdAT"] {
+            for at in Self.chunks(name, of: bytes).suffix(name == "fcTL" ? 1 : 2) {
+                let data = Array(bytes[at.lowerBound + 8..<at.upperBound - 4])
+                for count in [0, 1, 3] + (name == "fcTL" ? [4, 25] : []) {
+                    var short = bytes
+                    short.replaceSubrange(at, with: chunk(name, Array(data.prefix(count))))
+                    expectStill(short, still, "\(name) of \(count) bytes")
+                }
+                for length in [data.count - 1, data.count + 1, data.count + 12, 1 << 16, 9 << 20, 0xFFFF_FFFF] {
+                    var wrong = bytes
+                    wrong.replaceSubrange(at.lowerBound..<at.lowerBound + 4, with: big(length, 4))
+                    expectStill(wrong, still, "\(name) that says \(length) bytes")
+                }
+                for place in [at.lowerBound + 8, at.upperBound - 5, at.upperBound - 1] {
+                    var damaged = bytes
+                    damaged[place] ^= 1
+                    expectStill(damaged, still, "\(name) with another byte \(place - at.lowerBound)")
+                }
+            }
+        }
+        let data = Self.chunks("fdAT", of: bytes)
+        var empty = bytes
+        for at in data.suffix(2).reversed() {
+            empty.replaceSubrange(at, with: chunk("fdAT", Array(bytes[at.lowerBound + 8..<at.lowerBound + 12])))
+        }
+        expectStill(empty, still, "a frame without data")
+    }
+
+    /// Nothing but decoding them finds it out.
+    @Test func aFirstFrameOfDamagedDataLeavesTheStillPicture() throws {
+        let (photo, other) = (try #require(InterlacedFixtures.photo(21, 15)), try gradient(21, 15))
+        var bytes = try AnimatedPNGFile(frames: [.init(image: photo), .init(image: photo)], still: other).bytes
+        let at = try #require(Self.chunks("fdAT", of: bytes).first)
+        var data = Array(bytes[at.lowerBound + 8..<at.upperBound - 4])
+        data[30] ^= 0x55
+        bytes.replaceSubrange(at, with: chunk("fdAT", data))
+        for partial in [false, true] {
+            let options = ImageDecodingOptions(allowsPartial: partial)
+            let picture = try decoded(bytes, options)
+            #expect(picture.pixels.bytes == other.pixels.bytes && !picture.metadata.isPartial)
+            let decoder = IncrementalDecoder(options: options)
+            try decoder.append(Data(bytes))
+            #expect(try decoder.finish().pixels.bytes == other.pixels.bytes)
+        }
+    }
+
+    /// A chunk of a frame may be longer than libpng takes chunks that it does not know.
+    @Test func aLongFrameLeavesTheStillPictureAndTheAnimation() throws {
+        let (photo, other) = (try #require(InterlacedFixtures.photo(21, 15)), try gradient(21, 15))
+        var bytes = try AnimatedPNGFile(frames: [.init(image: photo), .init(image: other)]).bytes
+        let at = try #require(Self.chunks("fdAT", of: bytes).last)
+        let data = bytes[at.lowerBound + 8..<at.upperBound - 4] + [UInt8](repeating: 0, count: 9 << 20)
+        bytes.replaceSubrange(at, with: chunk("fdAT", Array(data)))
+        #expect(try decoded(bytes).pixels.bytes == photo.pixels.bytes)
+        let frames = try CodecImageDecoder().animation(from: Data(bytes), options: ImageDecodingOptions())
+        #expect(try frames?.frame(at: 1).image.pixels.bytes == other.pixels.bytes)
+        let decoder = IncrementalDecoder()
+        try decoder.append(Data(bytes))
+        #expect(try decoder.finish().pixels.bytes == photo.pixels.bytes && decoder.isAnimation)
+    }
+
+    /// A file that ends too early is truncated, even if its still picture is there: more was to come.
+    @Test(arguments: [false, true]) func aCutBehindTheStillPictureIsTruncated(standIn: Bool) throws {
+        let (photo, other) = (try #require(InterlacedFixtures.photo(21, 15)), try gradient(21, 15))
+        let file = AnimatedPNGFile(frames: [.init(image: photo), .init(image: other)], still: standIn ? other : nil)
+        let bytes = try file.bytes
+        for name in ["IDAT", "fcTL", "fdAT"] {
+            for end in Self.chunks(name, of: bytes).map(\.upperBound) {
+                for count in [end - 6, end, end + 2] { #expect(errorKind(Array(bytes.prefix(count))) == .truncated) }
+            }
+        }
+    }
+
     @Test func errorsSayWhatIsWrong() throws {
         func message(_ bytes: [UInt8]) -> String {
             do throws(ImageError) {

@@ -36,18 +36,24 @@ private enum Ending: Equatable {
         Ending { () throws(ImageError) in try CodecImageDecoder().image(from: Data(bytes), options: options) }
     }
 
-    /// In pieces of the lengths, the last of them the rest. What an append throws is not asked: the end is what counts.
+    /// In pieces of the lengths, the last of them the rest. An error before the end must not be followed by a picture.
     static func pieces(_ bytes: [UInt8], _ options: ImageDecodingOptions, _ lengths: [Int]) -> Ending {
         let decoder = IncrementalDecoder(options: options)
         var at = 0
+        var early: ImageError?
         for length in lengths + [bytes.count] where at < bytes.count {
             let end = min(bytes.count, at + max(1, length))
-            // What an append throws is not asked: it is the end that has to agree.
-            var stands = (try? decoder.append(Data(bytes[at..<end]))) ?? false
-            while stands { stands = (try? decoder.advance()) ?? false }
+            do throws(ImageError) {
+                var stands = try decoder.append(Data(bytes[at..<end]))
+                while stands { stands = try decoder.advance() }
+            } catch {
+                early = error
+            }
             at = end
         }
-        return Ending { () throws(ImageError) in try decoder.finish() }
+        let ending = Ending { () throws(ImageError) in try decoder.finish() }
+        if let early, case .picture = ending { Issue.record("a picture after \(early)") }
+        return ending
     }
 
     /// In words, for a comparison that fails.
@@ -284,6 +290,27 @@ private enum Ending: Equatable {
                 let bytes = Self.file(picture, by: size) { $0 += [1, 2, 3] }
                 #expect(Ending.whole(bytes, ImageDecodingOptions()) == whole)
                 #expect(Ending.pieces(bytes, ImageDecodingOptions(), [50, 60]) == whole)
+            }
+        }
+    }
+
+    /// Of whole files they do no harm, so they are no error while the bytes come either.
+    @Test func bytesBehindTheStreamAreNoErrorWhileTheyCome() throws {
+        for picture in try Self.pictures() {
+            let whole = Ending.whole(picture, ImageDecodingOptions())
+            for extra in [[], [0], [1, 2, 3], [UInt8](repeating: 7, count: 300)] as [[UInt8]] {
+                var file = Self.file(picture) { _ in }
+                file.insert(contentsOf: chunk("IDAT", extra), at: file.count - 12)
+                for size in [1, 9, file.count] {
+                    let decoder = IncrementalDecoder()
+                    for start in stride(from: 0, to: file.count, by: size) {
+                        var stands = try decoder.append(Data(file[start..<min(file.count, start + size)]))
+                        while stands { stands = try decoder.advance() }
+                    }
+                    #expect(decoder.isComplete)
+                    #expect(Ending { () throws(ImageError) in try decoder.finish() } == whole)
+                    #expect(Ending.whole(file, ImageDecodingOptions()) == whole)
+                }
             }
         }
     }
