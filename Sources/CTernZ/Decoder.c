@@ -67,7 +67,7 @@ struct tern_decoder {
     void *state;
     // A member, or a frame, has ended: more may follow.
     int has_ended;
-    // Bytes after the end do not belong to the body.
+    // Bytes after the end are not decoded. After a gzip member they are padding, which has zeros alone.
     int is_done;
     // Whether a deflate body has been found to be bare, and the first byte of one that is not known yet.
     int is_known, has_first;
@@ -162,12 +162,16 @@ int tern_decoder_step(tern_decoder *decoder, const void *in, size_t *in_count, v
         return 1;
     }
     if (decoder->has_ended) {
+        const uint8_t *bytes = in;
         int goes_on = decoder->coding == tern_coding_zstd
-            || (decoder->coding == tern_coding_gzip && !decoder->is_done && *(const uint8_t *)in == 0x1F);
+            || (decoder->coding == tern_coding_gzip && !decoder->is_done && bytes[0] == 0x1F);
         if (!goes_on) {
-            // All bytes after the end are ignored, as gzip does, regardless of how they are split.
             decoder->is_done = 1;
             *out_count = 0;
+            // Other bytes can be a member, whose content must not be missing without an error.
+            for (size_t index = 0; decoder->coding == tern_coding_gzip && index < *in_count; index++) {
+                if (bytes[index] != 0) { return 0; }
+            }
             return 1;
         }
         if (decoder->coding == tern_coding_gzip) { inflateReset(&decoder->z); }

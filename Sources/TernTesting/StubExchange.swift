@@ -168,7 +168,7 @@ final class StubExchange: Sendable {
 
     private func sleep(_ duration: Duration) async throws {
         do {
-            try await clock.sleep(for: duration)
+            try await clock.sleepWithoutDescriptor(for: duration)
         } catch {
             throw TransferFailure.cancelled
         }

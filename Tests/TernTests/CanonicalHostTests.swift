@@ -51,6 +51,16 @@ struct CanonicalHostTests {
         #expect(try Target(absolute: "http://\(input)/").string == "http://\(host.urlText)/")
     }
 
+    #if os(Linux) && !TERN_URLSESSION
+    /// IDNA 2008 allows no emoji. The ASCII form of such a name passes.
+    @Test(arguments: [("\u{1F4A9}.la", "xn--ls8h.la"), ("i\u{2764}.ws", "xn--i-7iq.ws")])
+    func anEmojiIsRefusedAndItsASCIIFormPasses(name: String, ascii: String) throws {
+        let problem = #expect(throws: Target.Problem.self) { try host(name) }
+        #expect(problem?.reason.contains("IDNA") == true)
+        #expect(try host(ascii).text == ascii)
+    }
+    #endif
+
     @Test(arguments: [
         ("", "empty host"), (".", "empty host"), ("..", "empty label"), ("a..b", "empty label"), (".a", "empty label"),
         ("a..", "empty label"), ("\u{AD}", "empty host"), ("a.\u{AD}.b", "empty label"),

@@ -187,13 +187,27 @@ import Foundation
         if !isAllowed { #expect(decoder.failure?.reason.contains("more than 200 times its size") == true) }
     }
 
-    /// However the bytes after the end are split, they are ignored.
-    @Test func bytesAfterTheEndAreIgnoredInPiecesOfEachSize() {
-        let body = Self.bodies[0].body + Data([0, 0x1F, 0, 0x1F, 0x8B, 8, 0xFF])
-        for size in 1...body.count {
-            let decoder = decoder("gzip")
-            #expect(String(decoding: decoded(decoder, body, by: size), as: UTF8.self) == Self.text)
-            #expect(decoder.failureOfEnd == nil)
+    /// However the body is split.
+    @Test func onlyZerosMayFollowTheLastMember() {
+        let member = Self.bodies[0].body
+        let others = [
+            Data([0, 0x1F]), Data([0, 0x1F, 0]) + member, Data(count: 9) + member, Data([10]), Data([0, 10, 0]),
+        ]
+        for other in others {
+            let body = member + other
+            for size in 1...body.count {
+                let decoder = decoder("gzip")
+                #expect(String(decoding: decoded(decoder, body, by: size), as: UTF8.self) == Self.text)
+                #expect(decoder.failure?.kind == .malformedResponse && decoder.failureOfEnd != nil)
+            }
+        }
+        for coding in ["deflate", "br"] where ContentDecoder.acceptEncoding.contains(coding) {
+            for body in Self.bodies where body.coding == coding {
+                let decoder = decoder(coding)
+                let junk = body.body + Data([0, 10, 0])
+                #expect(String(decoding: decoded(decoder, junk, by: 1), as: UTF8.self) == Self.text)
+                #expect(decoder.failureOfEnd == nil)
+            }
         }
     }
 }

@@ -63,6 +63,30 @@ struct ProxyEnvironmentTests {
     }
 
     @Test(arguments: [
+        "http://u:s3cret@h:99999", "http://u:s3cret@h:x", "http://u:s3@cret@h:1", "http://u:s3/cret@h:1",
+        "http://u:s3#cret@h:1", "u:s3cret", "http://u:s3cret@", "http://", "http:s3cret:1", "ftp://u:s3cret@h:1",
+        "s3cret://h:1", "http://u:s3cret@h h:1", "http://u:s3cret@[::1:1", "http://u:s3cret@[x]:1", "h:1:2", " h:1",
+        "http://u:s3cret@1.2.3.256:1", "http://u:s3cret@h..x:1", "h:0", ":1", "@",
+    ])
+    func malformedURLsAreAProblem(url: String) throws {
+        for name in ["http_proxy", "https_proxy", "all_proxy"] {
+            let problem = try #require(ProxyEnvironment([name: url]).problem)
+            #expect(problem.hasPrefix("the environment's proxy for http"))
+            #expect(!problem.contains("s3") && !problem.contains("cret"))
+        }
+    }
+
+    @Test(arguments: [
+        "h", "h:1", "u:p@h:1", "http://h", "HTTP://h:1/", "https://h:1/path?q", "socks4://h", "socks4a://h:1",
+        "socks5://u:p@127.0.0.1:1", "SOCKS5H://[::1]:1", "http://D\\u:p@h:1", "http://u:p%40@h_x.example.:1",
+        "http://@h:1",
+        "http://b\u{FC}cher.example:1", "http://h:", "[fe80::1%25eth0]:1", "http://u%20x:p%25:z@h:1",
+    ])
+    func proxiesThatLibcurlCanUseAreNoProblem(url: String) {
+        #expect(ProxyEnvironment(["all_proxy": url]).problem == nil)
+    }
+
+    @Test(arguments: [
         ("http://p:1", true), ("https://p:1", true), ("p:1", true), ("HTTP://p:1", true), ("socks5://p:1", false),
         ("socks5h://p:1", false), ("socks4a://p:1", false),
     ])

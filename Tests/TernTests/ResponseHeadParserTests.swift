@@ -45,6 +45,30 @@ struct ResponseHeadParserTests {
         #expect(head.headers == ["A": "x y", "B": "z", "C": ""])
     }
 
+    /// In bytes that are not UTF-8 as a whole, the host is still UTF-8, and no other bytes change it.
+    @Test(arguments: [
+        ("http://\\xC3\\xAA.test/?\\xFF", "http://\u{EA}.test/?%FF"),
+        ("http://\\xC3\\xAA.test/\\xC3\\xA4#\\xE4", "http://\u{EA}.test/%C3%A4#%E4"),
+        ("HTTPS://u@\\xC3\\xAA.test:1?\\xFF", "HTTPS://u@\u{EA}.test:1?%FF"),
+        ("//\\xC3\\xAA.test#\\xFF", "//\u{EA}.test#%FF"), ("/a//\\xC3\\xAA\\xFF", "/a//%C3%AA%FF"),
+        ("\\xFF", "%FF"), ("?q=\\xE4", "?q=%E4"), ("http:/\\xFF", "http:/%FF"), ("h\\xFF://a", "h%FF://a"),
+        ("http://\\xFF.test/", "http://\u{FFFD}.test/"), ("http://\\xC3\\xAA\\xFF/", "http://\u{EA}\u{FFFD}/"),
+        ("http://[fe80::1\\xFF]/", "http://[fe80::1\u{FFFD}]/"),
+        ("http://\\xC3\\xAA.test/\\xC3\\xAA", "http://\u{EA}.test/\u{EA}"),
+    ])
+    func locationKeepsItsHost(escaped: String, expected: String) throws {
+        var bytes = Array("HTTP/1.1 302 Found\r\nLOCATION: ".utf8)
+        let parts = escaped.split(separator: "\\x", omittingEmptySubsequences: false)
+        bytes += parts[0].utf8
+        for part in parts.dropFirst() {
+            bytes.append(try #require(UInt8(part.prefix(2), radix: 16)))
+            bytes += part.dropFirst(2).utf8
+        }
+        bytes += "\r\n\r\n".utf8
+        #expect(try ResponseHeadParser.parse(bytes).headers["Location"] == expected)
+        #expect(ResponseHeadParser.value(of: "location", in: bytes) == expected)
+    }
+
     @Test func foldedLinesAreJoinedByOneSpace() throws {
         let text = "HTTP/1.1 200 OK\r\nA: one\r\n two\r\n\t three \r\nB: x\r\nC:\r\n late\r\n\r\n"
         #expect(try parse(text).headers == ["A": "one two three", "B": "x", "C": "late"])

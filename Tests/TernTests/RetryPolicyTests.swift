@@ -29,7 +29,7 @@ struct RetryPolicyTests {
         return policy.decision(after: error, of: request, failures: failures, now: now, random: random)
     }
 
-    /// The wait would need a descriptor: without one the runtime's timer ends the process.
+    /// The lack is the process's own, and sending again adds to it.
     @Test func failureWithoutADescriptorIsNotTriedAgain() throws {
         let failure = TransferFailure(.connectionFailed, "no connection", underlying: OutOfDescriptors())
         let error = NetworkError(failure, request: try Request(.get, "https://a.example/"))

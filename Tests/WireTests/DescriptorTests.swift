@@ -1,6 +1,7 @@
 #if os(Linux) && !TERN_URLSESSION
 import Foundation
 import Glibc
+import TernConcurrency
 import TernTesting
 import Testing
 
@@ -86,6 +87,50 @@ struct DescriptorTests {
                 hoard.giveBack()
                 try await DescriptorTests.expectReached(other, "\(server.url)")
                 try await DescriptorTests.expectReached(other, "http://localhost:\(server.port)/")
+            }
+        }
+    }
+
+    private struct Offline: ReachabilitySource {
+        var ask: (@Sendable () -> Reachability.Status)? { { .unreachable } }
+        func watch(_ tell: @escaping @Sendable (Reachability.Status) -> Void) -> (any ReachabilityWatch)? { nil }
+    }
+
+    /// The timer of the Swift runtime opens descriptors at its first use, and ends the process without them.
+    @Test func waitsNeedNoDescriptor() async {
+        await #expect(processExitsWith: .success) {
+            await NotHeld.report {
+                var hoard = Hoard()
+                hoard.take()
+                try await ContinuousClock().sleepWithoutDescriptor(for: .milliseconds(1))
+
+                var policy = RetryPolicy()
+                policy.firstDelay = .milliseconds(1)
+                var configuration = Session.Configuration()
+                configuration.reachability = Reachability(Offline())
+                configuration.interceptors = [
+                    RetryInterceptor(policy), OfflineWaitInterceptor(upTo: .milliseconds(1)),
+                ]
+                let isShown = AsyncStream<Void>.makeStream()
+                let stub = StubTransport { call in
+                    switch call.index {
+                    case 0: throw StubTransport.Failure(.connectionLost)
+                    case 1: throw StubTransport.Failure(.dns)
+                    default:
+                        for await _ in isShown.stream {}
+                        return .text("ok")
+                    }
+                }
+                let session = Session(configuration: configuration, stub: stub)
+                let activity = NetworkActivity(activationDelay: .milliseconds(1), completionDelay: .milliseconds(1))
+                await activity.follow(session.tasks)
+                await activity.setEnabled(true)
+                async let text = session.response(for: Request(.get, "http://h/"), decode: .string).value
+                for await isVisible in activity.visibility where isVisible { break }
+                isShown.continuation.finish()
+                guard try await text == "ok" else { throw NotHeld(description: "another response") }
+                for await isVisible in activity.visibility where !isVisible { break }
+                hoard.giveBack()
             }
         }
     }

@@ -67,6 +67,30 @@ struct HostTests {
         }
     }
 
+    /// As a whole, the bytes are not UTF-8. Read as Latin-1, the host would be another one.
+    @Test func aLocationThatIsNotUTF8KeepsItsHost() async throws {
+        let target = try LoopbackServer(handler: Self.hello)
+        defer { target.stop() }
+        let head = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://"
+        let port = ":\(target.port)/"
+        let configuration = Session.Configuration.test {
+            $0.hostAddresses = ["\u{EA}.test:\(target.port)": ["127.0.0.1"]]
+        }
+        try await withServer(configuration: configuration) { exchange in
+            let isWhole = exchange.request.path == "/good"
+            let host: [UInt8] = isWhole ? [0xC3, 0xAA] : [0xEA]
+            try exchange.write(
+                Array(head.utf8) + host + Array(".test\(port)?".utf8) + [0xC3, 0xBC, 0xFF, 13, 10, 13, 10])
+        } test: { _, client in
+            let text = try await client.get("good", as: String.self)
+            #expect(text == "xn--bda.test\(port.dropLast())")
+            #expect(target.requests.map(\.target) == ["/?%C3%BC%FF"])
+            let error = try await failure { try await client.get("bad") }
+            #expect(error.kind == .redirect)
+            #expect(target.counts.requestsReceived == 1)
+        }
+    }
+
     @Test func aRedirectToAnotherSpellingStaysWithItsOrigin() async throws {
         try await withServer { exchange in
             if exchange.request.target == "/there" {

@@ -74,6 +74,16 @@ struct MalformedResponseTests {
         "HTTP/1.1 200OK\r\nContent-Length: 5\r\n\r\nfirst", "HTTP/1.1 099 OK\r\nContent-Length: 5\r\n\r\nfirst",
         "HTTP/1.1 20 OK\r\nContent-Length: 5\r\n\r\nfirst", "HTTP/1.1 \r\nContent-Length: 5\r\n\r\nfirst",
         "HTTP/1.1 2x0 OK\r\nContent-Length: 5\r\n\r\nfirst",
+        // Versions that the connection does not carry.
+        "HTTP/2 200 \r\nContent-Length: 5\r\n\r\nfirst", "HTTP/2 200 OK\r\nContent-Length: 5\r\n\r\nfirst",
+        "HTTP/2.0 200 OK\r\nContent-Length: 5\r\n\r\nfirst", "HTTP/3 200 \r\nContent-Length: 5\r\n\r\nfirst",
+        "HTTP/1.2 200 OK\r\nContent-Length: 5\r\n\r\nfirst", "HTTP/1 200 OK\r\nContent-Length: 5\r\n\r\nfirst",
+        "HTTP/0.9 200 OK\r\nContent-Length: 5\r\n\r\nfirst", "HTTP/11.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst",
+        "HTTP/2 103 \r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst",
+        // Another protocol that was not asked for.
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nfirst",
+        "HTTP/1.1 101 Switching Protocols\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst",
+        "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 101 Switching Protocols\r\nContent-Length: 5\r\n\r\nfirst",
         // NUL, in a name and in a value.
         "HTTP/1.1 200 OK\r\nX\0: 1\r\nContent-Length: 5\r\n\r\nfirst",
         "HTTP/1.1 200 OK\r\nX: \0\r\nContent-Length: 5\r\n\r\nfirst",
@@ -108,6 +118,42 @@ struct MalformedResponseTests {
             _, client in
             let head = try await client.head("")
             #expect(head.status == 200)
+        }
+    }
+
+    /// What comes next on the connection cannot be relied on (RFC 9112 §6.1).
+    @Test(arguments: [
+        ("Content-Length: 5\r\nTransfer-Encoding: chunked", 3), ("Transfer-Encoding: chunked\r\nContent-Length: 9", 3),
+        ("Transfer-Encoding: chunked", 1),
+    ])
+    func twoLengthsCloseTheConnection(fields: String, connections: Int) async throws {
+        try await withServer { exchange in
+            try exchange.write("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n5\r\nfirst\r\n0\r\n\r\n")
+        } test: { server, client async throws in
+            for _ in 0..<3 { #expect(try await client.get("", as: String.self) == "first") }
+            #expect(server.counts.acceptedConnections == connections)
+        }
+    }
+
+    @Test func aConnectionIsUsedAgainAfterTheNextResponse() async throws {
+        try await withServer { exchange in
+            let length = exchange.request.path == "/two" ? "Content-Length: 5\r\n" : ""
+            try exchange.write(Self.chunked + length + "\r\n5\r\nfirst\r\n0\r\n\r\n")
+        } test: { server, client in
+            for path in ["two", "one", "one", "one"] { try await client.get(path) }
+            #expect(server.counts.acceptedConnections == 2)
+        }
+    }
+
+    @Test(arguments: [
+        "\r\n", "\n", "\r\n\r\n", "\r\n X: 1\r\n", "HTTP/1.1 200 OK\r\n \r\n", "HTTP/1.1 200 OK\r\n\t\r\n", " \r\n",
+    ])
+    func aBlankFirstLineIsToldInWords(start: String) async throws {
+        let bytes = start + "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst"
+        try await expectMalformed(bytes)
+        try await withScript(bytes) { _, client in
+            let error = try await failure { try await client.get("") }
+            #expect(!error.reason.contains("libcurl"), "\(error)")
         }
     }
 

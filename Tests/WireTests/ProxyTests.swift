@@ -135,6 +135,34 @@ struct ProxyTests {
         }
     }
 
+    /// The environment is read once, so it is another process's.
+    @Test func aMalformedProxyOfTheEnvironmentIsAnErrorOfTheConfiguration() async {
+        await #expect(processExitsWith: .success) {
+            await NotHeld.report {
+                unsafe setenv("https_proxy", "http://zuser:s3cret@127.0.0.1:99999", 1)
+                let session = Session(configuration: .test { $0.proxies = .environment })
+                var errors: [NetworkError] = []
+                do {
+                    try session.configuration.check()
+                } catch let error as NetworkError {
+                    errors.append(error)
+                }
+                do {
+                    _ = try await session.response(for: Request(.get, "http://127.0.0.1:1/"))
+                } catch let error as NetworkError {
+                    errors.append(error)
+                }
+                for error in errors {
+                    let text = "\(error)"
+                    guard error.kind == .invalidRequest, text.contains("the environment's proxy for https"),
+                        !text.contains("s3cret"), !text.contains("zuser")
+                    else { throw NotHeld(description: text) }
+                }
+                guard errors.count == 2 else { throw NotHeld(description: "\(errors.count) errors") }
+            }
+        }
+    }
+
     private final class Generous: CredentialProvider {
         let asked = Lock<[AuthenticationChallenge.Source]>([])
         @concurrent func credential(

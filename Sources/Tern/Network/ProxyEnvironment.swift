@@ -24,14 +24,45 @@ struct ProxyEnvironment: Sendable, Equatable {
         return ["http", "https"].contains(url[..<end.lowerBound].lowercased())
     }
 
-    /// The reason why the proxies of the environment cannot be used; nil when they can be tried. If libcurl cannot
-    /// decode the user name or password of a proxy, it silently ignores the proxy and connects directly.
+    /// The reason why the proxies of the environment cannot be used; nil when they can be tried. The reason does not
+    /// quote the proxies, which can have passwords.
     var problem: String? {
-        for url in [http, https].compactMap({ $0 })
-        where Reference.percentDecoded(Array(url.utf8)[...]).contains(where: \.isASCIIControl) {
-            return "the environment names a proxy with a control character in its URL"
+        for (scheme, url) in [("http", http), ("https", https)] {
+            guard let url else { continue }
+            if let problem = Self.problem(of: url) {
+                return "the environment's proxy for \(scheme) cannot be used: \(problem)"
+            }
         }
         return nil
+    }
+
+    /// The forms in which libcurl can speak to a proxy.
+    private static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
+
+    private static func problem(of url: String) -> String? {
+        var bytes = Array(url.utf8)[...]
+        // If libcurl cannot decode the user name or password of a proxy, it silently ignores the proxy and connects
+        // directly.
+        if Reference.percentDecoded(bytes).contains(where: \.isASCIIControl) {
+            return "its URL contains a control character"
+        }
+        if let mark = url.firstRange(of: "://") {
+            guard schemes.contains(url[..<mark.lowerBound].lowercased()) else {
+                return "its scheme is none of \(schemes.joined(separator: ", "))"
+            }
+            bytes = Array(url[mark.upperBound...].utf8)[...]
+        }
+        let authority = bytes.prefix { !Reference.endsAuthority($0) }
+        // Unlike in the URL of a request, a backslash before the host is allowed: it separates a Windows domain from
+        // the user's name.
+        let parts = authority.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
+        if parts.count > 2 { return "its URL has several @, and those of the password must be percent-encoded" }
+        do {
+            _ = try Target.Authority(parts.last ?? [], isSecure: false)
+            return nil
+        } catch {
+            return error.reason
+        }
     }
 
     /// Host and port of a scheme's proxy, for errors; nil without one. What stands before an `@` is secret.

@@ -17,6 +17,12 @@ enum Reference {
         return nil
     }
 
+    /// Returns where the authority of a reference begins, behind `//` or `scheme://`; nil without an authority.
+    static func authorityStart(_ bytes: ArraySlice<UInt8>) -> Int? {
+        let rest = schemeEnd(bytes).map { bytes.dropFirst($0 + 1) } ?? bytes
+        return rest.starts(with: "//".utf8) ? rest.startIndex + 2 : nil
+    }
+
     /// Whether a byte behind `//` is the first of the path, the query or the fragment (RFC 3986 §3.2).
     static func endsAuthority(_ byte: UInt8) -> Bool { byte == slash || byte == query || byte == hash }
 

@@ -122,8 +122,41 @@ extension ResponseHeadParser {
                 unsafe String(decoding: $0, as: UTF8.self)
             }
         }
-        let cleaned = range.map { bytes[$0] == 0x0D || bytes[$0] == 0x00 ? 0x20 : bytes[$0] }
+        let cleaned = cleaned(bytes, range)
         return String(validating: cleaned, as: UTF8.self) ?? TextDecoding.latin1(cleaned.span)
+    }
+
+    /// Returns the bytes as a reference to a URL (RFC 9110 §10.2.2). In bytes that are not UTF-8, the host is decoded by
+    /// itself, and every other byte outside ASCII is percent-encoded. Bytes of the host that are not UTF-8 become U+FFFD,
+    /// which no host can have.
+    static func reference(_ bytes: Span<UInt8>, _ range: Range<Int>) -> String {
+        let isASCII = range.allSatisfy { bytes[$0] < 0x80 }
+        if isASCII { return text(bytes, range) }
+        let cleaned = cleaned(bytes, range)
+        if let text = String(validating: cleaned, as: UTF8.self) { return text }
+        let start = Reference.authorityStart(cleaned[...])
+        let rest = start.map { start in
+            cleaned[start...].firstIndex(where: Reference.endsAuthority) ?? cleaned.endIndex
+        }
+        var tail: [UInt8] = []
+        for byte in cleaned[(rest ?? 0)...] {
+            if byte < 0x80 { tail.append(byte) } else { tail.appendPercentEncoded(byte) }
+        }
+        return String(decoding: cleaned[..<(rest ?? 0)], as: UTF8.self) + String(decoding: tail, as: UTF8.self)
+    }
+
+    /// Returns whether a field name is `Location`.
+    static func isLocation(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
+        let location: StaticString = "location"
+        guard name.count == location.utf8CodeUnitCount else { return false }
+        for offset in 0..<name.count
+        where unsafe location.utf8Start[offset] != bytes[name.lowerBound + offset].asciiLowercased { return false }
+        return true
+    }
+
+    /// Returns the bytes with a space in place of each CR and NUL (RFC 9110 §5.5).
+    private static func cleaned(_ bytes: Span<UInt8>, _ range: Range<Int>) -> [UInt8] {
+        range.map { bytes[$0] == 0x0D || bytes[$0] == 0x00 ? 0x20 : bytes[$0] }
     }
 
     /// The start of a line for an error: it may be any bytes at all, so it is bounded and without control characters.

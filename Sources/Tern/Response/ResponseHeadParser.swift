@@ -1,8 +1,8 @@
 /// Reads the head of a response as it came over the wire.
 ///
 /// Lenient as RFC 9112 allows a client to be: lines may end in LF alone, folded lines are joined, whitespace around
-/// values goes, and text that is not UTF-8 is read as ISO-8859-1. A line without a colon is passed over. The engine
-/// keeps the raw bytes, and the caller's task parses them, if somebody asks.
+/// values goes, and text that is not UTF-8 is read as ISO-8859-1, except in a Location. A line without a colon is passed
+/// over. The engine keeps the raw bytes, and the caller's task parses them, if somebody asks.
 package enum ResponseHeadParser {
     /// The status line and the header fields.
     package struct Head: Sendable, Hashable {
@@ -58,6 +58,7 @@ package enum ResponseHeadParser {
 
     /// The first value of a header in a raw head, without building the others.
     package static func value(of name: String, in bytes: Span<UInt8>) -> String? {
+        let decode = Headers.namesMatch(name, "Location") ? reference : text
         let name = name.utf8
         var next = 0
         while next < bytes.count {
@@ -72,7 +73,7 @@ package enum ResponseHeadParser {
                 matches = matches && byte.asciiLowercased == bytes[position].asciiLowercased
                 position += 1
             }
-            if matches { return foldedValue(bytes, (colon + 1)..<line.content.upperBound, next: &next) }
+            if matches { return foldedValue(bytes, (colon + 1)..<line.content.upperBound, next: &next, decode) }
         }
         return nil
     }
@@ -87,19 +88,23 @@ package enum ResponseHeadParser {
             next = line.next
             guard let colon = index(of: UInt8(ascii: ":"), in: bytes, line.content) else { continue }
             let name = trimmed(bytes, line.content.lowerBound..<colon)
-            let value = foldedValue(bytes, (colon + 1)..<line.content.upperBound, next: &next)
+            let decode = isLocation(bytes, name) ? reference : text
+            let value = foldedValue(bytes, (colon + 1)..<line.content.upperBound, next: &next, decode)
             if !name.isEmpty { headers.append(name: text(bytes, name), value: value) }
         }
         return headers
     }
 
     /// A value together with the lines that continue it (obs-fold, RFC 9112 §5.2), which become one space each.
-    private static func foldedValue(_ bytes: Span<UInt8>, _ range: Range<Int>, next: inout Int) -> String {
-        var value = text(bytes, trimmed(bytes, range))
+    private static func foldedValue(
+        _ bytes: Span<UInt8>, _ range: Range<Int>, next: inout Int,
+        _ decode: (Span<UInt8>, Range<Int>) -> String
+    ) -> String {
+        var value = decode(bytes, trimmed(bytes, range))
         while next < bytes.count, bytes[next].isHTTPWhitespace {
             let line = HeadLine(in: bytes, at: next)
             next = line.next
-            let more = text(bytes, trimmed(bytes, line.content))
+            let more = decode(bytes, trimmed(bytes, line.content))
             if !more.isEmpty { value += value.isEmpty ? more : " " + more }
         }
         return value

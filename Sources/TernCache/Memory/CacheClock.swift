@@ -14,7 +14,8 @@ struct CacheClock: Sendable {
         sleep = { deadline in
             let seconds = Int64(deadline / 1_000_000_000)
             let rest = Int64(deadline % 1_000_000_000)
-            try await clock.sleep(until: start.advanced(by: .seconds(seconds) + .nanoseconds(rest)), tolerance: nil)
+            let time = Duration.seconds(seconds) + .nanoseconds(rest)
+            try await clock.sleepWithoutDescriptor(until: start.advanced(by: time))
         }
     }
 

@@ -1,3 +1,5 @@
+import TernConcurrency
+
 /// Looks at figures from time to time, for one listener: where the kernel does not notify. Each look that finds a shortage
 /// tells it again, so that caches go on giving up what they have.
 struct PressureSampler: Sendable {
@@ -14,7 +16,7 @@ struct PressureSampler: Sendable {
     /// Nil when the listener is cancelled.
     private func next() async -> MemoryPressureLevel? {
         while true {
-            do { try await clock.sleep(for: interval) } catch { return nil }
+            do { try await clock.sleepWithoutDescriptor(for: interval) } catch { return nil }
             if let level = look() { return level }
         }
     }

@@ -1,3 +1,5 @@
+import TernConcurrency
+
 /// A clock of any kind as two closures: the time since this value was made, and a sleep until such a time.
 struct ClockReading: Sendable {
     let now: @Sendable () -> Duration
@@ -17,7 +19,7 @@ struct ClockReading: Sendable {
             now: { start.duration(to: clock.now) },
             sleep: { until in
                 // A sleep throws only when the task is cancelled, and the caller looks for that itself.
-                try? await clock.sleep(until: start.advanced(by: until), tolerance: nil)
+                try? await clock.sleepWithoutDescriptor(until: start.advanced(by: until))
             })
     }
 }

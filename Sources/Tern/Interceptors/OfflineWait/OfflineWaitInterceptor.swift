@@ -1,3 +1,5 @@
+import TernConcurrency
+
 /// Waits for the network when there is none, and then sends again.
 ///
 /// ```swift
@@ -51,7 +53,7 @@ public struct OfflineWaitInterceptor: Interceptor {
             }
             group.addTask { [limit, clock] in
                 // Cancelled: the other has ended first, or nobody waits any more.
-                _ = try? await clock.sleep(for: limit)
+                _ = try? await clock.sleepWithoutDescriptor(for: limit)
                 return false
             }
             let isBack = await group.next() ?? false

@@ -1,3 +1,5 @@
+import TernConcurrency
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
@@ -52,7 +54,7 @@ public struct RetryInterceptor: Interceptor {
                     if failures == 1 || error.isCancelled { throw error }
                     throw error.ending(attempts: failures, in: start.duration(to: clock.now))
                 }
-                try await clock.sleep(for: delay)
+                try await clock.sleepWithoutDescriptor(for: delay)
             }
         }
     }

@@ -108,7 +108,7 @@ public actor NetworkActivity {
         timer?.cancel()
         timer = Task { [weak self, clock] in
             // Cancelled: the machine does not wait for it any more.
-            guard (try? await clock.sleep(for: delay)) != nil else { return }
+            guard (try? await clock.sleepWithoutDescriptor(for: delay)) != nil else { return }
             await self?.timerFired(number)
         }
     }

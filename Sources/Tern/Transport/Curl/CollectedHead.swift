@@ -4,6 +4,8 @@ struct CollectedHead {
     /// What a line was.
     enum Line {
         case inside
+        /// A status line of HTTP/2, in the form in which libcurl writes it. A server can send the same line over HTTP/1.
+        case http2Status
         /// The empty line: the head, or that of an interim response, is whole.
         case end
         case tooLarge
@@ -40,8 +42,6 @@ struct CollectedHead {
     private var trailerBytes: [UInt8] = []
     /// Whether the head has a Content-Encoding.
     private(set) var isEncoded = false
-    /// How many codings its Content-Encoding names.
-    private(set) var codings = 0
     /// Whether the head has a transfer coding besides `chunked`.
     private(set) var hasForeignTransferCoding = false
     /// Whether the head has a Set-Cookie.
@@ -92,13 +92,18 @@ struct CollectedHead {
         let malformed = Line.malformed("the response's status line is malformed (RFC 9112 §4)")
         guard unsafe line.starts(with: "HTTP/".utf8) else { return malformed }
         isHTTP10 = unsafe line.starts(with: "HTTP/1.0 ".utf8)
+        let isHTTP2 = unsafe line.starts(with: "HTTP/2 ".utf8)
+        guard unsafe isHTTP10 || isHTTP2 || line.starts(with: "HTTP/1.1 ".utf8) else {
+            return .malformed("the response's status line names no version of HTTP that was asked for (RFC 9112 §2.3)")
+        }
         let afterVersion = unsafe line.drop { $0 > 0x20 }
         let rest = unsafe afterVersion.drop { $0 == 0x20 }
         let digits = unsafe rest.prefix { $0.isASCIIDigit }
         let isStatus = unsafe afterVersion.count > rest.count && digits.count == 3 && digits.first != 0x30
         let next = unsafe rest.dropFirst(3).first ?? 0x0A
         guard isStatus else { return malformed }
-        return next == 0x20 || next == 0x0D || next == 0x0A ? .inside : malformed
+        guard next == 0x20 || next == 0x0D || next == 0x0A else { return malformed }
+        return isHTTP2 ? .http2Status : .inside
     }
 
     /// Checks the form of a field line. Returns nil for a line that may be read.
@@ -138,7 +143,6 @@ struct CollectedHead {
         if unsafe Self.has("content-encoding:", line) {
             place = .framing
             isEncoded = true
-            codings += unsafe Self.codings(line)
         } else if unsafe Self.has("content-length:", line) {
             place = .framing
             // An invalid number, or a second number that differs, makes the end of the body unknown.
@@ -168,7 +172,6 @@ struct CollectedHead {
         interimSize += bytes.count
         bytes.removeAll(keepingCapacity: true)
         isEncoded = false
-        codings = 0
         hasForeignTransferCoding = false
         setsCookies = false
         statedLength = nil
@@ -182,19 +185,14 @@ struct CollectedHead {
         place = .start
     }
 
+    /// A Boolean value that indicates whether the head has both a Transfer-Encoding and a Content-Length. What follows
+    /// such a response on its connection cannot be relied on (RFC 9112 §6.1).
+    var hasTwoLengths: Bool { isChunked && statedLength != nil }
+
     /// The reason why the end of the body is not reliable; nil if it is reliable.
     var framingProblem: String? {
         // Chunks take precedence over a Content-Length (RFC 9112 §6.3).
         isChunked && isHTTP10 ? "the response is HTTP/1.0 and has a Transfer-Encoding (RFC 9112 §6.1)" : nil
-    }
-
-    /// The members of a Content-Encoding's list.
-    private static func codings(_ line: UnsafeRawBufferPointer) -> Int {
-        let counted = unsafe line.dropFirst("content-encoding:".utf8.count).reduce((count: 0, isInside: false)) {
-            let isOfName = $1 > 0x20 && $1 != UInt8(ascii: ",")
-            return ($0.count + (isOfName && !$0.isInside ? 1 : 0), isOfName)
-        }
-        return counted.count
     }
 
     /// Whether a transfer coding leaves the body as it is.

@@ -60,10 +60,10 @@ extension CurlTransfer {
             return deadConnection(host)
         case CURLE_PARTIAL_FILE where head != nil:
             return TransferFailure(.truncatedBody, "the body from \(host) ended after \(receivedText)")
-        // No callback of ours has failed: its decoders say it of what follows the first member of gzip.
-        case CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
-            let reason = "the compressed body from \(host) cannot be decompressed: \(said)"
-            return TransferFailure(.malformedResponse, reason)
+        // libcurl's header parser returns this for a line that it cannot take apart.
+        case CURLE_BAD_FUNCTION_ARGUMENT where isConnected && head == nil:
+            let reason = "it begins with a blank line, or a header field has no name"
+            return TransferFailure(.malformedResponse, "the response from \(host) is malformed: \(reason)")
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY:
             return TransferFailure(.malformedResponse, "what \(host) sent is not HTTP: \(said)")
         // Without a head it is an HTTP/2 stream whose connection ended.

@@ -20,6 +20,7 @@ import Glibc
         var proxy: String?
         var unixSocketPath: String?
         var isFresh = false
+        var forbidsReuse = false
         var waitsForALPN = false
         var connectMilliseconds = 0
         var list = ListSource()
@@ -255,6 +256,10 @@ import Glibc
             left.isFresh = isFresh
             set(CURLOPT_FRESH_CONNECT, isFresh ? 1 : 0)
         }
+        if left.forbidsReuse {
+            left.forbidsReuse = false
+            set(CURLOPT_FORBID_REUSE, 0)
+        }
         // A request to a host that is being connected to waits for the connection: it may carry both. Over TLS alone: with
         // plain HTTP libcurl knows only after the first response, which may never come, that the connection carries one.
         let waitsForALPN = allowsHTTP2 && transfer.order.target.isSecure
@@ -404,12 +409,29 @@ import Glibc
     /// carries HTTP/2, whose frames name their request, or has no unread bytes.
     func isConnectionClean(_ order: TransferOrder, localPort: Int32) -> Bool {
         if number(CURLINFO_NUM_CONNECTS) > 0 { return true }
-        let hasTLS = (order.target.isSecure || left.proxy != nil) && TLSBackend.current.isOpenSSL
-        if hasTLS, let tls = unsafe tern_easy_tls(easy) {
+        if hasReadableTLS(order), let tls = unsafe tern_easy_tls(easy) {
             if allowsHTTP2, unsafe tern_tls_is_http2(tls) != 0 { return true }
             if unsafe tern_tls_has_input(tls) != 0 { return false }
         }
         return sockets.isSilent(localPort: order.unixSocketPath == nil ? localPort : nil)
+    }
+
+    /// Returns whether the connection of the attempt is known to carry HTTP/1. HTTP/2 needs TLS and its consent (ALPN);
+    /// with a TLS library other than OpenSSL, the result of ALPN is not known.
+    func isHTTP1(_ order: TransferOrder) -> Bool {
+        guard allowsHTTP2, order.target.isSecure else { return true }
+        guard hasReadableTLS(order), let tls = unsafe tern_easy_tls(easy) else { return false }
+        return unsafe tern_tls_is_http2(tls) == 0
+    }
+
+    private func hasReadableTLS(_ order: TransferOrder) -> Bool {
+        (order.target.isSecure || left.proxy != nil) && TLSBackend.current.isOpenSSL
+    }
+
+    /// Makes libcurl close the connection when the response ends. libcurl reads the option at that time.
+    func closeAfterResponse() {
+        left.forbidsReuse = true
+        set(CURLOPT_FORBID_REUSE, 1)
     }
 
     // MARK: Facts

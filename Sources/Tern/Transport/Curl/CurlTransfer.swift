@@ -79,11 +79,19 @@ final class CurlTransfer {
         switch unsafe headLines.add(line) {
         case .inside:
             clock.moved(turn.now)
+        case .http2Status:
+            if handle?.isHTTP1(transfer.order) == true {
+                let reason = "the response's status line names HTTP/2, and the connection carries HTTP/1.1"
+                failure = TransferFailure(.malformedResponse, reason)
+                return 0
+            }
+            clock.moved(turn.now)
         case .end:
             if let problem = headLines.framingProblem, transfer.order.method != .head {
                 failure = TransferFailure(.malformedResponse, problem)
                 return 0
             }
+            if headLines.hasTwoLengths { handle?.closeAfterResponse() }
             if headLines.hasForeignTransferCoding, transfer.order.method != .head {
                 // libcurl decodes transfer codings that were not requested (RFC 9112 §7.4), and bypasses all limits of
                 // Tern.
@@ -112,6 +120,12 @@ final class CurlTransfer {
         guard let handle else { return }
         clock.moved(turn.now)
         let status = handle.number(CURLINFO_RESPONSE_CODE)
+        if status == 101, !transfer.order.headers.contains("Upgrade") {
+            // What follows is of an unknown protocol.
+            let reason = "the server switched to another protocol without being asked (RFC 9110 §15.2.2)"
+            failure = TransferFailure(.malformedResponse, reason)
+            return
+        }
         if status < 200 && status != 101 {
             if !headLines.startOver() {
                 let limit = CollectedHead.interimLimit

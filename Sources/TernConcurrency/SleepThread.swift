@@ -1,0 +1,184 @@
+#if os(Linux)
+import Dispatch
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+#endif
+
+extension Clock {
+    /// Sleeps like `sleep(until:tolerance:)`, also while the process has no free file descriptor.
+    ///
+    /// On Linux, the timer of the Swift runtime opens descriptors when it is first used, and ends the process if there
+    /// are none. There, `ContinuousClock` sleeps by ``SleepThread``. Every other clock sleeps by itself.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled, before or during the sleep.
+    package func sleepWithoutDescriptor(until deadline: Instant, tolerance: Instant.Duration? = nil) async throws {
+        #if os(Linux)
+        if self is ContinuousClock, let deadline = deadline as? ContinuousClock.Instant {
+            return try await SleepThread.shared.sleep(until: deadline)
+        }
+        #endif
+        try await sleep(until: deadline, tolerance: tolerance)
+    }
+}
+
+extension Clock where Duration == Swift.Duration {
+    /// Sleeps like `sleep(for:)`, also while the process has no free file descriptor.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled, before or during the sleep.
+    package func sleepWithoutDescriptor(for duration: Swift.Duration) async throws {
+        try await sleepWithoutDescriptor(until: now.advanced(by: duration))
+    }
+}
+
+#if os(Linux)
+/// Wakes sleeping tasks from a thread of its own, which needs no file descriptor. The thread starts with the first
+/// sleeper, and ends when there has been none for a while.
+package final class SleepThread: Sendable {
+    /// The end of a sleep.
+    enum End: Sendable {
+        case deadline, cancelled
+        /// The system has no thread to give.
+        case noThread
+    }
+
+    package static let shared = SleepThread()
+
+    /// The time after which a suspension of the system is noticed at the latest: the semaphore's clock stands still
+    /// meanwhile, and the continuous clock does not.
+    private static let longestWait = Duration.seconds(60)
+
+    private let queue = Lock(SleepQueue<Waiter<End>>())
+    private let signal = DispatchSemaphore(value: 0)
+    private let linger: Duration
+
+    /// - Parameter linger: How long the thread waits for another sleeper before it ends.
+    package init(linger: Duration = .seconds(1)) { self.linger = linger }
+
+    /// A Boolean value that indicates whether the thread runs.
+    package var isRunning: Bool { queue.withLock { $0.isServed } }
+
+    /// Returns at the deadline, at once if it has passed.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled, before or during the sleep.
+    package func sleep(until deadline: ContinuousClock.Instant) async throws {
+        try Task.checkCancellation()
+        let waiter = Waiter<End>()
+        switch queue.withLock({ $0.add(waiter, deadline) }) {
+        case .none: break
+        case .wake: signal.signal()
+        case .start: start()
+        }
+        switch await waiter.wait(cancelled: .cancelled) {
+        case .deadline: return
+        case .cancelled:
+            queue.withLock { queue in queue.remove { $0 === waiter } }
+            throw CancellationError()
+        case .noThread:
+            try await Task.sleep(until: deadline, clock: .continuous)
+        }
+    }
+
+    private func start() {
+        let retained = unsafe Unmanaged.passRetained(self)
+        var thread = pthread_t()
+        let code = unsafe pthread_create(
+            &thread, nil,
+            { argument in
+                if let argument = unsafe argument {
+                    unsafe Unmanaged<SleepThread>.fromOpaque(argument).takeRetainedValue().work()
+                }
+                return nil
+            }, retained.toOpaque())
+        if code == 0 {
+            pthread_detach(thread)
+        } else {
+            unsafe retained.release()
+            for waiter in queue.withLock({ $0.abandon() }) { waiter.resume(returning: .noThread) }
+        }
+    }
+
+    private func work() {
+        var isIdle = false
+        while true {
+            let (due, next) = queue.withLock { queue in
+                (queue.take(until: .now), queue.next(mayEnd: isIdle))
+            }
+            for waiter in due { waiter.resume(returning: .deadline) }
+            let wait: Duration
+            switch next {
+            case .end: return
+            case .linger: wait = linger
+            case .deadline(let deadline): wait = min(ContinuousClock.now.duration(to: deadline), Self.longestWait)
+            }
+            let result = signal.wait(timeout: .now() + .nanoseconds(Int(clamping: wait.wholeNanoseconds)))
+            isIdle = next == .linger && result == .timedOut
+        }
+    }
+}
+#endif
+
+/// The sleepers of a thread by their deadlines, and the decisions about the thread.
+struct SleepQueue<Sleeper> {
+    /// The action that a new sleeper requires.
+    enum Action: Equatable {
+        case none
+        /// The thread waits for a later deadline.
+        case wake
+        case start
+    }
+
+    /// What the thread does next.
+    enum Next: Equatable {
+        case deadline(ContinuousClock.Instant)
+        case linger
+        case end
+    }
+
+    /// Latest deadline first; of equal deadlines, the newest sleeper first.
+    private var sleepers: [(deadline: ContinuousClock.Instant, sleeper: Sleeper)] = []
+    /// A Boolean value that indicates whether there is a thread.
+    private(set) var isServed = false
+
+    mutating func add(_ sleeper: Sleeper, _ deadline: ContinuousClock.Instant) -> Action {
+        // Binary search for the first one that wakes before the new sleeper.
+        var (lower, upper) = (0, sleepers.count)
+        while lower < upper {
+            let middle = (lower + upper) / 2
+            if sleepers[middle].deadline > deadline { lower = middle + 1 } else { upper = middle }
+        }
+        let isEarliest = lower == sleepers.count
+        sleepers.insert((deadline, sleeper), at: lower)
+        defer { isServed = true }
+        return !isServed ? .start : isEarliest ? .wake : .none
+    }
+
+    mutating func remove(where isRemoved: (Sleeper) -> Bool) { sleepers.removeAll { isRemoved($0.sleeper) } }
+
+    /// Removes the sleepers whose deadline has come, in the order of their deadlines.
+    mutating func take(until now: ContinuousClock.Instant) -> [Sleeper] {
+        var due: [Sleeper] = []
+        while let last = sleepers.last, last.deadline <= now {
+            due.append(last.sleeper)
+            sleepers.removeLast()
+        }
+        return due
+    }
+
+    /// Returns the next step of the thread. `mayEnd`: the thread has lingered.
+    mutating func next(mayEnd: Bool) -> Next {
+        if let last = sleepers.last { return .deadline(last.deadline) }
+        if mayEnd { isServed = false }
+        return mayEnd ? .end : .linger
+    }
+
+    /// Removes all sleepers, because no thread can be started.
+    mutating func abandon() -> [Sleeper] {
+        isServed = false
+        defer { sleepers = [] }
+        return sleepers.reversed().map(\.sleeper)
+    }
+}
