@@ -18,7 +18,7 @@ enum PictureBombs {
 
     static var all: [Bomb] {
         get throws {
-            let bombs = pngs + gifs + animations + bitmaps + (try jpegs) + (try webPs) + (try icons)
+            let bombs = pngs + gifs + animations + bitmaps + (try jpegs) + (try webPs) + (try icons) + avifs
             return bombs.map { Bomb(name: $0.0, bytes: $0.1) }
         }
     }
@@ -205,15 +205,26 @@ enum PictureBombs {
             var bombs: [(String, [UInt8])] = []
             for progressive in [false, true] {
                 let small = [UInt8](try gradient(64, 64).encoded(as: .jpeg(progressive: progressive)))
-                for (width, height) in [(65_500, 1_500), (11_000, 7_900)] {
+                for (width, height) in [(65_500, 1_500), (11_000, 7_900), (8_000, 6_000)] {
                     for isFull in [false, true] {
                         let name = "jpeg \(width) × \(height)\(progressive ? " in scans" : "")\(isFull ? ", full" : "")"
                         bombs.append((name, enlarged(jpeg: small, width, height, hasFullChroma: isFull)))
                     }
                 }
             }
+            for (width, height) in [(8_000, 6_000), (3_400, 3_300)] {
+                let file = enlarged(jpeg: JPEGFiles.separate, width, height, hasFullChroma: true)
+                bombs.append(("jpeg \(width) × \(height), a scan for each component", file))
+            }
             return bombs
         }
+    }
+
+    private static var avifs: [(String, [UInt8])] {
+        [
+            ("avif 7,000 × 6,400", AVIFFiles.large), ("avif 5,900 × 5,900", AVIFFiles.halved),
+            ("avif 10,000 × 10,000", AVIFFiles.tooLarge),
+        ]
     }
 
     private static func enlarged(jpeg: [UInt8], _ width: Int, _ height: Int, hasFullChroma: Bool) -> [UInt8] {
