@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// One array for every target: Swift 6 mode comes from the tools version, the rest is said here once.
+/// The settings of every Swift target. Swift 6 mode comes from the tools version.
 var settings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     .enableUpcomingFeature("ExistentialAny"),
@@ -33,7 +33,7 @@ let package = Package(
             name: "CTernCurl",
             linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]
         ),
-        // libcurl of the distributions depends on libidn2 as well.
+        // The distributions' libcurl depends on libidn2 as well.
         .target(name: "CTernIDN", linkerSettings: [.linkedLibrary("idn2", .when(platforms: [.linux]))]),
         .target(name: "CTernTLS"),
         .target(
@@ -68,7 +68,7 @@ let package = Package(
             dependencies: ["CTernCurl", "Tern", "TernConcurrency", "TernTesting"],
             swiftSettings: settings
         ),
-        // The process that the disk cache's crash test kills.
+        // The program that the disk cache's crash test kills.
         .executableTarget(
             name: "DiskCrashChild",
             dependencies: ["TernCache"],
@@ -116,3 +116,13 @@ let package = Package(
         ),
     ]
 )
+
+// `make test-urlsession` builds into a folder of its own: only the modules and the tests that the switch changes.
+if Context.environment["TERN_URLSESSION"] == "1" {
+    let names: Set = [
+        "CTernCurl", "CTernIDN", "CTernTLS", "CTernZ",
+        "Tern", "TernConcurrency", "TernTesting", "TernTests", "WireTests",
+    ]
+    package.targets.removeAll { !names.contains($0.name) }
+    package.products.removeAll { !names.contains($0.name) }
+}

@@ -8,7 +8,7 @@ import threading
 
 SCENARIOS = ("get", "download-file", "download-stream", "upload")
 SIZE = 70
-# What libcurl writes by itself, for Tern as for the C loop.
+# Fields that libcurl writes by itself, for Tern as for the C loop.
 OWN = ("host", "accept", "content-length")
 
 

@@ -1,4 +1,4 @@
-"""What the image benchmark measures, what it demands, and how it says so."""
+"""The plan of the image benchmark: measurements, limits and report."""
 
 import math
 import statistics

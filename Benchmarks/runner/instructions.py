@@ -8,7 +8,7 @@ import subprocess
 import heads
 
 SIZE = 64 << 20
-# What runs for the progress of a request, as the compiler names it: the stores of each turn, and the meter's life.
+# Functions that run for the progress of a request, by their mangled names: the stores of each turn, and the meter.
 PROGRESS = re.compile(r"storeProgress|\$s4Tern13ProgressMeterC")
 
 

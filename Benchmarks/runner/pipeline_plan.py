@@ -1,4 +1,4 @@
-"""What the pipeline benchmark measures, what it demands, and how it says so."""
+"""The plan of the pipeline benchmark: measurements, limits and report."""
 
 import pathlib
 import re

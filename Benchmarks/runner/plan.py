@@ -1,4 +1,4 @@
-"""What is measured, how often, and what the figures should be."""
+"""The plan of the benchmark: measurements, repetitions and expected figures."""
 
 import dataclasses
 

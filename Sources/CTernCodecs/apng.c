@@ -1,5 +1,5 @@
-// Animated PNG (W3C PNG, third edition, §11.3.2) over a libpng that knows nothing of it: each frame is handed to it as
-// a still file of the frame's size.
+// Decodes animated PNG files (W3C PNG, third edition, §11.3.2) with a libpng that does not support animations. libpng
+// gets each frame as a still file of the frame's size.
 #include "incremental.h"
 #include "memory.h"
 
@@ -10,7 +10,7 @@
 #include <zlib.h>
 
 enum { KEEP = 0, CLEAR = 1, RESTORE = 2 };
-// The bytes of the shortest zlib stream.
+// The number of bytes of the shortest zlib stream.
 enum { SHORTEST_DATA = 8 };
 
 typedef struct {
@@ -20,7 +20,8 @@ typedef struct {
 } control;
 
 typedef struct {
-    // Of the chunk's data; `whole` unless the bytes end within it.
+    // The position and the length of the chunk's data, and the position of the next chunk. `whole` is false if the
+    // bytes end within the chunk.
     size_t at, length, next;
     char name[5];
     bool whole;
@@ -33,7 +34,7 @@ struct tern_apng {
     chunk header, palette, transparency;
     bool seesDefault;
     control frame;
-    // The frame at work as a file of its own, its decoder and its pixels.
+    // The current frame as a file of its own, with its decoder and its pixels.
     uint8_t *file;
     size_t fileCount, fileCapacity;
     tern_png *png;
@@ -51,7 +52,7 @@ static tern_codec_result corrupt(char *error, const char *what) {
 
 static bool named(const chunk *chunk, const char *name) { return !memcmp(chunk->name, name, 4); }
 
-/// The chunk at a place; false if not even its head is there.
+/// Reads the head of the chunk at a position. Returns false if the bytes end within the head.
 static bool readChunk(const uint8_t *bytes, size_t count, size_t at, chunk *found) {
     if (at > count || count - at < 8) return false;
     found->at = at + 8;
@@ -63,7 +64,7 @@ static bool readChunk(const uint8_t *bytes, size_t count, size_t at, chunk *foun
     return true;
 }
 
-/// Whether the checksum that ends a whole chunk is that of its name and data.
+/// Returns whether the checksum at the end of a whole chunk matches the chunk's name and data.
 static bool sound(const uint8_t *bytes, const chunk *chunk) {
     uLong sum = crc32_z(crc32(0, NULL, 0), bytes + chunk->at - 4, chunk->length + 4);
     return (uint32_t)sum == be32(bytes + chunk->at + chunk->length);
@@ -95,18 +96,19 @@ static tern_codec_result readControl(const tern_apng *apng, const chunk *chunk, 
     return TERN_CODEC_OK;
 }
 
-/// Walks the chunks once: counts frames, checks their order, finds what every frame's file begins with.
+/// Walks over the chunks once. Counts the frames, checks the order of the chunks, and finds the chunks that begin every
+/// frame's file.
 static tern_codec_result walk(tern_apng *apng, uint32_t limit, tern_codec_info *info, char *error) {
     chunk each;
     control frame;
     uint32_t sequence = 0, promised = 0;
     bool waiting = false, data = false, ended = false, hasEnd = tern_png_has_end(apng->bytes, apng->count);
-    // The bytes of the data of the frame at hand.
+    // The number of bytes of the current frame's data.
     size_t at = 8, there = SHORTEST_DATA;
     for (; !ended && info->frameCount <= limit && readChunk(apng->bytes, apng->count, at, &each); at = each.next) {
         const uint8_t *bytes = apng->bytes + each.at;
         bool isFrameData = named(&each, "fdAT"), isData = named(&each, "IDAT");
-        // A file that has its end is not cut short.
+        // A file that has its end chunk is not cut short.
         if (data && !isData && !each.whole && hasEnd) return corrupt(error, "a chunk that is longer than the file");
         if ((named(&each, "fcTL") || named(&each, "IEND")) && there < SHORTEST_DATA)
             return corrupt(error, "a frame without data");
@@ -178,7 +180,7 @@ tern_apng *tern_apng_open(
     } else {
         apng->width = be32(bytes + apng->header.at);
         apng->height = be32(bytes + apng->header.at + 4);
-        // The canvas, its copy from before a frame, and the frame as a file and as pixels.
+        // The memory of the canvas, of its copy from before a frame, and of the frame as a file and as pixels.
         *info = (tern_codec_info){.width = apng->width, .height = apng->height, .orientation = 1, .hasAlpha = true,
                                   .memory = (uint64_t)apng->width * apng->height * 12 + count * 2
                                       + tern_png_memory(apng->width, 16, 4)};
@@ -202,7 +204,8 @@ static bool reserve(tern_apng *apng, size_t length) {
     return true;
 }
 
-/// Adds a chunk to the frame's file with a checksum; without one if less data is there than declared.
+/// Appends a chunk with a checksum to the frame's file. Leaves the checksum out if fewer bytes of data are present than
+/// the chunk declares.
 static bool append(tern_apng *apng, const char *name, const uint8_t *data, size_t length, size_t declared) {
     if (!reserve(apng, length + 12)) return false;
     uint8_t *at = apng->file + apng->fileCount;
@@ -217,7 +220,7 @@ static bool append(tern_apng *apng, const char *name, const uint8_t *data, size_
     return true;
 }
 
-/// The signature, and the chunks that come before the data.
+/// Appends the signature and the chunks that come before the data.
 static bool appendHead(tern_apng *apng) {
     uint8_t header[13];
     memcpy(header, apng->bytes + apng->header.at, 13);
@@ -238,7 +241,7 @@ static bool appendHead(tern_apng *apng) {
     return true;
 }
 
-/// Makes the next frame's file of the chunks up to the next control.
+/// Builds the next frame's file from the chunks up to the next frame control chunk.
 static tern_codec_result build(tern_apng *apng, char *error) {
     chunk each;
     apng->fileCount = 0;
@@ -259,7 +262,7 @@ static tern_codec_result build(tern_apng *apng, char *error) {
             if (each.whole && !sound(apng->bytes, &each)) return corrupt(error, "a wrong checksum");
             const uint8_t *from = apng->bytes + each.at + skipped;
             if (there > each.length) there = each.length;
-            // Cut within its checksum, a chunk is not whole either.
+            // A chunk that is cut within its checksum is not whole either.
             size_t declared = each.length - skipped + (each.whole ? 0 : 1);
             if (!append(apng, "IDAT", from, there - skipped, declared)) return TERN_CODEC_MEMORY;
             data = true;
@@ -296,7 +299,7 @@ static tern_codec_result begin(tern_apng *apng, char *error) {
         if (!apng->saved) return TERN_CODEC_MEMORY;
         rectangle(apng, apng->saved, apng->canvas);
     }
-    // Zeros, so that a frame that breaks off draws nothing where it has nothing.
+    // The pixels start as zeros, so that an incomplete frame draws nothing where its data are missing.
     apng->part = calloc(1, (size_t)apng->frame.width * apng->frame.height * 4);
     if (!apng->part) return TERN_CODEC_MEMORY;
     tern_codec_info info;

@@ -1,4 +1,5 @@
-// AVIF by libavif, looked for when the first such file comes: 20 MB of libraries that few programs need.
+// Decodes AVIF with libavif, which is loaded when the first AVIF file arrives. libavif and its codecs are 20 MB of
+// libraries that few programs need.
 #include "CTernCodecs.h"
 
 #if defined(__linux__)
@@ -8,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What is used of libavif's structures. The layout is that of <avif/avif.h> 0.11.1 (libavif.so.15), and that of 1.0 and
-// later (libavif.so.16), whose header says that new members are added behind those of 1.0.0 only. Others are refused.
+// The used parts of libavif's structures. The layout is that of <avif/avif.h> 0.11.1 (libavif.so.15), and that of 1.0
+// and later (libavif.so.16), whose header states that new members are added only behind those of 1.0.0. Other versions
+// are refused.
 #define IMAGE_HEAD                                                                                                    \
     uint32_t width, height, depth;                                                                                    \
     int format, range, chromaPosition;                                                                                \
@@ -40,7 +42,7 @@ typedef struct { DECODER_HEAD int repetitions, hasAlpha; size_t stats[2]; char d
 #define PIXELS_HEAD                                                                                                   \
     uint32_t width, height, depth;                                                                                    \
     int format, upsampling, downsampling, avoidLibYUV, ignoreAlpha, premultiplied, isFloat;
-// libavif writes defaults into it: room for members to come.
+// libavif writes defaults into this structure. The union has room for members that later versions add.
 typedef union {
     struct { PIXELS_HEAD uint8_t *pixels; uint32_t rowBytes; } zero;
     struct { PIXELS_HEAD int maxThreads; uint8_t *pixels; uint32_t rowBytes; } one;
@@ -64,7 +66,8 @@ typedef struct {
 static functions library;
 static char missing[160];
 
-/// Looks into a library; says in `obstacle` why it cannot be used. True if it is there at all.
+/// Loads a library. If the library cannot be used, sets `obstacle` to the reason. Returns whether the library is
+/// present.
 static bool load(const char *name, functions *into, char *obstacle) {
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
@@ -115,7 +118,7 @@ struct tern_avif {
     decoder0 *decoder;
 };
 
-static tern_codec_result told(const tern_avif *avif, int result, char *error) {
+static tern_codec_result translate(const tern_avif *avif, int result, char *error) {
     const char *diagnosis = library.modern ? ((decoder1 *)avif->decoder)->diagnosis : avif->decoder->diagnosis;
     snprintf(error, 160, "%.60s%s%.80s", library.text(result), diagnosis[0] ? ": " : "", diagnosis);
     switch (result) {
@@ -125,7 +128,7 @@ static tern_codec_result told(const tern_avif *avif, int result, char *error) {
     case NO_CODEC: case NOT_IMPLEMENTED: case UNSUPPORTED_DEPTH: return TERN_CODEC_UNSUPPORTED;
     default: break;
     }
-    // Boxes that point beyond the end of the file.
+    // The error for boxes that point beyond the end of the file.
     if (strstr(diagnosis, "runcated data")) return TERN_CODEC_TRUNCATED;
     bool limited = strstr(diagnosis, "imageCountLimit") || strstr(diagnosis, "too large");
     return limited ? TERN_CODEC_SCANS : TERN_CODEC_CORRUPT;
@@ -141,7 +144,8 @@ static uint64_t memory(const image0 *image, bool hasAlpha, int frames) {
     return planes * (frames > 1 ? 9 : 2) + (16 << 20);
 }
 
-/// Turned against the clock first, then mirrored (ISO/IEC 23000-22 §7.3.6.7), in EXIF's numbers.
+/// Returns the orientation in EXIF's numbers. The picture is turned counterclockwise first, and then mirrored (ISO/IEC
+/// 23000-22 §7.3.6.7).
 static int orientation(const transforms *transforms) {
     static const int numbers[4][3] = {{1, 4, 2}, {8, 5, 7}, {3, 2, 4}, {6, 7, 5}};
     int angle = transforms->flags & HAS_ROTATION ? transforms->angle & 3 : 0;
@@ -163,25 +167,27 @@ tern_avif *tern_avif_open(
     decoder0 *decoder = avif->decoder = library.create();
     if (!decoder) { free(avif); return NULL; }
     decoder->ignoreExif = decoder->ignoreXMP = 1;
-    // Holds for the AV1 stream too, which may be larger than the file's header says. libavif's own is the highest.
+    // The limit also holds for the AV1 stream, which may be larger than the file's header states. libavif's own limit
+    // is the highest possible one.
     if (pixelLimit < decoder->sizeLimit) decoder->sizeLimit = pixelLimit > 0 ? pixelLimit : 1;
     decoder->countLimit = frameLimit < UINT32_MAX ? frameLimit + 1 : frameLimit;
-    // As browsers have it: files without these are about.
+    // Like browsers, accepts files without these properties, because such files are in use.
     decoder->strictFlags &= ~(uint32_t)(NEEDS_PIXI | NEEDS_VALID_APERTURE);
     int taken = library.setMemory(decoder, bytes, count);
-    *result = told(avif, taken == OK ? library.parse(decoder) : taken, error);
+    *result = translate(avif, taken == OK ? library.parse(decoder) : taken, error);
     if (*result != TERN_CODEC_OK) { tern_avif_close(avif); return NULL; }
     const image0 *image = decoder->image;
     // The AV1 stream must not hold larger frames than the header states, whatever the limit is.
     const uint64_t pixels = (uint64_t)image->width * image->height;
     if (pixels * 2 + 65536 < decoder->sizeLimit) {
         decoder->sizeLimit = (uint32_t)(pixels * 2 + 65536);
-        *result = told(avif, library.reset(decoder), error);
+        *result = translate(avif, library.reset(decoder), error);
         if (*result != TERN_CODEC_OK) { tern_avif_close(avif); return NULL; }
         image = decoder->image;
     }
     const transforms *shown = library.modern ? &((const image1 *)image)->transforms : &image->transforms;
-    // Primaries of sRGB and transfers near its own (ITU-T H.273), or none said. What else there is, is left unapplied.
+    // The primaries of sRGB with a transfer function close to its own (ITU-T H.273), or no statement. Other colour
+    // spaces are not converted.
     bool plain = image->primaries <= 2 && (image->transfer <= 2 || image->transfer == 6
         || (image->transfer >= 13 && image->transfer <= 15));
     const bool hasAlpha = (library.modern ? ((decoder1 *)decoder)->hasAlpha : decoder->hasAlpha) != 0;
@@ -189,7 +195,7 @@ tern_avif *tern_avif_open(
         .width = image->width, .height = image->height, .orientation = orientation(shown), .hasAlpha = hasAlpha,
         .memory = memory(image, hasAlpha, decoder->count),
         .hasProfile = image->icc.size > 0 || !plain, .frameCount = (uint32_t)decoder->count};
-    // Played once, and so many times more; below 0 for ever.
+    // The sequence plays once, plus the number of repetitions. A number below 0 means endless.
     int repetitions = library.modern ? ((decoder1 *)decoder)->repetitions : -1;
     if (repetitions >= 0 && repetitions < INT32_MAX) info->loopCount = (uint32_t)repetitions + 1;
     return avif;
@@ -203,7 +209,7 @@ const uint8_t *tern_avif_profile(const tern_avif *avif, size_t *count, int *chan
 }
 
 tern_codec_result tern_avif_next(tern_avif *avif, tern_canvas canvas, uint64_t *microseconds, char *error) {
-    tern_codec_result result = told(avif, library.next(avif->decoder), error);
+    tern_codec_result result = translate(avif, library.next(avif->decoder), error);
     if (result != TERN_CODEC_OK) return result;
     const image0 *image = avif->decoder->image;
     if (!tern_canvas_fits(canvas, image->width, image->height, error)) return TERN_CODEC_CORRUPT;
@@ -222,11 +228,11 @@ tern_codec_result tern_avif_next(tern_avif *avif, tern_canvas canvas, uint64_t *
     }
     double duration = avif->decoder->timing.duration;
     *microseconds = duration > 0 && duration < 1e9 ? (uint64_t)(duration * 1e6 + 0.5) : 0;
-    return told(avif, library.convert(image, &target), error);
+    return translate(avif, library.convert(image, &target), error);
 }
 
 tern_codec_result tern_avif_rewind(tern_avif *avif, char *error) {
-    return told(avif, library.reset(avif->decoder), error);
+    return translate(avif, library.reset(avif->decoder), error);
 }
 
 void tern_avif_close(tern_avif *avif) {

@@ -1,15 +1,16 @@
-// Gaussian blur, one direction after the other. Up to a sigma of 2.5 by the kernel itself; above, by three box blurs
-// whose boxes have soft ends, so that their variance is exactly the Gaussian's (Gwosdek et al., "Theoretical foundations
-// of Gaussian convolution by extended box filtering", 2011): their cost does not grow with sigma.
+// Gaussian blur, one direction after the other. Up to a sigma of 2.5, the blur uses the kernel itself. Above that, it
+// uses three box blurs whose boxes have soft ends, so that their variance is exactly the Gaussian's (Gwosdek et al.,
+// "Theoretical foundations of Gaussian convolution by extended box filtering", 2011). Their cost does not grow with
+// sigma.
 #include "CTernEffects.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    /// Bytes beside each other that are blurred at once, in registers: four pixels of a row, or of a column.
+    /// The number of adjacent bytes that are blurred at once, in registers: four pixels of a row or of a column.
     lanes = 16,
-    /// Strips of so many columns that are read together: a cache line.
+    /// The number of adjacent columns of lanes that are read together. They fill a cache line.
     strips = 4,
     kernelReach = 10,
 };
@@ -20,16 +21,18 @@ typedef int16_t short8 __attribute__((vector_size(16)));
 typedef int16_t short16 __attribute__((vector_size(32)));
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 
-/// Sixteen channels in fixed point with seven places, which every instruction set can pack: 0 to 32,640.
+/// Sixteen channels in fixed point with seven fractional bits, from 0 to 32,640. Every instruction set can pack these
+/// values.
 typedef struct {
     int16_t values[lanes];
 } bundle;
 
 typedef struct {
-    /// Pixels that the result at a place depends on, to either side.
+    /// The number of pixels to either side that a resulting pixel depends on.
     size_t reach;
     bool boxes;
-    /// Half the box, in whole pixels; the weights of what lies within, and of the pixel beyond either end.
+    /// Half the box in whole pixels, the weight of the pixels within the box, and the weight of the pixel beyond either
+    /// end.
     size_t radius;
     float within, beyond;
     /// The kernel from its middle outwards.
@@ -61,7 +64,7 @@ static plan makePlan(double sigma) {
     return made;
 }
 
-// Vectors of 32 bytes are passed between functions that are inlined into one: no calling convention has a part in it.
+// Functions pass vectors of 32 bytes only to functions that are inlined, so no calling convention applies.
 #pragma clang diagnostic ignored "-Wpsabi"
 #define INLINE __attribute__((always_inline)) static inline
 
@@ -76,7 +79,7 @@ INLINE void put(bundle *bundle, int part, real8 values) {
     memcpy(bundle->values + part * 8, &rounded, sizeof rounded);
 }
 
-/// One box blur of `count` places; the line has `radius + 1` more at either end. Sums are exact.
+/// Applies one box blur to `count` places. The line has `radius + 1` more places at either end. The sums are exact.
 INLINE void box(const bundle *line, bundle *out, size_t count, const plan *plan) {
     const size_t next = plan->radius * 2 + 2;
     const float within = plan->within, beyond = plan->beyond;
@@ -111,9 +114,9 @@ INLINE void convolve(const bundle *line, bundle *out, size_t count, const plan *
     }
 }
 
-/// Blurs the `count` places in the middle of a line into `spare`; `line` has `reach` more at either end.
+/// Blurs the `count` places in the middle of a line into `spare`. `line` has `reach` more places at either end.
 INLINE void blurAny(bundle *line, bundle *spare, size_t count, const plan *plan) {
-    // Beyond its ends the line goes on as its mirror image: …2 1 0 | 0 1 2 … n−1 | n−1 n−2….
+    // Beyond its ends the line is continued by its mirror image: …2 1 0 | 0 1 2 … n−1 | n−1 n−2….
     bundle *first = line + plan->reach;
     for (size_t i = 0; i < plan->reach; i++) {
         const size_t at = i % (count * 2), from = at < count ? at : count * 2 - 1 - at;
@@ -124,7 +127,8 @@ INLINE void blurAny(bundle *line, bundle *spare, size_t count, const plan *plan)
         convolve(line, spare, count, plan);
         return;
     }
-    // Each takes off what it reads beyond its ends. A filter alike on both sides keeps a mirrored line mirrored.
+    // Each box blur shortens the line by the places that it reads beyond the ends. A symmetric filter keeps a mirrored
+    // line mirrored.
     const size_t margin = (plan->radius + 1) * 2;
     box(line, spare, count + margin * 2, plan);
     box(spare, line, count + margin, plan);

@@ -1,4 +1,5 @@
-// Windows and OS/2 bitmaps. Debian has no small library for them, and what the format needs fits in a file.
+// Decodes Windows and OS/2 bitmaps. Debian has no small library for them, and a decoder for the format fits in one
+// file.
 #include "bmp.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ tern_codec_result tern_dib_open(
     uint32_t size = tern_le32(bytes);
     if (size != 12 && (size < 16 || size > 1024)) return corrupt(error, "a header of an impossible size:", size);
     if (count < size) return truncated(error, "header");
-    // A shorter header leaves the rest of the longest, BITMAPV5HEADER, at 0.
+    // A header that is shorter than the longest one, BITMAPV5HEADER, leaves the rest at 0.
     uint8_t header[124] = {0};
     memcpy(header, bytes, size < 124 ? size : 124);
     bool core = size == 12;
@@ -76,7 +77,7 @@ tern_codec_result tern_dib_open(
     uint32_t masks[4] = {0xFF0000, 0xFF00, 0xFF, icon && bmp->bits == 32 ? 0xFF000000 : 0};
     if (bmp->bits == 16) memcpy(masks, (uint32_t[]){0x7C00, 0x3E0, 0x1F, 0}, sizeof masks);
     if (masked) {
-        // In the header from its second version on, before that behind it.
+        // The masks are part of the header from its second version on, and follow the header in the first version.
         size_t wanted = size >= 56 || bmp->compression == ALPHABITFIELDS ? 4 : 3;
         size_t from = size >= 52 ? 40 : at;
         if (size < 52) at += wanted * 4;
@@ -102,7 +103,7 @@ tern_codec_result tern_dib_open(
             for (int c = 0; c < 3 && i < used; c++) bmp->palette[i][c] = from[2 - c];
         }
     }
-    // Colours of a picture that needs none are advice for old screens, and lie in the way in an icon.
+    // A colour table that the picture does not need is advice for old screens. In an icon it precedes the pixels.
     bmp->pixels = pixels ? pixels : at + used * entry;
     bmp->at = bmp->pixels;
     if (size >= 124 && tern_le32(header + 56) == 0x4D424544) {
@@ -135,7 +136,8 @@ const uint8_t *tern_bmp_profile(const tern_bmp *bmp, size_t *count, int *channel
     return bmp->profileCount > 0 ? bmp->bytes + bmp->profile : NULL;
 }
 
-/// A channel of a pixel as 8 bits. Fewer are spread by cutting, as Pillow does, more give their high ones.
+/// Returns a channel of a pixel as 8 bits. A narrower channel is scaled and rounded down, as in Pillow. A wider channel
+/// is reduced to its highest bits.
 static inline uint8_t channel(const tern_bmp *bmp, int index, uint32_t pixel) {
     unsigned width = bmp->channels[index].width;
     uint32_t value = (pixel & bmp->channels[index].mask) >> bmp->channels[index].shift;
@@ -150,7 +152,7 @@ static void readIndices(const tern_bmp *bmp, const uint8_t *source, uint8_t *tar
         memcpy(target + x * 4, bmp->palette[source[x * bits / 8] >> (8 - bits - x * bits % 8) & last], 4);
 }
 
-/// Blue, green, red, and a fourth byte that means nothing if there is one.
+/// Reads pixels of blue, green and red. A fourth byte, if present, has no meaning.
 static void readPlain(const tern_bmp *bmp, const uint8_t *source, uint8_t *target) {
     size_t step = bmp->bits / 8;
     for (uint32_t x = 0; x < bmp->width; x++, source += step, target += 4) {
@@ -180,12 +182,12 @@ static void readRow(tern_bmp *bmp, const uint8_t *source, uint8_t *target) {
     else readMasked(bmp, source, target);
 }
 
-/// The row that the stream stands in, in the buffer.
+/// Returns the row of the buffer that the stream is at.
 static uint8_t *current(const tern_bmp *bmp, tern_canvas canvas) {
     return canvas.pixels + canvas.stride * (bmp->topDown ? bmp->row : bmp->height - 1 - bmp->row);
 }
 
-/// What a run-length stream leaves out shows the first colour.
+/// Fills a row with the first colour, which shows where a run-length stream draws nothing.
 static void clearRow(const tern_bmp *bmp, tern_canvas canvas) {
     if (bmp->row >= bmp->height) return;
     uint8_t *row = current(bmp, canvas);
@@ -196,7 +198,7 @@ static void put(tern_bmp *bmp, uint8_t *row, uint8_t index) {
     if (bmp->column < bmp->width) memcpy(row + (size_t)bmp->column++ * 4, bmp->palette[index], 4);
 }
 
-/// Pixels of a run or of a stretch of single ones, past the right edge ignored.
+/// Draws a run of one index, or a series of single indices. Ignores pixels beyond the right edge.
 static void run(tern_bmp *bmp, uint8_t *row, const uint8_t *source, unsigned length, bool same) {
     for (unsigned i = 0; i < length; i++) {
         if (bmp->bits == 8) put(bmp, row, source[same ? 0 : i]);
@@ -208,7 +210,7 @@ static tern_codec_result runRows(tern_bmp *bmp, tern_canvas canvas, uint32_t row
     uint32_t last = rows < bmp->height - bmp->row ? bmp->row + rows : bmp->height;
     if (!bmp->started) clearRow(bmp, canvas);
     bmp->started = true;
-    // Commands that draw nothing cost time too.
+    // The number of commands is limited, because commands that draw nothing take time, too.
     for (unsigned commands = 0; bmp->row < last && !bmp->ended && commands < 1u << 16; commands++) {
         if (bmp->at > bmp->count || bmp->count - bmp->at < 2) return truncated(error, "pixels");
         unsigned length = bmp->bytes[bmp->at], value = bmp->bytes[bmp->at + 1];

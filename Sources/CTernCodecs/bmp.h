@@ -1,4 +1,4 @@
-// What bmp.c and ico.c share: a bitmap with and without its file header.
+// The declarations that bmp.c and ico.c share: a bitmap with and without its file header.
 #ifndef TERN_BMP_H
 #define TERN_BMP_H
 
@@ -10,22 +10,23 @@ struct tern_bmp {
     uint32_t width, height, row;
     unsigned bits, compression;
     bool topDown;
-    // Where the rows begin, and the bytes of one.
+    // The position of the rows, and the number of bytes of a row.
     size_t pixels, stride;
-    // RGBA of each index; what no entry says is opaque black.
+    // The RGBA colour of each index. An index without an entry is opaque black.
     uint8_t palette[256][4];
     struct { uint32_t mask; unsigned shift, width; } channels[4];
-    // Run length: where the stream stands, and the column.
+    // The position of a run-length stream, and the column that it is at.
     size_t at;
     uint32_t column;
     bool started, ended;
-    // Whether a pixel had alpha, and where an ICC profile lies.
+    // Boolean values that indicate whether a pixel had alpha and whether there is an ICC profile, and the profile's
+    // position.
     bool alphaSeen, hasProfile;
     size_t profile, profileCount;
 };
 
-/// A bitmap from its information header on: `pixels` says where its rows begin, 0 for right after the colours. In an
-/// icon the header's height counts the mask too, and the fourth byte of 32 is alpha.
+/// Opens a bitmap that begins with its information header. `pixels` is the position of its rows, or 0 if they follow
+/// the colours. In an icon, the header's height also counts the mask, and the fourth byte of 32-bit pixels is alpha.
 tern_codec_result tern_dib_open(
     struct tern_bmp *bmp, const uint8_t *bytes, size_t count, size_t pixels, bool icon, char *error);
 

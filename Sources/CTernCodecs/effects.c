@@ -4,13 +4,13 @@
 /// round(x/255) for x up to 65,535.
 static inline uint32_t by255(uint32_t x) { return (x + 128 + ((x + 128) >> 8)) >> 8; }
 
-/// round(65536·c·a/65025): a premultiplied channel as a part of 65,536.
+/// Returns round(65536·c·a/65025), a premultiplied channel as a fraction of 65,536.
 static uint32_t part(uint32_t channel, uint32_t alpha) {
     return (uint32_t)(((uint64_t)channel * alpha * 65536 + 32512) / 65025);
 }
 
 void tern_tint(const uint8_t *source, uint8_t *target, size_t pixels, tern_color color) {
-    // The parts of a pixel and of a colour never sum to more than 65,536: a colour stays at or below its alpha.
+    // The fractions of a pixel and of a colour never sum to more than 65,536, so a colour never exceeds its alpha.
     const uint32_t kept = 65536 - part(255, color.alpha);
     const uint32_t red = part(color.red, color.alpha), green = part(color.green, color.alpha);
     const uint32_t blue = part(color.blue, color.alpha);
@@ -25,7 +25,7 @@ void tern_tint(const uint8_t *source, uint8_t *target, size_t pixels, tern_color
 
 void tern_luma(const uint8_t *source, uint8_t *target, size_t pixels) {
     for (size_t i = 0; i < pixels * 4; i += 4) {
-        // 0.2126, 0.7152 and 0.0722 (ITU-R BT.709) as parts of 65,536, which is their sum.
+        // 0.2126, 0.7152 and 0.0722 (ITU-R BT.709) as fractions of 65,536, which is their sum.
         const uint32_t luma = (source[i] * 13933u + source[i + 1] * 46871u + source[i + 2] * 4732u + 32768u) >> 16;
         target[i] = (uint8_t)luma;
         target[i + 1] = (uint8_t)luma;
@@ -79,7 +79,8 @@ void tern_flip_rows(
 
 void tern_turn_rows(
     tern_picture source, bool clockwise, uint8_t *target, size_t targetStride, uint32_t firstRow, uint32_t rows) {
-    // Squares that fit in the first cache with both their ends: a row of one picture is a column of the other.
+    // Squares of a size that fits in the first-level cache on both sides, because a row of one picture is a column of
+    // the other.
     enum { side = 16 };
     uint32_t end = firstRow + rows < source.width ? firstRow + rows : source.width;
     for (uint32_t top = firstRow; top < end; top += side)

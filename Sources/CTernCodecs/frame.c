@@ -1,4 +1,4 @@
-// Rounded rectangles: how much of each pixel they cover, by the area itself and not by samples of it.
+// Rounded rectangles. The covered part of each pixel is computed from the exact area, not from samples.
 #include "CTernEffects.h"
 #include <math.h>
 #include <stdlib.h>
@@ -9,25 +9,26 @@ typedef struct {
     double left, top, right, bottom, radii[4];
 } shape;
 
-/// The integral of √(r²−t²) from 0 to t.
+/// Returns the integral of √(r²−t²) from 0 to t.
 static double sector(double t, double radius) {
     return (t * sqrt(fmax(0, radius * radius - t * t)) + radius * radius * asin(fmin(1, t / radius))) / 2;
 }
 
-/// The area of [0, x] × [0, y] within the disc of the radius about the origin.
+/// Returns the area of [0, x] × [0, y] within the disc of the radius around the origin.
 static double quadrant(double x, double y, double radius) {
     if (x * x + y * y <= radius * radius) return x * y;
     double from = sqrt(fmax(0, radius * radius - y * y));
     return from * y + sector(x, radius) - sector(from, radius);
 }
 
-/// Takes from the pixels of a row what a corner cuts off. `near` and `far` are the row's distances from the middle of
-/// the corner's circle; `edge` is the shape's edge, `side` 1 if the shape lies to its right, −1 if to its left.
+/// Subtracts the area that a corner cuts off from the pixels of a row. `near` and `far` are the row's distances from
+/// the centre of the corner's circle. `edge` is the shape's edge. `side` is 1 if the shape is to the right of the edge,
+/// and −1 if it is to the left.
 static void cutCorner(
     float *cover, uint32_t width, double radius, double near, double far, double edge, double side) {
     if (radius <= 0 || near >= far) return;
     const double middle = edge + side * radius, whole = sqrt(fmax(0, radius * radius - far * far));
-    // From the edge inwards, up to the first pixel that lies wholly in the circle.
+    // Goes from the edge inwards, up to the first pixel that is wholly within the circle.
     for (double x = side > 0 ? floor(edge) : ceil(edge) - 1; x >= 0 && x < width; x += side) {
         double inner = side > 0 ? middle - fmin(x + 1, middle) : fmax(x, middle) - middle;
         double outer = side > 0 ? middle - fmax(x, edge) : fmin(x + 1, edge) - middle;
@@ -41,7 +42,7 @@ static void cutCorner(
     }
 }
 
-/// How much of each pixel of a row the shape covers, 0 to 1.
+/// Computes the part of each pixel of a row that the shape covers, from 0 to 1.
 static void coverRow(const shape *shape, uint32_t y, uint32_t width, float *cover) {
     const double down = fmin(y + 1, shape->bottom) - fmax(y, shape->top);
     memset(cover, 0, width * sizeof *cover);
@@ -87,7 +88,8 @@ bool tern_frame_rows(
         for (uint32_t x = 0; x < width; x++) {
             const float bare = border > 0 ? inner[x] : outer[x];
             if (bare == 1) continue;
-            // In the border's part of the pixel the picture shows through the paint; beyond the shape is nothing.
+            // In the border's part of the pixel, the picture shows through the paint. The part beyond the shape is
+            // empty.
             const float painted = outer[x] > bare ? outer[x] - bare : 0;
             const float kept = bare + (1 - alpha) * painted;
             for (uint32_t c = 0; c < 4; c++)

@@ -16,14 +16,14 @@ struct tern_gif {
     uint32_t width, height;
     GifFileType *file;
     uint8_t *canvas, *saved, *line;
-    // What the frame shown last asks for before the next is drawn, and where it lies.
+    // The disposal of the last frame shown, which is applied before the next frame is drawn, and the frame's rectangle.
     int disposal;
     uint32_t left, top, right, bottom;
     uint32_t number;
 };
 
-/// Translates an error of giflib into the result for the current frame, and a text that its reader need not look up.
-static tern_codec_result told(const tern_gif *gif, int code, char *error) {
+/// Translates an error of giflib into the result for the current frame, and into a text that needs no look-up.
+static tern_codec_result translate(const tern_gif *gif, int code, char *error) {
     bool isOver = gif->offset >= gif->count;
     const char *text = "its data are damaged";
     switch (code) {
@@ -80,7 +80,7 @@ tern_codec_result tern_gif_rewind(tern_gif *gif, char *error) {
     gif->number = 0;
     int code = 0;
     gif->file = DGifOpen(gif, readBytes, &code);
-    if (!gif->file) return told(gif, code, error);
+    if (!gif->file) return translate(gif, code, error);
     size_t size = (size_t)gif->width * gif->height * 4;
     if (!gif->canvas) {
         gif->canvas = malloc(size);
@@ -99,13 +99,13 @@ static void dispose(tern_gif *gif) {
     }
 }
 
-static tern_codec_result ended(const tern_gif *gif, char *error) { return told(gif, gif->file->Error, error); }
+static tern_codec_result ended(const tern_gif *gif, char *error) { return translate(gif, gif->file->Error, error); }
 
 static tern_codec_result draw(tern_gif *gif, int transparent, char *error) {
     const GifImageDesc *image = &gif->file->Image;
     const ColorMapObject *map = image->ColorMap ? image->ColorMap : gif->file->SColorMap;
     uint32_t width = (uint32_t)image->Width, height = (uint32_t)image->Height;
-    // A frame far larger than its screen costs time and shows nothing more.
+    // A frame far larger than its screen takes time without showing more.
     if (!map || width == 0 || height == 0
         || (uint64_t)width * height > 4 * (uint64_t)gif->width * gif->height + 65536) {
         snprintf(error, 160, map ? "a frame of %u by %u pixels" : "a frame of %u by %u pixels without colours", width,
@@ -171,7 +171,7 @@ tern_codec_result tern_gif_next(tern_gif *gif, tern_canvas canvas, uint32_t *mil
     *milliseconds = (uint32_t)control.DelayTime * 10;
     tern_codec_result drawn = draw(gif, control.TransparentColor, error);
     if (drawn == TERN_CODEC_OK) gif->number++;
-    // A frame that breaks off is given as far as it came.
+    // An incomplete frame is returned as far as it is decoded.
     for (uint32_t y = 0; y < gif->height; y++)
         memcpy(canvas.pixels + canvas.stride * y, gif->canvas + (size_t)y * gif->width * 4, (size_t)gif->width * 4);
     return drawn;

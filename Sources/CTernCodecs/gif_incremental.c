@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The first frame of a GIF in push form. giflib pulls: it cannot be stopped within a frame and go on later, short of a
-// thread or a stack of its own for each download. LZW over sub-blocks of at most 255 bytes is the simpler thing.
+// Decodes the first frame of a GIF as its bytes arrive. giflib reads its input itself and cannot pause within a frame
+// and continue later, except with a thread or a stack of its own for each download. LZW over sub-blocks of at most 255
+// bytes is simpler.
 enum { codeCount = 4096, noCode = 0xFFFF };
 
 typedef enum { header, colors, block, control, comment, frame, frameColors, codeSize, data, rest } gif_place;
@@ -21,10 +22,10 @@ typedef struct {
     const uint8_t *map;
     int transparent;
     bool interlaced, hasGlobal;
-    // The frame's rows in the order of the file, and the one at hand.
+    // The number of the current row in the order of the file, its pass, and its position in the frame.
     uint32_t row, pass, y, x;
     uint8_t *line;
-    // LZW: codes below `clear` are colours; `next` is the code that the coming one defines.
+    // LZW: codes below `clear` are colours. `next` is the code that the following code defines.
     unsigned bits, width0, width1, clear, next, previous;
     uint32_t pool;
     uint16_t prefix[codeCount];
@@ -35,7 +36,7 @@ static uint32_t pair(const uint8_t *at) { return at[0] | (uint32_t)at[1] << 8; }
 
 static const uint32_t offsets[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2}, reach[] = {8, 4, 2, 1};
 
-/// Draws the line at hand. An early pass's row is drawn down to where the next pass has none yet.
+/// Draws the current line. A row of an early pass also fills the rows below it that later passes draw.
 static void draw(gif_feed *gif) {
     tern_feed *feed = &gif->feed;
     uint32_t lines = gif->interlaced ? reach[gif->pass] : 1;
@@ -67,7 +68,7 @@ static tern_codec_result corrupt(char *error, const char *text) {
     return TERN_CODEC_CORRUPT;
 }
 
-/// One code's colours; OK when the frame is full.
+/// Draws the colours of one code. Returns OK when the frame is full.
 static tern_codec_result emit(gif_feed *gif, unsigned code, char *error) {
     if (gif->previous != noCode && gif->next < codeCount) {
         gif->prefix[gif->next] = (uint16_t)gif->previous;
@@ -94,7 +95,7 @@ static tern_codec_result emit(gif_feed *gif, unsigned code, char *error) {
     return TERN_CODEC_MORE;
 }
 
-/// Decodes a sub-block; OK when the frame is full.
+/// Decodes a sub-block. Returns OK when the frame is full.
 static tern_codec_result decode(gif_feed *gif, const uint8_t *bytes, size_t count, char *error) {
     for (size_t i = 0; i < count; i++) {
         gif->pool |= (uint32_t)bytes[i] << gif->width1;
@@ -133,7 +134,7 @@ static tern_codec_result prepareFrame(gif_feed *gif, char *error) {
     return TERN_CODEC_OK;
 }
 
-/// Reads what is at hand up to the next thing of the format. STARVED leaves all as it was.
+/// Reads the available bytes up to the next element of the format. STARVED leaves the state unchanged.
 static tern_codec_result advance(gif_feed *gif, char *error) {
     tern_feed *feed = &gif->feed;
     const uint8_t *at = feed->bytes + feed->start;
@@ -162,7 +163,7 @@ static tern_codec_result advance(gif_feed *gif, char *error) {
         if (*at == 0x2C) gif->place = frame;
         else if (*at == 0x21 && left < 2) return TERN_CODEC_STARVED;
         else if (*at == 0x21) gif->place = at[1] == 0xF9 ? control : comment;
-        // What follows the first frame is of no interest here, however damaged.
+        // Blocks after the first frame are not needed, even if they are damaged.
         else if (gif->frameCount > 0) gif->place = rest;
         else return corrupt(error, *at == 0x3B ? "no frame" : "an unknown block");
         feed->start += *at == 0x21 ? 2 : 1;

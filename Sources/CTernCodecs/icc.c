@@ -1,5 +1,6 @@
-// ICC profiles to sRGB: those of primaries and curves, which nearly all are, here; others, as of presses, by lcms2,
-// looked for when the first of them comes. It takes 9 ms to make ready for what is ready in 0.1 ms here.
+// Converts the colours of ICC profiles to sRGB. Profiles of primaries and curves, which nearly all are, are converted
+// here. Others, such as those of presses, are converted by lcms2, which is loaded when the first of them arrives. lcms2
+// takes 9 ms to prepare a conversion that takes 0.1 ms to prepare here.
 #include "CTernCodecs.h"
 
 #if defined(__linux__)
@@ -9,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Of <lcms2.h>: its functions and numbers have been the same since 2.0 (2009), all structures are opaque.
+// Declarations from <lcms2.h>. Its functions and numbers have not changed since 2.0 (2009), and all of its structures
+// are opaque.
 enum { GREY_8 = 0x30009, RGB_8 = 0x40019, RGBA_8 = 0x40099, CMYK_8_REVERSED = 0x62021 };
 enum { PERCEPTUAL = 0 };
 static struct {
@@ -49,7 +51,7 @@ static uint32_t be32(const uint8_t *at) {
 static uint32_t be16(const uint8_t *at) { return (uint32_t)at[0] << 8 | at[1]; }
 static double fixed(const uint8_t *at) { return (int32_t)be32(at) / 65536.0; }
 
-/// The data of a tag of at least a size, NULL if it is not there.
+/// Returns the data of a tag that has at least a size, or NULL if there is no such tag.
 static const uint8_t *tag(const uint8_t *profile, size_t count, const char *name, size_t least, size_t *size) {
     size_t tags = be32(profile + 128);
     for (size_t i = 0; i < tags && i < 100 && 144 + i * 12 <= count; i++) {
@@ -62,7 +64,8 @@ static const uint8_t *tag(const uint8_t *profile, size_t count, const char *name
     return NULL;
 }
 
-/// The light for a value from 0 to 1 by a curve (ICC.1:2022 §10.6, §10.18), not a number if it is of no known kind.
+/// Returns the light for a value from 0 to 1 by a curve (ICC.1:2022 §10.6, §10.18), or not a number if the kind of
+/// curve is unknown.
 static double light(const uint8_t *curve, size_t size, double value) {
     size_t points = be32(curve + 8);
     if (!memcmp(curve, "curv", 4)) {
@@ -93,7 +96,7 @@ static double encoded(double linear) {
     return linear <= 0.0031308 ? linear * 12.92 : 1.055 * pow(linear, 1 / 2.4) - 0.055;
 }
 
-/// Steps of light, fine enough for sRGB's steepest part: a fifth of a level.
+/// The number of steps of light. In the steepest part of sRGB's curve, a step is a fifth of a level.
 enum { STEPS = 16384 };
 static uint8_t levels[STEPS + 1];
 
@@ -106,16 +109,16 @@ static uint8_t level(float steps) {
 }
 
 struct tern_icc {
-    // Of lcms2, or else what follows.
+    // The transform of lcms2. The members below are used without it.
     void *transform;
     bool grey;
-    // The light of each level of a channel, and the steps of each primary of sRGB in each channel's light.
+    // The light of each level of a channel, and the steps of each primary of sRGB for each channel's light.
     float lights[3][256], mix[3][3];
-    // Of a grey profile: what each level becomes.
+    // The colour of each level of a grey profile.
     uint8_t greys[256][3];
 };
 
-/// The light of each level by a curve; false if there is none of a known kind.
+/// Reads the light of each level from a curve. Returns false if there is no curve of a known kind.
 static bool readCurve(const uint8_t *profile, size_t count, const char *name, float lights[256]) {
     size_t size = 0;
     const uint8_t *curve = tag(profile, count, name, 14, &size);
@@ -127,7 +130,8 @@ static bool readCurve(const uint8_t *profile, size_t count, const char *name, fl
     return curve != NULL;
 }
 
-/// From the profile's primaries to those of sRGB, both under the D50 that profiles refer to (ICC.1:2022, annex F).
+/// Computes the conversion from the profile's primaries to those of sRGB, both under D50, which profiles refer to
+/// (ICC.1:2022, annex F).
 static bool readPrimaries(const uint8_t *profile, size_t count, float mix[3][3]) {
     static const char *const names[] = {"rXYZ", "gXYZ", "bXYZ"};
     static const double inverse[3][3] = {
@@ -145,7 +149,7 @@ static bool readPrimaries(const uint8_t *profile, size_t count, float mix[3][3])
     return true;
 }
 
-/// Reads a profile of curves; false if it is of another kind.
+/// Reads a profile of curves. Returns false if the profile is of another kind.
 static bool readShaper(tern_icc *icc, const uint8_t *profile, size_t count) {
     size_t size = 0;
     if (memcmp(profile + 20, "XYZ ", 4) || tag(profile, count, "A2B0", 0, &size)) return false;
@@ -163,7 +167,8 @@ static inline void shape(const tern_icc *icc, uint8_t *pixel) {
     for (int c = 0; c < 3; c++) pixel[c] = level(icc->mix[c][0] * r + icc->mix[c][1] * g + icc->mix[c][2] * b);
 }
 
-/// Whether no grey and no pure colour moves by more than the rounding of a profile's numbers: it is sRGB.
+/// Returns whether the profile is sRGB: no grey and no pure colour moves by more than the rounding of a profile's
+/// numbers.
 static bool isPlain(const tern_icc *icc) {
     for (int i = 0; i < 256; i++)
         for (int mask = icc->grey ? 7 : 1; mask < 8; mask++) {
@@ -177,7 +182,8 @@ static bool isPlain(const tern_icc *icc) {
     return true;
 }
 
-/// Of lcms2, NULL without it. A grey profile's conversion is done with once it has given its levels.
+/// Creates the conversion by lcms2. Returns NULL without lcms2. For a grey profile, the conversion is only used here,
+/// to compute the levels.
 static void *open(tern_icc *icc, const uint8_t *profile, size_t count, bool ink) {
     if (!tern_icc_available()) return NULL;
     void *from = library.open(profile, (uint32_t)count), *to = library.sRGB(), *transform = NULL;
@@ -193,14 +199,14 @@ static void *open(tern_icc *icc, const uint8_t *profile, size_t count, bool ink)
 
 tern_icc *tern_icc_open(const uint8_t *profile, size_t count, int channels, bool *plain) {
     *plain = false;
-    // The largest profiles in use, of presses, have 6 MB.
+    // The largest profiles in use, those of presses, have 6 MB.
     if (count < 132 || count > 8 << 20 || memcmp(profile + 36, "acsp", 4)) return NULL;
     bool ink = channels == TERN_CHANNELS_INK;
     bool grey = !memcmp(profile + 16, "GRAY", 4);
     bool fits = ink ? !memcmp(profile + 16, "CMYK", 4)
         : (grey && channels == TERN_CHANNELS_GREY) || !memcmp(profile + 16, "RGB ", 4);
     if (!fits) return NULL;
-    // Of a display, an input or output device, a colour space; not a link or an effect.
+    // Accepts profiles of displays, input devices, output devices and colour spaces. Rejects links and effects.
     const uint8_t *class = profile + 12;
     if (memcmp(class, "mntr", 4) && memcmp(class, "scnr", 4) && memcmp(class, "prtr", 4) && memcmp(class, "spac", 4))
         return NULL;
@@ -222,7 +228,7 @@ tern_icc *tern_icc_open(const uint8_t *profile, size_t count, int channels, bool
 void tern_icc_convert(const tern_icc *icc, uint8_t *pixels, size_t stride, uint32_t width, uint32_t rows) {
     for (uint32_t y = 0; y < rows; y++) {
         uint8_t *row = pixels + stride * y;
-        // In place: lcms2 leaves the fourth byte as it is.
+        // Converts in place. lcms2 leaves the fourth byte unchanged.
         if (icc->transform && !icc->grey) {
             library.run(icc->transform, row, row, width);
             continue;

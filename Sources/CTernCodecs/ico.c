@@ -1,4 +1,4 @@
-// Windows icons: a directory of bitmaps without file header, each with a mask, and of PNG files.
+// Decodes Windows icons: a directory of PNG files and of bitmaps that have a mask and no file header.
 #include "bmp.h"
 #include "memory.h"
 
@@ -20,7 +20,7 @@ struct tern_ico {
     entry chosen;
     tern_bmp dib;
     tern_png *png;
-    // The next row of the mask, from 1 on once the colours are there.
+    // The number of the mask's next row. It counts once the colours are complete.
     uint32_t maskRow;
     bool coloured;
 };
@@ -36,7 +36,7 @@ static bool readHeader(const uint8_t *image, entry *found) {
     return true;
 }
 
-/// An entry with the size that its own header says: the directory has one byte for it and is often wrong.
+/// Reads an entry with the size in its own header. The directory has only one byte for a size, and is often wrong.
 static bool readEntry(const tern_ico *ico, uint32_t index, entry *found) {
     const uint8_t *at = ico->bytes + 6 + (size_t)index * 16;
     found->count = tern_le32(at + 8);
@@ -65,7 +65,8 @@ static bool reachesBeyond(const tern_ico *ico, uint32_t index) {
     return (uint64_t)tern_le32(at + 8) + tern_le32(at + 12) > ico->count;
 }
 
-/// Whether the first serves the size better: large enough before too small, then the nearer one, then more colours.
+/// Returns whether the first entry serves the size better. An entry that is large enough is better than one that is too
+/// small, then the size that is nearer, then more colours.
 static bool better(const entry *a, const entry *b, uint32_t width, uint32_t height) {
     bool aServes = a->width >= width && a->height >= height, bServes = b->width >= width && b->height >= height;
     if (aServes != bServes) return aServes;
@@ -116,7 +117,8 @@ tern_codec_result tern_ico_choose(
     return TERN_CODEC_OK;
 }
 
-/// Takes the mask's pixels out. Of 32 bits only where no pixel has alpha: such icons are of before it had a meaning.
+/// Clears the pixels that the mask hides. For 32-bit pixels, applies the mask only if no pixel has alpha, because such
+/// icons are older than the meaning of the fourth byte.
 static tern_codec_result maskRows(tern_ico *ico, tern_canvas canvas, uint32_t rows, char *error) {
     const tern_bmp *dib = &ico->dib;
     bool hasAlpha = dib->channels[3].mask != 0 && dib->bits > 8;

@@ -17,8 +17,8 @@ tern_feed *tern_feed_open(tern_feed_kind kind, tern_feed_limits limits) {
     return feed;
 }
 
-// Every byte is copied in once. What is left moves to the front only when at least as much was consumed, and room is
-// doubled: all copies together stay below four times the file.
+// Copies every byte in once. The remaining bytes move to the front only when at least as many bytes were consumed, and
+// the room is doubled when it is full. All copies together stay below four times the file.
 tern_codec_result tern_feed_append(tern_feed *feed, const uint8_t *bytes, size_t count, char *error) {
     if (count == 0) return TERN_CODEC_OK;
     size_t left = tern_feed_left(feed);

@@ -1,4 +1,5 @@
-// What the incremental decoders have in common: the bytes that none has consumed, the canvas, the render cursor.
+// The state that the incremental decoders share: the bytes that are not consumed yet, the canvas, and the render
+// cursor.
 #ifndef TERN_INCREMENTAL_H
 #define TERN_INCREMENTAL_H
 
@@ -7,7 +8,7 @@
 typedef struct {
     tern_codec_result (*step)(tern_feed *feed, char *error);
     tern_codec_result (*start)(tern_feed *feed, uint32_t leastWidth, uint32_t leastHeight, char *error);
-    /// NULL: the canvas is the picture.
+    /// Writes the picture. If NULL, the canvas is the picture.
     tern_codec_result (*render)(tern_feed *feed, tern_canvas canvas, uint32_t rows, char *error);
     tern_codec_result (*verdict)(const tern_feed *feed, char *error);
     void (*close)(tern_feed *feed);
@@ -31,7 +32,7 @@ struct tern_feed {
     uint32_t rendered;
 };
 
-/// Each gives a zeroed structure that begins with a tern_feed, or NULL.
+/// Each of these functions returns a zeroed structure that begins with a tern_feed, or NULL.
 tern_feed *tern_jpeg_feed(void);
 tern_feed *tern_png_feed(void);
 tern_feed *tern_webp_feed(void);
@@ -55,9 +56,9 @@ bool tern_png_has_end(const uint8_t *bytes, size_t count);
 
 static inline size_t tern_feed_left(const tern_feed *feed) { return feed->end - feed->start; }
 
-/// What a step comes to that lacks bytes.
+/// Returns the result of a step that lacks bytes: STARVED, or TRUNCATED after the end.
 tern_codec_result tern_feed_starved(const tern_feed *feed, char *error);
-/// Takes a cleared canvas of the state's size.
+/// Allocates a cleared canvas of the size in the feed's state.
 tern_codec_result tern_feed_canvas(tern_feed *feed, char *error);
 
 #endif

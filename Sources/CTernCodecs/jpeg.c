@@ -51,10 +51,10 @@ tern_codec_result tern_jpeg_start(
     info->out_color_space = jpeg->cmyk ? JCS_CMYK : JCS_EXT_RGBA;
     tern_jpeg_set_scale(info, leastWidth, leastHeight);
     jpeg->scanLimit = tern_scan_limit(info->image_width, info->image_height, scanLimit);
-    // Buffered-image mode takes in the scans call by call, so that they can be counted and cancelled.
+    // Buffered-image mode reads the scans call by call, so that they can be counted and cancelled.
     info->buffered_image = jpeg_has_multiple_scans(info);
     if (info->buffered_image) {
-        // Before memory for the coefficients is taken.
+        // Checks the scans before memory for the coefficients is allocated.
         tern_codec_result survey = tern_scan_survey(jpeg->bytes, jpeg->count, jpeg->scanLimit, error);
         if (survey != TERN_CODEC_OK) return survey;
     }
@@ -106,7 +106,7 @@ static inline uint8_t scaled(unsigned value, unsigned by) {
     return (uint8_t)((product + (product >> 8)) >> 8);
 }
 
-/// The next row as RGBA. Jumps.
+/// Reads the next row as RGBA. Can jump.
 static bool readRow(tern_jpeg *jpeg, uint8_t *row, char *error) {
     struct jpeg_decompress_struct *info = &jpeg->info;
     JSAMPROW target = jpeg->cmyk ? jpeg->line : row;
@@ -116,7 +116,8 @@ static bool readRow(tern_jpeg *jpeg, uint8_t *row, char *error) {
     }
     if (jpeg->cmyk && jpeg->color) tern_icc_ink(jpeg->color, jpeg->line, row, info->output_width);
     if (!jpeg->cmyk || jpeg->color) return true;
-    // Ink is inverted, 255 is none: Adobe began it, and Pillow and browsers expect it without its marker too.
+    // Ink is inverted: 255 means no ink. Adobe introduced this, and Pillow and browsers expect it without Adobe's
+    // marker, too.
     for (uint32_t x = 0; x < info->output_width; x++) {
         const uint8_t *ink = jpeg->line + (size_t)x * 4;
         for (int c = 0; c < 3; c++) row[x * 4 + c] = scaled(ink[c], ink[3]);
@@ -167,7 +168,7 @@ uint8_t *tern_jpeg_encode(
     size_t *count, char *error) {
     struct jpeg_compress_struct info;
     tern_jpeg_errors errors;
-    // What is changed after setjmp and read after the jump lies behind a pointer that does not change.
+    // Values that change after setjmp and are read after the jump are behind a pointer that does not change.
     struct { unsigned char *bytes; unsigned long size; } *output = calloc(1, sizeof *output);
     if (!output) return NULL;
     memset(&info, 0, sizeof info);

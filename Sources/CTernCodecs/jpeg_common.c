@@ -12,7 +12,8 @@ static void failed(j_common_ptr info) {
     longjmp(errors->jump, 1);
 }
 
-// Negative levels are warnings: libjpeg goes on with invented data. Those that cost no pixel are let pass.
+// Negative levels are warnings, after which libjpeg continues with invented data. Warnings that cost no pixel are
+// ignored.
 static void warned(j_common_ptr info, int level) {
     tern_jpeg_errors *errors = (tern_jpeg_errors *)info->err;
     if (level >= 0) return;
@@ -21,7 +22,7 @@ static void warned(j_common_ptr info, int level) {
     if (code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR
         || code == JWRN_TOO_MUCH_DATA || code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_ICC)
         return;
-    // The end of the bytes is the cause; what it leads to is not news.
+    // The end of the bytes is the cause. Warnings that result from it are ignored.
     if (errors->warning == JWRN_JPEG_EOF || (errors->warning != 0 && code != JWRN_JPEG_EOF)) return;
     errors->warning = code;
     errors->base.format_message(info, errors->warningText);

@@ -1,5 +1,5 @@
-// What the decoder of whole JPEGs and the one of coming bytes have in common: how libjpeg's errors end a call, which of
-// its warnings cost pixels, and what the header says.
+// The declarations that the decoder of whole JPEGs and the incremental decoder share: how libjpeg's errors end a call,
+// which of its warnings cost pixels, and the content of the header.
 #ifndef TERN_JPEG_COMMON_H
 #define TERN_JPEG_COMMON_H
 
@@ -23,13 +23,13 @@ typedef struct {
     char warningText[JMSG_LENGTH_MAX];
 } tern_jpeg_errors;
 
-/// Errors jump to `errors->jump` with their text in `error`, warnings are kept.
+/// Prepares the error handling. Errors jump to `errors->jump` with their text in `error`. Warnings are stored.
 void tern_jpeg_prepare_errors(tern_jpeg_errors *errors, char *error);
-/// What a jump came of.
+/// Returns the result for the error that caused a jump.
 tern_codec_result tern_jpeg_kind(const tern_jpeg_errors *errors);
-/// What the warnings come to: OK, or TRUNCATED or CORRUPT with the text of the one that counts.
+/// Returns the result for the warnings: OK, or TRUNCATED or CORRUPT with the text of the warning that decides.
 tern_codec_result tern_jpeg_warned(const tern_jpeg_errors *errors, char *error);
-/// After the header was read with the markers APP1 and APP2 saved.
+/// Returns the information of a header that was read with the markers APP1 and APP2 saved.
 tern_codec_info tern_jpeg_header(struct jpeg_decompress_struct *info);
 /// Sets the scale that `tern_jpeg_scaled` finds.
 void tern_jpeg_set_scale(struct jpeg_decompress_struct *info, uint32_t leastWidth, uint32_t leastHeight);

@@ -13,7 +13,8 @@ typedef struct {
     struct jpeg_decompress_struct info;
     tern_jpeg_errors errors;
     struct jpeg_source_mgr source;
-    // Bytes of a skipped marker that have not come yet; bytes at hand when libjpeg last asked for more.
+    // The number of bytes of a skipped marker that have not arrived yet, and the number of bytes that were available
+    // when libjpeg last asked for more.
     size_t skip, tried;
     int scanLimit, idleScans, failure;
     bool isOpen, hasHeader, isRendering, isWhole, cmyk;
@@ -29,7 +30,7 @@ static void sourceUnused(j_decompress_ptr info) { (void)info; }
 static boolean sourceFill(j_decompress_ptr info) {
     static const JOCTET end[] = {0xFF, JPEG_EOI};
     jpeg_feed *jpeg = info->client_data;
-    // Before the end libjpeg goes back to where it can begin again, and waits.
+    // Before the end, libjpeg goes back to the last place where it can restart, and waits.
     if (!jpeg->feed.hasEnded) return FALSE;
     WARNMS(info, JWRN_JPEG_EOF);
     info->src->next_input_byte = end;
@@ -59,12 +60,12 @@ static void take(jpeg_feed *jpeg) {
 static void give(jpeg_feed *jpeg) {
     tern_feed *feed = &jpeg->feed;
     const uint8_t *next = jpeg->source.next_input_byte;
-    // Past the end libjpeg reads an end-of-image marker of our own.
+    // After the end, libjpeg reads an end-of-image marker of this decoder.
     bool isOurs = feed->bytes && next >= feed->bytes && next <= feed->bytes + feed->end;
     feed->start = isOurs ? feed->end - jpeg->source.bytes_in_buffer : feed->end;
 }
 
-/// Whether the scan that begins brings anything that no scan before it has brought.
+/// Returns whether the scan that begins adds anything that no earlier scan contained.
 static bool isNews(jpeg_feed *jpeg) {
     struct jpeg_decompress_struct *info = &jpeg->info;
     bool news = false;
@@ -85,7 +86,8 @@ static bool isNews(jpeg_feed *jpeg) {
     return news;
 }
 
-/// Whether the scans so far are the whole picture: the last one is no boundary, what follows it is the final image.
+/// Returns whether the scans so far are the whole picture. The last scan is no boundary, because the final image
+/// follows it.
 static bool bringsAll(const jpeg_feed *jpeg) {
     const struct jpeg_decompress_struct *info = &jpeg->info;
     for (int component = 0; component < info->num_components; component++) {
@@ -131,7 +133,7 @@ static inline uint8_t scaled(unsigned value, unsigned by) {
     return (uint8_t)((product + (product >> 8)) >> 8);
 }
 
-/// The next row; false if libjpeg waits for bytes.
+/// Reads the next row. Returns false if libjpeg waits for bytes.
 static bool readRow(jpeg_feed *jpeg, uint8_t *row) {
     struct jpeg_decompress_struct *info = &jpeg->info;
     JSAMPROW target = jpeg->cmyk ? jpeg->line : row;
@@ -141,7 +143,8 @@ static bool readRow(jpeg_feed *jpeg, uint8_t *row) {
         tern_icc_ink(jpeg->feed.ink, jpeg->line, row, info->output_width);
         return true;
     }
-    // Ink is inverted, 255 is none: Adobe began it, and Pillow and browsers expect it without its marker too.
+    // Ink is inverted: 255 means no ink. Adobe introduced this, and Pillow and browsers expect it without Adobe's
+    // marker, too.
     for (uint32_t x = 0; x < info->output_width; x++, row += 4) {
         const uint8_t *ink = jpeg->line + (size_t)x * 4;
         for (int i = 0; i < 3; i++) row[i] = scaled(ink[i], ink[3]);
@@ -162,7 +165,8 @@ static tern_codec_result readRows(jpeg_feed *jpeg) {
 
 static tern_codec_result jpegStep(tern_feed *feed, char *error) {
     jpeg_feed *jpeg = (jpeg_feed *)feed;
-    // libjpeg begins what it could not finish again from its start: not for every byte that comes.
+    // libjpeg starts again from the beginning of a part that it could not finish. The step therefore waits for more
+    // than a few bytes.
     if (!feed->hasEnded && jpeg->tried > 0 && tern_feed_left(feed) <= jpeg->tried + jpeg->tried / 16)
         return TERN_CODEC_STARVED;
     jpeg->errors.error = error;
@@ -189,7 +193,7 @@ static tern_codec_result jpegStep(tern_feed *feed, char *error) {
         result = readRows(jpeg);
     }
     give(jpeg);
-    // libjpeg makes different pictures of damaged data, depending on how the bytes are split into pieces.
+    // The pictures that libjpeg makes of damaged data depend on how the bytes are split into pieces.
     feed->state.isDoubtful = jpeg->errors.hasWarned;
     jpeg->tried = result == TERN_CODEC_STARVED ? tern_feed_left(feed) : 0;
     return result;
@@ -200,7 +204,7 @@ static tern_codec_result jpegStart(tern_feed *feed, uint32_t leastWidth, uint32_
     struct jpeg_decompress_struct *info = &jpeg->info;
     jpeg->errors.error = error;
     if (setjmp(jpeg->errors.jump)) return kind(jpeg);
-    // The bytes so far were kept in case they would only be gathered.
+    // The bytes so far were kept in case the caller only gathers them.
     feed->keepsBytes = false;
     jpeg->cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
     info->out_color_space = jpeg->cmyk ? JCS_CMYK : JCS_EXT_RGBA;
@@ -233,13 +237,14 @@ static tern_codec_result jpegRender(tern_feed *feed, tern_canvas canvas, uint32_
     if (setjmp(jpeg->errors.jump)) return kind(jpeg);
     take(jpeg);
     int scan = info->input_scan_number;
-    // Where blocks shrink to a few pixels, smoothing their borders costs more than all else and shows nothing. The last
-    // picture is that of the decoder of whole files.
+    // When blocks are scaled to a few pixels, smoothing their borders takes more time than everything else and shows
+    // nothing. The last picture is the same as that of the decoder of whole files.
     info->do_block_smoothing = info->scale_num > 4 || jpeg->isWhole;
     if (!jpeg->isRendering) jpeg_start_output(info, scan);
     jpeg->isRendering = true;
-    // Smoothing of a DC scan wants to see two rows past the last one, and the end of an output the next scan's header:
-    // both would wait for bytes that need not come for long. With the input said to be one scan ahead neither looks.
+    // Smoothing of a DC scan reads two rows past the last one, and the end of an output reads the next scan's header.
+    // Both could wait for bytes that arrive much later. If the input is set to be one scan ahead, libjpeg reads
+    // neither.
     info->input_scan_number = scan + 1;
     bool stuck = false;
     for (uint32_t done = 0; done < rows && info->output_scanline < info->output_height && !stuck; done++)

@@ -19,14 +19,15 @@ typedef struct {
     png_structp reader;
     png_infop info;
     char *error;
-    // Bytes of the chunk at hand that go to libpng as they come.
+    // The number of bytes of the current chunk that go to libpng as they arrive.
     uint64_t passing;
     int orientation, pass;
     uint32_t row;
-    // Of an animation: whether it is one, and whether the picture is a frame of it.
+    // Boolean values that indicate whether the file is an animation, whether the picture is a frame of it, and whether
+    // the picture is grey.
     bool isAnimated, hasControl, isGrey;
-    // Of the chunks of an animation behind the picture, which libpng does not see: whether the one at hand is such a
-    // chunk, and whether there was one.
+    // Boolean values about the chunks of an animation behind the picture, which libpng does not get: whether the
+    // current chunk is such a chunk, and whether there was one.
     bool isSkipping, hasSkipped;
     bool hasSignature, isData, hasAnnounced, hasPicture, isDone, memory;
     // The first warning of libpng, which warns of damaged picture data and continues.
@@ -67,7 +68,7 @@ static void onInfo(png_structp reader, png_infop info) {
                                    .hasProfile = png_get_valid(reader, info, PNG_INFO_iCCP) != 0,
                                    .memory = tern_png_memory(width, (unsigned)depth, png_get_channels(reader, info))};
     png->isGrey = !(color & PNG_COLOR_MASK_COLOR);
-    // What shows is the animation's first frame, and this picture is none: it takes the decoder of animations.
+    // If the picture is not the animation's first frame, the decoder of animations has to show that frame.
     feed->state.isGathering = png->isAnimated && !png->hasControl && !png->isStill;
     feed->keepsBytes = feed->state.isGathering;
     feed->state.isAnimation = png->isAnimated;
@@ -97,7 +98,8 @@ static void place(png_feed *png, png_bytep row, png_uint_32 index) {
     tern_resize_take(target->resize, target->canvas);
 }
 
-// libpng calls for every row of every pass, and widens an early pass's pixels to blocks: no pass leaves a hole.
+// libpng calls this function for every row of every pass. It widens the pixels of an early pass to blocks, so that no
+// pass leaves a hole.
 static void onRow(png_structp reader, png_bytep row, png_uint_32 index, int pass) {
     png_feed *png = png_get_progressive_ptr(reader);
     tern_feed *feed = &png->feed;
@@ -119,7 +121,7 @@ static void onEnd(png_structp reader, png_infop info) {
     png->isDone = true;
 }
 
-/// How much to give libpng at once, so that it does not run far past the end of a pass.
+/// Returns the number of bytes to give to libpng at once, so that it does not run far past the end of a pass.
 static size_t slice(const png_feed *png) {
     const tern_feed *feed = &png->feed;
     if (!feed->state.isInterlaced || png->pass >= 6 || png->isStill) return 16384;
@@ -129,7 +131,7 @@ static size_t slice(const png_feed *png) {
     return bytes < 16 ? 16 : bytes > 16384 ? 16384 : (size_t)bytes;
 }
 
-/// Whether the pass that is complete brought pixels, and a later one will: a narrow picture has empty passes.
+/// Returns whether the complete pass contained pixels and a later one will. A narrow picture has empty passes.
 static bool isBoundary(const tern_feed *feed) {
     static const uint32_t lefts[] = {0, 4, 0, 2, 0, 1, 0}, tops[] = {0, 0, 4, 0, 2, 0, 1};
     int done = feed->state.passes - 1;
@@ -192,7 +194,8 @@ static tern_codec_result judge(const png_feed *png, char *error) {
     return TERN_CODEC_CORRUPT;
 }
 
-/// Looks at the chunk that begins: how many bytes of it may be given, 0 if it is to come whole and has not.
+/// Examines the chunk that begins. Returns the number of its bytes that can be given to libpng, or 0 if the chunk must
+/// be whole and is not yet.
 static uint64_t chunk(png_feed *png) {
     tern_feed *feed = &png->feed;
     size_t left = tern_feed_left(feed);
@@ -205,7 +208,7 @@ static uint64_t chunk(png_feed *png) {
     png->hasSkipped = png->hasSkipped || png->isSkipping;
     if (png->isSkipping) return 8 + length + 4;
     if (png->hasSkipped && type == IDAT) png_error(png->reader, "picture data in two places");
-    // libpng refuses a length past the limit from its head alone.
+    // libpng refuses a length above the limit as soon as it reads the chunk's head.
     if (type == IDAT || length > chunkLimit) return 8 + length + 4;
     if (left < 8 + length + 4) return 0;
     if (type == IHDR && length == 13) {
@@ -215,7 +218,7 @@ static uint64_t chunk(png_feed *png) {
                      (unsigned long long)feed->limits.pixels);
             return UINT64_MAX;
         }
-        // libpng takes its rows before anything else of the picture can be refused.
+        // libpng allocates its rows before anything else of the picture can be refused.
         unsigned color = at[17], channels = ((color & 3) == 2 ? 3 : 1) + (color & 4 ? 1 : 0);
         uint64_t memory = tern_png_memory(width, at[16], channels);
         if (memory > feed->limits.memory) {
@@ -226,7 +229,7 @@ static uint64_t chunk(png_feed *png) {
     }
     if (!png->hasPicture && type == acTL) png->isAnimated = true;
     if (!png->hasPicture && type == fcTL) png->hasControl = true;
-    // libpng, which reads it of whole files, drops what fails its checksum.
+    // Orientations that fail their checksum are dropped. libpng does the same in whole files.
     if (type == eXIf && !png->hasPicture && crc32(0, at + 4, (uInt)length + 4) == number(at + 8 + length))
         png->orientation = tern_exif_orientation(at + 8, length);
     return 8 + length + 4;
@@ -245,7 +248,8 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
     if (setjmp(png_jmpbuf(png->reader))) return png->memory ? TERN_CODEC_MEMORY : TERN_CODEC_CORRUPT;
     if (!png->hasSignature) {
         if (tern_feed_left(feed) < 8) return tern_feed_starved(feed, error);
-        // libpng's own limits: the caller's are checked from the header before libpng sees it.
+        // libpng gets the highest limits on sides. The caller's limits are checked with the header before libpng reads
+        // it.
         png_set_user_limits(png->reader, 0x7FFFFFFF, 0x7FFFFFFF);
         png_set_chunk_malloc_max(png->reader, chunkLimit);
         png_set_chunk_cache_max(png->reader, 256);
@@ -279,7 +283,7 @@ static tern_codec_result pngStep(tern_feed *feed, char *error) {
             png->passing -= count;
             continue;
         }
-        // Of picture data libpng gets the head alone: it tells what is known, and takes no row yet.
+        // From picture data, libpng first gets only the head. It then reports the header and allocates no row yet.
         if (isHead) png->isData = number(feed->bytes + feed->start + 4) == IDAT;
         size_t most = !png->isData ? SIZE_MAX : isHead ? 8 : slice(png);
         if (count > most) count = most;
@@ -334,7 +338,7 @@ tern_feed *tern_png_feed(void) {
     if (!png) return NULL;
     png->orientation = 1;
     png->feed.format = &format;
-    // Until it is known whether the file is an animation that needs them all.
+    // The bytes are kept until it is known whether the file is an animation, which needs all of them.
     png->feed.keepsBytes = true;
     return &png->feed;
 }
@@ -344,7 +348,7 @@ tern_feed *tern_png_still(const uint8_t *bytes, size_t count) {
     if (!feed) return NULL;
     ((png_feed *)feed)->isStill = true;
     feed->limits = (tern_feed_limits){.pixels = INT32_MAX, .memory = UINT64_MAX};
-    // The bytes are only read: nothing is ever appended to them.
+    // The bytes are only read. Nothing is ever appended to them.
     feed->bytes = (uint8_t *)(uintptr_t)bytes;
     feed->end = feed->capacity = count;
     feed->hasEnded = true;

@@ -11,7 +11,7 @@ static inline pixel4 loadPixel(const uint8_t *at) {
     return __builtin_convertvector(bytes, pixel4);
 }
 
-/// Catmull-Rom's four weights for a place between the second and the third of four pixels. They sum to 1.
+/// Computes Catmull-Rom's four weights for a place between the second and the third of four pixels. They sum to 1.
 static inline void weights(float t, float out[4]) {
     out[0] = t * (-0.5f + t * (1 - 0.5f * t));
     out[1] = 1 + t * t * (1.5f * t - 2.5f);
@@ -21,7 +21,7 @@ static inline void weights(float t, float out[4]) {
 
 static inline int64_t within(int64_t at, int64_t count) { return at < 0 ? 0 : at >= count ? count - 1 : at; }
 
-/// The picture at a place, its edge pixels continued outwards.
+/// Returns the picture's colour at a place. Beyond the picture, its edge pixels are continued.
 static pixel4 sample(const tern_picture *source, double x, double y) {
     double left = floor(x - 0.5), top = floor(y - 0.5);
     float across[4], down[4];
@@ -36,13 +36,13 @@ static pixel4 sample(const tern_picture *source, double x, double y) {
             + loadPixel(row + columns[2]) * across[2] + loadPixel(row + columns[3]) * across[3];
         sum += line * down[j];
     }
-    // It overshoots at edges: back to what a premultiplied pixel may hold.
+    // The filter overshoots at edges. The result is clamped to the values that a premultiplied pixel can have.
     sum[3] = sum[3] < 0 ? 0 : sum[3] > 255 ? 255 : sum[3];
     for (int c = 0; c < 3; c++) sum[c] = sum[c] < 0 ? 0 : sum[c] > sum[3] ? sum[3] : sum[c];
     return sum;
 }
 
-/// How much of a pixel about `at` lies between 0 and `length`.
+/// Returns the part of a pixel around `at` that is between 0 and `length`.
 static inline double covered(double at, double length) {
     double inside = fmin(at + 0.5, length) - fmax(at - 0.5, 0);
     return inside < 0 ? 0 : inside;

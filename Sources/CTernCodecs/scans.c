@@ -1,5 +1,5 @@
-// A bomb of a few hundred KB says the same scan again and again, or one coefficient at a time: seconds for libjpeg. Its
-// markers say so at once (ITU-T T.81, B.2).
+// Detects JPEG bombs. A bomb of a few hundred KB repeats the same scan, or refines one coefficient at a time, and keeps
+// libjpeg busy for seconds. The markers alone show this (ITU-T T.81, B.2).
 #include "scans.h"
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@ typedef struct {
     int count;
     uint8_t ids[10];
     bool progressive, seen[10];
-    // Of each coefficient: the lowest bit that a scan has brought, -1 for none.
+    // The lowest bit of each coefficient that a scan has contained; -1 for none.
     int8_t bits[10][64];
 } components;
 
@@ -21,7 +21,7 @@ static void readFrame(components *all, const uint8_t *data, size_t length, bool 
     for (int i = 0; i < all->count; i++) all->ids[i] = data[6 + i * 3];
 }
 
-/// Whether a scan brings a component, a coefficient or a bit that none before has brought.
+/// Returns whether a scan adds a component, a coefficient or a bit that no earlier scan contained.
 static bool isNews(components *all, const uint8_t *data, size_t length) {
     if (length < 1 || length < 4 + (size_t)data[0] * 2) return true;
     const uint8_t *last = data + 1 + data[0] * 2;
@@ -46,7 +46,8 @@ tern_codec_result tern_scan_survey(const uint8_t *bytes, size_t count, int limit
     components all = {0};
     int scans = 0, idle = 0;
     for (size_t at = 2; at + 4 <= count;) {
-        // In a scan's data a marker is FF and neither 00 nor a restart; FF may be repeated before it.
+        // In a scan's data, a marker is FF followed by a byte that is neither 00 nor a restart. FF may be repeated
+        // before it.
         const uint8_t *next = memchr(bytes + at, 0xFF, count - at);
         if (!next) break;
         at = (size_t)(next - bytes) + 1;
@@ -93,7 +94,7 @@ bool tern_jpeg_ends(const uint8_t *bytes, size_t count) {
         if (marker == 0xD9) return true;
         if (marker == 0 || marker == 1 || (marker >= 0xD0 && marker <= 0xD8)) continue;
         if (count - at < 2) return false;
-        // What a segment holds, a thumbnail with an end of its own too, is passed over.
+        // Skips the content of the segment. A thumbnail in it can have an end marker of its own.
         at += (size_t)bytes[at] << 8 | bytes[at + 1];
     }
     return false;

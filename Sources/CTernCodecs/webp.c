@@ -27,7 +27,7 @@ tern_webp *tern_webp_open(const uint8_t *bytes, size_t count, tern_codec_info *i
     webp->bytes = bytes;
     webp->count = count;
     if (!WebPInitDecoderConfig(&webp->config)) { *result = TERN_CODEC_UNSUPPORTED; free(webp); return NULL; }
-    *result = tern_webp_told(WebPGetFeatures(bytes, count, &webp->config.input), error);
+    *result = tern_webp_result(WebPGetFeatures(bytes, count, &webp->config.input), error);
     if (*result != TERN_CODEC_OK) { free(webp); return NULL; }
     *info = (tern_codec_info){.width = (uint32_t)webp->config.input.width,
                               .height = (uint32_t)webp->config.input.height, .orientation = 1, .frameCount = 1,
@@ -84,7 +84,7 @@ tern_codec_result tern_webp_step(tern_webp *webp, char *error) {
     if (status == VP8_STATUS_OK && WebPIDecGetRGB(webp->decoder, NULL, &width, &height, NULL)
         && !tern_canvas_fits(webp->canvas, (uint32_t)width, (uint32_t)height, error))
         return TERN_CODEC_CORRUPT;
-    return tern_webp_told(status, error);
+    return tern_webp_result(status, error);
 }
 
 void tern_webp_close(tern_webp *webp) {

@@ -81,7 +81,7 @@ bool tern_webp_is_cut(const tern_webp_chunks *chunks) {
     return chunks->isAnimation || (chunks->hasExif && chunks->exifCount == 0);
 }
 
-tern_codec_result tern_webp_told(VP8StatusCode status, char *error) {
+tern_codec_result tern_webp_result(VP8StatusCode status, char *error) {
     const char *text = "the picture's data are damaged";
     tern_codec_result result = TERN_CODEC_CORRUPT;
     switch (status) {

@@ -31,7 +31,7 @@ bool tern_webp_depends_on_pieces(const uint8_t *bytes, size_t count);
 #if defined(__linux__)
 #include <webp/decode.h>
 /// Translates a status of libwebp into a result and an error text.
-tern_codec_result tern_webp_told(VP8StatusCode status, char *error);
+tern_codec_result tern_webp_result(VP8StatusCode status, char *error);
 #endif
 
 #endif

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <webp/decode.h>
 
-// libwebp's own appending copies all bytes again with each chunk of a lossless file: here the bytes stay in one growing
-// buffer, and its decoder is shown more of them each time.
+// libwebp's own appending copies all bytes again with each chunk of a lossless file. This decoder keeps the bytes in
+// one growing buffer and shows libwebp more of them each time.
 typedef struct {
     tern_feed feed;
     WebPDecoderConfig config;
@@ -23,7 +23,7 @@ static tern_codec_result readHeader(webp_feed *webp, char *error) {
     if (feed->end < 25 || (feed->end < 30 && !feed->hasEnded)) return tern_feed_starved(feed, error);
     VP8StatusCode status = WebPGetFeatures(feed->bytes, feed->end, &webp->config.input);
     if (status == VP8_STATUS_NOT_ENOUGH_DATA) return tern_feed_starved(feed, error);
-    if (status != VP8_STATUS_OK) return tern_webp_told(status, error);
+    if (status != VP8_STATUS_OK) return tern_webp_result(status, error);
     // An extended header states the size but not the kind of the picture, which determines its memory.
     if (webp->config.input.format == 0 && !webp->config.input.has_animation && !feed->hasEnded)
         return tern_feed_starved(feed, error);
@@ -37,7 +37,7 @@ static tern_codec_result readHeader(webp_feed *webp, char *error) {
     feed->info.memory = tern_webp_memory(
         feed->info.width, feed->info.height, webp->config.input.format != 1, feed->info.hasAlpha,
         tern_webp_size(feed->bytes));
-    // The orientation stands behind the picture, an animation's frames are composed elsewhere: all bytes are needed.
+    // The orientation follows the picture, and another decoder composes an animation's frames. Both need all bytes.
     feed->state.isAnimation = webp->config.input.has_animation != 0;
     feed->state.isGathering = chunks.hasExif || feed->state.isAnimation;
     webp->isKnown = true;
@@ -49,23 +49,24 @@ static tern_codec_result webpStep(tern_feed *feed, char *error) {
     if (!webp->isKnown) return readHeader(webp, error);
     if (webp->isDone || (feed->state.isGathering && feed->hasEnded)) return TERN_CODEC_OK;
     if (feed->state.isGathering) return TERN_CODEC_STARVED;
-    // A lossless picture is begun again some rows back each time: not for a few bytes.
+    // Each time, libwebp decodes a lossless picture again from some rows back. The step therefore waits for more than a
+    // few bytes.
     size_t more = webp->fileSize / 64 < 16384 ? webp->fileSize / 64 : 16384;
     bool isEnough = feed->hasEnded || feed->end >= webp->fileSize || feed->end >= webp->shown + more;
     if (!isEnough || (feed->end == webp->shown && !feed->hasEnded)) return TERN_CODEC_STARVED;
-    // In stretches, so that a cancellation is seen in between.
+    // Decodes in parts, so that a cancellation takes effect in between.
     size_t stretch = 65536 + feed->end / 16;
     webp->shown = feed->end - webp->shown > stretch ? webp->shown + stretch : feed->end;
     VP8StatusCode status = WebPIUpdate(webp->decoder, feed->bytes, webp->shown);
     int last = 0;
     if (WebPIDecGetRGB(webp->decoder, &last, NULL, NULL, NULL) && last > 0) feed->state.rows = (uint32_t)last;
     webp->isDone = status == VP8_STATUS_OK;
-    // A damaged header may deny the alpha that comes later.
+    // A damaged header can deny the alpha that follows.
     if (webp->isDone && WebPGetFeatures(feed->bytes, feed->end, &webp->config.input) == VP8_STATUS_OK)
         feed->info.hasAlpha = webp->config.input.has_alpha != 0;
     if (webp->isDone && webp->config.input.format != 2)
         feed->state.isDoubtful = tern_webp_depends_on_pieces(feed->bytes, feed->end);
-    if (status != VP8_STATUS_SUSPENDED) return tern_webp_told(status, error);
+    if (status != VP8_STATUS_SUSPENDED) return tern_webp_result(status, error);
     return webp->shown < feed->end ? TERN_CODEC_MORE : tern_feed_starved(feed, error);
 }
 

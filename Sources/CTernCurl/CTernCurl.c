@@ -81,6 +81,6 @@ curl_socket_t tern_open_socket(const struct curl_sockaddr *address) {
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 #else
-// An empty object elsewhere: Apple's systems use the URLSession transport.
+// An empty translation unit on other systems. Apple's systems use the URLSession transport.
 typedef int tern_curl_is_linux_only;
 #endif

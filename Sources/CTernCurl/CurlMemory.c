@@ -5,34 +5,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-// libcurl asks for some thirty blocks a request, one of 64 KiB among them, and gives them back at its end. In a process of
-// several threads that costs a tenth of a request: locks, and a heap that is tidied up at each large block. So the loop's
-// thread keeps what libcurl gives back, by size, and takes it again without either.
+// libcurl allocates about thirty blocks for a request, one of 64 KiB among them, and frees them at its end. In a
+// process with several threads, that takes a tenth of a request's time, because of locks and of a heap that is
+// consolidated at each large block. The loop's thread therefore keeps the blocks that libcurl frees, by size, and
+// reuses them without this cost.
 //
-// Every block is malloc's own. Whoever has one may free it, a user of libcurl elsewhere in the process too, and what
-// malloc gave to anybody may end here. Threads without a store, which are all others, go to malloc directly.
+// Every block comes from malloc. Any owner may free it, including a user of libcurl elsewhere in the process, and
+// blocks that malloc gave to other owners may be released here. Threads without a store, which are all others, call
+// malloc directly.
 
 enum {
-    // The sizes that malloc has itself, on 64 bits: blocks asked for with one of these hold no byte more.
+    // The sizes that malloc itself uses on 64 bits. A block allocated with one of these sizes has no unused byte.
     smallest = 24,
     step = 16,
     small_sizes = 128,
     small_end = smallest + step * small_sizes,
-    // Above that by whole pages.
+    // Above the small sizes, sizes are whole pages.
     page = 4096,
     page_sizes = 32,
     page_end = page * page_sizes,
-    // What is kept in all, in bytes: the buffers of 64 transfers. What comes beyond goes back to malloc; and when that was
-    // this much, so does all that is kept: sizes that nobody asks for again would stay for ever.
+    // The maximum number of bytes that a store keeps: the buffers of 64 transfers. Blocks beyond it go back to malloc.
+    // When `refusals` bytes have gone back, the store frees all of its blocks, because otherwise blocks of sizes that
+    // are no longer used would stay forever.
     limit = 64 * (page + 65536),
     refusals = 16 * limit,
 };
 
 struct store {
-    // The first block of each size; in each block stands the next one.
+    // The first block of each size. Each block contains the address of the next one.
     void *blocks[small_sizes + page_sizes];
     size_t kept;
-    // Bytes that came beyond the limit since the store was emptied.
+    // The number of bytes that were refused because of the limit since the store was emptied.
     size_t refused;
 };
 
@@ -40,15 +43,15 @@ static __thread struct store *store;
 static pthread_key_t thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-// Where blocks are kept that hold `count` bytes or more.
+// Returns the place for blocks that hold `count` bytes or more.
 static inline size_t place_for(size_t count) {
     if (count <= smallest) { return 0; }
     size_t place = (count - smallest + step - 1) / step;
     return place < small_sizes ? place : small_sizes + (count + page - 1) / page;
 }
 
-// Where a block of `size` bytes is kept: never under a size that it has not. malloc gives a step more than it was asked for
-// where what is left of a block could not stand alone, at the last of the small sizes too.
+// Returns the place for a block of `size` bytes, never one for a larger size. malloc returns a step more than requested
+// if the rest of a block could not be a block of its own. This applies to the last of the small sizes, too.
 static inline size_t place_of(size_t size) {
     if (size < small_end) { return (size - smallest) / step; }
     return size < small_end + step ? small_sizes - 1 : small_sizes + size / page;
@@ -73,7 +76,7 @@ void *tern_curl_allocate(size_t count) {
     if (!store || count >= page_end - page) { return malloc(count); }
     size_t place = place_for(count);
     void *block = store->blocks[place];
-    // One that has a step more than it was asked for is kept there, and would not be found again otherwise.
+    // A block that is a step larger than requested is kept in the next place, and would not be found again otherwise.
     if (!block && place + 1 < small_sizes) { block = store->blocks[++place]; }
     if (!block) { return malloc(size_at(place_for(count))); }
     store->blocks[place] = *(void **)block;
@@ -81,11 +84,11 @@ void *tern_curl_allocate(size_t count) {
     return block;
 }
 
-// Not part of the function below: two calls of three have nothing to give back.
+// A separate function, because two of three calls have nothing to free.
 __attribute__((noinline)) static void release(void *block) {
     if (!store) { return free(block); }
     size_t size = malloc_usable_size(block);
-    // Between the sizes by steps and the first page lies nothing that was taken here.
+    // No block from this store has a size between the small sizes and the first page.
     if (size < smallest || size >= page_end || (size >= small_end + step && size < page)) { return free(block); }
     size_t place = place_of(size);
     if (store->kept + size_at(place) > limit) {
@@ -112,7 +115,7 @@ void *tern_curl_allocate_zeroed(size_t count, size_t size) {
 
 void *tern_curl_reallocate(void *block, size_t count) {
     if (!store || count >= page_end - page) { return realloc(block, count); }
-    // Not by realloc: what it makes would be kept at the end and never be taken again.
+    // Does not use realloc, because its blocks would be kept at the end and never be reused.
     size_t size = block ? malloc_usable_size(block) : 0;
     if (block && count <= size) { return block; }
     void *larger = tern_curl_allocate(count);
@@ -129,7 +132,7 @@ static char *duplicate(const char *text) {
 }
 
 void tern_curl_set_up(void) {
-    // Address sanitizer is to see each block come and go.
+    // Address sanitizer must see each block being allocated and freed.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
     curl_global_init(CURL_GLOBAL_ALL);

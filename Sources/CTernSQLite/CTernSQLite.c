@@ -52,7 +52,7 @@ void tern_xxh64_begin(tern_xxh64_state *state, uint64_t seed) {
     state->lanes[3] = seed - PRIME1;
 }
 
-// Whole stripes of 32 bytes; the lanes stay in registers.
+// Processes whole stripes of 32 bytes. The lanes stay in registers.
 static const uint8_t *stripes(uint64_t lanes[4], const uint8_t *at, size_t count) {
     uint64_t a = lanes[0], b = lanes[1], c = lanes[2], d = lanes[3];
     for (const uint8_t *end = at + count / 32 * 32; at < end; at += 32) {
@@ -120,7 +120,8 @@ uint64_t tern_xxh64(const void *bytes, size_t count, uint64_t seed) {
 
 #if defined(__linux__) && defined(__LP64__) && defined(SYS_preadv2)
 
-// Newer than the headers of some systems: linux/openat2.h and linux/fs.h. The number is the same on all processors.
+// These constants of linux/openat2.h and linux/fs.h are newer than the headers of some systems. The number of the
+// system call is the same on all processors.
 #define TERN_SYS_OPENAT2 437
 #define TERN_RESOLVE_CACHED 0x20
 #define TERN_RWF_NOWAIT 0x8
@@ -135,7 +136,7 @@ int tern_open_cached(const char *path) {
     if (atomic_load_explicit(&isMissing, memory_order_relaxed)) return -1;
     struct tern_open_how how = {O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, TERN_RESOLVE_CACHED};
     int descriptor = (int)syscall(TERN_SYS_OPENAT2, AT_FDCWD, path, &how, sizeof how);
-    // An old kernel or a sandbox: asked once and never again.
+    // An old kernel or a sandbox refuses the call, which is then never tried again.
     if (descriptor < 0 && (errno == ENOSYS || errno == EINVAL || errno == EPERM)) {
         atomic_store_explicit(&isMissing, 1, memory_order_relaxed);
     }

@@ -67,7 +67,7 @@ static void detach(void *parent, void *pointer, void *data, int index, long numb
 int tern_tls_load(int major) {
     const char *ssl_name = major == 3 ? "libssl.so.3" : "libssl.so.1.1";
     const char *crypto_name = major == 3 ? "libcrypto.so.3" : "libcrypto.so.1.1";
-    // Only what is there already: a second OpenSSL beside libcurl's would know nothing of its objects.
+    // Accepts only a library that is already loaded. A second OpenSSL besides libcurl's cannot use its objects.
     void *ssl = dlopen(ssl_name, RTLD_NOW | RTLD_NOLOAD);
     void *crypto = dlopen(crypto_name, RTLD_NOW | RTLD_NOLOAD);
     if (!ssl || !crypto) return 1;
@@ -126,7 +126,7 @@ int tern_tls_attach(void *ssl_context, void *context, tern_tls_judge judge, tern
         *attached = (attachment){context, judge, release};
         if (tls.SSL_CTX_set_ex_data(ssl_context, attachment_index, attached) == 1) {
             tls.SSL_CTX_set_cert_verify_callback(ssl_context, verify, attached);
-            // SSL_OP_NO_RENEGOTIATION: the certificates of a connection are judged once, and stay what they were.
+            // SSL_OP_NO_RENEGOTIATION: the certificates of a connection are judged once, and cannot change later.
             tls.SSL_CTX_set_options(ssl_context, (uint64_t)1 << 30);
             return 1;
         }
@@ -140,13 +140,13 @@ int tern_tls_verify(void *store) {
     return tls.X509_verify_cert(store) == 1 && tls.X509_STORE_CTX_get_error(store) == 0;
 }
 
-// The set of the handshake itself is libcurl's: up to 8.2 it is filled, or replaced, after the SSL_CTX callback has run, so
-// that anchors put there would be joined by the system's.
+// The set of the handshake itself belongs to libcurl. Up to 8.2, libcurl fills or replaces the set after the SSL_CTX
+// callback, so anchors added there would be used together with the system's.
 int tern_tls_verify_with(void *store, void *anchors) {
     int error = 1;  // X509_V_ERR_UNSPECIFIED
     void *own = tls.X509_STORE_CTX_new();
     void *leaf = tls.X509_STORE_CTX_get0_cert(store);
-    // The purpose, the depth and the security level are the handshake's.
+    // The purpose, the depth and the security level are those of the handshake.
     if (own && leaf
         && tls.X509_STORE_CTX_init(own, anchors, leaf, tls.X509_STORE_CTX_get0_untrusted(store)) == 1
         && tls.X509_VERIFY_PARAM_set1(
@@ -194,7 +194,7 @@ void *tern_tls_anchors_create(int with_system, const char *file) {
             return NULL;
         }
     }
-    // X509_V_FLAG_PARTIAL_CHAIN: a pinned leaf or intermediate certificate is an anchor like any other.
+    // X509_V_FLAG_PARTIAL_CHAIN: a pinned leaf or intermediate certificate is accepted as an anchor.
     tls.X509_STORE_set_flags(anchors, 0x80000);
     return anchors;
 }

@@ -8,8 +8,8 @@
 #include <pthread.h>
 #endif
 
-// Brotli and zstd are looked for when a coding is first offered: libcurl's own package brings both along, without their
-// headers. What is used of their interfaces has been the same since brotli's version 1.0 and zstd's 1.4.
+// Brotli and zstd are loaded when a coding is first offered. libcurl's own package installs both without their headers.
+// The parts of their interfaces that Tern uses have not changed since brotli 1.0 and zstd 1.4.
 struct brotli {
     void *(*make)(void *allocate, void *release, void *context);
     int (*decode)(void *state, size_t *avail_in, const uint8_t **next_in, size_t *avail_out, uint8_t **next_out, size_t *);
@@ -63,18 +63,19 @@ static void look(void) {}
 struct tern_decoder {
     enum tern_coding coding;
     z_stream z;
-    // Brotli's or zstd's.
+    // The state of brotli or zstd.
     void *state;
-    // A member, or a frame, has ended: more may follow.
+    // A member or a frame has ended. More may follow.
     int has_ended;
-    // Bytes after the end are not decoded. After a gzip member they are padding, which has zeros alone.
+    // Bytes after the end are not decoded. After a gzip member they are padding, which consists of zeros.
     int is_done;
-    // Whether a deflate body has been found to be bare, and the first byte of one that is not known yet.
+    // Boolean values about a deflate body: its form is known; it has a first byte and its form is not known yet.
     int is_known, has_first;
     unsigned char first;
 };
 
-// A frame says how much memory its decoder needs. Over HTTP that is 8 MiB at most (RFC 9659 §3); zstd itself allows 128.
+// A frame states the memory that its decoder needs. Over HTTP this is 8 MiB at most (RFC 9659 §3), and zstd itself
+// allows 128 MiB.
 static void *make_zstd(void) {
     enum { window_log_max = 100, eight_mebibytes = 23 };
     void *stream = zstd.make();
@@ -127,11 +128,11 @@ static int inflate_step(tern_decoder *decoder, const uint8_t *in, size_t *in_cou
     *in_count -= z->avail_in;
     *out_count -= z->avail_out;
     decoder->has_ended = code == Z_STREAM_END;
-    // Z_BUF_ERROR: there was nothing to do, which is no failure.
+    // Z_BUF_ERROR means that there was nothing to do, which is no failure.
     return code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR;
 }
 
-// "deflate" is zlib's format (RFC 9110 §8.4.1.2); some servers send it without zlib's two bytes at the start.
+// "deflate" is zlib's format (RFC 9110 §8.4.1.2). Some servers send it without zlib's two bytes at the start.
 static int deflate_step(tern_decoder *decoder, const uint8_t *in, size_t *in_count, uint8_t *out, size_t *out_count) {
     if (decoder->is_known) { return inflate_step(decoder, in, in_count, out, out_count); }
     if (!decoder->has_first) {

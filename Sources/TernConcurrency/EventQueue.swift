@@ -1,4 +1,4 @@
-/// The waiting events of one subscriber. Pure: bounded, and what did not fit is counted and told in its place.
+/// The waiting events of one subscriber, up to a limit. A pure value.
 struct EventBuffer<Event: Sendable> {
     let limit: Int
     private var events = FIFO<Event>()
@@ -6,8 +6,9 @@ struct EventBuffer<Event: Sendable> {
 
     init(limit: Int) { self.limit = limit }
 
+    /// Adds an event, or counts it as dropped when the buffer is full.
     mutating func push(_ event: Event) {
-        // Once something was dropped, nothing goes in until that was told: the count stands where the gap is.
+        // After a drop, nothing is added until the reader has seen the count, so that the count stands at the gap.
         if dropped > 0 || events.count >= limit {
             dropped += 1
         } else {
@@ -15,7 +16,13 @@ struct EventBuffer<Event: Sendable> {
         }
     }
 
-    /// The next event; after the last one before a gap, `gap` of the number of events that are missing.
+    /// Adds an event, and removes the oldest one when the buffer is full.
+    mutating func pushReplacingOldest(_ event: Event) {
+        if events.count >= limit { _ = events.popFirst() }
+        events.append(event)
+    }
+
+    /// Returns the next event. After the last event before a gap, returns `gap` with the number of missing events.
     mutating func pop(gap: (Int) -> Event) -> Event? {
         if let event = events.popFirst() { return event }
         guard dropped > 0 else { return nil }
@@ -24,49 +31,53 @@ struct EventBuffer<Event: Sendable> {
     }
 }
 
-/// One subscriber's bounded queue of events, read as an `AsyncStream`.
+/// The treatment of events that do not fit into a subscriber's queue.
+package enum EventOverflow<Event: Sendable>: Sendable {
+    /// Drops new events, and delivers one element in their place that carries their number.
+    case reportDropped(@Sendable (Int) -> Event)
+    /// Replaces the oldest event without notice. The replaced event is released under a lock: only for plain values.
+    case replaceOldest
+}
+
+/// A bounded queue of events for one subscriber, who reads it as an `AsyncStream`.
 package final class EventQueue<Event: Sendable>: Sendable {
     private struct Shared {
         var buffer: EventBuffer<Event>
         var isFinished = false
-        /// One per reader that waits: a stream may be handed from task to task.
-        var waiters: [Waiter<Void>] = []
-
-        mutating func takeWaiters() -> [Waiter<Void>] {
-            guard !waiters.isEmpty else { return [] }
-            defer { waiters = [] }
-            return waiters
-        }
-    }
-
-    private enum Step {
-        case event(Event)
-        case end
-        case wait(Waiter<Void>)
+        /// One waiter per waiting reader, because a stream can pass from task to task.
+        var waiters = WaiterList()
     }
 
     private let shared: Lock<Shared>
-    private let gap: @Sendable (Int) -> Event
+    private let overflow: EventOverflow<Event>
 
-    package init(limit: Int, gap: @escaping @Sendable (Int) -> Event) {
+    package init(limit: Int, overflow: EventOverflow<Event>) {
         shared = Lock(Shared(buffer: EventBuffer(limit: limit)))
-        self.gap = gap
+        self.overflow = overflow
     }
 
-    /// Adds an event. The readers to be woken, after all locks are released.
+    /// Creates a queue that delivers `dropped` with the number of events that did not fit, in their place.
+    package convenience init(limit: Int, dropped: @escaping @Sendable (Int) -> Event) {
+        self.init(limit: limit, overflow: .reportDropped(dropped))
+    }
+
+    /// Adds an event. Returns the readers to resume after all locks are released.
     package func push(_ event: Event) -> [Waiter<Void>] {
         shared.withLock { shared in
             guard !shared.isFinished else { return [] }
-            shared.buffer.push(event)
-            return shared.takeWaiters()
+            switch overflow {
+            case .reportDropped: shared.buffer.push(event)
+            case .replaceOldest: shared.buffer.pushReplacingOldest(event)
+            }
+            return shared.waiters.removeAll()
         }
     }
 
-    /// No more events: the stream ends after those that wait.
+    /// Ends the stream after the events that are already queued. Returns the readers to resume.
     package func finish() -> [Waiter<Void>] {
         shared.withLock { shared in
             shared.isFinished = true
-            return shared.takeWaiters()
+            return shared.waiters.removeAll()
         }
     }
 
@@ -75,22 +86,20 @@ package final class EventQueue<Event: Sendable>: Sendable {
     }
 
     private func next() async -> Event? {
-        while !Task.isCancelled {
-            let step = shared.withLock { shared -> Step in
-                if let event = shared.buffer.pop(gap: gap) { return .event(event) }
-                if shared.isFinished { return .end }
-                let waiter = Waiter<Void>()
-                shared.waiters.append(waiter)
-                return .wait(waiter)
+        await WaiterList.next {
+            shared.withLock { shared -> ReadStep<Event> in
+                if let event = shared.buffer.pop(gap: gapEvent) { return .element(event) }
+                return shared.isFinished ? .end : .wait(shared.waiters.add())
             }
-            switch step {
-            case .event(let event): return event
-            case .end: return nil
-            case .wait(let waiter):
-                await waiter.wait()
-                shared.withLock { shared in shared.waiters.removeAll { $0 === waiter } }
-            }
+        } remove: { waiter in
+            shared.withLock { $0.waiters.remove(waiter) }
         }
-        return nil
+    }
+
+    private func gapEvent(_ dropped: Int) -> Event {
+        switch overflow {
+        case .reportDropped(let event): event(dropped)
+        case .replaceOldest: preconditionFailure("a queue that replaces its oldest event drops none")
+        }
     }
 }

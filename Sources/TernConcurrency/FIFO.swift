@@ -1,29 +1,29 @@
-/// A queue over an array: first in, first out, each in constant time on average.
+/// A first-in, first-out queue on an array. Each operation takes constant time on average.
 ///
-/// A place is emptied when its element is taken: nothing of it is released later, under whatever lock the queue is kept.
-/// Public for the reason that `Lock` is.
+/// The queue gives up an element as soon as it is taken, so that nothing is released later, under the lock that guards the
+/// queue. Public for the same reason as `Lock`.
 public struct FIFO<Element> {
     @usableFromInline var places: [Element?] = []
     @usableFromInline var head = 0
 
-    /// An empty queue.
+    /// Creates an empty queue.
     @inlinable
     public init() {}
 
-    /// Elements that wait.
+    /// The number of elements.
     @inlinable public var count: Int { places.count - head }
 
-    /// Whether none waits.
+    /// A Boolean value that indicates whether the queue is empty.
     @inlinable public var isEmpty: Bool { head == places.count }
 
-    /// The one that has waited longest; nil for none.
+    /// The oldest element; nil if the queue is empty.
     @inlinable public var first: Element? { isEmpty ? nil : places[head] }
 
     /// Adds an element behind all others.
     @inlinable
     public mutating func append(_ element: Element) { places.append(element) }
 
-    /// Takes the element that has waited longest; nil for none.
+    /// Removes and returns the oldest element; nil if the queue is empty.
     @inlinable
     public mutating func popFirst() -> Element? {
         guard head < places.count else { return nil }
@@ -33,7 +33,7 @@ public struct FIFO<Element> {
             places.removeAll(keepingCapacity: true)
             head = 0
         } else if head >= 256, head >= places.count / 2 {
-            // No more is moved than was taken since the last time.
+            // Moves no more elements than were taken since the last move.
             places.removeFirst(head)
             head = 0
         }

@@ -2,13 +2,13 @@
 import Glibc
 
 // Sendable by hand: `value` is only touched between lock and unlock of `mutex`, which never moves.
-/// The same interface as `Synchronization.Mutex`, over a pthread mutex: thread sanitizer follows that one, and reports
-/// false races on the other. Only `make test-tsan` builds it.
+/// A lock with the interface of `Synchronization.Mutex` on a pthread mutex. Thread sanitizer understands pthread mutexes,
+/// and reports false races on `Mutex`. Only `make test-tsan` builds it.
 @safe public final class Lock<Value>: @unchecked Sendable {
     private var value: Value
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
-    /// A lock around `value`.
+    /// Creates a lock that guards `value`.
     public init(_ value: sending Value) {
         self.value = value
         unsafe mutex = .allocate(capacity: 1)
@@ -21,7 +21,7 @@ import Glibc
         unsafe mutex.deallocate()
     }
 
-    /// Runs `body` with the lock held; never to be entered twice by one thread.
+    /// Runs `body` with the lock held. A thread must not enter the same lock twice.
     public func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
@@ -33,20 +33,20 @@ import Glibc
 #else
 public import Synchronization
 
-/// The lock of the whole package: a value that is only reachable while the lock is held.
+/// A value that can only be accessed while its lock is held. The one lock type of the package.
 ///
-/// Public in a module that is no product: what is only `package` is not specialised in other modules, and each lock then
-/// costs a call through witness tables.
+/// Public in a module that is not a product: other modules do not specialise `package` code, and each use of the lock
+/// would cost a call through witness tables.
 public struct Lock<Value>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<Value>
 
-    /// A lock around `value`.
+    /// Creates a lock that guards `value`.
     @inlinable
     public init(_ value: consuming sending Value) {
         mutex = Mutex(value)
     }
 
-    /// Runs `body` with the lock held; never awaited, and never to be entered twice by one thread.
+    /// Runs `body` with the lock held. A thread must not enter the same lock twice.
     @inlinable @inline(__always)
     public borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result

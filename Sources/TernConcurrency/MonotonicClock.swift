@@ -6,7 +6,7 @@ import Musl
 import Darwin
 #endif
 
-/// Nanoseconds of a clock that never goes back: one cheap call, read once per loop turn.
+/// A clock that never goes back, in nanoseconds. Reading it is one cheap call.
 package enum MonotonicClock {
     package static func nanoseconds() -> UInt64 {
         var time = timespec()
@@ -16,7 +16,7 @@ package enum MonotonicClock {
 }
 
 extension Duration {
-    /// Whole nanoseconds, at most what 64 bits hold.
+    /// The duration in whole nanoseconds, clamped to 0 … `UInt64.max`.
     package var wholeNanoseconds: UInt64 {
         UInt64(clamping: attoseconds / 1_000_000_000)
     }

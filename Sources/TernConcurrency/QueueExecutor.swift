@@ -1,16 +1,19 @@
 import Dispatch
 
-/// A serial executor over a queue of its own: for actors that block (files), and for transports without a loop.
+/// A serial executor on a dispatch queue of its own: for actors that make blocking calls, and for transports without a
+/// loop.
 package final class QueueExecutor: SerialExecutor {
+    private static let key = DispatchSpecificKey<ObjectIdentifier>()
     private let queue: DispatchQueue
 
-    /// Shared by the actors of all transports that have no loop.
+    /// The executor that the actors of all transports without a loop share.
     package static let shared = QueueExecutor("tern.session")
-    /// The one thread that reads and writes the files of all transfers.
+    /// The executor that reads and writes the files of all transfers.
     package static let files = QueueExecutor("tern.files")
 
     package init(_ label: String) {
         queue = DispatchQueue(label: label)
+        queue.setSpecific(key: Self.key, value: ObjectIdentifier(self))
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {
@@ -19,11 +22,18 @@ package final class QueueExecutor: SerialExecutor {
         queue.async { unsafe job.runSynchronously(on: executor) }
     }
 
+    /// Runs the closure on the queue, after the work that waits there.
+    package func submit(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
+
     package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
         unsafe UnownedSerialExecutor(ordinary: self)
     }
 
     package func checkIsolated() {
         dispatchPrecondition(condition: .onQueue(queue))
+    }
+
+    package func isIsolatingCurrentContext() -> Bool? {
+        DispatchQueue.getSpecific(key: Self.key) == ObjectIdentifier(self)
     }
 }

@@ -41,7 +41,7 @@ package final class SleepThread: Sendable {
     /// The end of a sleep.
     enum End: Sendable {
         case deadline, cancelled
-        /// The system has no thread to give.
+        /// The thread could not be created.
         case noThread
     }
 
@@ -55,7 +55,7 @@ package final class SleepThread: Sendable {
     private let signal = DispatchSemaphore(value: 0)
     private let linger: Duration
 
-    /// - Parameter linger: How long the thread waits for another sleeper before it ends.
+    /// - Parameter linger: The idle timeout: the time for which the thread waits for another sleeper before it ends.
     package init(linger: Duration = .seconds(1)) { self.linger = linger }
 
     /// A Boolean value that indicates whether the thread runs.
@@ -131,7 +131,7 @@ struct SleepQueue<Sleeper> {
         case start
     }
 
-    /// What the thread does next.
+    /// The next action of the thread.
     enum Next: Equatable {
         case deadline(ContinuousClock.Instant)
         case linger
@@ -168,7 +168,7 @@ struct SleepQueue<Sleeper> {
         return due
     }
 
-    /// Returns the next step of the thread. `mayEnd`: the thread has lingered.
+    /// Returns the next step of the thread. `mayEnd`: the idle timeout has passed.
     mutating func next(mayEnd: Bool) -> Next {
         if let last = sleepers.last { return .deadline(last.deadline) }
         if mayEnd { isServed = false }

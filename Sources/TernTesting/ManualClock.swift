@@ -2,7 +2,7 @@ import Synchronization
 import Tern
 import TernConcurrency
 
-/// A clock whose time moves only when a test says so: timeouts, delays and retries run at once and in a fixed order.
+/// A clock whose time a test controls, so that timeouts, delays and retries run without waiting and in a fixed order.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -10,23 +10,24 @@ import TernConcurrency
 /// try await clock.waitForSleepers(1)        // it sleeps now
 /// clock.advance(by: .seconds(30))           // and wakes
 /// ```
-/// Sleepers wake in the order of their deadlines, those with the same deadline in the order in which they came.
+///
+/// Sleepers wake in the order of their deadlines, and those with the same deadline in the order of their calls.
 public final class ManualClock: Clock, Sendable {
-    /// A point of a manual clock's time.
+    /// An instant of a manual clock.
     public struct Instant: InstantProtocol, Sendable, Hashable {
         /// The time since the clock's zero.
         public let offset: Swift.Duration
 
-        /// A point `offset` after the clock's zero.
+        /// Creates an instant at an offset from the clock's zero.
         public init(offset: Swift.Duration = .zero) { self.offset = offset }
 
-        /// The point `duration` later.
+        /// Returns the instant after a duration.
         public func advanced(by duration: Swift.Duration) -> Instant { Instant(offset: offset + duration) }
 
-        /// The time from here to `other`; negative when `other` is earlier.
+        /// Returns the duration to another instant; negative if the other instant is earlier.
         public func duration(to other: Instant) -> Swift.Duration { other.offset - offset }
 
-        /// Whether the left point is the earlier one.
+        /// Returns a Boolean value that indicates whether the left instant is earlier.
         public static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
     }
 
@@ -38,44 +39,45 @@ public final class ManualClock: Clock, Sendable {
 
     private let state: Lock<State>
 
-    /// A clock that stands at `now`.
+    /// Creates a clock with its current time.
     public init(now: Instant = Instant()) { state = Lock(State(now: now)) }
 
-    /// The current time: what `advance` has made it.
+    /// The current time, which only `advance` changes.
     public var now: Instant { state.withLock { $0.now } }
 
-    /// Zero: every instant can be told from every other.
+    /// Zero, because the clock distinguishes all instants.
     public var minimumResolution: Swift.Duration { .zero }
 
-    /// How many callers sleep now.
+    /// The number of callers that sleep.
     public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
-    /// The deadline of the sleeper that wakes first; nil when nobody sleeps.
+    /// The earliest deadline of a sleeper; nil if there is none.
     public var nextDeadline: Instant? { state.withLock { $0.sleepers.conditions.min() } }
 
-    /// Returns once the clock has been advanced to `deadline`; at once if it already has.
-    /// - Throws: `CancellationError` when the task is cancelled, before or during the sleep.
+    /// Returns when the clock reaches the deadline; immediately if it already has.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled before or during the sleep.
     public func sleep(until deadline: Instant, tolerance: Swift.Duration? = nil) async throws {
-        let ticket = state.withLock { $0.sleepers.drawTicket() }
+        let id = state.withLock { $0.sleepers.nextID() }
         try await Waiters<Instant>.suspend { continuation in
             let (watchers, outcome) = state.withLock { state -> ([CheckedContinuation<Bool, Never>], Bool?) in
                 if Task.isCancelled { return ([], false) }
                 if deadline <= state.now { return ([], true) }
-                state.sleepers.add(ticket, deadline, continuation)
+                state.sleepers.add(id, condition: deadline, continuation: continuation)
                 let count = state.sleepers.count
                 return (state.watchers.take { $0 <= count }.map(\.continuation), nil)
             }
             if let outcome { continuation.resume(returning: outcome) }
             for watcher in watchers { watcher.resume(returning: true) }
         } cancel: {
-            self.state.withLock { $0.sleepers.remove(ticket) }
+            self.state.withLock { $0.sleepers.remove(id) }
         }
     }
 
-    /// Moves the time on by `duration` and wakes every sleeper whose deadline is reached.
+    /// Advances the time by a duration and wakes each sleeper whose deadline is reached.
     public func advance(by duration: Swift.Duration) { advance { $0.advanced(by: duration) } }
 
-    /// Moves the time on to `instant` and wakes every sleeper whose deadline is reached. The time never goes back.
+    /// Advances the time to an instant and wakes each sleeper whose deadline is reached. The time never goes back.
     public func advance(to instant: Instant) { advance { _ in instant } }
 
     private func advance(_ next: (Instant) -> Instant) {
@@ -90,20 +92,21 @@ public final class ManualClock: Clock, Sendable {
         }
     }
 
-    /// Returns once at least `count` callers sleep: from then on `advance` reaches them.
-    /// - Throws: `CancellationError` when the task is cancelled.
+    /// Returns when at least `count` callers sleep. An `advance` after that reaches them.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled.
     public func waitForSleepers(_ count: Int) async throws(CancellationError) {
-        let ticket = state.withLock { $0.watchers.drawTicket() }
+        let id = state.withLock { $0.watchers.nextID() }
         try await Waiters<Int>.suspend { continuation in
             let outcome = state.withLock { state -> Bool? in
                 if Task.isCancelled { return false }
                 if state.sleepers.count >= count { return true }
-                state.watchers.add(ticket, count, continuation)
+                state.watchers.add(id, condition: count, continuation: continuation)
                 return nil
             }
             if let outcome { continuation.resume(returning: outcome) }
         } cancel: {
-            self.state.withLock { $0.watchers.remove(ticket) }
+            self.state.withLock { $0.watchers.remove(id) }
         }
     }
 }

@@ -1,38 +1,38 @@
-/// Suspended callers, each with the condition it waits for. A value inside its owner's lock: its methods hand the
-/// continuations out, and the owner resumes them after unlocking.
+/// Suspended callers with their conditions. The value lies inside its owner's lock: its methods return the
+/// continuations, and the owner resumes them after unlocking.
 struct Waiters<Condition> {
-    /// One caller's place, drawn before it suspends, so that a cancellation can name it.
-    typealias Ticket = Int
+    /// Identifies a caller. It exists before the caller suspends, so that a cancellation can refer to it.
+    typealias ID = Int
 
     private struct Entry {
-        let ticket: Ticket
+        let id: ID
         let condition: Condition
         let continuation: CheckedContinuation<Bool, Never>
     }
 
     private var entries: [Entry] = []
-    private var lastTicket = 0
+    private var lastID = 0
 
     var count: Int { entries.count }
     var isEmpty: Bool { entries.isEmpty }
     var conditions: [Condition] { entries.map(\.condition) }
 
-    mutating func drawTicket() -> Ticket {
-        lastTicket += 1
-        return lastTicket
+    mutating func nextID() -> ID {
+        lastID += 1
+        return lastID
     }
 
-    mutating func add(_ ticket: Ticket, _ condition: Condition, _ continuation: CheckedContinuation<Bool, Never>) {
-        entries.append(Entry(ticket: ticket, condition: condition, continuation: continuation))
+    mutating func add(_ id: ID, condition: Condition, continuation: CheckedContinuation<Bool, Never>) {
+        entries.append(Entry(id: id, condition: condition, continuation: continuation))
     }
 
-    /// The continuation of a caller that still waits; nil when it was served before, or has not suspended yet.
-    mutating func remove(_ ticket: Ticket) -> CheckedContinuation<Bool, Never>? {
-        guard let index = entries.firstIndex(where: { $0.ticket == ticket }) else { return nil }
+    /// Removes a waiting caller and returns its continuation; nil if it was already resumed or has not suspended yet.
+    mutating func remove(_ id: ID) -> CheckedContinuation<Bool, Never>? {
+        guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
         return entries.remove(at: index).continuation
     }
 
-    /// Takes out all whose condition holds, in the order in which they came.
+    /// Removes and returns all callers whose condition holds, in the order of their calls.
     mutating func take(
         where holds: (Condition) -> Bool
     ) -> [(condition: Condition, continuation: CheckedContinuation<Bool, Never>)] {
@@ -44,12 +44,14 @@ struct Waiters<Condition> {
 }
 
 extension Waiters {
-    /// Suspends until somebody takes the caller out and resumes it with true.
+    /// Suspends the caller until the owner removes it and resumes it with true.
     ///
-    /// A cancellation before the suspension is seen by `isCancelled` inside the owner's lock, one during it by the
-    /// handler, and one after it finds no entry and does nothing.
-    /// - Parameter register: adds the continuation under the owner's lock, or resumes it when nothing is to wait for.
-    /// - Parameter cancel: removes it under the owner's lock.
+    /// `isCancelled`, read inside the owner's lock, detects a cancellation before the suspension; the handler detects
+    /// one during it; and a cancellation after it finds no entry and has no effect.
+    ///
+    /// - Parameters:
+    ///   - register: Adds the continuation under the owner's lock, or resumes it if there is nothing to wait for.
+    ///   - cancel: Removes the continuation under the owner's lock.
     static func suspend(
         register: (CheckedContinuation<Bool, Never>) -> Void,
         cancel: @escaping @Sendable () -> CheckedContinuation<Bool, Never>?

@@ -1,29 +1,35 @@
-/// An element of an XML document, with all that is in it. A value: it may be kept, compared and passed on.
+public import Foundation
+
+#if canImport(FoundationXML)
+import FoundationXML
+#endif
+
+/// An element of an XML document with its content, as a value that can be stored, compared and passed on.
 ///
 /// ```swift
 /// let feed = try await session.response(for: request, decode: .xml).value
 /// let titles = feed["channel"]?.elements(named: "item").compactMap { $0["title"]?.text } ?? []
 /// ```
 public struct XMLTree: Sendable, Hashable {
-    /// What stands between the tags of an element.
+    /// The content of an element: an element or a text.
     public enum Node: Sendable, Hashable {
         /// An element.
         case element(XMLTree)
-        /// Text, out of its CDATA section and with its entities resolved.
+        /// Text, without CDATA markup and with resolved entities.
         case text(String)
     }
 
     /// The name without its prefix.
     public var name: String
-    /// The URI of the name's namespace; nil for none.
+    /// The URI of the namespace; nil if there is none.
     public var namespace: String?
-    /// The attributes by their names as they are written, prefix included.
+    /// The attributes by their names as written, including the prefix.
     public var attributes: [String: String]
-    /// Elements and texts in their order. Texts of white space alone between elements are kept; comments and processing
-    /// instructions are not.
+    /// The child elements and texts, in document order. Includes texts of white space between elements, but no comments
+    /// and processing instructions.
     public var nodes: [Node]
 
-    /// An element.
+    /// Creates an element.
     public init(_ name: String, namespace: String? = nil, attributes: [String: String] = [:], nodes: [Node] = []) {
         self.name = name
         self.namespace = namespace
@@ -31,23 +37,23 @@ public struct XMLTree: Sendable, Hashable {
         self.nodes = nodes
     }
 
-    /// The elements right below this one.
+    /// The child elements.
     public var elements: [XMLTree] {
         nodes.compactMap { node in
             if case .element(let element) = node { element } else { nil }
         }
     }
 
-    /// The elements right below this one that have a name, in their order.
+    /// Returns the child elements with a name, in document order.
     public func elements(named name: String) -> [XMLTree] { elements.filter { $0.name == name } }
 
-    /// The first element right below this one that has a name.
+    /// The first child element with a name; nil if there is none.
     public subscript(name: String) -> XMLTree? {
         for case .element(let element) in nodes where element.name == name { return element }
         return nil
     }
 
-    /// All text within the element, at every depth, as it is written.
+    /// The text of the element and all its descendants, as written.
     public var text: String {
         nodes.map { node in
             switch node {
@@ -55,5 +61,123 @@ public struct XMLTree: Sendable, Hashable {
             case .text(let text): text
             }
         }.joined()
+    }
+}
+
+extension XMLTree {
+    /// An error that explains why bytes are not XML. Its text does not quote them.
+    public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
+        /// A sentence that describes the problem.
+        public let reason: String
+        /// The line of the document at which the parser found the problem, from 1; nil if there is no meaningful line.
+        public let line: Int?
+
+        /// The reason and the line.
+        public var description: String { line.map { "\(reason), on line \($0)" } ?? reason }
+    }
+
+    /// The maximum depth of nested elements. Deeper documents could overflow the stack of code that walks the tree.
+    public static let maximumDepth = 200
+
+    /// Parses a document and creates its outermost element.
+    ///
+    /// External entities are never fetched, and no document type is loaded from anywhere.
+    ///
+    /// - Throws: `XMLTree.Problem` for a document that is not well-formed, that nests deeper than ``maximumDepth``, or
+    ///   that declares its own entities, because a few entities can expand to gigabytes.
+    public init(parsing data: Data) throws(Problem) {
+        if data.isEmpty { throw Problem(reason: "the document is empty", line: nil) }
+        if XMLProlog.declaresEntities(data) {
+            throw Problem(reason: "the document declares entities, which are not supported", line: nil)
+        }
+        let builder = Builder()
+        let parser = XMLParser(data: data)
+        parser.delegate = builder
+        parser.shouldProcessNamespaces = true
+        parser.shouldResolveExternalEntities = false
+        let isWellFormed = parser.parse()
+        if builder.isTooDeep {
+            throw Problem(reason: "the elements nest deeper than \(Self.maximumDepth)", line: parser.lineNumber)
+        }
+        guard isWellFormed, !builder.hasFailed, parser.parserError == nil, let root = builder.root else {
+            throw Problem(reason: "the document is not well-formed", line: max(parser.lineNumber, 1))
+        }
+        self = root
+    }
+}
+
+/// Builds the tree from the parser's events.
+private final class Builder: NSObject, XMLParserDelegate {
+    private(set) var root: XMLTree?
+    private(set) var isTooDeep = false
+    /// Linux's parser reports success after some errors, and continues behind the end of the document.
+    private(set) var hasFailed = false
+    /// The open elements, outermost first.
+    private var open: [XMLTree] = []
+    /// The text since the last tag. It arrives in pieces, at least one for each entity.
+    private var text = ""
+
+    func parser(
+        _ parser: XMLParser, didStartElement elementName: String, namespaceURI: String?, qualifiedName: String?,
+        attributes: [String: String]
+    ) {
+        endText()
+        if open.isEmpty, root != nil {
+            hasFailed = true
+            parser.abortParsing()
+            return
+        }
+        if open.count >= XMLTree.maximumDepth {
+            isTooDeep = true
+            parser.abortParsing()
+            return
+        }
+        // Without a namespace, the parsers pass nil or an empty string.
+        let namespace = namespaceURI.flatMap { $0.isEmpty ? nil : $0 }
+        open.append(XMLTree(elementName, namespace: namespace, attributes: attributes))
+    }
+
+    func parser(
+        _ parser: XMLParser, didEndElement elementName: String, namespaceURI: String?, qualifiedName: String?
+    ) {
+        endText()
+        guard let element = open.popLast() else { return }
+        if open.isEmpty { root = element } else { open[open.count - 1].nodes.append(.element(element)) }
+    }
+
+    func parser(_ parser: XMLParser, parseErrorOccurred parseError: any Error) { hasFailed = true }
+
+    func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
+
+    func parser(_ parser: XMLParser, foundCDATA block: Data) { text += String(decoding: block, as: UTF8.self) }
+
+    private func endText() {
+        guard !text.isEmpty else { return }
+        if !open.isEmpty { open[open.count - 1].nodes.append(.text(text)) }
+        text = ""
+    }
+}
+
+/// Reads the part of a document before its first element. The parser on Linux reports no declarations, and omits the
+/// text of entities that a document declares.
+enum XMLProlog {
+    static func declaresEntities(_ document: Data) -> Bool {
+        // In UTF-16, each ASCII character has a zero byte beside it.
+        var rest = document.prefix(4).contains(0) ? Data(document.filter { $0 != 0 })[...] : document[...]
+        while let start = rest.firstRange(of: [UInt8(ascii: "<")])?.upperBound {
+            rest = rest[start...]
+            switch rest.first {
+            case UInt8(ascii: "?"): rest = after("?>", in: rest)
+            case UInt8(ascii: "!") where rest.starts(with: "!--".utf8): rest = after("-->", in: rest)
+            case UInt8(ascii: "!") where rest.starts(with: "!ENTITY".utf8): return true
+            case UInt8(ascii: "!"): continue
+            default: return false
+            }
+        }
+        return false
+    }
+
+    private static func after(_ mark: String, in bytes: Data) -> Data {
+        bytes.firstRange(of: Data(mark.utf8)).map { bytes[$0.upperBound...] } ?? Data()
     }
 }

@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// What a stranger's package does with Tern. The checks set TERN_URL and TERN_VERSION, and so add it as a stranger
-// does, by URL and tag (scripts/check-consumers); without them the checkout around this folder is used.
+// A package of a user of Tern. The checks set TERN_URL and TERN_VERSION, and so add Tern as a user does, by URL and tag
+// (scripts/checks/consumers); without them the checkout around this folder is used.
 let tern: Package.Dependency
 if let url = Context.environment["TERN_URL"], let tag = Context.environment["TERN_VERSION"],
     let version = Version(tag)
@@ -17,13 +17,14 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [tern],
     targets: [
-        // A program that imports Tern and nothing else: what it loads is what Tern makes every user load.
+        // A program that imports only Tern: it loads the libraries that every program with Tern loads.
         .executableTarget(
             name: "Linkage",
             dependencies: [.product(name: "Tern", package: "Tern")],
             path: "Linkage"
         ),
-        // One source, twice: user code must run off the loop whatever the consumer's default for nonisolated is.
+        // One source for two programs: user code must run off the loop, whatever the consumer's default for nonisolated
+        // is.
         .executableTarget(
             name: "IsolationWithNonsending",
             dependencies: [
@@ -39,13 +40,13 @@ let package = Package(
             ],
             path: "Isolation/WithoutNonsending"
         ),
-        // A network that comes and goes, in a namespace of its own, by scripts/check-reachability.
+        // A network that comes and goes, in a namespace of its own, run by scripts/checks/reachability.
         .executableTarget(
             name: "Reachability",
             dependencies: [.product(name: "Tern", package: "Tern")],
             path: "Reachability"
         ),
-        // Requests whose name look-up never ends, run in a network of its own by scripts/check-resolver.
+        // Requests whose name look-up never ends, in a network of its own, run by scripts/checks/resolver.
         .executableTarget(
             name: "Resolver",
             dependencies: [

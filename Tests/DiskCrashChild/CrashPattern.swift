@@ -4,9 +4,9 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Bytes that only this key, version and size have.
+/// Creates bytes that are unique to a key, version and size.
 enum CrashPattern {
-    static func value(_ key: String, _ version: Int, _ size: Int) -> Data {
+    static func value(for key: String, version: Int, size: Int) -> Data {
         var random = Random(state: UInt64(version) &* 2_654_435_761 &+ key.utf8.reduce(7) { $0 &* 31 &+ UInt64($1) })
         var data = Data(capacity: size + 8)
         while data.count < size {
@@ -17,7 +17,7 @@ enum CrashPattern {
     }
 }
 
-/// A sequence of numbers that its seed determines (SplitMix64).
+/// A pseudorandom sequence from a seed (SplitMix64).
 struct Random: RandomNumberGenerator {
     var state: UInt64
 

@@ -15,13 +15,13 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The process that the crash test kills: it changes a cache from four tasks until it is killed, by itself at a given
-/// system call or statement, or from outside, and writes down what it begins and what is acknowledged.
+/// The process that the crash test kills. It changes a cache from four tasks until it is killed, by itself at a given
+/// system call or statement, or from outside. It records what it begins and what is acknowledged.
 ///
 ///     DiskCrashChild FOLDER JOURNAL SEED KILL-AT LIMIT
 ///
-/// Each line of the journal is one `write` to a file, so that it survives the kill like the cache's own writes:
-/// `B key version size` before an insert begins, `R key version 0` before a removal, `A key version` after its end.
+/// Each line of the journal is one `write` to a file, so that it survives the kill like the cache's own writes: `B key
+/// version size` before an insert begins, `R key version 0` before a removal, `A key version` after its end.
 @main
 struct DiskCrashChild {
     static func main() async throws {
@@ -47,7 +47,7 @@ struct DiskCrashChild {
             for number in 0..<4 {
                 group.addTask {
                     do {
-                        try await work(cache, number, journal, seed)
+                        try await work(on: cache, number: number, journal: journal, seed: seed)
                     } catch {
                         print("\(error)")
                         exit(4)
@@ -57,55 +57,57 @@ struct DiskCrashChild {
         }
     }
 
-    private static func work(_ cache: DiskCache, _ number: Int, _ journal: Int32, _ seed: UInt64) async throws {
+    private static func work(
+        on cache: DiskCache, number: Int, journal: Int32, seed: UInt64
+    ) async throws {
         var random = Random(state: seed &* 31 &+ UInt64(number) &+ 1)
         var version = Int(seed) * 1_000_000
         while true {
             version += 1
             let key = "\(number)-\(random.below(60))"
             let size = random.below(3) == 0 ? 16_000 + random.below(60_000) : random.below(4_000)
-            let value = CrashPattern.value(key, version, size)
+            let value = CrashPattern.value(for: key, version: version, size: size)
             switch random.below(10) {
             case 0:
-                note(journal, "R \(key) \(version) 0")
+                record(in: journal, "R \(key) \(version) 0")
                 try await cache.remove(key)
-                note(journal, "A \(key) \(version)")
+                record(in: journal, "A \(key) \(version)")
             case 1:
-                note(journal, "B \(key) \(version) \(size)")
+                record(in: journal, "B \(key) \(version) \(size)")
                 try cache.stage(value, for: key)
                 try await cache.flush()
-                note(journal, "A \(key) \(version)")
+                record(in: journal, "A \(key) \(version)")
             case 2:
-                note(journal, "B \(key) \(version) \(size)")
+                record(in: journal, "B \(key) \(version) \(size)")
                 let writer = try await cache.writer(for: key, metadata: Data(key.utf8))
                 for start in stride(from: 0, to: size, by: 7_000) {
                     try await writer.write(value[start..<min(start + 7_000, size)])
                 }
                 if random.below(8) == 0 {
-                    // Abandoned, or simply dropped: the old value stays.
+                    // The writer is abandoned or released. The old value stays.
                     if random.below(2) == 0 { await writer.abandon() }
                 } else {
                     try await writer.commit()
-                    note(journal, "A \(key) \(version)")
+                    record(in: journal, "A \(key) \(version)")
                 }
             case 3:
                 let items = (0..<5).map { offset in
                     let key = "\(number)-\((random.below(12)) * 5 + offset)"
-                    return (key, DiskCache.Item(CrashPattern.value(key, version, size), for: key))
+                    return (key, DiskCache.Item(CrashPattern.value(for: key, version: version, size: size), for: key))
                 }
-                for (key, _) in items { note(journal, "B \(key) \(version) \(size)") }
+                for (key, _) in items { record(in: journal, "B \(key) \(version) \(size)") }
                 try await cache.insert(contentsOf: items.map(\.1))
-                for (key, _) in items { note(journal, "A \(key) \(version)") }
+                for (key, _) in items { record(in: journal, "A \(key) \(version)") }
             default:
-                note(journal, "B \(key) \(version) \(size)")
+                record(in: journal, "B \(key) \(version) \(size)")
                 try await cache.insert(value, for: key, tags: random.below(4) == 0 ? ["group"] : [])
-                note(journal, "A \(key) \(version)")
+                record(in: journal, "A \(key) \(version)")
                 if random.below(3) == 0 { _ = try await cache.value(for: key) }
             }
         }
     }
 
-    private static func note(_ journal: Int32, _ text: String) {
+    private static func record(in journal: Int32, _ text: String) {
         let line = text + "\n"
         _ = unsafe write(journal, line, line.utf8.count)
     }
@@ -142,18 +144,19 @@ private struct TrappedFiles: DiskFileSystem {
         trap.step()
         return try files.create(path)
     }
-    func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, _ path: String) throws(DiskCacheError) {
-        // Half of it first: a kill may come in the middle of a value.
+    func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, path: String) throws(DiskCacheError) {
+        // Writes half of the bytes first, because a kill can come in the middle of a value.
         let half = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<(bytes.count / 2)])
-        unsafe try files.write(half, to: descriptor, path)
+        unsafe try files.write(half, to: descriptor, path: path)
         trap.step()
-        unsafe try files.write(UnsafeRawBufferPointer(rebasing: bytes[(bytes.count / 2)...]), to: descriptor, path)
+        unsafe try files.write(
+            UnsafeRawBufferPointer(rebasing: bytes[(bytes.count / 2)...]), to: descriptor, path: path)
         trap.step()
     }
     func read(
-        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int, _ path: String
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int, path: String
     ) throws(DiskCacheError) -> Int {
-        unsafe try files.read(descriptor, into: buffer, at: offset, path)
+        unsafe try files.read(descriptor, into: buffer, at: offset, path: path)
     }
     func status(_ descriptor: Int32, _ path: String) throws(DiskCacheError) -> DiskFileStatus {
         try files.status(descriptor, path)

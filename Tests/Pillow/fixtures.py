@@ -1,9 +1,10 @@
-"""Makes pictures of every kind and what Pillow decodes them to: fixtures.py FOLDER
+"""Makes images of every kind, and the pixels that Pillow decodes from them: fixtures.py FOLDER
 
-Each line of FOLDER/index.tsv is one file: name, "exact" or "close", width, height, frames. Beside NAME lies NAME.rgba:
-straight RGBA, 8 bits a channel, upright, the frames one after another. Samples of 16 bits count by their high byte;
-gamma and profiles are not applied. Pillow reads some PNGs of 16 bits and some tRNS chunks in ways of its own: there
-the samples that were written decide, and where it does not, they must agree with Pillow or the script fails.
+Each line of FOLDER/index.tsv describes one file: name, "exact" or "close", width, height, frames. NAME.rgba holds the
+pixels of NAME: straight RGBA, 8 bits a channel, upright, the frames one after another. Samples of 16 bits count by
+their high byte; gamma and profiles are not applied. Pillow reads some PNGs of 16 bits and some tRNS chunks in its own
+way: for these the samples that were written are the reference. For all others, the samples must agree with Pillow, or
+the script fails.
 """
 
 import io
@@ -22,7 +23,7 @@ ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (
 
 
 def keep(name, data, frames, rule="exact"):
-    """Writes a file and its frames, pictures of mode RGBA."""
+    """Writes a file and its frames, images of mode RGBA."""
     assert all(frame.mode == "RGBA" and frame.size == frames[0].size for frame in frames), name
     (FOLDER / name).write_bytes(data)
     (FOLDER / f"{name}.rgba").write_bytes(b"".join(frame.tobytes() for frame in frames))
@@ -30,7 +31,7 @@ def keep(name, data, frames, rule="exact"):
 
 
 def photo(width, height, alpha=False):
-    """Smooth colours, edges and a little noise; the same in every run."""
+    """Returns an image of smooth colours, edges and a little noise; the same in every run."""
     picture = Image.merge("RGB", [
         Image.linear_gradient("L").resize((width, height)),
         Image.linear_gradient("L").rotate(90).resize((width, height)),
@@ -71,7 +72,7 @@ def chunk(name, body):
 
 
 def packed(samples, depth):
-    """One row of samples as bytes, the first in the highest bits."""
+    """Returns one row of samples as bytes, the first in the highest bits."""
     if depth == 16:
         return b"".join(struct.pack(">H", sample) for sample in samples)
     row, bits, count = bytearray(), 0, 0
@@ -86,7 +87,7 @@ def packed(samples, depth):
 
 
 def filtered(rows, pixel_bytes):
-    """Each row behind the byte of its filter; all five take their turn."""
+    """Returns each row after the byte of its filter; the five filters alternate."""
     out, above = bytearray(), b""
     for number, row in enumerate(rows):
         kind = number % 5
@@ -111,14 +112,14 @@ def png(width, height, colour, depth, pixels, interlaced=False, extra=b""):
         if x0 < width:
             body += filtered(rows, pixel_bytes)
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, int(interlaced))
-    # Two IDAT chunks: the stream may be cut anywhere.
+    # Two IDAT chunks: the stream can be split anywhere.
     stream = zlib.compress(body, 6)
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + extra + chunk(b"IDAT", stream[:17])
             + chunk(b"IDAT", stream[17:]) + chunk(b"IEND", b""))
 
 
-def meant(width, height, colour, depth, pixels, palette, transparent):
-    """What the samples mean by the PNG specification (third edition, 12.4 and 13.12 without gamma)."""
+def expected(width, height, colour, depth, pixels, palette, transparent):
+    """Returns the pixels of the samples by the PNG specification (third edition, 12.4 and 13.12 without gamma)."""
     def level(sample):
         return sample >> 8 if depth == 16 else sample * 255 // ((1 << depth) - 1)
 
@@ -156,20 +157,20 @@ def one_png(colour, depth, transparency, interlaced, width, height):
         extra += chunk(b"PLTE", bytes(value for entry in palette for value in entry))
     if transparency:
         if colour == 3:
-            # Fewer than the palette has: the rest is opaque.
+            # Fewer entries than the palette has: the rest is opaque.
             transparent = bytes(RANDOM.randrange(256) for _ in range(max(1, most * 2 // 3)))
             extra += chunk(b"tRNS", transparent)
         else:
             transparent = pixels[height // 2][width // 2]
             if depth == 16 and width > 3:
-                # Alike in the high byte alone: it stays opaque.
+                # Equal only in the high byte: it stays opaque.
                 pixels[0][0] = tuple(sample ^ 1 for sample in transparent)
             extra += chunk(b"tRNS", struct.pack(f">{len(transparent)}H", *transparent))
     name = f"{'trns-' if transparency else ''}{'adam7-' if interlaced else ''}c{colour}-d{depth}-{width}x{height}.png"
     data = png(width, height, colour, depth, pixels, interlaced, extra)
-    truth = meant(width, height, colour, depth, pixels, palette, transparent)
-    # Pillow gives 16-bit grey as it is, and compares a tRNS of few or of 16 bits with samples that it has stretched
-    # to 8 bits already.
+    truth = expected(width, height, colour, depth, pixels, palette, transparent)
+    # Pillow returns 16-bit grey unchanged, and compares a tRNS of fewer than 8 or of 16 bits with samples that it has
+    # already scaled to 8 bits.
     if not (colour in (0, 2) and depth == 16) and not (transparency and depth < 8 and colour == 0):
         assert opened(data).convert("RGBA").tobytes() == truth.tobytes(), name
     if colour == 0 and depth == 16 and not transparency:
@@ -179,7 +180,7 @@ def one_png(colour, depth, transparency, interlaced, width, height):
 
 
 def odd_pngs():
-    """Chunks that speak of colour and must change no pixel, and files that Pillow itself writes."""
+    """Makes files with chunks about colour, which must change no pixel, and files that Pillow itself writes."""
     width, height = 40, 30
     picture = photo(width, height)
     source = picture.load()
@@ -198,7 +199,7 @@ def odd_pngs():
         keep(f"pillow-{mode}.png", data, [opened(data).convert("RGBA")])
 
 
-# GIF: a transparent pixel has no colour, ours is 0.
+# GIF: a transparent pixel has no colour; Tern decodes it as 0.
 
 
 def colourless(picture):
@@ -301,10 +302,10 @@ def webps():
 
 
 def apngs():
-    """Animated PNGs: every way to dispose of a frame and to blend it.
+    """Makes animated PNGs with every way to dispose of a frame and to blend it.
 
-    Half-transparent pixels only where they replace what is there: Pillow's own blending dims them. And it does not
-    restore what a blended frame has covered.
+    Half-transparent pixels occur only in frames that replace the canvas, because Pillow's blending dims them, and
+    because Pillow does not restore the pixels below a blended frame.
     """
     for disposal in (0, 1, 2):
         for blend in (0,) if disposal == 2 else (0, 1):
@@ -328,7 +329,7 @@ def icons():
 
 
 def seeds():
-    """For fuzzing alone: they are in no index."""
+    """Makes files for fuzzing only, without entries in the index."""
     for name, options in {"plain": {}, "lossless": {"quality": 100, "subsampling": "4:4:4"}}.items():
         for alpha in (False, True):
             picture = photo(40, 30, alpha)
@@ -367,21 +368,21 @@ def jpegs():
     keep_jpeg("restart-blocks", saved(picture, "JPEG", restart_marker_blocks=3))
     keep_jpeg("restart-progressive", saved(picture, "JPEG", restart_marker_blocks=3, progressive=True))
     cmyk = picture.convert("CMYK")
-    # Pillow writes no black; here is some.
+    # Pillow writes no black, so this adds some.
     black = picture.convert("L").point(lambda value: (255 - value) // 2)
     cmyk = Image.merge("CMYK", (*cmyk.split()[:3], black))
     for progressive in (False, True):
         data = saved(cmyk, "JPEG", quality=90, progressive=progressive)
         label = "-progressive" if progressive else ""
         keep_jpeg(f"cmyk{label}", data)
-        # The same inks as luma, chroma and black: Adobe's marker says so in its last byte.
+        # The same inks as luma, chroma and black, as the last byte of Adobe's marker states.
         inks = Image.merge("RGB", cmyk.split()[:3])
         ycck = Image.merge("CMYK", (*inks.convert("YCbCr").split(), cmyk.getchannel("K")))
         data = bytearray(saved(ycck, "JPEG", quality=90, progressive=progressive))
         at = data.index(b"\xff\xee\x00\x0eAdobe")
         data[at + 15] = 2
         keep_jpeg(f"ycck{label}", bytes(data))
-        # Inverted all the same without the marker.
+        # Without the marker, the inks are inverted, too.
         data = saved(cmyk, "JPEG", quality=90, progressive=progressive)
         at = data.index(b"\xff\xee\x00\x0eAdobe")
         keep_jpeg(f"cmyk-bare{label}", data[:at] + data[at + 16:])

@@ -9,8 +9,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-// The examples of Documentation/BindingProgress.md, WebContent.md and WritingViewModels.md, as they stand there, over
-// widgets of no toolkit.
+// The examples of Documentation/BindingProgress.md, WebContent.md and WritingViewModels.md, verbatim, with plain
+// classes in place of widgets.
 
 @MainActor
 private final class DrawnBar {
@@ -20,7 +20,7 @@ private final class DrawnBar {
 }
 
 extension DrawnBar: ProgressViewModel {
-    func showProgress(_ progress: ShownProgress) {
+    func showProgress(_ progress: ProgressUpdate) {
         if let fraction = progress.fraction {
             setFraction(fraction, animated: progress.isAnimated)
         } else {
@@ -61,14 +61,14 @@ extension DrawnWindow: AlertViewModel {
 @MainActor
 private final class DrawnPage {
     private(set) var text = ""
-    func load(_ data: Data, _ mimeType: String, _ textEncoding: String, _ baseURL: URL?) {
+    func load(_ data: Data, mimeType: String, encoding: String, baseURL: URL?) {
         text = String(decoding: data, as: UTF8.self)
     }
 }
 
 extension DrawnPage: WebContentViewModel {
     func showContent(_ content: WebContent) {
-        load(content.data, content.mimeType, content.textEncoding, content.baseURL)
+        load(content.data, mimeType: content.mimeType, encoding: content.textEncoding, baseURL: content.baseURL)
     }
 }
 
@@ -103,23 +103,23 @@ private final class NameLabel: BindableView {
 @MainActor
 private final class Lookup: BindingContent {
     private let task: SessionTask<String>
-    private var receipt: ViewBindings.Receipt?
+    private var registration: ViewBindings.Registration?
 
     init(_ task: SessionTask<String>) { self.task = task }
 
     func start(for view: NameLabel) {
-        receipt = view.bindings.set(self, for: .lookup)
-        // Ends with the task, which the loss of the slot cancels.
+        registration = view.bindings.set(self, for: .lookup)
+        // Ends with the task, which is cancelled when the content leaves its slot.
         Task { [weak self, weak view, task] in
             let name = try? await task.value  // No name: the label stays as it is.
-            guard let self, self.receipt?.isCurrent == true else { return }
-            self.receipt?.remove()
+            guard let self, self.registration?.isCurrent == true else { return }
+            self.registration?.remove()
             if let name { view?.text = name }
         }
     }
 
-    func slotWasLost(_ cause: SlotLoss) { task.cancel() }
-    nonisolated func viewIsGone() { task.cancel() }
+    func didLeaveSlot(_ reason: SlotRemovalReason) { task.cancel() }
+    nonisolated func viewWasReleased() { task.cancel() }
 }
 
 extension BindingKey<Lookup> {

@@ -10,8 +10,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-// The examples of Documentation/MovingFromAFNetworking.md and MovingFromSDWebImage.md, as they stand there, over widgets of
-// no toolkit.
+// The examples of Documentation/MovingFromAFNetworking.md and MovingFromSDWebImage.md, verbatim, with plain classes in
+// place of widgets.
 
 private struct User: Codable, Equatable { var name: String }
 private struct Draft: Codable { var title: String }
@@ -44,7 +44,7 @@ private final class Page: WebContentViewModel {
 @MainActor
 private final class PlayButton: ButtonImageViewModel {
     private(set) var states: [ButtonState] = []
-    func showImage(_ shown: ShownImage, as part: ButtonImagePart, for state: ButtonState) { states.append(state) }
+    func showImage(_ update: ImageUpdate, as part: ButtonImagePart, for state: ButtonState) { states.append(state) }
 }
 
 @MainActor
@@ -91,7 +91,7 @@ struct MovingFromAFNetworkingDocumentationTests {
         let name = "tern-moving-\(UInt64.random(in: 0 ... .max))"
         let folder = FileManager.default.temporaryDirectory.appending(path: name)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // A folder that stays is the system's to remove.
+        // `try?`: the system removes a folder that stays.
         defer { try? FileManager.default.removeItem(at: folder) }
         let photo = folder.appending(path: "photo.png")
         try Data("picture".utf8).write(to: photo)
@@ -124,7 +124,7 @@ struct MovingFromAFNetworkingDocumentationTests {
         configuration.trust.hosts["api.example.com"] = .pinnedKeys(of: certificates)
         let real = Client(baseURL: url, session: Session(configuration: configuration))
         #expect(real.session.configuration.trust.policy(for: "api.example.com")?.pins == [])
-        // Over the stub, which has no TLS.
+        // The stub has no TLS.
         configuration.trust = TrustPolicies()
         let client = Client(baseURL: url, session: Session(configuration: configuration, stub: stub))
         let response = try await client.response(for: try client.request(.get, "moved"))

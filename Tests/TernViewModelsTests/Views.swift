@@ -1,6 +1,8 @@
 import Tern
+import TernConcurrency
 import TernTesting
 import TernViewModels
+import Testing
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -8,11 +10,11 @@ import FoundationEssentials
 import Foundation
 #endif
 
-// Views that write down what they were told. Each comes in two kinds: found in a table, and holding its own bindings.
+// Views that record their calls. Each comes in two kinds: with bindings in the table, and with bindings of its own.
 
 @MainActor
 class Bar: ProgressViewModel {
-    let log = Log<ShownProgress>()
+    let log = Log<ProgressUpdate>()
     let table: BindingTable
 
     init(in table: BindingTable = .shared) { self.table = table }
@@ -20,17 +22,17 @@ class Bar: ProgressViewModel {
     var bindings: ViewBindings { ViewBindings(of: self, in: table) }
     var fractions: [Double?] { log.events.map(\.fraction) }
 
-    func showProgress(_ progress: ShownProgress) { log.append(progress) }
+    func showProgress(_ progress: ProgressUpdate) { log.append(progress) }
 }
 
 @MainActor
 final class StoredBar: ProgressViewModel {
-    let log: Log<ShownProgress>
+    let log: Log<ProgressUpdate>
     let bindings = ViewBindings()
 
-    init(_ log: Log<ShownProgress> = Log()) { self.log = log }
+    init(_ log: Log<ProgressUpdate> = Log()) { self.log = log }
 
-    func showProgress(_ progress: ShownProgress) { log.append(progress) }
+    func showProgress(_ progress: ProgressUpdate) { log.append(progress) }
 }
 
 @MainActor
@@ -62,13 +64,13 @@ final class Spinner: ActivityViewModel, RefreshViewModel {
         log.append(.end)
     }
 
-    /// What a user does.
+    /// Simulates the user.
     func pull() { isRefreshing = true }
     func spin() { isActivityShown = true }
 }
 
-/// A session whose responses come in four chunks of 25 bytes, one each second of its clock; that of `/fail` is lost after
-/// the first second.
+/// A session whose responses have four chunks of 25 bytes, one each second of its clock. The response of `/fail` is
+/// lost after the first second.
 struct Slow {
     let clock = ManualClock()
     let session: Session
@@ -90,7 +92,7 @@ struct Slow {
         session.task(for: try Request(.get, "https://a.example\(path)"))
     }
 
-    /// The next chunk comes.
+    /// Delivers the next chunk.
     func step() async throws {
         try await clock.waitForSleepers(1)
         clock.advance(by: .seconds(1))
@@ -99,4 +101,73 @@ struct Slow {
     func steps(_ count: Int) async throws {
         for _ in 0..<count { try await step() }
     }
+}
+
+/// Records the calls to a view in order, and waits for more.
+@MainActor
+final class Log<Event: Sendable> {
+    private(set) var events: [Event] = []
+    private var waiters: [(isMet: @MainActor ([Event]) -> Bool, waiter: Waiter<Bool>)] = []
+
+    func append(_ event: Event) {
+        events.append(event)
+        let met = waiters.filter { $0.isMet(events) }
+        waiters.removeAll { $0.isMet(events) }
+        for waiter in met { waiter.waiter.resume(returning: true) }
+    }
+
+    func removeAll() { events = [] }
+
+    /// The time limit of the test also ends the wait.
+    func wait(until isMet: @escaping @MainActor ([Event]) -> Bool) async {
+        if isMet(events) { return }
+        let waiter = Waiter<Bool>()
+        waiters.append((isMet, waiter))
+        if await !waiter.wait(cancelled: false) { Issue.record("waited in vain, with \(events)") }
+    }
+
+    func wait(for count: Int) async { await wait { $0.count >= count } }
+}
+
+/// Yields until a condition holds or the time limit of the test ends the wait.
+@MainActor
+func eventually(_ isMet: @MainActor () -> Bool) async {
+    while !isMet(), !Task.isCancelled { await Task.yield() }
+}
+
+/// Yields until the work already submitted to the main actor has run.
+@MainActor
+func settle() async {
+    for _ in 0..<200 { await Task.yield() }
+}
+
+/// SplitMix64: the same numbers for the same seed, on every machine.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: Int) { state = UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+/// The allocator's reuse of the addresses of released objects.
+enum Addresses {
+    private final class Something {}
+
+    /// A Boolean value that indicates whether an address is soon reused. The allocator of the address sanitizer avoids
+    /// reuse on purpose.
+    static let areUsedAgain: Bool = {
+        var seen: Set<ObjectIdentifier> = []
+        for _ in 0..<1_000 {
+            let object = Something()
+            if !seen.insert(ObjectIdentifier(object)).inserted { return true }
+        }
+        return false
+    }()
 }

@@ -44,7 +44,7 @@ struct XMLTests {
     }
 
     @Test(arguments: ["", "   ", "<a>", "<a></b>", "{}", "<a/><b/>", "<a>&nope;</a>", "<a b=c/>", "\0"])
-    func whatIsNotWellFormedIsAnError(text: String) async throws {
+    func malformedDocumentsAreErrors(text: String) async throws {
         let error = await #expect(throws: NetworkError.self) {
             try await response(Data(text.utf8), contentType: "text/xml")
         }
@@ -75,7 +75,7 @@ struct XMLTests {
         #expect(try XMLTree(parsing: Data(text.utf8)).name == "a")
     }
 
-    /// Joined piece by piece, this text would take minutes.
+    /// Joining this text piece by piece would take minutes.
     @Test func textOfManyPiecesIsJoinedOnce() throws {
         let count = 1_500_000
         let tree = try XMLTree(parsing: Data("<a>\(String(repeating: "&lt;", count: count))<b/>end</a>".utf8))
@@ -85,7 +85,7 @@ struct XMLTests {
 
     @Test func problemsNameTheLine() throws {
         let problem = #expect(throws: XMLTree.Problem.self) { try XMLTree(parsing: Data("<a>\n<b>\n</c>\n</a>".utf8)) }
-        // Linux's parser has read on when it tells.
+        // Linux's parser has read further when it reports the error.
         let line = try #require(problem?.line)
         #expect((3...5).contains(line))
         #expect("\(try #require(problem))".contains("line \(line)"))
@@ -104,7 +104,7 @@ struct XMLTests {
         #expect(try await response([0xFF, 0xFE] + wide, contentType: "text/xml").value.text == "é")
     }
 
-    @Test func dataCanBeTakenForXML() async throws {
+    @Test func dataCanBeParsedAsXML() async throws {
         let stub = StubTransport(["GET /x": .text("<a>1</a>"), "GET /y": .text("no")])
         let session = Session(stub: stub)
         let good = try await session.response(for: try Request(.get, "https://a.example/x"))
@@ -134,7 +134,7 @@ struct XMLTests {
             definitions += "<!ENTITY e\(level) \"\(references)\">"
         }
         let bomb = "<?xml version=\"1.0\"?><!DOCTYPE a [\(definitions)]><a>&e9;</a>"
-        // Refused, or left out: never ten gigabytes.
+        // The document is refused or the text left out, and never expands to gigabytes.
         let tree = try? XMLTree(parsing: Data(bomb.utf8))
         #expect((tree?.text.utf8.count ?? 0) < 100_000_000)
     }

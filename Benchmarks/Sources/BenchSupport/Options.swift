@@ -1,4 +1,4 @@
-/// What a run measures.
+/// The subject of a run.
 public enum Scenario: String, Sendable, CaseIterable {
     /// Small GETs over kept-alive HTTP/1.1 connections.
     case get
@@ -13,7 +13,7 @@ public enum Scenario: String, Sendable, CaseIterable {
     /// Large uploads from a file.
     case upload
 
-    /// Whether one request moves so much that it is measured in bytes.
+    /// A Boolean value that indicates whether a request moves so much that the result is bytes a second.
     public var isTransfer: Bool {
         switch self {
         case .get, .h2, .body64k: false
@@ -24,7 +24,7 @@ public enum Scenario: String, Sendable, CaseIterable {
 
 /// The command line, the same for every peer: `SCENARIO --url URL --connections N --requests M …`.
 public struct Options: Sendable {
-    /// What is measured.
+    /// The scenario to measure.
     public var scenario = Scenario.get
     /// The resource that is fetched, or that takes the upload.
     public var url = ""
@@ -42,7 +42,7 @@ public struct Options: Sendable {
     public var warmUp: Int?
     /// Bytes that each body must have; nil: the scenario's own range.
     public var size: Int?
-    /// Whether somebody follows the progress of each request; Tern's peer alone knows of it.
+    /// A Boolean value that indicates whether the progress of each request is read. Only Tern's program supports it.
     public var watches = false
 
     /// How to call a peer.
@@ -75,7 +75,7 @@ public struct Options: Sendable {
         guard !url.isEmpty, connections > 0, requests > 0, !needsFile || !file.isEmpty else { return nil }
     }
 
-    /// Whether a body of so many bytes is what the scenario expects.
+    /// Returns whether the scenario expects a body of so many bytes.
     public func accepts(_ bytes: Int) -> Bool {
         if let size { return bytes == size }
         switch scenario {

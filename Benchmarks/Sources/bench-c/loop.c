@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/// What epoll holds for a descriptor, which lags behind what libcurl asks for: that is the point.
+/// The registration of a descriptor in epoll. It lags behind the requests of libcurl on purpose.
 struct descriptor {
     uint32_t registered;  // the events in the epoll set; 0: not in it
     bool ours;            // opened by us, so its close is seen by us

@@ -79,7 +79,7 @@ static void configure(struct worker *worker) {
     loop_configure(bench.loop, easy);
 }
 
-/// What changes with each request.
+/// Starts a request: sets the options that differ from the one before.
 static void start(struct worker *worker) {
     bool upload = bench.options->scenario == UPLOAD && !bench.plain;
     bool download = bench.options->scenario == DOWNLOAD_FILE && !bench.plain;

@@ -31,7 +31,7 @@ bool options_parse(struct options *o, int argc, char **argv) {
     return known && o->url && o->connections > 0 && o->requests > 0 && (o->file || !needs_file);
 }
 
-/// Whether a body of so many bytes is what the scenario expects.
+/// Returns whether the scenario expects a body of so many bytes.
 bool options_accept(const struct options *o, int64_t bytes) {
     if (o->size >= 0) return bytes == o->size;
     switch (o->scenario) {

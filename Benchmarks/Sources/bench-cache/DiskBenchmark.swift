@@ -325,7 +325,7 @@ enum DiskBenchmark {
     private static func inFolder(_ body: (String) async throws -> Void) async throws {
         let folder = home + "/\(UInt64.random(in: 0 ... .max))"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        // What the one before has written goes to the disk in its time, and not in this one's.
+        // The writes of the run before reach the disk now, so that they are not measured here.
         sync()
         try await body(folder)
     }

@@ -3,7 +3,7 @@ import TernCache
 /// A cache of keys alone, by count: what of a trace it would have served.
 protocol ComparedPolicy {
     init(capacity: Int)
-    /// Whether the key was there; it is afterwards, if the policy admits it.
+    /// Looks a key up, and adds it if the policy admits it. Returns whether it was there.
     mutating func access(_ key: Int) -> Bool
 }
 

@@ -9,7 +9,7 @@ import Darwin
 
 /// Nanoseconds an operation, through the public interface, from another module, in a release build.
 enum MemorySpeed {
-    /// What is cached: an object, so that each hit has the reference count to pay that real values have.
+    /// A cached value. It is an object, so that each hit costs a reference count, as with real values.
     final class Blob: Sendable {
         let size: Int
         init(_ size: Int) { self.size = size }
@@ -97,7 +97,7 @@ enum MemorySpeed {
         print("| " + cells.joined(separator: " | ") + " |")
     }
 
-    /// What two threads took that ran at once.
+    /// The times of two threads that ran at once.
     private struct Pair {
         /// Nanoseconds an operation of each.
         let time: Double
@@ -108,7 +108,8 @@ enum MemorySpeed {
 
     private static func tries(_ pair: Pair?) -> String { pair.map { "\($0.tries)" } ?? "over \(patience)" }
 
-    /// What no cache can be below: the hash of a string, and the count of references of an object that two threads use.
+    /// Measures the lower bounds of any cache: the hash of a string, and the reference count of an object of two
+    /// threads.
     private static func bounds(_ numbers: [Int]) async {
         let names = numbers.map(name)
         let hash = alone { time(names) { $0.hashValue == 0 ? 0 : 1 } }
@@ -154,7 +155,7 @@ enum MemorySpeed {
         time(keys, seed: seed, isHit: isHit, line) { cache.value(for: $0).map(size) ?? 0 }
     }
 
-    /// What `body` costs for each of the keys in a fixed random order; 1 each time, or 0 if nothing is to be found.
+    /// Measures `body` for each of the keys in a fixed random order. It returns 1 each time, or 0 without a value.
     @inline(__always)
     private static func time<Key>(
         _ keys: [Key], seed: UInt64 = 1, isHit: Bool = true, _ line: Line? = nil, _ body: (Key) -> Int

@@ -13,7 +13,7 @@ import Glibc
 import Darwin
 #endif
 
-/// What a view pays, on its thread, for a picture that is in memory.
+/// The cost for a view, on its thread, of an image that is in memory.
 enum Binding {
     private static let count = 200_000
 
@@ -31,7 +31,7 @@ enum Binding {
     /// Between two calls of the system that nobody else makes: what is called between them is what binding calls.
     static func runMarked() throws {
         let bench = try Bench()
-        // What is made once, as blocks of memory, is made now.
+        // Make now what is made once, such as blocks of memory.
         try bench.bind(1_000, makesRequests: true)
         getppid()
         try bench.bind(10_000, makesRequests: true)
@@ -75,7 +75,7 @@ enum Binding {
     }
 }
 
-/// What a view pays, on its thread, for beginning a load.
+/// The cost for a view, on its thread, of beginning a load.
 enum Missing {
     private static let size = PixelSize(width: 200, height: 200)
 

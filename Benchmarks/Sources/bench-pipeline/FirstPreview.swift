@@ -27,7 +27,7 @@ enum FirstPreview {
         let server = try LoopbackServer { exchange in
             try exchange.write("HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\nContent-Length: \(bytes.count)\r\n\r\n")
             try exchange.write(Array(bytes[..<end]))
-            // What came before is decoded by then.
+            // By then, the bytes before are decoded.
             try exchange.pause(for: .milliseconds(100))
             sent.update { $0 = Moment.wall() }
             try exchange.write(Array(bytes[end..<(end + 3)]))

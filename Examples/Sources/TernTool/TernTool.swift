@@ -1,6 +1,7 @@
 import ArgumentParser
+import Tern
 
-/// The `tern` command: Tern in a terminal, and an example of each thing a program does with it.
+/// The `tern` command: Tern in a terminal, and an example of each of its uses.
 @main
 struct TernTool: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -11,4 +12,69 @@ struct TernTool: AsyncParsableCommand {
             GetCommand.self, DownloadCommand.self, UploadCommand.self, ImageCommand.self, DemoCommand.self,
         ]
     )
+}
+
+/// The behaviour of all commands: signals cancel, and errors become one line on standard error and an exit code.
+enum CommandRun {
+    /// Runs the work of a command. Any error after a signal counts as the requested cancellation.
+    static func run(_ work: (_ interrupt: Interrupt, _ terminal: Terminal) async throws -> Void) async throws {
+        let interrupt = Interrupt()
+        let terminal = Terminal()
+        do {
+            try await work(interrupt, terminal)
+        } catch let code as ExitCode {
+            throw code
+        } catch let failure as Output.Failure where failure.isClosedPipe {
+            throw ExitCode.failure
+        } catch {
+            if let code = interrupt.exitCode {
+                terminal.writeLine("tern: cancelled")
+                throw ExitCode(code)
+            }
+            terminal.writeLine("tern: \(error)")
+            throw ExitCode.failure
+        }
+    }
+}
+
+/// The option `-H` of all commands that send a request.
+struct HeaderOptions: ParsableArguments {
+    @Option(
+        name: [.customShort("H"), .customLong("header")],
+        help: ArgumentHelp("A header field to send; may be repeated.", valueName: "Name: value"),
+        transform: Self.field)
+    var fields: [Headers.Field] = []
+
+    var headers: Headers { Headers(fields) }
+
+    /// Parses a field of the form `Name: value`. The request checks the characters of name and value.
+    private static func field(_ text: String) throws -> Headers.Field {
+        guard let colon = text.firstIndex(of: ":"), colon != text.startIndex else {
+            throw ValidationError("'\(text)' is not a header field; write 'Name: value'")
+        }
+        let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+        return Headers.Field(name: String(text[..<colon]), value: String(value))
+    }
+}
+
+/// Formats the metrics of a task in one line.
+enum MetricsLine {
+    static func text(_ metrics: TaskMetrics) -> String {
+        var parts: [String] = []
+        if let version = metrics.httpVersion { parts.append(version.rawValue) }
+        if let address = metrics.remoteAddress {
+            let host = address.contains(":") ? "[\(address)]" : address
+            let connection = metrics.isReusedConnection ? "reused" : "new"
+            parts.append("\(host)\(metrics.remotePort.map { ":\($0)" } ?? "") (\(connection) connection)")
+        }
+        let times: [(String, Duration?)] = [
+            ("dns", metrics.nameLookup), ("connect", metrics.connect), ("tls", metrics.tls),
+            ("first byte", metrics.firstByte), ("total", metrics.total),
+        ]
+        for case (let name, let time?) in times { parts.append("\(name) \(DurationText.span(time))") }
+        parts.append("sent \(ByteText.size(metrics.sentBytes))")
+        parts.append("received \(ByteText.size(metrics.receivedBytes))")
+        if metrics.transactions > 1 { parts.append("\(metrics.transactions) transactions") }
+        return parts.joined(separator: " · ")
+    }
 }

@@ -1,4 +1,4 @@
-// Thin shims over libcurl and the Linux calls that Swift cannot reach by itself: variadic functions end here.
+// A thin layer over libcurl and the Linux calls that Swift cannot use directly, such as variadic functions.
 #ifndef CTERNCURL_H
 #define CTERNCURL_H
 
@@ -62,15 +62,15 @@ static inline CURLcode tern_easy_clear_blob(CURL *easy, CURLoption option) {
     return (curl_easy_setopt)(easy, option, (struct curl_blob *)0);
 }
 
-/// The CURL_VERSION_… bits of the libcurl that runs.
+/// Returns the CURL_VERSION_… bits of the libcurl in use.
 static inline int tern_curl_features(void) { return curl_version_info(CURLVERSION_NOW)->features; }
 
 /// Returns the version of the libcurl in use, such as 0x080100 for 8.1.0.
 static inline unsigned int tern_curl_version(void) { return curl_version_info(CURLVERSION_NOW)->version_num; }
 
-/// The TLS library of the libcurl that runs, by name and version; null for none.
+/// Returns the name and version of the TLS library of the libcurl in use; null if there is none.
 static inline const char *tern_curl_tls_version(void) { return curl_version_info(CURLVERSION_NOW)->ssl_version; }
-/// The file with the system's authorities, as libcurl was built; null when it does not say.
+/// Returns the file with the system's authorities that libcurl was built with; null if it does not state one.
 static inline const char *tern_curl_ca_file(void) {
     curl_version_info_data *data = curl_version_info(CURLVERSION_NOW);
     return data->age >= CURLVERSION_SEVENTH ? data->cainfo : 0;
@@ -118,7 +118,7 @@ static inline CURLMcode tern_multi_set_timer(CURLM *multi, tern_timer_callback v
     return (curl_multi_setopt)(multi, CURLMOPT_TIMERFUNCTION, value);
 }
 
-/// The next finished easy handle of a multi, its result in `result`; null when there is none.
+/// Returns the next finished easy handle of a multi handle, and sets `result` to its result; null if there is none.
 static inline CURL *tern_multi_finished(CURLM *multi, CURLcode *result) {
     int left = 0;
     CURLMsg *message;
@@ -131,25 +131,25 @@ static inline CURL *tern_multi_finished(CURLM *multi, CURLcode *result) {
     return 0;
 }
 
-/// Registers, changes or removes `fd`: `operation` is EPOLL_CTL_ADD, _MOD or _DEL. 0, or the error number.
+/// Registers, changes or removes `fd`. `operation` is EPOLL_CTL_ADD, _MOD or _DEL. Returns 0 or the error number.
 int tern_epoll_control(int epoll, int operation, int fd, uint32_t events);
-/// The socket and its bits of one event.
+/// The socket and the bits of an event.
 static inline int tern_event_fd(const struct epoll_event *event) { return event->data.fd; }
-/// Closes a descriptor; 0, or the error number.
+/// Closes a descriptor. Returns 0 or the error number.
 int tern_close(int fd);
-/// Reads what of a file lies in memory: the page cache, or a tmpfs, which does not know RWF_NOWAIT and has no disk. −1
-/// where a disk would have to be waited for, and where the system cannot tell.
+/// Reads the part of a file that is in memory: in the page cache, or in a tmpfs, which does not support RWF_NOWAIT and
+/// has no disk. Returns −1 if the read would wait for a disk, or if the system cannot tell.
 int64_t tern_read_in_memory(int fd, void *bytes, size_t count, int64_t offset);
-/// A thread's name, at most 15 bytes.
+/// Sets the calling thread's name, at most 15 bytes.
 void tern_name_thread(const char *name);
-/// Lets glibc keep up to 2 MiB of free memory at the top of each heap, as it does by itself once a program has freed a
-/// block of 1 MiB: until then every burst of frees on the loop gives pages back that the next turn faults in again.
+/// Lets glibc keep up to 2 MiB of free memory at the top of each heap. glibc does so by itself once a program has freed
+/// a block of 1 MiB. Until then, every burst of frees on the loop returns pages that the next turn faults in again.
 void tern_keep_heap(void);
-/// Sets libcurl up for the process, with the memory below unless somebody set it up before.
+/// Sets libcurl up for the process, with the memory functions below unless libcurl is already set up.
 void tern_curl_set_up(void);
-/// From now on, until it ends, the calling thread keeps blocks that libcurl gives back.
+/// Makes the calling thread keep the blocks that libcurl frees, from now on until the thread ends.
 void tern_curl_keep_blocks(void);
-/// How many bytes the calling thread keeps.
+/// Returns the number of bytes that the calling thread keeps.
 size_t tern_curl_kept_bytes(void);
 /// libcurl's malloc, free, calloc and realloc.
 void *tern_curl_allocate(size_t count);
@@ -158,7 +158,7 @@ void *tern_curl_allocate_zeroed(size_t count, size_t size);
 void *tern_curl_reallocate(void *block, size_t count);
 /// Blocks SIGPIPE on the calling thread.
 void tern_block_sigpipe(void);
-/// The calling thread's CPU time in user mode, in microseconds.
+/// Returns the calling thread's CPU time in user mode, in microseconds.
 int64_t tern_thread_user_microseconds(void);
 /// Returns the TLS object of the connection that carries the transfer now; null if there is none.
 static inline void *tern_easy_tls(CURL *easy) {
@@ -172,7 +172,7 @@ int tern_has_input(int fd);
 int tern_local_port(int fd);
 /// Returns the error number with which opening a descriptor fails now; 0 if it succeeds.
 int tern_descriptor_problem(void);
-/// A non-blocking, close-on-exec socket for the address that curl asks for; −1 on failure.
+/// Opens a non-blocking, close-on-exec socket for the address that curl requests. Returns −1 on failure.
 curl_socket_t tern_open_socket(const struct curl_sockaddr *address);
 
 #endif

@@ -1,4 +1,5 @@
-// A thin shim over libidn2, which converts international host names (IDNA). Linux only: Apple's systems have their own.
+// A thin layer over libidn2, which converts international host names (IDNA). Linux only: Apple's systems have their
+// own.
 #ifndef CTERNIDN_H
 #define CTERNIDN_H
 

@@ -1,4 +1,4 @@
-// SQLite for the disk cache, and the checksum of its values: what Swift cannot reach, or not at the speed of the disk.
+// SQLite and the checksum of values for the disk cache: functions that Swift cannot call, or cannot run fast enough.
 #ifndef CTERNSQLITE_H
 #define CTERNSQLITE_H
 
@@ -11,9 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The bytes outlive the step: SQLite may read them in place. (SQLITE_STATIC is a cast that Swift does not import.)
+// Binds bytes that stay valid during the step, so that SQLite reads them in place. (Swift does not import
+// SQLITE_STATIC, which is a cast.)
 static inline int tern_sqlite_bind_blob(sqlite3_stmt *statement, int index, const void *bytes, size_t count) {
-    // A null pointer would bind NULL: nothing is an empty blob.
+    // A null pointer would bind NULL instead of an empty blob.
     return count == 0 ? sqlite3_bind_zeroblob(statement, index, 0)
                       : sqlite3_bind_blob64(statement, index, bytes, (sqlite3_uint64)count, SQLITE_STATIC);
 }
@@ -23,7 +24,7 @@ static inline int tern_sqlite_bind_copy(sqlite3_stmt *statement, int index, cons
                       : sqlite3_bind_blob64(statement, index, bytes, (sqlite3_uint64)count, SQLITE_TRANSIENT);
 }
 
-/// XXH64 (xxHash specification, section 3), in pieces.
+/// An incremental XXH64 (xxHash specification, section 3).
 typedef struct {
     uint64_t lanes[4];
     uint64_t seed;
@@ -36,15 +37,15 @@ void tern_xxh64_begin(tern_xxh64_state *state, uint64_t seed);
 void tern_xxh64_update(tern_xxh64_state *state, const void *bytes, size_t count);
 uint64_t tern_xxh64_finish(const tern_xxh64_state *state);
 
-/// XXH64 of one run of bytes.
+/// Returns the XXH64 of contiguous bytes.
 uint64_t tern_xxh64(const void *bytes, size_t count, uint64_t seed);
 
-/// Opens a file for reading, if all that it takes is in memory already: -1 where the disk would be asked, and where the
-/// system cannot tell (before Linux 5.12, in some sandboxes, on other systems). Never waits for the disk.
+/// Opens a file for reading if that needs nothing of the disk. Returns -1 if it does, or if the system cannot tell
+/// (before Linux 5.12, in some sandboxes, on other systems). Never waits for the disk.
 int tern_open_cached(const char *path);
 
-/// Reads from a place of a file what is in memory: the count of bytes, as far as they are; -1 if the first is not, or if
-/// the file system cannot tell. Never waits for the disk.
+/// Reads the bytes from an offset of a file that are in memory. Returns their number, or -1 if the first byte is not in
+/// memory, or if the file system cannot tell. Never waits for the disk.
 ptrdiff_t tern_read_cached(int descriptor, void *buffer, size_t count, int64_t offset);
 
 #endif

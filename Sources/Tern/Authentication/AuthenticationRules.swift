@@ -1,25 +1,25 @@
-/// What an answer with status 401 or 407 asks of one request. Pure; one value for the whole life of a request, redirects
-/// to other origins included.
+/// Decides how one request answers responses with status 401 and 407. One value serves all attempts of a request, also
+/// after redirects to other origins.
 ///
-/// - A credential that was refused is not sent a second time by the same scheme.
+/// - A credential that was refused is not sent again with the same scheme.
 /// - A Digest challenge that is `stale`, or that refuses a remembered nonce, is answered with the same credential, once
-///   after each asking.
-/// - What was remembered from another request, or sent before it was asked for, does not count as a failure.
-/// - Who holds credentials is asked at most four times.
+///   for each credential.
+/// - A credential that was remembered from another request, or sent preemptively, does not count as a failure.
+/// - The provider is asked at most four times.
 package struct AuthenticationRules: Sendable {
-    /// What is to be done about an answer.
+    /// The next step after a response.
     package enum Action: Sendable {
-        /// It stands: no challenge, none that can be answered, or too many.
-        case stand
-        /// Somebody is to be asked for a credential: the policy, the URL, the provider; then ``answer(_:with:makeNonce:)``.
+        /// Return the response: it has no challenge that can be answered, or there were too many.
+        case returnResponse
+        /// Ask the policy, the URL and the provider for a credential, then call ``answer(_:with:makeNonce:)``.
         case ask(AuthenticationChallenge)
-        /// The same credential is sent again, for a new nonce.
+        /// Send the same credential again with a new nonce.
         case renew(Authorization)
     }
 
     private static let maximumFailures = 4
 
-    private struct Sent: Equatable {
+    private struct SentAuthorization: Equatable {
         let credential: Credential
         let scheme: String
 
@@ -32,10 +32,10 @@ package struct AuthenticationRules: Sendable {
     private struct State {
         var origin: String
         var failures = 0
-        /// What the last request was sent with.
-        var last: Sent?
+        /// The credential and scheme of the last attempt.
+        var last: SentAuthorization?
         var wasRenewed = false
-        /// It was not made for a challenge of this request.
+        /// True for an authorization that was not made for a challenge of this request.
         var isRemembered = false
     }
 
@@ -43,72 +43,75 @@ package struct AuthenticationRules: Sendable {
 
     package init() {}
 
-    /// Notes what a request is sent with before any challenge: what is remembered, or sent preemptively.
-    package mutating func sent(_ authorization: Authorization, to target: Target) {
+    /// Records the authorization that a request carries before any challenge, because it is remembered or preemptive.
+    package mutating func recordInitial(_ authorization: Authorization, to target: Target) {
         states[authorization.source] = State(
-            origin: target.origin, last: Sent(authorization), isRemembered: true)
+            origin: target.origin, last: SentAuthorization(authorization), isRemembered: true)
     }
 
-    /// Looks at an answer. Any other status than 401 and 407 stands.
+    /// Returns the next step for a response. A status other than 401 and 407 is returned to the caller.
     package mutating func action(
         for response: ResponseHead, makeNonce: @escaping @Sendable () -> String = Authorization.randomNonce
     ) -> Action {
-        guard let source = AuthenticationChallenge.Source(status: response.status) else { return .stand }
+        guard let source = AuthenticationChallenge.Source(status: response.status) else { return .returnResponse }
         let offers = Self.answerable(response.headers.values(for: source.challengeField))
-        if offers.isEmpty { return .stand }
+        if offers.isEmpty { return .returnResponse }
         let origin = response.target.origin
         var state = states[source] ?? State(origin: origin)
-        // What one server has refused says nothing about another one.
+        // The failures of one server do not count for another one.
         if state.origin != origin { state = State(origin: origin) }
         defer { states[source] = state }
         let wasRemembered = state.isRemembered
         state.isRemembered = false
-        if let last = state.last, !state.wasRenewed, Self.isOld(offers, last, wasRemembered) {
+        if let last = state.last, !state.wasRenewed,
+            Self.isNonceExpired(in: offers, last: last, wasRemembered: wasRemembered)
+        {
             state.wasRenewed = true
-            let challenge = Self.challenge(source, offers, state, response)
-            // What fitted before can fail to fit when the server has changed its mind: it is asked for then.
+            let challenge = Self.challenge(from: source, offers: offers, state: state, response: response)
+            // The renewal fails if the server no longer offers the scheme. The credential is then asked for again.
             let answer = try? Authorization(last.credential, answering: challenge, makeNonce: makeNonce)
             if let answer { return .renew(answer) }
         }
         if state.last != nil, !wasRemembered { state.failures += 1 }
-        if state.failures >= Self.maximumFailures { return .stand }
-        return .ask(Self.challenge(source, offers, state, response))
+        if state.failures >= Self.maximumFailures { return .returnResponse }
+        return .ask(Self.challenge(from: source, offers: offers, state: state, response: response))
     }
 
-    /// The answer to a challenge with a credential; nil if that one was refused just now, so that the challenge stands.
+    /// Returns the answer to a challenge with a credential; nil if the same credential was refused just now, so that
+    /// the challenge becomes the response.
     ///
-    /// - Throws: When the credential fits no offer, or cannot be sent.
+    /// - Throws: `Problem` when no offer accepts the credential, or when it cannot be sent.
     package mutating func answer(
         _ challenge: AuthenticationChallenge, with credential: Credential,
         makeNonce: @escaping @Sendable () -> String = Authorization.randomNonce
     ) throws(Authorization.Problem) -> Authorization? {
         var state = states[challenge.source] ?? State(origin: challenge.origin)
         let answer = try Authorization(credential, answering: challenge, makeNonce: makeNonce)
-        if state.last == Sent(answer) { return nil }
-        state.last = Sent(answer)
+        if state.last == SentAuthorization(answer) { return nil }
+        state.last = SentAuthorization(answer)
         state.wasRenewed = false
         states[challenge.source] = state
         return answer
     }
 
     private static func challenge(
-        _ source: AuthenticationChallenge.Source, _ offers: [AuthenticationChallenge.Offer], _ state: State,
-        _ response: ResponseHead
+        from source: AuthenticationChallenge.Source, offers: [AuthenticationChallenge.Offer], state: State,
+        response: ResponseHead
     ) -> AuthenticationChallenge {
         AuthenticationChallenge(
             source: source, origin: state.origin, offers: offers, previousFailures: state.failures, response: response)
     }
 
-    /// Whether only the nonce was refused. The strongest offer decides: a server says the same of all. Some never say
-    /// `stale`, and a nonce from another request may simply have ended.
-    private static func isOld(
-        _ offers: [AuthenticationChallenge.Offer], _ last: Sent, _ wasRemembered: Bool
+    /// Returns whether the server refused only the nonce. The strongest offer decides, because a server marks all of
+    /// them alike. Some servers never send `stale`, and a nonce from another request may have expired.
+    private static func isNonceExpired(
+        in offers: [AuthenticationChallenge.Offer], last: SentAuthorization, wasRemembered: Bool
     ) -> Bool {
         guard let digest = offers.lazy.compactMap({ DigestChallenge($0) }).first else { return false }
         return digest.isStale || wasRemembered && last.scheme.hasPrefix("Digest")
     }
 
-    /// Those that can be answered, the strongest first; equal ones keep the server's order.
+    /// Returns the offers that can be answered, strongest first. Offers of equal strength keep the server's order.
     private static func answerable(_ fields: [String]) -> [AuthenticationChallenge.Offer] {
         let ranked = ChallengeParser.offers(in: fields).compactMap { offer in
             strength(offer).map { (strength: $0, offer: offer) }

@@ -1,9 +1,10 @@
-/// Answers to one Digest challenge: a nonce, our own, and how often they were used (RFC 7616 §3.4).
+/// Answers one Digest challenge any number of times: holds the server's nonce, the client's nonce and the count of
+/// their uses (RFC 7616 §3.4).
 struct DigestSession: Sendable {
     private(set) var challenge: DigestChallenge
     private let user: String
     private let password: String
-    /// One for all answers to a nonce: the key of a `-sess` algorithm is made of it.
+    /// The client's nonce, the same for all answers to one nonce: the key of a `-sess` algorithm depends on it.
     private var clientNonce: String
     private var count: UInt32 = 0
     private let makeNonce: @Sendable () -> String
@@ -18,24 +19,24 @@ struct DigestSession: Sendable {
         clientNonce = makeNonce()
     }
 
-    /// The algorithm that the body is to be hashed with; nil if the body does not matter.
+    /// The algorithm to hash the body with; nil if the answer does not depend on the body.
     var bodyDigest: DigestFunction.Algorithm? { challenge.protection == .authInt ? challenge.algorithm : nil }
 
-    /// The server wants its next requests to be made with another nonce (RFC 7616 §3.5).
-    mutating func takeNext(nonce: String) {
+    /// Changes to the nonce that the server wants for its next requests (RFC 7616 §3.5).
+    mutating func renew(nonce: String) {
         challenge.nonce = nonce
         clientNonce = makeNonce()
         count = 0
     }
 
-    /// The next use is somebody's already.
-    mutating func skipOneUse() { count &+= 1 }
+    /// Reserves the next use for another request.
+    mutating func reserveUse() { count &+= 1 }
 
-    /// The value of the field that answers the challenge.
+    /// Returns the value of the field that answers the challenge.
     ///
     /// - Parameters:
     ///   - uri: The request target as it is sent.
-    ///   - bodyHash: The hash of the body, in lower-case hexadecimal; needed for `auth-int` alone.
+    ///   - bodyHash: The hash of the body in lower-case hexadecimal. Only `auth-int` needs it.
     mutating func answer(method: Request.Method, uri: String, bodyHash: String) -> String {
         count &+= 1
         let hexCount = String(count, radix: 16)
@@ -44,7 +45,8 @@ struct DigestSession: Sendable {
         fields.append(("realm", quoted(challenge.realm)))
         fields.append(("nonce", quoted(challenge.nonce)))
         fields.append(("uri", quoted(uri)))
-        fields.append(("response", quoted(response(method, uri, nonceCount, bodyHash))))
+        fields.append(
+            ("response", quoted(response(method: method, uri: uri, nonceCount: nonceCount, bodyHash: bodyHash))))
         if let algorithm = challenge.writtenAlgorithm { fields.append(("algorithm", algorithm)) }
         if challenge.protection != nil || challenge.isSession { fields.append(("cnonce", quoted(clientNonce))) }
         if let opaque = challenge.opaque { fields.append(("opaque", quoted(opaque))) }
@@ -57,7 +59,7 @@ struct DigestSession: Sendable {
     }
 
     private func response(
-        _ method: Request.Method, _ uri: String, _ nonceCount: String, _ bodyHash: String
+        method: Request.Method, uri: String, nonceCount: String, bodyHash: String
     ) -> String {
         var key = hash("\(user):\(challenge.realm):\(password)")
         if challenge.isSession { key = hash("\(key):\(challenge.nonce):\(clientNonce)") }
@@ -70,7 +72,8 @@ struct DigestSession: Sendable {
         return hash("\(key):\(proof)")
     }
 
-    /// A name that a quoted string cannot hold is sent in the form of RFC 8187, if it is not hashed anyway.
+    /// The `username` parameter. A name that a quoted string cannot hold is sent in the form of RFC 8187, unless it is
+    /// hashed.
     private var userField: [(String, String)] {
         if challenge.hashesUser { return [("username", quoted(hash("\(user):\(challenge.realm)")))] }
         if user.utf8.allSatisfy({ $0 < 0x80 }) { return [("username", quoted(user))] }
@@ -99,5 +102,64 @@ enum Hexadecimal {
     static func lowercase(_ bytes: [UInt8]) -> String {
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+}
+
+/// A challenge of the scheme Digest (RFC 7616 §3.3).
+struct DigestChallenge: Sendable, Hashable {
+    enum Protection: String, Sendable {
+        /// Protects method and target.
+        case auth
+        /// Protects the body, too.
+        case authInt = "auth-int"
+    }
+
+    let realm: String
+    var nonce: String
+    let opaque: String?
+    let algorithm: DigestFunction.Algorithm
+    /// A Boolean value that indicates the algorithm's `-sess` variant, whose key is made once for each nonce.
+    let isSession: Bool
+    /// The protection to use; nil if the server implements only RFC 2069.
+    let protection: Protection?
+    /// A Boolean value that indicates whether the user name is sent hashed.
+    let hashesUser: Bool
+    /// A Boolean value that indicates whether the nonce was valid once, so that the credential is not refused.
+    let isStale: Bool
+    /// The algorithm as the server wrote it; nil if the server named none.
+    let writtenAlgorithm: String?
+
+    /// Creates a challenge; nil if a parameter is missing or unknown.
+    init?(_ offer: AuthenticationChallenge.Offer) {
+        guard Headers.namesMatch(offer.scheme, "Digest"), let nonce = offer.parameters["nonce"] else { return nil }
+        self.nonce = nonce
+        realm = offer.parameters["realm"] ?? ""
+        opaque = offer.parameters["opaque"]
+        writtenAlgorithm = offer.parameters["algorithm"]
+        var name = (writtenAlgorithm ?? "MD5").uppercased()
+        isSession = name.hasSuffix("-SESS")
+        if isSession { name.removeLast(5) }
+        guard let algorithm = DigestFunction.Algorithm(rawValue: name) else { return nil }
+        self.algorithm = algorithm
+        if let list = offer.parameters["qop"] {
+            let words = list.lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }.map(String.init)
+            guard let known = words.contains("auth") ? "auth" : words.first(where: { $0 == "auth-int" }) else {
+                return nil
+            }
+            protection = Protection(rawValue: known)
+        } else {
+            protection = nil
+        }
+        hashesUser = offer.parameters["userhash"]?.lowercased() == "true"
+        isStale = offer.parameters["stale"]?.lowercased() == "true"
+    }
+
+    /// The rank among offers. A higher number is stronger.
+    var strength: Int {
+        switch algorithm {
+        case .md5: 1
+        case .sha256: 2
+        case .sha512Of256: 3
+        }
     }
 }

@@ -4,32 +4,32 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-// The forms with a handle: progress both ways, pause, resume, cancel. They start at once, unless told otherwise, and a
-// request that cannot be made gives a task that has already failed.
+// The forms with a handle: progress in both directions, pause, resume, cancel. The tasks start at once, unless
+// `startsImmediately` is false. For a request that cannot be created, the task has already failed.
 
 extension Client {
-    /// A task that sends a request and decodes its response.
+    /// Creates a task that sends a request and decodes its response.
     public func task<T: Decodable & Sendable>(
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
         body: Request.Body = .none, startsImmediately: Bool = true, as type: T.Type = T.self
     ) -> SessionTask<T> {
-        make(method, path, query, headers, body) { request in
+        makeTask(method, path, query: query, headers: headers, body: body) { request in
             session.valueTask(for: request, decode: .automatic, startsImmediately: startsImmediately)
         }
     }
 
-    /// A task that sends a request and gives the body of its response.
+    /// Creates a task that sends a request and returns the body of its response.
     @discardableResult
     public func task(
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
         body: Request.Body = .none, startsImmediately: Bool = true
     ) -> SessionTask<Data> {
-        make(method, path, query, headers, body) { request in
+        makeTask(method, path, query: query, headers: headers, body: body) { request in
             session.valueTask(for: request, decode: .data, startsImmediately: startsImmediately)
         }
     }
 
-    /// Uploads a file, read piece by piece, and decodes the response. `uploadProgress` counts the file's bytes.
+    /// Uploads a file piece by piece and decodes the response. `uploadProgress` counts the file's bytes.
     public func upload<T: Decodable & Sendable>(
         _ path: String, method: Request.Method = .post, file: URL, headers: Headers = [:],
         startsImmediately: Bool = true, as type: T.Type = T.self
@@ -37,7 +37,7 @@ extension Client {
         task(method, path, headers: headers, body: .file(file), startsImmediately: startsImmediately, as: type)
     }
 
-    /// Uploads a file, read piece by piece, and gives the body of the response.
+    /// Uploads a file piece by piece and returns the body of the response.
     @discardableResult
     public func upload(
         _ path: String, method: Request.Method = .post, file: URL, headers: Headers = [:],
@@ -46,7 +46,7 @@ extension Client {
         task(method, path, headers: headers, body: .file(file), startsImmediately: startsImmediately)
     }
 
-    /// Uploads any body — data, a file, a stream with or without a length — and decodes the response.
+    /// Uploads any body (data, a file, a stream with or without a length) and decodes the response.
     public func upload<T: Decodable & Sendable>(
         _ path: String, method: Request.Method = .post, body: Request.Body, headers: Headers = [:],
         startsImmediately: Bool = true, as type: T.Type = T.self
@@ -54,7 +54,7 @@ extension Client {
         task(method, path, headers: headers, body: body, startsImmediately: startsImmediately, as: type)
     }
 
-    /// Uploads any body — data, a file, a stream with or without a length — and gives the body of the response.
+    /// Uploads any body (data, a file, a stream with or without a length) and returns the body of the response.
     @discardableResult
     public func upload(
         _ path: String, method: Request.Method = .post, body: Request.Body, headers: Headers = [:],
@@ -63,7 +63,7 @@ extension Client {
         task(method, path, headers: headers, body: body, startsImmediately: startsImmediately)
     }
 
-    /// Uploads a multipart form, its parts read piece by piece, and decodes the response.
+    /// Uploads a multipart form piece by piece and decodes the response.
     public func upload<T: Decodable & Sendable>(
         _ path: String, method: Request.Method = .post, multipart form: MultipartForm, headers: Headers = [:],
         startsImmediately: Bool = true, as type: T.Type = T.self
@@ -72,7 +72,7 @@ extension Client {
             method, path, headers: headers, body: .multipart(form), startsImmediately: startsImmediately, as: type)
     }
 
-    /// Uploads a multipart form, its parts read piece by piece, and gives the body of the response.
+    /// Uploads a multipart form piece by piece and returns the body of the response.
     @discardableResult
     public func upload(
         _ path: String, method: Request.Method = .post, multipart form: MultipartForm, headers: Headers = [:],
@@ -81,32 +81,34 @@ extension Client {
         task(method, path, headers: headers, body: .multipart(form), startsImmediately: startsImmediately)
     }
 
-    /// Downloads to a file: written under a temporary name in the same folder, put in its place in one step after the
-    /// status was accepted and the whole body has come. Nothing is left behind by a failure or cancellation, unless the
-    /// download is resumable.
+    /// Downloads a response to a file. The file is written under a temporary name in the same folder, and moved to its
+    /// destination in one step after the status was accepted and the whole body has arrived. A failed or cancelled download
+    /// leaves nothing behind, unless it is resumable.
     ///
-    /// The task's value is the file's URL: with `.keepBoth`, or a session-wide destination, not the one given.
+    /// The task's value is the URL of the file. With `.keepBoth`, or with a destination of the session, it differs from
+    /// `file`.
     ///
-    /// A URL with another scheme than `file` fails the task with `.invalidRequest`, a folder, device, pipe or socket at the
-    /// destination with `.fileSystem`, whatever `options` say, both before anything is sent.
+    /// If the URL has another scheme than `file`, the task fails with `.invalidRequest`. If a folder, device, pipe or
+    /// socket is at the destination, it fails with `.fileSystem` regardless of `options`. Both happen before anything is
+    /// sent.
     @discardableResult
     public func download(
         _ path: String, to file: URL, options: Download.Options = Download.Options(), query: Request.Query = [:],
         headers: Headers = [:], startsImmediately: Bool = true
     ) -> SessionTask<URL> {
-        make(.get, path, query, headers, .none) { request in
+        makeTask(.get, path, query: query, headers: headers) { request in
             session.download(request, to: file, options: options, startsImmediately: startsImmediately)
         }
     }
 
-    /// Downloads to a file that `destination` names once the status was accepted and the whole body has come. nil leaves
-    /// the file in the temporary folder; it is then the task's value, and the caller's to delete.
+    /// Downloads a response to a file that `destination` names once the status was accepted and the whole body has arrived.
+    /// nil leaves the file in the temporary folder. Its URL is then the task's value, and the caller deletes it.
     @discardableResult
     public func download(
         _ path: String, options: Download.Options = Download.Options(), query: Request.Query = [:],
         headers: Headers = [:], startsImmediately: Bool = true, destination: Download.Destination?
     ) -> SessionTask<URL> {
-        make(.get, path, query, headers, .none) { request in
+        makeTask(.get, path, query: query, headers: headers) { request in
             session.download(
                 request, options: options, startsImmediately: startsImmediately, destination: destination)
         }
@@ -129,14 +131,15 @@ extension Client {
         options: Download.Options = Download.Options(isResumable: true), headers: Headers = [:],
         startsImmediately: Bool = true
     ) -> SessionTask<URL> {
-        make(.get, resumeData.url, [:], headers, .none) { request in
+        makeTask(.get, resumeData.url, headers: headers) { request in
             session.download(
                 request, resuming: resumeData, to: file, partialFolder: partialFolder, options: options,
                 startsImmediately: startsImmediately)
         }
     }
 
-    /// A response as it comes: chunks, bytes or lines, with back-pressure down to the socket. Starts at once.
+    /// Sends a request and returns its response as a stream of chunks, bytes or lines, with back-pressure to the socket.
+    /// Starts at once.
     public func stream(
         _ path: String, method: Request.Method = .get, query: Request.Query = [:], headers: Headers = [:],
         body: Request.Body = .none
@@ -148,9 +151,9 @@ extension Client {
         }
     }
 
-    private func make<Value: Sendable>(
-        _ method: Request.Method, _ path: String, _ query: Request.Query, _ headers: Headers, _ body: Request.Body,
-        _ task: (Request) -> SessionTask<Value>
+    private func makeTask<Value: Sendable>(
+        _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers,
+        body: Request.Body = .none, task: (Request) -> SessionTask<Value>
     ) -> SessionTask<Value> {
         do {
             return task(try request(method, path, query: query, headers: headers, body: body))

@@ -4,12 +4,13 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-// Two overloads per verb and no more: one for what is asked for, one for a bare call or an unannotated `let`.
+// Each verb has two overloads: one decodes a `Decodable` type, and one returns `Data`, for calls that do not state a
+// type.
 
 extension Client {
     /// Sends a request of any method and decodes the response.
     ///
-    /// - Throws: `NetworkError`; of kind `.status` for a status outside 200–299, with the body's start on it.
+    /// - Throws: `NetworkError`; of kind `.status` for a status outside 200–299, with the start of the body.
     public func send<T: Decodable & Sendable>(
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
         body: Request.Body = .none, as type: T.Type = T.self
@@ -19,7 +20,7 @@ extension Client {
         ).value
     }
 
-    /// Sends a request of any method and gives the body.
+    /// Sends a request of any method and returns the body.
     @discardableResult
     public func send(
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
@@ -30,30 +31,26 @@ extension Client {
         ).value
     }
 
-    /// Fetches the head of a path's response alone.
+    /// Sends a HEAD request to a path, and returns the head of the response.
     public func head(
         _ path: String, query: Request.Query = [:], headers: Headers = [:]
     ) async throws(NetworkError) -> ResponseHead {
         try await session.response(for: request(.head, path, query: query, headers: headers)).head
     }
 
-    /// Fetches a path and decodes it.
+    /// Sends a GET request to a path, and decodes the response.
     public func get<T: Decodable & Sendable>(
-        _ path: String, query: Request.Query = [:], headers: Headers = [:],
-        as type: T.Type = T.self
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        try await session.response(
-            for: request(.get, path, query: query, headers: headers), decode: BodyDecoder<T>.automatic
-        ).value
+        try await send(.get, path, query: query, headers: headers, as: type)
     }
 
-    /// Fetches a path and gives its body.
+    /// Sends a GET request to a path, and returns the body of the response.
     @discardableResult
     public func get(
         _ path: String, query: Request.Query = [:], headers: Headers = [:]
     ) async throws(NetworkError) -> Data {
-        try await session.response(for: request(.get, path, query: query, headers: headers), decode: BodyDecoder.data)
-            .value
+        try await send(.get, path, query: query, headers: headers)
     }
 
     /// Sends a POST request to a path, and decodes the response.
@@ -61,19 +58,15 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        try await session.response(
-            for: request(.post, path, query: query, headers: headers, body: body), decode: BodyDecoder<T>.automatic
-        ).value
+        try await send(.post, path, query: query, headers: headers, body: body, as: type)
     }
 
-    /// Sends a POST request to a path, and gives the body of the response.
+    /// Sends a POST request to a path, and returns the body of the response.
     @discardableResult
     public func post(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        try await session.response(
-            for: request(.post, path, query: query, headers: headers, body: body), decode: BodyDecoder.data
-        ).value
+        try await send(.post, path, query: query, headers: headers, body: body)
     }
 
     /// Sends a PUT request to a path, and decodes the response.
@@ -81,19 +74,15 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        try await session.response(
-            for: request(.put, path, query: query, headers: headers, body: body), decode: BodyDecoder<T>.automatic
-        ).value
+        try await send(.put, path, query: query, headers: headers, body: body, as: type)
     }
 
-    /// Sends a PUT request to a path, and gives the body of the response.
+    /// Sends a PUT request to a path, and returns the body of the response.
     @discardableResult
     public func put(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        try await session.response(
-            for: request(.put, path, query: query, headers: headers, body: body), decode: BodyDecoder.data
-        ).value
+        try await send(.put, path, query: query, headers: headers, body: body)
     }
 
     /// Sends a PATCH request to a path, and decodes the response.
@@ -101,19 +90,15 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        try await session.response(
-            for: request(.patch, path, query: query, headers: headers, body: body), decode: BodyDecoder<T>.automatic
-        ).value
+        try await send(.patch, path, query: query, headers: headers, body: body, as: type)
     }
 
-    /// Sends a PATCH request to a path, and gives the body of the response.
+    /// Sends a PATCH request to a path, and returns the body of the response.
     @discardableResult
     public func patch(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        try await session.response(
-            for: request(.patch, path, query: query, headers: headers, body: body), decode: BodyDecoder.data
-        ).value
+        try await send(.patch, path, query: query, headers: headers, body: body)
     }
 
     /// Sends a DELETE request to a path, and decodes the response.
@@ -121,18 +106,14 @@ extension Client {
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
         as type: T.Type = T.self
     ) async throws(NetworkError) -> T {
-        try await session.response(
-            for: request(.delete, path, query: query, headers: headers, body: body), decode: BodyDecoder<T>.automatic
-        ).value
+        try await send(.delete, path, query: query, headers: headers, body: body, as: type)
     }
 
-    /// Sends a DELETE request to a path, and gives the body of the response.
+    /// Sends a DELETE request to a path, and returns the body of the response.
     @discardableResult
     public func delete(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
     ) async throws(NetworkError) -> Data {
-        try await session.response(
-            for: request(.delete, path, query: query, headers: headers, body: body), decode: BodyDecoder.data
-        ).value
+        try await send(.delete, path, query: query, headers: headers, body: body)
     }
 }

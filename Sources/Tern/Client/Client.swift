@@ -4,7 +4,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// What people type: verbs over a session, with a base URL and headers of its own.
+/// Sends requests over a session with one function per HTTP method, a base URL and common headers.
 ///
 /// ```swift
 /// let client = try Client(baseURL: "https://api.example.com/v1")
@@ -14,20 +14,20 @@ public import Foundation
 /// try await client.delete("users/1")
 /// ```
 ///
-/// A small value: a thousand clients add no thread and no connection. Every verb has two forms, one for a `Decodable` type
-/// (`Data`, `String`, `NoContent` and optionals of anything are taken as body types) and one that gives `Data`.
+/// A client is a small value: a thousand clients add no thread and no connection. Every verb has two forms, one for a
+/// `Decodable` type (also `Data`, `String`, `NoContent` and optionals) and one that returns `Data`.
 /// Cancelling the calling Swift task cancels the transfer. Decoding runs off the caller's actor.
 public struct Client: Sendable {
-    /// The session that does the work.
+    /// The session that sends the requests.
     public let session: Session
-    /// Sent with the requests of this client, over the session's own; a call's headers come before both.
+    /// The headers of this client's requests. They replace the session's, and the headers of a call replace both.
     ///
     /// A path can be a whole URL or begin with `//host`, and a redirect can lead to any host. If the client has a base
     /// URL, these headers are therefore sent only to the origin of the base URL, unless ``sendsHeadersToOtherOrigins``
     /// is true. Without a base URL, the headers are sent to every host that a path names. Headers given in a call are
     /// sent to the URL of that call.
     public var headers: Headers {
-        didSet { mark() }
+        didSet { updateMarkedHeaders() }
     }
     /// A Boolean value that indicates whether the headers of a client with a base URL are also sent to other origins,
     /// when a path names one or a redirect leads there. False by default.
@@ -35,18 +35,18 @@ public struct Client: Sendable {
     /// `Authorization`, `Proxy-Authorization` and `Cookie` are never sent to other origins, and a header that holds a
     /// secret never follows a redirect to another origin.
     public var sendsHeadersToOtherOrigins = false {
-        didSet { mark() }
+        didSet { updateMarkedHeaders() }
     }
     private let base: Result<BaseURL, NetworkError>?
     /// Marks the headers that came from this client, so that a redirect to another origin can remove them; nil when
     /// they can follow every redirect.
-    private var origin: Request.Extras?
+    private var markedHeaders: Request.Extras?
 
-    /// A client whose paths are joined to a base URL; without one every path must be an absolute URL.
+    /// Creates a client that resolves paths against a base URL. Without one, every path must be an absolute URL.
     ///
     /// A base URL with a non-empty path counts as a folder: `users/1` under `https://host/v1` is
-    /// `https://host/v1/users/1`, `/users/1` is `https://host/users/1`, and an absolute URL stands for itself (RFC 3986
-    /// §5.2). A base that is no http or https URL makes every call fail with `.invalidRequest`.
+    /// `https://host/v1/users/1`, `/users/1` is `https://host/users/1`, and an absolute URL stays as it is (RFC 3986
+    /// §5.2). With a base that is not an http or https URL, every call fails with `.invalidRequest`.
     public init(baseURL: URL? = nil, session: Session = .shared, headers: Headers = [:]) {
         self.session = session
         self.headers = headers
@@ -57,12 +57,12 @@ public struct Client: Sendable {
                 return .failure(NetworkError(.invalidRequest, reason: "the base URL: \(error.reason)"))
             }
         }
-        mark()
+        updateMarkedHeaders()
     }
 
-    /// Like `init(baseURL:session:headers:)`, with the base URL as text.
+    /// Creates a client like `init(baseURL:session:headers:)`, from the text of a base URL.
     ///
-    /// - Throws: `NetworkError` of kind `.invalidRequest` when the text is no http or https URL.
+    /// - Throws: `NetworkError` of kind `.invalidRequest` if the text is not an http or https URL.
     public init(baseURL: String, session: Session = .shared, headers: Headers = [:]) throws(NetworkError) {
         self.session = session
         self.headers = headers
@@ -71,20 +71,20 @@ public struct Client: Sendable {
         } catch {
             throw NetworkError(.invalidRequest, reason: "the base URL: \(error.reason)")
         }
-        mark()
+        updateMarkedHeaders()
     }
 
-    private mutating func mark() {
+    private mutating func updateMarkedHeaders() {
         guard case .success(let base) = base, !headers.isEmpty, !sendsHeadersToOtherOrigins else {
-            origin = nil
+            markedHeaders = nil
             return
         }
-        origin = Request.Extras(ClientHeaders(fields: headers, origin: base.root.origin))
+        markedHeaders = Request.Extras(ClientHeaders(fields: headers, origin: base.root.origin))
     }
 
-    /// The request that a verb sends.
+    /// Returns the request that a verb sends.
     ///
-    /// - Throws: `NetworkError` of kind `.invalidRequest` when path and base URL give no URL that can be requested.
+    /// - Throws: `NetworkError` of kind `.invalidRequest` if path and base URL do not form a URL that can be requested.
     public func request(
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
         body: Request.Body = .none
@@ -92,8 +92,9 @@ public struct Client: Sendable {
         do {
             var target = try self.target(path)
             if !query.isEmpty { target = target.appending(query) }
-            if isHome(target) {
-                return Request(method, target, headers: combined(self.headers, headers), body: body, origin: origin)
+            if isOwnOrigin(target) {
+                return Request(
+                    method, target, headers: combined(self.headers, headers), body: body, clientHeaders: markedHeaders)
             }
             let own = sendsHeadersToOtherOrigins ? ClientHeaders.unbound(self.headers) : [:]
             return Request(method, target, headers: combined(own, headers), body: body)
@@ -108,7 +109,7 @@ public struct Client: Sendable {
 
     /// Returns whether the client's headers can be sent to a URL: the client has no base URL, or the URL has the same
     /// origin.
-    private func isHome(_ target: Target) -> Bool {
+    private func isOwnOrigin(_ target: Target) -> Bool {
         guard case .success(let base) = base else { return true }
         return base.root.authority === target.authority || base.root.origin == target.origin
     }
@@ -126,12 +127,12 @@ public struct Client: Sendable {
         }
     }
 
-    /// Sends a request and collects its response: status, headers, body and metrics.
+    /// Sends a request and returns its response with status, headers, body and metrics.
     public func response(for request: Request) async throws(NetworkError) -> Response<Data> {
         try await session.response(for: request)
     }
 
-    /// Sends a request and gives its response with a decoded value.
+    /// Sends a request and returns its response with a decoded value.
     public func response<T: Decodable & Sendable>(
         for request: Request, as type: T.Type
     ) async throws(NetworkError) -> Response<T> {
@@ -149,6 +150,32 @@ extension Client: CustomStringConvertible, CustomReflectable {
         }
     }
 
-    /// ``description`` and the headers without what is secret in them: `dump` would show the session's as well.
+    /// The headers without secrets. Without this mirror, `dump` would show those of the session as well.
     public var customMirror: Mirror { Mirror(self, children: ["headers": headers]) }
+}
+
+/// The header fields that a client with a base URL added to a request, and the origins that may receive them. Pure.
+struct ClientHeaders: Sendable {
+    let fields: Headers
+    /// The origin of the client's base URL.
+    let origin: String
+
+    /// Fields that are sent only to the client's origin, regardless of the client's settings.
+    private static let neverSentToOtherOrigins = ["Authorization", "Proxy-Authorization", "Cookie"]
+
+    /// Returns the fields of a client that may be sent to any origin if the client allows it.
+    static func unbound(_ headers: Headers) -> Headers {
+        Headers(headers.filter { field in !neverSentToOtherOrigins.contains { Headers.namesMatch($0, field.name) } })
+    }
+
+    /// Returns the headers of a request that a redirect leads to another origin: without the client's fields, and with
+    /// the session's fields of the same names. A field with a different value was set by the call and stays.
+    func removed(from headers: Headers, standard: Headers) -> Headers {
+        var rest = Headers(headers.filter { !fields.contains($0) })
+        for field in standard where fields.contains(field.name) && !rest.contains(field.name) {
+            if Headers.isSecret(field.name) { continue }
+            rest.append(field)
+        }
+        return rest
+    }
 }

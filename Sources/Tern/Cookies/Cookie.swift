@@ -4,30 +4,31 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A cookie as a store keeps it: a name and a value, and where and how long they are sent (RFC 6265bis §5.7).
+/// A name and a value, with the hosts and the time that they are sent to and for (RFC 6265bis §5.7).
 ///
-/// Made by a server's `Set-Cookie`, or by hand. Its descriptions never show the value.
+/// Created from a server's `Set-Cookie` field or by the caller. Its descriptions never show the value.
 public struct Cookie: Sendable, Hashable, Codable {
-    /// The name; may be empty, as RFC 6265bis has it, if the value is not.
+    /// The name. It can be empty if the value is not (RFC 6265bis).
     public let name: String
-    /// The value as the server sent it, quotes included. Bytes that are not UTF-8 appear as ISO-8859-1 characters, and
+    /// The value as the server sent it, with its quotes. Bytes that are not UTF-8 appear as ISO-8859-1 characters, and
     /// are sent back unchanged.
     public let value: String
-    /// The host, or the domain whose hosts get the cookie: in lower case, without a leading dot.
+    /// The host, or the domain whose hosts receive the cookie, in lower case and without a leading dot.
     public let domain: String
-    /// Whether only the host ``domain`` gets the cookie, and not the hosts below it.
+    /// A Boolean value that indicates whether only the host ``domain`` receives the cookie, and not the hosts below it.
     public let isHostOnly: Bool
-    /// The path under which the cookie is sent. Begins with `/`.
+    /// The path under which the cookie is sent. It begins with `/`.
     public let path: String
-    /// Whether the cookie is sent over https alone.
+    /// A Boolean value that indicates whether the cookie is sent over https only.
     public let isSecure: Bool
-    /// Whether the server wants the cookie hidden from scripts. It has no effect on requests.
+    /// A Boolean value that indicates whether the server hides the cookie from scripts. It has no effect on requests.
     public let isHTTPOnly: Bool
-    /// What the server says of requests that come from another site; nil where it says nothing.
+    /// The rule for requests that come from another site; nil if the server sets none.
     public let sameSite: SameSite?
-    /// When the cookie ends, at most 400 days after it was stored; nil for one that lives as long as its store.
+    /// The date on which the cookie expires, at most 400 days after it was stored; nil for a cookie that lives as long
+    /// as its store.
     public let expires: Date?
-    /// When the cookie was first stored: cookies with paths of equal length are sent in this order.
+    /// The date on which the cookie was first stored. Cookies with paths of equal length are sent in this order.
     public internal(set) var creation: Date
     /// The encoding in which the bytes of name, value and path were read; nil for UTF-8.
     let encoding: ByteEncoding?
@@ -38,12 +39,12 @@ public struct Cookie: Sendable, Hashable, Codable {
         case latin1
     }
 
-    /// A cookie by hand.
+    /// Creates a cookie.
     ///
     /// - Parameters:
-    ///   - domain: The host. With `isHostOnly` false, the hosts below it receive the cookie, too. A store keeps the
-    ///     host in its canonical form, such as `xn--bcher-kva.example` for `bücher.example`.
-    ///   - expires: nil for a cookie that is not written to a file.
+    ///   - domain: The host. With `isHostOnly` false, the hosts below it receive the cookie, too. A store keeps the host
+    ///     in its canonical form, such as `xn--bcher-kva.example` for `bücher.example`.
+    ///   - expires: The date on which the cookie expires; nil for a cookie that is not written to a file.
     public init(
         name: String, value: String, domain: String, isHostOnly: Bool = true, path: String = "/",
         isSecure: Bool = false, isHTTPOnly: Bool = false, sameSite: SameSite? = nil, expires: Date? = nil
@@ -70,22 +71,22 @@ public struct Cookie: Sendable, Hashable, Codable {
         self.encoding = encoding
     }
 
-    /// Whether a request that comes from another site carries the cookie.
+    /// A rule for sending a cookie with requests that come from another site.
     ///
-    /// What a client can know of it: only a redirect brings a request from one site to another.
+    /// A client can know of one such case only: a redirect from one site to another.
     public enum SameSite: String, Sendable, Hashable, Codable {
-        /// Never.
+        /// The cookie is not sent.
         case strict
-        /// Only if its method is safe. A cookie that says nothing is taken for this.
+        /// The cookie is sent if the request's method is safe. This is the default of a cookie without the attribute.
         case lax
-        /// Always; the cookie must then be ``Cookie/isSecure``.
+        /// The cookie is sent. It must be ``Cookie/isSecure``.
         case none
     }
 
-    /// Whether the cookie has ended.
+    /// Returns whether the cookie has expired.
     public func isExpired(at now: Date) -> Bool { expires.map { $0 <= now } ?? false }
 
-    /// Whether both have the same name, domain and path, so that one replaces the other in a store.
+    /// Returns whether two cookies have the same name, domain and path, so that one replaces the other in a store.
     func replaces(_ other: Cookie) -> Bool {
         isHostOnly == other.isHostOnly && domain == other.domain && hasName(of: other)
             && Self.bytes(path, encoding).elementsEqual(Self.bytes(other.path, other.encoding))
@@ -122,7 +123,7 @@ public struct Cookie: Sendable, Hashable, Codable {
 }
 
 extension Cookie: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Name, domain and path; the value is left out.
+    /// The name, domain and path, without the value.
     public var description: String {
         "\(name.printable(limit: 80))=<redacted>; \(isHostOnly ? "Host" : "Domain")=\(domain.printable()); Path=\(path.printable())"
     }
@@ -130,12 +131,12 @@ extension Cookie: CustomStringConvertible, CustomDebugStringConvertible, CustomR
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// Nothing: what `dump` would show is the value.
+    /// An empty mirror. Without it, `dump` would show the value.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension Cookie {
-    /// Why a cookie is not stored (RFC 6265bis §5.6 and §5.7).
+    /// The reason why a cookie is not stored (RFC 6265bis §5.6 and §5.7).
     public struct Refusal: Error, Sendable, Hashable, CustomStringConvertible {
         /// One sentence, without the cookie's value.
         public let reason: String
@@ -156,5 +157,84 @@ extension Cookie {
         static let securePrefix = Refusal(reason: "its name begins with __Secure-, and it is not Secure")
         static let hostPrefix = Refusal(reason: "its name begins with __Host-, and it is not Secure, host-only, Path=/")
         static let hiddenPrefix = Refusal(reason: "it has no name, and its value poses as a prefixed name")
+    }
+}
+
+// The rules that every cookie follows by itself.
+
+extension Cookie {
+    /// Checks the rules of the prefixes `__Secure-` and `__Host-`. `hasPath` is true if the path was given and is not
+    /// the default path.
+    func checkPrefixes(hasPath: Bool) throws(Cookie.Refusal) {
+        if name.isEmpty {
+            if Self.hasPrefix(value, "__secure-") || Self.hasPrefix(value, "__host-") {
+                throw .hiddenPrefix
+            }
+        } else if Self.hasPrefix(name, "__secure-") {
+            if !isSecure { throw .securePrefix }
+        } else if Self.hasPrefix(name, "__host-") {
+            guard isSecure, isHostOnly, hasPath, path == "/" else { throw .hostPrefix }
+        }
+    }
+
+    /// Returns whether this cookie has no name and a value that, once sent, reads like a cookie with the other's name.
+    func impersonatesName(of other: Cookie) -> Bool {
+        guard name.isEmpty, let equals = value.utf8.firstIndex(of: UInt8(ascii: "=")) else { return false }
+        let posed = String(value[..<equals])
+        return Self.bytes(posed, encoding).elementsEqual(Self.bytes(other.name, other.encoding))
+    }
+
+    private static func hasPrefix(_ text: String, _ prefix: String) -> Bool {
+        text.utf8.lazy.map(\.asciiLowercased).starts(with: prefix.utf8)
+    }
+
+    /// Checks that a `Set-Cookie` field could contain the cookie, because a cookie made by the caller can contain
+    /// anything.
+    func checkForm() throws(Refusal) {
+        let separator = UInt8(ascii: ";")
+        // The default path is that of the URL, which can contain a semicolon. The path is not sent.
+        let isWellFormed =
+            [name, value, domain, path].allSatisfy { text in
+                text.utf8.allSatisfy { !$0.isASCIIControl || $0 == 0x09 }
+            } && [name, value, domain].allSatisfy { !$0.utf8.contains(separator) }
+            && !name.utf8.contains(UInt8(ascii: "=")) && !domain.isEmpty && path.utf8.first == Reference.slash
+        if !isWellFormed { throw .malformed }
+        if name.isEmpty, value.isEmpty { throw .empty }
+        if encoding == .latin1, (name + value + path).unicodeScalars.contains(where: { $0.value > 0xFF }) {
+            throw .malformed
+        }
+        if Self.byteCount(name, encoding) + Self.byteCount(value, encoding) > SetCookieField.maximumSize {
+            throw .tooLarge
+        }
+        if sameSite == SameSite.none, !isSecure { throw .sameSiteNone }
+    }
+
+    /// Returns the same cookie with the canonical form of its host.
+    func withCanonicalDomain() throws(Refusal) -> Cookie {
+        // The refusal's reason names the domain as a possible cause.
+        guard let host = try? CanonicalHost(domain) else { throw .malformed }
+        if host.text == domain { return self }
+        return Cookie(
+            name: name, value: value, domain: host.text, isHostOnly: isHostOnly, path: path, isSecure: isSecure,
+            isHTTPOnly: isHTTPOnly, sameSite: sameSite, expires: expires, creation: creation,
+            encoding: encoding)
+    }
+
+    /// Returns the same cookie with an expiry date of at most `latest`. An unknown creation date becomes `now`.
+    func endingBy(_ latest: Date, creation now: Date) -> Cookie {
+        Cookie(
+            name: name, value: value, domain: domain, isHostOnly: isHostOnly, path: path, isSecure: isSecure,
+            isHTTPOnly: isHTTPOnly, sameSite: sameSite, expires: expires.map { min($0, latest) },
+            creation: creation == .distantPast ? now : creation, encoding: encoding)
+    }
+
+    /// Returns whether a request from another site carries the cookie. A cookie without the attribute counts as Lax
+    /// (RFC 6265bis §5.6.7).
+    func isSentAcrossSites(_ method: Request.Method) -> Bool {
+        switch sameSite {
+        case .strict: false
+        case .lax, nil: method.isSafe
+        case .some(SameSite.none): true
+        }
     }
 }

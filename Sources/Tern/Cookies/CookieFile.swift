@@ -15,7 +15,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The file of a cookie store: read once, and replaced as a whole by one writer at a time.
+/// The file of a cookie store. It is read once, and replaced as a whole by one writer at a time.
 final class CookieFile: Sendable {
     private struct Snapshot: Codable {
         var version = 1
@@ -23,9 +23,10 @@ final class CookieFile: Sendable {
     }
 
     private struct State {
-        /// A write is on its way that has not looked at the cookies yet: what changes until then is in it.
+        /// A Boolean value that indicates whether a write is scheduled that has not read the cookies yet. It will
+        /// contain all changes up to then.
         var isScheduled = false
-        /// What the file holds.
+        /// The content of the file.
         var written: Data?
     }
 
@@ -34,7 +35,7 @@ final class CookieFile: Sendable {
         var description: String { "\(path) was not written by a cookie store" }
     }
 
-    /// One thread for all stores, so that no two write one temporary file.
+    /// The queue of all stores, so that no two writers use one temporary file.
     private static let queue = DispatchQueue(label: "tern.cookies")
 
     private let path: String
@@ -46,7 +47,7 @@ final class CookieFile: Sendable {
     func read() throws -> [Cookie] {
         guard system.exists(path) else { return [] }
         let data = try contents()
-        // What the decoder says could quote a value.
+        // The decoder's error could quote a value.
         guard let snapshot = try? JSONDecoder().decode(Snapshot.self, from: data), snapshot.version == 1 else {
             throw Unreadable(path: path)
         }
@@ -75,18 +76,18 @@ final class CookieFile: Sendable {
         _ = fchmod(descriptor, status.st_mode & 0o700)
     }
 
-    /// Writes soon, off the caller's thread. A failure is told by the next `write`, which tries again.
+    /// Schedules a write off the caller's thread. The next `write` reports a failure and tries again.
     func schedule(_ cookies: @escaping @Sendable () -> [Cookie]) {
         let isFirst = state.withLock { state in
             defer { state.isScheduled = true }
             return !state.isScheduled
         }
         guard isFirst else { return }
-        // Nobody waits for this one.
+        // No caller waits for this write.
         Self.queue.async { _ = self.perform(cookies) }
     }
 
-    /// Writes now, and waits for it.
+    /// Writes now and returns when the file is written.
     func write(_ cookies: @escaping @Sendable () -> [Cookie]) async throws(FileFailure) {
         let result = await withCheckedContinuation { continuation in
             Self.queue.async { continuation.resume(returning: self.perform(cookies)) }
@@ -98,7 +99,7 @@ final class CookieFile: Sendable {
         state.withLock { $0.isScheduled = false }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
-        // `try?`: dates are finite and texts are texts, so nothing of a cookie can fail to be encoded.
+        // `try?`: dates are finite and texts are valid, so a cookie can always be encoded.
         guard let data = try? encoder.encode(Snapshot(cookies: cookies())) else {
             return .failure(FileFailure("encode", path, code: EINVAL))
         }
@@ -112,10 +113,10 @@ final class CookieFile: Sendable {
         }
     }
 
-    /// A new file beside the old one, on the disk before it takes the old one's place.
+    /// Writes a new file beside the old one and syncs it to the disk before it replaces the old one.
     private func replace(with data: Data) throws(FileFailure) {
         let temporary = "\(path).\(getpid()).tmp"
-        try system.remove(temporary)  // What a process of the same number has left.
+        try system.remove(temporary)  // A process with the same number can have left one.
         let mask = S_IRUSR | S_IWUSR
         let descriptor = unsafe temporary.withCString {
             unsafe open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mask)
@@ -125,7 +126,7 @@ final class CookieFile: Sendable {
             try system.write(data, to: descriptor)
             if fsync(descriptor) != 0 { throw FileFailure("sync", temporary, code: errno) }
         } catch {
-            // The first failure is the one to tell.
+            // The first failure is the one to report.
             try? system.close(descriptor)
             try? system.remove(temporary)
             throw error

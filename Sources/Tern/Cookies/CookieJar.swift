@@ -4,15 +4,15 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// The cookies of a store and the rules they live by (RFC 6265bis §5.7 and §5.8). Pure: no lock, no clock, no file.
+/// The cookies of a store and the rules for them (RFC 6265bis §5.7 and §5.8). Has no lock, clock or file.
 package struct CookieJar: Sendable {
-    /// How many cookies are kept.
+    /// The limits on the cookies kept.
     package struct Limits: Sendable {
-        /// Cookies of one domain. RFC 6265bis §6.1 asks for at least 50.
+        /// The number of cookies of one domain. RFC 6265bis §6.1 asks for at least 50.
         package var perDomain = 180
-        /// Cookies in all. RFC 6265bis §6.1 asks for at least 3000.
+        /// The number of all cookies. RFC 6265bis §6.1 asks for at least 3000.
         package var total = 3_000
-        /// How long a cookie may live from when it is stored (RFC 6265bis §5.5).
+        /// The longest time from storing to expiry, in seconds (RFC 6265bis §5.5).
         package var lifetime: TimeInterval = 400 * 86_400
         /// The maximum number of bytes of a `Cookie` field. Servers refuse a request with a longer field.
         package var fieldSize = 8 << 10
@@ -20,11 +20,11 @@ package struct CookieJar: Sendable {
         package init() {}
     }
 
-    /// What became of a cookie.
+    /// The result of storing a cookie.
     package enum Outcome: Sendable {
-        /// It is kept, new or in the place of its predecessor.
+        /// The cookie is stored, and replaces one of the same name, domain and path.
         case stored(Cookie)
-        /// It had ended already: its predecessor, if there was one, is gone.
+        /// The cookie was expired. A stored cookie of the same name, domain and path is removed.
         case removed(Cookie)
         case refused(Cookie.Refusal)
     }
@@ -32,16 +32,16 @@ package struct CookieJar: Sendable {
     private struct Entry {
         var cookie: Cookie
         var lastAccess: UInt64
-        /// The number among all that were ever stored: dates can be equal, and clocks go back.
+        /// The position among all cookies ever stored. Dates can be equal, and clocks can go back.
         var serial: UInt64
     }
 
     package let limits: Limits
     package let suffixes: PublicSuffixes
-    /// By domain: a look-up asks for a host and the few domains above it.
+    /// The entries by domain: a look-up reads the host and the few domains above it.
     private var entries: [String: [Entry]] = [:]
     package private(set) var count = 0
-    /// Counts look-ups and stores: the order of last accesses.
+    /// The number of look-ups and stores, which orders the last accesses.
     private var access: UInt64 = 0
     private var serial: UInt64 = 0
 
@@ -52,7 +52,7 @@ package struct CookieJar: Sendable {
 
     // MARK: Storing
 
-    /// Takes in one `Set-Cookie` field of an answer from `target`.
+    /// Stores the cookie of one `Set-Cookie` field of a response from `target`.
     package mutating func store(_ field: String, from target: Target, now: Date) -> Outcome {
         store(bytes: Array(field.utf8), from: target, now: now)
     }
@@ -77,7 +77,7 @@ package struct CookieJar: Sendable {
         var domain = field.domain
         guard domain.utf8.allSatisfy({ $0 < 0x80 }) else { throw .nonASCIIDomain }
         if !domain.isEmpty, suffixes.contains(domain) {
-            // The suffix's own host may still have a cookie for itself.
+            // The host that is itself a public suffix can have a cookie of its own.
             guard domain == host else { throw .publicSuffix }
             domain = ""
         }
@@ -91,19 +91,20 @@ package struct CookieJar: Sendable {
             expires: expiry(of: field, now: now), creation: now, encoding: field.encoding)
     }
 
-    /// Max-Age wins over Expires; neither goes beyond the longest lifetime.
+    /// Returns the expiry date. Max-Age takes precedence over Expires, and neither exceeds the longest lifetime.
     private func expiry(of field: SetCookieField, now: Date) -> Date? {
         let latest = now.addingTimeInterval(limits.lifetime)
         if let age = field.maxAge { return age <= 0 ? .distantPast : min(latest, now.addingTimeInterval(Double(age))) }
         return field.expires.map { min(latest, Date(timeIntervalSince1970: Double($0))) }
     }
 
-    /// Whether a Secure cookie of that name would be covered, for a host and path that both are sent to (§5.7, step 16).
+    /// Returns whether the cookie would hide a Secure cookie of the same name from a host and path that both are sent
+    /// to (§5.7, step 16).
     private func coversSecureCookie(_ cookie: Cookie) -> Bool {
         entries.values.contains { list in
             list.contains { entry in
                 let other = entry.cookie
-                return other.isSecure && (other.hasName(of: cookie) || cookie.poses(asNameOf: other))
+                return other.isSecure && (other.hasName(of: cookie) || cookie.impersonatesName(of: other))
                     && (CookieMatching.host(other.domain, isWithin: cookie.domain)
                         || CookieMatching.host(cookie.domain, isWithin: other.domain))
                     && CookieMatching.path(cookie.path, isWithin: other.path)
@@ -111,7 +112,7 @@ package struct CookieJar: Sendable {
         }
     }
 
-    /// Takes in a cookie that was made by hand or read from a file.
+    /// Stores a cookie that the caller made or a file contained.
     package mutating func insertChecked(_ cookie: Cookie, now: Date) -> Outcome {
         var cookie = cookie
         do throws(Cookie.Refusal) {
@@ -139,7 +140,7 @@ package struct CookieJar: Sendable {
         }
         access += 1
         if let old {
-            // The place in the order is kept (§5.7, step 24).
+            // The replaced cookie's position in the order is kept (§5.7, step 24).
             cookie.creation = list[old].cookie.creation
             list[old] = Entry(cookie: cookie, lastAccess: access, serial: list[old].serial)
         } else {
@@ -152,8 +153,8 @@ package struct CookieJar: Sendable {
         return .stored(cookie)
     }
 
-    /// Brings the jar back under its limits (§5.7): what has ended, then of a domain that has too many the cookies that
-    /// are not Secure, then its others, then any; each time the one that was not used for the longest.
+    /// Removes cookies until the jar is within its limits (§5.7): expired ones first, then those of a domain with too
+    /// many, cookies without Secure before the others, then any. Among equals, the least recently used goes first.
     private mutating func evict(from domain: String, now: Date) {
         removeAll { $0.isExpired(at: now) }
         while (entries[domain]?.count ?? 0) > limits.perDomain {
@@ -179,9 +180,10 @@ package struct CookieJar: Sendable {
         }
     }
 
-    // MARK: Looking up
+    // MARK: Look-up
 
-    /// The cookies for a request, in the order in which they are sent (§5.8.3): longer paths first, then older ones.
+    /// Returns the cookies for a request in the order in which they are sent (§5.8.3): longer paths first, then older
+    /// cookies.
     ///
     /// - Parameters:
     ///   - isCrossSite: A Boolean value that indicates whether a redirect from another site led to this request.
@@ -215,7 +217,7 @@ package struct CookieJar: Sendable {
         return found.map(\.cookie)
     }
 
-    /// Removes the cookies that were first stored the longest ago until the others, joined by `; `, fit.
+    /// Removes the oldest cookies until the others, joined by `; `, fit.
     private func leaveOutOldest(_ found: inout [Entry], room: Int) {
         var size = found.reduce(-2) { $0 + $1.cookie.wireCount + 2 }
         guard size > room else { return }
@@ -223,7 +225,7 @@ package struct CookieJar: Sendable {
         while size > room, let oldest = found.popLast() { size -= oldest.cookie.wireCount + 2 }
     }
 
-    /// The value of the `Cookie` field; nil if there is nothing to be sent.
+    /// Returns the value of the `Cookie` field; nil if there is no cookie to send.
     package mutating func header(
         for target: Target, method: Request.Method, isCrossSite: Bool, now: Date
     ) -> String? {
@@ -241,13 +243,13 @@ package struct CookieJar: Sendable {
         return Array(cookies.map(\.wireBytes).joined(separator: "; ".utf8))
     }
 
-    /// All that have not ended, in the order in which they were first stored.
+    /// Returns all cookies that have not expired, in the order in which they were first stored.
     package func all(now: Date) -> [Cookie] {
         entries.values.joined().filter { !$0.cookie.isExpired(at: now) }.sorted { $0.serial < $1.serial }
             .map(\.cookie)
     }
 
-    /// Removes what a condition holds for; returns how many.
+    /// Removes the cookies that satisfy a condition, and returns their number.
     @discardableResult
     package mutating func removeAll(where condition: (Cookie) -> Bool) -> Int {
         let before = count
@@ -257,5 +259,53 @@ package struct CookieJar: Sendable {
             if kept.count < list.count { entries[domain] = kept.isEmpty ? nil : kept }
         }
         return before - count
+    }
+}
+
+/// Matches hosts and paths with cookies (RFC 6265bis §5.1.3 and §5.1.4).
+enum CookieMatching {
+    /// Returns whether a host is the domain or below it. An IP address is below nothing.
+    static func host(_ host: String, isWithin domain: String) -> Bool {
+        let (host, domain) = (host.utf8, domain.utf8)
+        if host.count == domain.count { return host.elementsEqual(domain) }
+        guard host.count > domain.count, !domain.isEmpty, host.suffix(domain.count).elementsEqual(domain),
+            host.dropLast(domain.count).last == UInt8(ascii: ".")
+        else { return false }
+        return !isAddress(host)
+    }
+
+    /// Returns whether the host is an IPv6 address, or ends in a number, as only IPv4 addresses do (WHATWG URL, §3.5).
+    static func isAddress(_ host: String.UTF8View) -> Bool {
+        if host.contains(UInt8(ascii: ":")) { return true }
+        let last = host.split(separator: UInt8(ascii: ".")).last ?? Substring().utf8
+        return !last.isEmpty && last.allSatisfy(\.isASCIIDigit)
+    }
+
+    /// Returns whether a request's path is the cookie's path or below it.
+    static func path(_ path: String, isWithin cookiePath: String) -> Bool {
+        let (path, cookiePath) = (path.utf8, cookiePath.utf8)
+        guard path.starts(with: cookiePath) else { return false }
+        if path.count == cookiePath.count || cookiePath.last == Reference.slash { return true }
+        return path.dropFirst(cookiePath.count).first == Reference.slash
+    }
+
+    /// Returns the path of a cookie without `Path`: the request's path up to its last slash.
+    static func defaultPath(of path: String) -> String {
+        guard path.utf8.first == Reference.slash, let slash = path.utf8.lastIndex(of: Reference.slash),
+            slash != path.startIndex
+        else { return "/" }
+        return String(path[..<slash])
+    }
+
+    /// Returns the host and each domain above it, from the longest to the shortest.
+    static func domains(above host: String) -> [Substring] {
+        var result = [Substring(host)]
+        if isAddress(host.utf8) { return result }
+        var rest = Substring(host)
+        while let dot = rest.utf8.firstIndex(of: UInt8(ascii: ".")) {
+            rest = rest[rest.utf8.index(after: dot)...]
+            if !rest.isEmpty { result.append(rest) }
+        }
+        return result
     }
 }

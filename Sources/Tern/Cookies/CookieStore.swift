@@ -7,18 +7,18 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// The cookies that servers have set, by the rules of RFC 6265bis.
+/// Stores the cookies that servers set, and returns them for requests by the rules of RFC 6265bis.
 ///
-/// Shared by all sessions that ask for it, or one session's own (``CookieUse``). Every call is synchronous and may be
-/// made from any thread; a look-up in an empty store is one branch. Kept in memory, and with
-/// ``init(file:)`` in a file as well.
+/// A store is shared by all sessions that use it, or belongs to one session (``CookieUse``). Every call is synchronous
+/// and can be made from any thread. A look-up in an empty store costs one branch. Cookies are kept in memory, and with
+/// ``init(file:)`` also in a file.
 ///
 /// A store keeps at most 180 cookies of one domain and 3000 in all. Beyond that it removes cookies in this order:
 /// expired cookies, then cookies of a domain that has too many, cookies without the Secure attribute before the others,
-/// and the least recently used first. A request carries at most 8 KiB of cookies, including its own `Cookie` field. The
-/// cookies that were first stored the longest ago are left out.
+/// and the least recently used first. A request carries at most 8 KiB of cookies, including its own `Cookie` field; the
+/// oldest cookies are left out.
 public final class CookieStore: Sendable {
-    /// The store that sessions share by default. In memory alone.
+    /// The store that sessions share by default. It is kept in memory only.
     public static let shared = CookieStore()
 
     private let jar: Lock<CookieJar>
@@ -37,14 +37,14 @@ public final class CookieStore: Sendable {
 
     private static let lastNumber = Atomic<UInt64>(0)
 
-    /// An empty store in memory.
+    /// Creates an empty store in memory.
     public convenience init() { self.init(jar: CookieJar()) }
 
-    /// A store that keeps its lasting cookies in a file: those with an expiry date.
+    /// Creates a store that keeps its cookies with an expiry date in a file.
     ///
-    /// The file is read now, which blocks; one that is not there is an empty one. Each change is written soon after, by a
-    /// thread of its own, into a new file with mode 0600 that then takes the old one's place: a process that is killed
-    /// leaves the old file or the new one, never a torn one. ``save()`` waits for that. One file belongs to one store.
+    /// Reads the file now and blocks the caller meanwhile. A missing file counts as empty. Soon after each change, a
+    /// thread of the store writes a new file with permissions 0600 and puts it in the place of the old one, so that a
+    /// process that is killed leaves a whole file. ``save()`` waits for that. One file belongs to one store.
     ///
     /// - Throws: `NetworkError` of kind `.fileSystem` when the file cannot be read or was not written by a store.
     public convenience init(file: URL) throws(NetworkError) {
@@ -64,7 +64,7 @@ public final class CookieStore: Sendable {
     ) throws(NetworkError) {
         let file = CookieFile(path)
         do {
-            // A cookie that the rules refuse is left out: the file may have been edited.
+            // A cookie that breaks the rules is left out, because the file may have been edited.
             for cookie in try file.read() { _ = jar.insertChecked(cookie, now: now()) }
         } catch {
             throw NetworkError(.fileSystem, reason: "the cookies cannot be read: \(error)", underlying: error)
@@ -76,16 +76,16 @@ public final class CookieStore: Sendable {
         identity = .file(path)
     }
 
-    /// Whether the public suffix list is known, so that no server can set a cookie for all of `co.uk`: on Linux with
-    /// `libpsl.so.5`. Where it is not, only domains of one label are refused.
+    /// A Boolean value that indicates whether the public suffix list is available, so that no server can set a cookie
+    /// for all of `co.uk`. On Linux it comes from `libpsl.so.5`. Without it, only domains of one label are refused.
     public static var knowsPublicSuffixes: Bool { PublicSuffixes.system.isComplete }
 
-    // MARK: Requests and answers
+    // MARK: Requests and responses
 
-    /// The value of a request's `Cookie` field; nil if no cookie is for it.
+    /// Returns the value of a request's `Cookie` field; nil if no cookie is for it.
     ///
-    /// - Parameter redirects: The URLs that led here, the first request's first: after one of another site, cookies are
-    ///   held back as their `SameSite` says.
+    /// - Parameter redirects: The URLs that led here, the first request's URL first. If one belongs to another site,
+    ///   the `SameSite` rules decide which cookies are sent.
     package func header(for target: Target, method: Request.Method, redirects: [Target] = []) -> String? {
         headerBytes(for: target, method: method, redirects: redirects).map { String(decoding: $0, as: UTF8.self) }
     }
@@ -105,7 +105,7 @@ public final class CookieStore: Sendable {
         }
     }
 
-    /// Takes in the `Set-Cookie` fields of an answer; says for each what became of it.
+    /// Stores the cookies of the `Set-Cookie` fields of a response, and returns the result of each.
     @discardableResult
     package func store(_ fields: [String], from target: Target) -> [CookieJar.Outcome] {
         store(bytes: fields.map { Array($0.utf8) }, from: target)
@@ -119,37 +119,38 @@ public final class CookieStore: Sendable {
         return change { jar in fields.map { jar.store(bytes: $0, from: target, now: now) } }
     }
 
-    // MARK: By hand
+    // MARK: Direct access
 
-    /// Whether no cookie is kept.
+    /// A Boolean value that indicates whether the store holds no cookie.
     public var isEmpty: Bool { !hasCookies.load(ordering: .relaxed) }
 
-    /// All cookies that have not ended, in the order in which they were first stored.
+    /// All cookies that have not expired, in the order in which they were first stored.
     public var cookies: [Cookie] {
         let now = now()
         return jar.withLock { $0.all(now: now) }
     }
 
-    /// The cookies that a GET of a URL would carry, in the order in which they would be sent; none for a URL that cannot
-    /// be requested.
+    /// Returns the cookies that a GET of a URL would carry, in the order in which they would be sent; none for a URL
+    /// that cannot be requested.
     public func cookies(for url: URL) -> [Cookie] {
-        // A URL that is no target has no cookies: the reason is told when it is requested.
+        // An invalid URL has no cookies. The reason is reported when it is requested.
         guard let target = try? Target(url) else { return [] }
         let now = now()
         return jar.withLock { $0.cookies(for: target, method: .get, isCrossSite: false, now: now) }
     }
 
-    /// Takes in a cookie made by hand, in the place of one with the same name, domain and path. One that has ended
-    /// removes that one.
+    /// Stores a cookie made by the caller, and replaces one with the same name, domain and path. An expired cookie
+    /// removes it.
     ///
-    /// - Throws: `Cookie.Refusal` when it breaks a rule, as by a `;` in its value or a public suffix for its domain.
+    /// - Throws: `Cookie.Refusal` when the cookie breaks a rule, for example by a `;` in its value or a public suffix
+    ///   as its domain.
     public func insert(_ cookie: Cookie) throws(Cookie.Refusal) {
         let now = now()
         if case .refused(let refusal) = change({ $0.insertChecked(cookie, now: now) }) { throw refusal }
     }
 
-    /// Removes the cookies that a condition holds for; returns how many. The condition is called with the store locked,
-    /// and must not use the store.
+    /// Removes the cookies that satisfy a condition, and returns their number. The condition is called while the store
+    /// is locked, and must not use the store.
     @discardableResult
     public func removeAll(where condition: (Cookie) -> Bool) -> Int {
         change { $0.removeAll(where: condition) }
@@ -161,9 +162,9 @@ public final class CookieStore: Sendable {
     /// Removes the cookies without an expiry date, as the end of a browser's session does.
     public func removeSessionCookies() { _ = change { $0.removeAll { $0.expires == nil } } }
 
-    /// Waits until what the store holds now is in its file. Returns at once for a store without one.
+    /// Returns when the cookies that the store holds now are in its file. Returns at once for a store without a file.
     ///
-    /// - Throws: `NetworkError` of kind `.fileSystem` when the file cannot be written; the old one is then as it was.
+    /// - Throws: `NetworkError` of kind `.fileSystem` when the file cannot be written. The old file is then unchanged.
     public func save() async throws(NetworkError) {
         guard let file else { return }
         do throws(FileFailure) {
@@ -188,9 +189,31 @@ public final class CookieStore: Sendable {
 }
 
 extension CookieStore: CustomStringConvertible, CustomReflectable {
-    /// How many cookies there are.
+    /// The number of cookies.
     public var description: String { "CookieStore(\(jar.withLock { $0.count }) cookies)" }
 
     /// An empty mirror. The values are secret, so `dump` shows only ``description``.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// The cookie store of a session or a request.
+public enum CookieUse: Sendable {
+    /// The shared store, ``CookieStore/shared``.
+    case shared
+    /// A store that belongs to the session alone and ends with it.
+    case separate
+    /// A store of the caller, for example one with a file.
+    case store(CookieStore)
+    /// No store: only a `Cookie` field of the request itself is sent, and no `Set-Cookie` is stored.
+    case none
+
+    /// Returns the store that a session uses for its lifetime; nil for none. `.separate` creates a new one.
+    package func makeStore() -> CookieStore? {
+        switch self {
+        case .shared: .shared
+        case .separate: CookieStore()
+        case .store(let store): store
+        case .none: nil
+        }
+    }
 }

@@ -2,13 +2,13 @@
 import Glibc
 #endif
 
-/// The public suffix list: domains under which strangers register, so that no cookie may be for all of one.
+/// The public suffix list: domains under which anybody can register, so that no cookie may be for all of one.
 ///
-/// On Linux that of `libpsl.so.5`, opened when it is first needed; Debian's libcurl depends on it. Without it, and on
-/// Apple's systems, only domains of a single label (`com`) are known for suffixes, and a site is a host with the hosts
-/// below it.
+/// On Linux it comes from `libpsl.so.5`, which is opened when it is first needed; Debian's libcurl depends on it.
+/// Without it, and on Apple's systems, only domains of one label (`com`) count as suffixes, and a site is a host with
+/// the hosts below it.
 package struct PublicSuffixes: Sendable {
-    /// Whether a whole list is at hand.
+    /// A Boolean value that indicates whether the whole list is available.
     package let isComplete: Bool
     private let isSuffix: @Sendable (String) -> Bool
     private let registrable: @Sendable (String) -> String?
@@ -22,7 +22,7 @@ package struct PublicSuffixes: Sendable {
         self.registrable = registrable
     }
 
-    /// The system's list.
+    /// The list of the system.
     package static let system: PublicSuffixes = {
         #if canImport(Glibc)
         if let library = SuffixLibrary() {
@@ -32,16 +32,16 @@ package struct PublicSuffixes: Sendable {
         return singleLabels
     }()
 
-    /// What is known without a list.
+    /// The rules that hold without a list.
     package static let singleLabels = PublicSuffixes(
         isComplete: false, isSuffix: { !$0.utf8.contains(UInt8(ascii: ".")) }, registrable: { _ in nil })
 
-    /// Whether the domain, in lower case, is one under which strangers register.
+    /// Returns whether the domain, in lower case, is a public suffix.
     package func contains(_ domain: String) -> Bool {
         !CookieMatching.isAddress(domain.utf8) && isSuffix(domain)
     }
 
-    /// Whether two URLs belong to one site: the same scheme and the same registrable domain (RFC 6265bis §5.2).
+    /// Returns whether two URLs belong to one site: the same scheme and the same registrable domain (RFC 6265bis §5.2).
     package func areSameSite(_ left: Target, _ right: Target) -> Bool {
         if left.isSecure != right.isSecure { return false }
         if left.host == right.host { return true }
@@ -56,13 +56,13 @@ package struct PublicSuffixes: Sendable {
 }
 
 #if canImport(Glibc)
-/// `libpsl.so.5`, which is opened and never closed.
+/// The library `libpsl.so.5`. It is opened and never closed.
 private struct SuffixLibrary: Sendable {
     private typealias Latest = @convention(c) (UnsafePointer<CChar>?) -> OpaquePointer?
     private typealias IsSuffix = @convention(c) (OpaquePointer?, UnsafePointer<CChar>?) -> CInt
     private typealias Registrable = @convention(c) (OpaquePointer?, UnsafePointer<CChar>?) -> UnsafePointer<CChar>?
 
-    // The list is never changed once it is made, so that any thread may read it; as a number it is Sendable.
+    // The list never changes once it is loaded, so any thread can read it. As a number it is Sendable.
     private let list: UInt
     private let isSuffixAddress: UInt
     private let registrableAddress: UInt
@@ -72,7 +72,7 @@ private struct SuffixLibrary: Sendable {
             let latest = unsafe dlsym(handle, "psl_latest"),
             let isSuffix = unsafe dlsym(handle, "psl_is_public_suffix"),
             let registrable = unsafe dlsym(handle, "psl_registrable_domain"),
-            // The newer one of the system's file and the list that is built in.
+            // Returns the newer of the system's file and the built-in list.
             let list = unsafe unsafeBitCast(latest, to: Latest.self)(nil)
         else { return nil }
         self.list = UInt(bitPattern: list)
@@ -88,7 +88,7 @@ private struct SuffixLibrary: Sendable {
     func registrable(_ domain: String) -> String? {
         let function = unsafe unsafeBitCast(registrableAddress, to: Registrable.self)
         return unsafe domain.withCString { domain in
-            // The result points into the text that was given.
+            // The result points into the argument.
             guard let result = unsafe function(OpaquePointer(bitPattern: list), domain) else { return nil }
             return unsafe String(cString: result)
         }

@@ -1,25 +1,25 @@
-/// One `Set-Cookie` field, taken apart by RFC 6265bis §5.6 and not yet judged.
+/// Parses one `Set-Cookie` field by RFC 6265bis §5.6. ``CookieJar`` decides whether its cookie is stored.
 struct SetCookieField: Sendable {
     /// The text before the first `=`; empty without one.
     var name = ""
     var value = ""
     /// The last `Domain`, in lower case and without its leading dot; empty without one.
     var domain = ""
-    /// The last `Path`; nil without one, and where it does not begin with `/`: the default path then holds.
+    /// The last `Path`; nil without one, or if it does not begin with `/`. The default path then applies.
     var path: String?
     var isSecure = false
     var isHTTPOnly = false
     var sameSite: Cookie.SameSite?
-    /// Seconds from now; nothing and less means at once.
+    /// The lifetime in seconds. Zero or less expires the cookie at once.
     var maxAge: Int64?
-    /// Seconds since 1970.
+    /// The expiry date in seconds since 1970.
     var expires: Int64?
     /// The encoding in which the bytes of the texts were read; nil for UTF-8.
     private(set) var encoding: Cookie.ByteEncoding?
 
-    /// Longest name and value together, in bytes (RFC 6265bis §5.6, step 5).
+    /// The maximum size of name and value together, in bytes (RFC 6265bis §5.6, step 5).
     static let maximumSize = 4_096
-    /// Longest value of an attribute, in bytes; a longer one is passed over (step 6 of the attributes).
+    /// The maximum size of an attribute's value, in bytes. A longer attribute is ignored (step 6 of the attributes).
     static let maximumAttributeSize = 1_024
 
     /// Parses a field from the bytes of the wire. Bytes that are not UTF-8 are read one by one.
@@ -31,7 +31,7 @@ struct SetCookieField: Sendable {
         }
     }
 
-    /// Takes a field apart, or says why the cookie is ignored.
+    /// Parses a field, or throws the reason why the cookie is ignored.
     init(_ field: String, encoding: Cookie.ByteEncoding? = nil) throws(Cookie.Refusal) {
         self.encoding = encoding
         if field.utf8.contains(where: { $0.isASCIIControl && $0 != 0x09 }) { throw .controlCharacter }
@@ -77,5 +77,81 @@ struct SetCookieField: Sendable {
         let start = bytes.drop(while: \.isHTTPWhitespace)
         let length = start.reversed().drop(while: \.isHTTPWhitespace).count
         return String(decoding: start.prefix(length), as: UTF8.self)
+    }
+}
+
+/// Parses the dates of `Set-Cookie` with the lenient algorithm of RFC 6265bis §5.1.1, which accepts the dates that
+/// servers really send.
+enum CookieDate {
+    /// Returns seconds since 1970-01-01 00:00:00 UTC; nil if the text is not a date.
+    static func seconds(_ text: String) -> Int64? {
+        var fields = Fields()
+        for token in text.utf8.split(whereSeparator: isDelimiter) { fields.take(token) }
+        return fields.seconds
+    }
+
+    private static func isDelimiter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x09, 0x20...0x2F, 0x3B...0x40, 0x5B...0x60, 0x7B...0x7E: true
+        default: false
+        }
+    }
+
+    private typealias Token = Substring.UTF8View
+
+    /// The parts of a date. Each is taken from the first token of its form; later tokens of that form are ignored.
+    private struct Fields {
+        private var time: (hour: Int64, minute: Int64, second: Int64)?
+        private var day: Int64?
+        private var month: Int64?
+        private var year: Int64?
+
+        mutating func take(_ token: Token) {
+            if time == nil, let found = CookieDate.time(token) {
+                time = found
+            } else if day == nil, let found = CookieDate.number(token, digits: 1...2) {
+                day = found
+            } else if month == nil, let found = CookieDate.month(token) {
+                month = found
+            } else if year == nil, let found = CookieDate.number(token, digits: 2...4) {
+                year = found
+            }
+        }
+
+        var seconds: Int64? {
+            guard let time, let day, let month, var year else { return nil }
+            if year <= 69 { year += 2000 } else if year <= 99 { year += 1900 }
+            guard year >= 1601, time.hour <= 23, time.minute <= 59, time.second <= 59, day >= 1,
+                day <= HTTPDate.length(of: month, in: year)
+            else { return nil }
+            let days = HTTPDate.daysSinceEpoch(year: year, month: month, day: day)
+            return days * 86_400 + time.hour * 3_600 + time.minute * 60 + time.second
+        }
+    }
+
+    /// Parses `hh:mm:ss` with one or two digits each. Text that follows the digits after a non-digit is ignored.
+    private static func time(_ token: Token) -> (hour: Int64, minute: Int64, second: Int64)? {
+        let parts = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0].allSatisfy(\.isASCIIDigit), parts[1].allSatisfy(\.isASCIIDigit),
+            let hour = number(parts[0], digits: 1...2), let minute = number(parts[1], digits: 1...2),
+            let second = number(parts[2], digits: 1...2)
+        else { return nil }
+        return (hour, minute, second)
+    }
+
+    /// Returns the number that a token begins with, if it has the required number of digits.
+    private static func number(_ token: Token, digits: ClosedRange<Int>) -> Int64? {
+        let prefix = token.prefix(while: \.isASCIIDigit)
+        guard digits.contains(prefix.count) else { return nil }
+        return prefix.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
+    }
+
+    private static let months: [[UInt8]] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ].map { Array($0.utf8) }
+
+    private static func month(_ token: Token) -> Int64? {
+        let start = token.prefix(3).map(\.asciiLowercased)
+        return months.firstIndex(of: start).map { Int64($0) + 1 }
     }
 }

@@ -13,12 +13,12 @@ import Musl
 import Darwin
 #endif
 
-/// The files of all transfers: every call that can block on a disk runs here, on one thread of its own, so that a slow
-/// disk stops neither a socket nor the cooperative pool.
+/// Performs the file operations of all transfers. Each call that can wait for a disk runs on one dedicated thread, so
+/// that a slow disk delays neither a socket nor the cooperative thread pool.
 package actor FileStore {
     package static let shared = FileStore(PosixFileSystem())
 
-    /// Bytes read at a time: large, so that a gigabyte costs a thousand hops and not a hundred thousand.
+    /// The number of bytes read at a time. A large size keeps the number of hops for a gigabyte at a thousand.
     private static let readSize = 1 << 20
 
     private let system: any FileSystem
@@ -33,12 +33,12 @@ package actor FileStore {
 
     package func length(ofFile path: String) throws(FileFailure) -> Int64 { try system.length(of: path) }
 
-    /// The file's chunks, from its beginning.
+    /// Returns the file's chunks from its beginning.
     nonisolated func reader(ofFile path: String) async throws(FileFailure) -> ChunkSource {
         reader(of: try await openForReading(path), from: 0)
     }
 
-    /// The file's chunks from `start` on.
+    /// Returns the file's chunks from `start` on.
     nonisolated func reader(of file: OpenFile, from start: Int64) -> ChunkSource {
         var offset = start
         return ChunkSource {
@@ -58,18 +58,18 @@ package actor FileStore {
 
     // MARK: Downloads
 
-    /// The partial files that downloads continue at the moment.
+    /// The partial files that downloads are continuing.
     private var continued: Set<String> = []
 
-    /// False if another download of the process continues the file: two that write it would break it.
+    /// Claims a partial file for one download. Returns false if another download of the process is writing it.
     func claim(_ path: String) -> Bool { continued.insert(path).inserted }
 
-    /// Ends a claim that was granted.
-    func release(_ path: String) { continued.remove(path) }
+    /// Ends a claim.
+    func endClaim(_ path: String) { continued.remove(path) }
 
     func exists(_ path: String) -> Bool { system.exists(path) }
 
-    /// Whether a partial file is there with what is said to be in it. What is left of a shorter one is removed.
+    /// Returns whether a partial file exists with at least this length. A shorter file is removed.
     func hasPartial(_ path: String, of length: Int64) throws(FileFailure) -> Bool {
         do {
             let descriptor = try system.open(path, .update)
@@ -97,22 +97,22 @@ package actor FileStore {
         throw last ?? FileFailure("open", place.folder, code: Self.wouldBlock)
     }
 
-    /// An existing file, cut at `length`, to be continued there.
+    /// Opens an existing file and cuts it at `length`, where writing continues.
     func reopen(_ path: String, at length: Int64) throws(FileFailure) -> Int32 {
         let descriptor = try system.open(path, .update)
         do throws(FileFailure) {
             guard try system.length(ofOpen: descriptor) >= length else {
-                throw FileFailure("continue", path, code: Self.invalidArgument)
+                throw FileFailure("continue the partial file", path, code: Self.invalidArgument)
             }
             try system.truncate(descriptor, to: length)
         } catch {
-            try? system.close(descriptor)  // The first failure is the one to tell.
+            try? system.close(descriptor)  // The first failure is the one to report.
             throw error
         }
         return descriptor
     }
 
-    /// Writes one chunk after another; `written` counts those that are whole, also when a later one fails.
+    /// Writes chunks in order. `written` counts the bytes of the whole chunks, also when a later chunk fails.
     func write(_ chunks: [Data], to descriptor: Int32) -> (written: Int64, failure: FileFailure?) {
         var written: Int64 = 0
         do {
@@ -138,7 +138,7 @@ package actor FileStore {
         var isOpen = true
         do throws(FileFailure) {
             guard try system.length(ofOpen: descriptor) == length else {
-                throw FileFailure("find all of what was written to", path, code: Self.inputOutput)
+                throw FileFailure("find every written byte of", path, code: Self.inputOutput)
             }
             let holder = try system.holdLock(of: descriptor)
             lock = holder
@@ -168,8 +168,8 @@ package actor FileStore {
 
     func makeFolders(_ path: String) throws(FileFailure) { try system.makeFolders(path) }
 
-    /// Refuses a destination that is something else than a file, or a link to something else: a rename would put the file
-    /// in the place of a device, or of a pipe that others have open. What cannot be looked at is left to the move.
+    /// Refuses a destination that is not a regular file, or a link to something else: a rename would replace a device,
+    /// or a pipe that others have open. A destination that cannot be examined is left to the move.
     func checkPlace(_ destination: String) throws(FileFailure) {
         do {
             _ = try system.length(of: destination)
@@ -182,17 +182,17 @@ package actor FileStore {
 
     /// Moves a file to its destination in one step and returns the destination. `lock` is a descriptor of the file.
     func move(
-        _ path: String, _ lock: Int32?, to destination: String, _ options: Download.Options
+        _ path: String, lock: Int32?, to destination: String, options: Download.Options
     ) throws(FileFailure) -> String {
         try checkPlace(destination)
         let folder = FilePath.folder(of: destination)
         if options.createsFolders { try system.makeFolders(folder) }
         do {
             if let lock { system.setPermissions(of: lock, false, folder: folder) }
-            return try moveInPlace(path, destination, options.existing)
+            return try rename(path, to: destination, existing: options.existing)
         } catch  where error.code == Self.crossDevice {
             if let lock { system.setPermissions(of: lock, true, folder: folder) }
-            // Another file system: a copy beside the destination first, so that the last step is one step again.
+            // The destination is on another file system: copy beside it first, so that the last step is a rename again.
             let (copy, target) = try create(TemporaryPlace(folder: folder, destination: FilePath.name(of: destination)))
             var open: Int32? = target
             do {
@@ -201,7 +201,7 @@ package actor FileStore {
                 let lock = try finish(target, copy, at: length)
                 defer { try? system.close(lock) }  // It was closed already but for its lock.
                 system.setPermissions(of: lock, false, folder: folder)
-                let place = try moveInPlace(copy, destination, options.existing)
+                let place = try rename(copy, to: destination, existing: options.existing)
                 try system.remove(path)
                 return place
             } catch {
@@ -213,8 +213,8 @@ package actor FileStore {
         }
     }
 
-    private func moveInPlace(
-        _ path: String, _ destination: String, _ existing: Download.Existing
+    private func rename(
+        _ path: String, to destination: String, existing: Download.Existing
     ) throws(FileFailure) -> String {
         switch existing {
         case .overwrite:

@@ -4,37 +4,37 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// The file system calls that transfers need, injected so that tests can make them slow or let them fail. Called on the
-/// file executor alone.
+/// The file system calls that transfers need. Tests inject an implementation that is slow or fails. Called on the file
+/// executor only.
 package protocol FileSystem: Sendable {
-    /// Opens a file; the descriptor is the caller's to close.
+    /// Opens a file. The caller closes the descriptor.
     func open(_ path: String, _ mode: FileMode) throws(FileFailure) -> Int32
     func close(_ descriptor: Int32) throws(FileFailure)
-    /// Writes all bytes at the current place.
+    /// Writes all bytes at the current position.
     func write(_ bytes: Data, to descriptor: Int32) throws(FileFailure)
-    /// Up to `count` bytes from `offset` on; empty at the end.
+    /// Returns up to `count` bytes from `offset` on; empty at the end.
     func read(_ descriptor: Int32, at offset: Int64, count: Int) throws(FileFailure) -> Data
-    /// Copies up to `buffer.count` bytes from `offset` on that lie in memory, 0 at the end; nil where a disk would have to be
-    /// waited for. The one call that is made on the transport's loop.
+    /// Copies up to `buffer.count` bytes from `offset` on if they are in memory; 0 at the end, nil if the disk would
+    /// have to be read. The only call that is made on the transport's loop.
     func readInMemory(
         _ descriptor: Int32, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
     ) -> Int?
-    /// Cuts the file at `length` and continues to write there.
+    /// Cuts the file at `length`, where writing continues.
     func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure)
     /// Returns the length of an open file in bytes.
     func length(ofOpen descriptor: Int32) throws(FileFailure) -> Int64
     /// Returns a second descriptor, which keeps the lock when the first one is closed.
     func holdLock(of descriptor: Int32) throws(FileFailure) -> Int32
-    /// Sets the permissions of a file: for its owner alone if `isOwn` is true, otherwise those of a new file in the
+    /// Sets the permissions of a file: for its owner alone if `ownerOnly` is true, otherwise those of a new file in the
     /// folder.
-    func setPermissions(of descriptor: Int32, _ isOwn: Bool, folder: String)
-    /// The length of an ordinary file; folders and what is not there are failures.
+    func setPermissions(of descriptor: Int32, _ ownerOnly: Bool, folder: String)
+    /// Returns the length of a regular file. Throws for a folder and for a missing file.
     func length(of path: String) throws(FileFailure) -> Int64
     func exists(_ path: String) -> Bool
     func makeFolders(_ path: String) throws(FileFailure)
-    /// Replaces what is at the destination, atomically.
+    /// Replaces the destination atomically.
     func rename(_ path: String, to destination: String) throws(FileFailure)
-    /// Puts the file at the destination only if nothing is there, atomically. The failure is EEXIST otherwise.
+    /// Moves the file to the destination atomically if nothing is there. Throws EEXIST otherwise.
     func renameIfAbsent(_ path: String, to destination: String) throws(FileFailure)
     func remove(_ path: String) throws(FileFailure)
 }
@@ -52,8 +52,8 @@ extension FileSystem {
         try PosixFileSystem().holdLock(of: descriptor)
     }
 
-    package func setPermissions(of descriptor: Int32, _ isOwn: Bool, folder: String) {
-        PosixFileSystem().setPermissions(of: descriptor, isOwn, folder: folder)
+    package func setPermissions(of descriptor: Int32, _ ownerOnly: Bool, folder: String) {
+        PosixFileSystem().setPermissions(of: descriptor, ownerOnly, folder: folder)
     }
 }
 
@@ -63,11 +63,12 @@ package enum FileMode: Sendable {
     case read
     /// Creates the file for its owner alone. The file must not exist yet.
     case create
-    /// Opens an existing regular file of this user with a single link. Writing continues where `truncate` says.
+    /// Opens an existing regular file of this user with a single link. Writing continues at the length given to
+    /// `truncate`.
     case update
 }
 
-/// A call of the file system that failed.
+/// A failed call of the file system.
 package struct FileFailure: Error, CustomStringConvertible, Sendable {
     package let call: String
     package let path: String
@@ -81,4 +82,25 @@ package struct FileFailure: Error, CustomStringConvertible, Sendable {
     }
 
     package var description: String { "\(call) \(path): \(ErrorText.text(code))" }
+}
+
+/// A file that is being read. Its descriptor is closed with the last reference.
+final class OpenFile: Sendable {
+    let descriptor: Int32
+    private let system: any FileSystem
+
+    init(_ descriptor: Int32, _ system: any FileSystem) {
+        self.descriptor = descriptor
+        self.system = system
+    }
+
+    deinit {
+        // A failed close loses nothing of a file that was only read.
+        try? system.close(descriptor)
+    }
+
+    /// Copies bytes that are in memory, on any thread; nil if the disk would have to be read.
+    func readInMemory(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        unsafe system.readInMemory(descriptor, at: offset, into: buffer)
+    }
 }

@@ -42,7 +42,7 @@ package final class OrphanSweeper: Sendable {
     }
 
     /// Removes the files that earlier downloads to a destination left beside it, and returns when that is done.
-    package func sweep(besides destination: String) async {
+    package func sweep(beside destination: String) async {
         let (folder, name) = (FilePath.folder(of: destination), FilePath.name(of: destination))
         await withCheckedContinuation { continuation in
             queue.async { [self] in
@@ -55,7 +55,7 @@ package final class OrphanSweeper: Sendable {
     private func sweep(_ folder: String, of destination: String?) {
         guard state.withLock({ $0.schedule.isDue(folder, at: MonotonicClock.nanoseconds()) }) else { return }
         let (count, orphans) = Self.names(in: folder, of: destination)
-        state.withLock { $0.schedule.note(folder, entries: count, at: MonotonicClock.nanoseconds()) }
+        state.withLock { $0.schedule.record(folder, entries: count, at: MonotonicClock.nanoseconds()) }
         for name in orphans { Self.removeIfOrphan(FilePath.join(folder, name)) }
     }
 
@@ -93,30 +93,30 @@ package final class OrphanSweeper: Sendable {
     }
 }
 
-/// Decides when a folder is swept. Pure.
+/// Decides when a folder is swept.
 ///
 /// A listing takes time for every entry of the folder, so a folder with many entries is swept at most once a minute,
 /// and any other folder every time.
 package struct SweepSchedule: Sendable {
-    package static let crowd = 1_000
+    package static let largeFolderCount = 1_000
     package static let interval: UInt64 = 60_000_000_000
     private static let limit = 64
 
-    private var crowded: [String: UInt64] = [:]
+    private var largeFolders: [String: UInt64] = [:]
 
     package init() {}
 
     package func isDue(_ folder: String, at now: UInt64) -> Bool {
-        guard let last = crowded[folder] else { return true }
+        guard let last = largeFolders[folder] else { return true }
         return now >= last && now - last >= Self.interval
     }
 
-    package mutating func note(_ folder: String, entries: Int, at now: UInt64) {
-        if entries <= Self.crowd {
-            crowded[folder] = nil
+    package mutating func record(_ folder: String, entries: Int, at now: UInt64) {
+        if entries <= Self.largeFolderCount {
+            largeFolders[folder] = nil
             return
         }
-        if crowded.count >= Self.limit, crowded[folder] == nil { crowded = [:] }
-        crowded[folder] = now
+        if largeFolders.count >= Self.limit, largeFolders[folder] == nil { largeFolders = [:] }
+        largeFolders[folder] = now
     }
 }

@@ -6,7 +6,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The file that a download is written to before it is put in its place. Its one user is the download's own task.
+/// The file that a download writes before it moves it to its destination. Only the download's own task uses it.
 final class PartialFile: Sendable {
     private struct State {
         var path: String
@@ -34,7 +34,7 @@ final class PartialFile: Sendable {
 
     var path: String { state.withLock { $0.path } }
 
-    /// How many bytes of it are known to be good.
+    /// The number of bytes that are known to be written correctly.
     var writtenLength: Int64 { state.withLock { $0.length } }
 
     func write(_ chunks: [Data]) async throws(FileFailure) {
@@ -52,13 +52,13 @@ final class PartialFile: Sendable {
         state.withLock { $0.lock = lock }
     }
 
-    /// Closes a file that is to be continued; its length, or nil when that cannot be relied upon.
-    func closeKeeping() async -> Int64? {
+    /// Closes a file that will be continued. Returns its length; nil if the length cannot be trusted.
+    func closeForResuming() async -> Int64? {
         let (length, lock) = state.withLock { ($0.length, $0.lock) }
-        // The file was complete; the failure came after that.
+        // The file was complete. The failure came later.
         if lock != nil { return nil }
         do {
-            // After a failed write the file may be longer than what is known to be good.
+            // After a failed write the file can be longer than the number of correct bytes.
             if let descriptor = state.withLock({ $0.descriptor }) { try await files.truncate(descriptor, to: length) }
             if let descriptor = takeDescriptor() { try await files.close(descriptor) }
             return length
@@ -78,7 +78,7 @@ final class PartialFile: Sendable {
     /// Moves the file to its destination and returns the destination.
     func move(to destination: String, _ options: Download.Options) async throws(FileFailure) -> String {
         let (path, lock) = state.withLock { ($0.path, $0.lock) }
-        let place = try await files.move(path, lock, to: destination, options)
+        let place = try await files.move(path, lock: lock, to: destination, options: options)
         await unlock()
         return place
     }
@@ -90,7 +90,7 @@ final class PartialFile: Sendable {
         if let lock { try? await files.close(lock) }
     }
 
-    /// Closes and removes the file. There is nobody to tell of a failure: the download's own error is on its way.
+    /// Closes and removes the file. Failures are ignored, because the download already fails with its own error.
     func discard() async {
         try? await files.remove(path)
         if let descriptor = takeDescriptor() { try? await files.close(descriptor) }

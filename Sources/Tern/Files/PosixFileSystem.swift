@@ -14,7 +14,7 @@ import Darwin
 import CTernCurl
 #endif
 
-/// The system's own calls.
+/// The file system of the operating system.
 package struct PosixFileSystem: FileSystem {
     package init() {}
 
@@ -28,10 +28,10 @@ package struct PosixFileSystem: FileSystem {
         let descriptor = try open(path, flags)
         if mode == .read { return descriptor }
         do throws(FileFailure) {
-            if mode == .update { try confirmOwn(descriptor, path) }
+            if mode == .update { try checkOwnership(descriptor, path) }
             try lock(descriptor, path)
         } catch {
-            try? close(descriptor)  // The first failure is the one to tell.
+            try? close(descriptor)  // The first failure is the one to report.
             throw error
         }
         return descriptor
@@ -41,11 +41,11 @@ package struct PosixFileSystem: FileSystem {
         while true {
             let descriptor = unsafe path.withCString { path in
                 #if canImport(Darwin)
-                unsafe Darwin.open(path, flags | O_CLOEXEC, FilePermissions.own)
+                unsafe Darwin.open(path, flags | O_CLOEXEC, FilePermissions.ownerOnly)
                 #elseif canImport(Musl)
-                unsafe Musl.open(path, flags | O_CLOEXEC, FilePermissions.own)
+                unsafe Musl.open(path, flags | O_CLOEXEC, FilePermissions.ownerOnly)
                 #else
-                unsafe Glibc.open(path, flags | O_CLOEXEC, FilePermissions.own)
+                unsafe Glibc.open(path, flags | O_CLOEXEC, FilePermissions.ownerOnly)
                 #endif
             }
             if descriptor >= 0 { return descriptor }
@@ -55,11 +55,12 @@ package struct PosixFileSystem: FileSystem {
 
     /// Refuses everything but a regular file of this user with a single link, because another user may control a second
     /// link.
-    private func confirmOwn(_ descriptor: Int32, _ path: String) throws(FileFailure) {
+    private func checkOwnership(_ descriptor: Int32, _ path: String) throws(FileFailure) {
         var information = stat()
         guard unsafe fstat(descriptor, &information) == 0 else { throw FileFailure("stat", path, code: errno) }
         guard information.st_mode & S_IFMT == S_IFREG, information.st_uid == geteuid(), information.st_nlink == 1 else {
-            throw FileFailure("write to what is no file of this user with one name,", path, code: EPERM)
+            throw FileFailure(
+                "refuse to write to a file that another user owns or that has several hard links:", path, code: EPERM)
         }
     }
 
@@ -78,7 +79,7 @@ package struct PosixFileSystem: FileSystem {
 
     package func holdLock(of descriptor: Int32) throws(FileFailure) -> Int32 {
         let holder = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-        guard holder >= 0 else { throw FileFailure("keep open", "the file", code: errno) }
+        guard holder >= 0 else { throw FileFailure("duplicate the descriptor of", "the file", code: errno) }
         return holder
     }
 
@@ -88,17 +89,17 @@ package struct PosixFileSystem: FileSystem {
         return Int64(information.st_size)
     }
 
-    package func setPermissions(of descriptor: Int32, _ isOwn: Bool, folder: String) {
+    package func setPermissions(of descriptor: Int32, _ ownerOnly: Bool, folder: String) {
         // A file system without permissions refuses the call; the file then keeps the permissions that it has.
-        if isOwn {
-            _ = fchmod(descriptor, FilePermissions.own)
+        if ownerOnly {
+            _ = fchmod(descriptor, FilePermissions.ownerOnly)
         } else if let mode = FilePermissions.ofNewFile(in: folder) {
             _ = fchmod(descriptor, mode)
         }
     }
 
     package func close(_ descriptor: Int32) throws(FileFailure) {
-        // After EINTR the descriptor is gone on Linux and must not be closed again.
+        // After EINTR the descriptor is already closed on Linux and must not be closed again.
         #if canImport(Darwin)
         let result = Darwin.close(descriptor)
         #elseif canImport(Musl)
@@ -133,7 +134,7 @@ package struct PosixFileSystem: FileSystem {
     }
 
     package func read(_ descriptor: Int32, at offset: Int64, count: Int) throws(FileFailure) -> Data {
-        // A buffer that is filled without being cleared first.
+        // malloc does not clear the buffer, which is filled at once.
         guard let memory = unsafe malloc(count) else { throw FileFailure("read", "the file", code: ENOMEM) }
         while true {
             let got = unsafe pread(descriptor, memory, count, off_t(offset))
@@ -179,7 +180,7 @@ package struct PosixFileSystem: FileSystem {
         if path.isEmpty || exists(path) { return }
         let parent = FilePath.folder(of: path)
         if parent != path { try makeFolders(parent) }
-        guard unsafe mkdir(path, FilePermissions.ownFolder) == 0 || errno == EEXIST else {
+        guard unsafe mkdir(path, FilePermissions.ownerOnlyFolder) == 0 || errno == EEXIST else {
             throw FileFailure("make the folder", path, code: errno)
         }
     }
@@ -196,17 +197,17 @@ package struct PosixFileSystem: FileSystem {
     }
 
     package func renameIfAbsent(_ path: String, to destination: String) throws(FileFailure) {
-        // A hard link fails with EEXIST in one step, on every file system that has links.
+        // link(2) fails with EEXIST in one step on every file system that has links.
         if unsafe link(path, destination) == 0 {
             try remove(path)
             return
         }
-        // ENOTSUP is a number of its own on Apple's systems, and what their link(2) says of exFAT.
+        // On Apple's systems ENOTSUP is a separate number, which link(2) returns on exFAT.
         let code = errno
         guard [EPERM, ENOTSUP, EOPNOTSUPP, EMLINK].contains(code) else {
             throw FileFailure("move to", destination, code: code)
         }
-        // A file system without links: the best that is left has a gap between the look and the move.
+        // On a file system without links, another process can create the file between the check and the move.
         if exists(destination) { throw FileFailure("move to", destination, code: EEXIST) }
         try rename(path, to: destination)
     }
@@ -216,17 +217,17 @@ package struct PosixFileSystem: FileSystem {
     }
 }
 
-/// Paths as text: `URL`'s own operations look at the disk.
+/// Handles paths as text. The operations of `URL` access the disk.
 package enum FilePath {
-    /// A URL whose path means another place than a file of this machine.
-    struct NoFile: Error, CustomStringConvertible {
+    /// A URL that does not name a file of this machine.
+    struct NotAFile: Error, CustomStringConvertible {
         let url: URL
         var description: String { "\(Target.redact(url.absoluteString)) is no file URL" }
     }
 
-    /// The path of a URL with the scheme `file`, or without any.
-    static func of(_ url: URL) throws(NoFile) -> String {
-        guard url.scheme == nil || url.isFileURL else { throw NoFile(url: url) }
+    /// Returns the path of a URL with the scheme `file` or without a scheme.
+    static func of(_ url: URL) throws(NotAFile) -> String {
+        guard url.scheme == nil || url.isFileURL else { throw NotAFile(url: url) }
         return url.path
     }
 
@@ -245,7 +246,7 @@ package enum FilePath {
     }
 }
 
-/// What the system calls an error.
+/// The system's texts for errors.
 package enum ErrorText {
     package static func text(_ code: Int32) -> String {
         guard let text = unsafe strerror(code) else { return "error \(code)" }
@@ -258,7 +259,8 @@ package enum ErrorText {
         }
     }
 
-    /// The same of an error of Foundation's, where it was the system that refused; else the error as it describes itself.
+    /// Returns the system's text for an error of Foundation that a system call caused, else the error's own
+    /// description.
     package static func text(_ error: any Error) -> String {
         guard let refusal = (error as? CocoaError)?.underlying as? POSIXError else { return "\(error)" }
         return text(refusal.code.rawValue)

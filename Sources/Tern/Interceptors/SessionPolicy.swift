@@ -4,15 +4,15 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Decides where a session would otherwise take its defaults: redirects, the disposition of a response, a body that is
-/// to be sent again, the place of a download.
+/// Decides in place of a session's defaults: about redirects, challenges, the disposition of a response, a body to send
+/// again, and the destination of a download.
 ///
-/// Every method has a default implementation that answers nil: no opinion. The session's policy
-/// (`Session.Configuration.policy`) is asked first; where it has no opinion, the request's (`Request.policy`) is; where
-/// neither has, the documented default holds. To watch without deciding, attach a `SessionObserver`.
+/// Every method has a default implementation that returns nil, which means no decision. The session's policy
+/// (`Session.Configuration.policy`) is asked first, then the request's (`Request.policy`); if both return nil, the
+/// documented default applies. To observe without deciding, use a `SessionObserver`.
 ///
-/// The methods run in the task's own Swift task, never on an actor or on the engine's loop. What they throw fails the
-/// task: a `NetworkError` as it is, anything else as the `underlying` of an error of kind `.policy`.
+/// The methods run in the task's own Swift task, never on an actor or on the engine's loop. An error that they throw
+/// fails the task: a `NetworkError` unchanged, any other error as the `underlying` error of one of kind `.policy`.
 public protocol SessionPolicy: Sendable {
     /// Decides whether a redirect is followed, and with which request. Called after the rules of RFC 9110 §15.4 have
     /// produced `proposed`.
@@ -27,10 +27,10 @@ public protocol SessionPolicy: Sendable {
         to proposed: Request, after response: ResponseHead, of task: AnySessionTask
     ) async throws -> RedirectDecision?
 
-    /// How a challenge of a server or proxy (401, 407) is answered. Asked before the credentials of the URL and of
-    /// `credentials`.
+    /// Decides how a challenge of a server or proxy (401, 407) is answered. Called before the credentials of the URL
+    /// and of `credentials` are used.
     ///
-    /// Default: by those.
+    /// By default, those credentials are used.
     @concurrent func answer(
         to challenge: AuthenticationChallenge, for request: Request, of task: AnySessionTask
     ) async throws -> ChallengeDecision?
@@ -43,61 +43,137 @@ public protocol SessionPolicy: Sendable {
         of response: ResponseHead, for task: AnySessionTask
     ) async throws -> ResponseDisposition?
 
-    /// A new body for a request whose own can be sent only once and has been: a stream, after a redirect that keeps it
-    /// or a challenge.
+    /// Returns a new body for a request whose body can be sent only once and was sent: a stream, after a redirect that
+    /// keeps it or a challenge.
     ///
-    /// Default: none, and the request fails.
+    /// By default there is none, and the request fails.
     @concurrent func replacementBody(
         for request: Request, of task: AnySessionTask
     ) async throws -> Request.Body?
 
-    /// Where a finished download goes. Asked after `Session.Configuration.destination` and before the task's own.
+    /// Returns the destination of a finished download. Called after `Session.Configuration.destination` and before the
+    /// task's own destination is used.
     ///
-    /// Default: as the task says.
+    /// By default, the task's own destination applies.
     @concurrent func destination(
         for temporaryURL: URL, response: ResponseHead, of task: AnySessionTask
     ) async throws -> URL?
 }
 
 extension SessionPolicy {
-    /// No opinion.
+    /// Returns nil.
     @concurrent public func redirect(
         to proposed: Request, after response: ResponseHead, of task: AnySessionTask
     ) async throws -> RedirectDecision? { nil }
 
-    /// No opinion.
+    /// Returns nil.
     @concurrent public func answer(
         to challenge: AuthenticationChallenge, for request: Request, of task: AnySessionTask
     ) async throws -> ChallengeDecision? { nil }
 
-    /// No opinion.
+    /// Returns nil.
     @concurrent public func disposition(
         of response: ResponseHead, for task: AnySessionTask
     ) async throws -> ResponseDisposition? { nil }
 
-    /// No opinion.
+    /// Returns nil.
     @concurrent public func replacementBody(
         for request: Request, of task: AnySessionTask
     ) async throws -> Request.Body? { nil }
 
-    /// No opinion.
+    /// Returns nil.
     @concurrent public func destination(
         for temporaryURL: URL, response: ResponseHead, of task: AnySessionTask
     ) async throws -> URL? { nil }
 }
 
-/// What becomes of a redirect.
+/// The decision about a redirect.
 public enum RedirectDecision: Sendable {
-    /// This request is sent: the one proposed, or another.
+    /// Send this request: the proposed one, or another.
     case follow(Request)
-    /// The redirect itself is the response; a 3xx is then accepted by the default validation.
+    /// Return the redirect as the response. The default validation then accepts its 3xx status.
     case stop
 }
 
-/// What becomes of a response whose head is there.
+/// The decision about a response whose head has arrived.
 public enum ResponseDisposition: Sendable, Hashable {
-    /// It is taken, if its status and content type are accepted.
+    /// Accept the response, if its status and content type are accepted.
     case accept
-    /// The transfer ends; the task fails with an error of kind `.cancelled`.
+    /// End the transfer. The task fails with an error of kind `.cancelled`.
     case cancel
+}
+
+/// Observes the stages of a session's requests without changing them. A session can have several observers
+/// (`Session.Configuration.observers`).
+///
+/// Every method has an empty default implementation. Observers are called synchronously, where the event happens: in
+/// the task's own Swift task, or in that of the caller that caused the event. `TaskRegistry.cancelAll()` and the
+/// invalidation of a session run on the session's executor, so the events that they cause are observed there: with
+/// libcurl, on the thread of the event loop that serves all sockets. An observer must therefore return soon and never
+/// block. Each call follows the task's own handling of the stage. For one task, calls come in the order of its stages.
+public protocol SessionObserver: Sendable {
+    /// Called before a request is sent: the first one of a task, one after a redirect or a challenge, or one that an
+    /// interceptor sends again.
+    func willSend(_ request: Request, of task: AnySessionTask)
+
+    /// Called when the head of a response has arrived, with any status, including redirects and challenges.
+    func didReceive(_ response: ResponseHead, of task: AnySessionTask)
+
+    /// Called when a redirect is followed.
+    func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask)
+
+    /// Called when a server or proxy asks for credentials, before a policy or provider is asked.
+    func didReceive(_ challenge: AuthenticationChallenge, of task: AnySessionTask)
+
+    /// Called when no pin of a trust policy that is `isReportOnly` matches the certificates of a new connection. The
+    /// report names the expected and the found ones.
+    func didFindUnpinned(_ report: String, of task: AnySessionTask)
+
+    /// Called for each event of a task or of the session: the events of `TaskRegistry.events`, without a bound and
+    /// without loss. Can be called on the thread of the event loop.
+    func didObserve(_ event: TaskRegistry.Event)
+}
+
+extension SessionObserver {
+    /// Does nothing.
+    public func willSend(_ request: Request, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func didReceive(_ response: ResponseHead, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func didReceive(_ challenge: AuthenticationChallenge, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func didFindUnpinned(_ report: String, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func didObserve(_ event: TaskRegistry.Event) {}
+}
+
+/// The policies of a request, in the order in which they are asked.
+struct Policies: Sendable {
+    private let list: [any SessionPolicy]
+
+    init?(_ session: (any SessionPolicy)?, _ request: (any SessionPolicy)?) {
+        list = [session, request].compactMap { $0 }
+        if list.isEmpty { return nil }
+    }
+
+    /// Returns the first decision.
+    func ask<Answer: Sendable>(
+        about request: Request, _ question: @Sendable (any SessionPolicy) async throws -> Answer?
+    ) async throws(NetworkError) -> Answer? {
+        for policy in list {
+            do {
+                if let answer = try await question(policy) { return answer }
+            } catch let error as NetworkError {
+                throw error
+            } catch is CancellationError {
+                throw NetworkError(.cancelled, request: request)
+            } catch {
+                let reason = "the policy \(type(of: policy)) failed: \(error)"
+                throw NetworkError(TransferFailure(.policy, reason, underlying: error), request: request)
+            }
+        }
+        return nil
+    }
 }

@@ -6,9 +6,10 @@ import Musl
 import Darwin
 #endif
 
-/// The addresses that are used for a host in place of what its name resolves to.
+/// The addresses to use for a host in place of its resolved addresses.
 enum HostOverride {
-    /// `host:port:address,address`, as libcurl takes it; a host without a port stands for the two of HTTP.
+    /// Returns lines of the form `host:port:address,address` for libcurl. A host without a port gets both ports of
+    /// HTTP.
     static func lines(_ hosts: [String: [String]]) -> [String] {
         hosts.sorted { $0.key < $1.key }.flatMap { host, addresses in
             let list = addresses.map { $0.contains(":") ? "[\($0)]" : $0 }.joined(separator: ",")
@@ -21,11 +22,11 @@ enum HostOverride {
         for (host, addresses) in hosts {
             let written = host.printable(limit: 80)
             guard let keys = keys(host) else {
-                return "\"\(written)\" is no host, or host and port, to give addresses for"
+                return "\"\(written)\" is not a valid host or host:port (hostAddresses)"
             }
             if addresses.isEmpty { return "there is no address for the host \(written)" }
             if let wrong = addresses.first(where: { !IPAddress.isValid($0) }) {
-                return "\"\(wrong.printable(limit: 80))\", given for the host \(written), is no IP address"
+                return "\"\(wrong.printable(limit: 80))\" is not an IP address (hostAddresses for \(written))"
             }
             for key in keys where !seen.insert(key).inserted { return "addresses for \(key) are given twice" }
         }
@@ -48,7 +49,7 @@ enum HostOverride {
 
 /// Addresses as text.
 enum IPAddress {
-    /// Whether the text is an IPv4 or IPv6 address, the latter without brackets.
+    /// Returns whether the text is an IPv4 or IPv6 address, the latter without brackets.
     static func isValid(_ text: String) -> Bool {
         var bytes = [UInt8](repeating: 0, count: 16)
         return unsafe bytes.withUnsafeMutableBytes { bytes in

@@ -7,38 +7,37 @@ import Foundation
 /// Identifies the user of a session's responses, as a part of the keys of a cache that several sessions or several runs
 /// of a program can share.
 ///
-/// The empty name stands for sessions without anything that tells users apart; they all share. Any other name is a
+/// The empty name stands for sessions without anything that distinguishes users; they all share. Any other name is a
 /// digest, so that it can be written to the disk.
 package struct CachePartition: Sendable, Hashable {
     /// Empty, or 32 hexadecimal digits.
     package let name: String
 
-    /// The partition of sessions without anything that tells users apart.
+    /// The partition of sessions without anything that distinguishes users.
     package static let common = CachePartition(name: "")
 
     /// Derives the partition of a session.
     ///
     /// - Parameters:
     ///   - cookies: The store whose cookies the requests send; nil when they send none.
-    ///   - owner: Identifies within this process who shares a partition whose user is not known before a request is
-    ///     sent.
-    ///   - isChangedLater: A Boolean value that indicates whether something other than the session's own parts, such as
+    ///   - owner: The session or hook that uses this partition alone, if the user is unknown before a request.
+    ///   - hasRequestHook: A Boolean value that indicates whether something other than the session's own parts, such as
     ///     a hook, changes the requests.
     init(
-        _ configuration: Session.Configuration, cookies: CookieStore?, owner: String, isChangedLater: Bool = false
+        _ configuration: Session.Configuration, cookies: CookieStore?, owner: String, hasRequestHook: Bool = false
     ) {
         var fields: [String] = []
         if let partition = configuration.partition {
             fields += ["named", partition]
             if cookies != nil { fields.append("cookies") }
-        } else if isChangedLater || configuration.hasIdentityOfItsOwn {
+        } else if hasRequestHook || configuration.isUserKnownOnlyLater {
             fields += ["own", Self.process, owner]
             if cookies != nil { fields.append("cookies") }
         } else {
             fields += Self.headers(configuration.headers)
             if let fixed = configuration.credentials as? FixedCredentials { fields += ["credentials"] + fixed.identity }
             if let cookies { fields += ["cookies"] + Self.identity(of: cookies) }
-            fields += Self.clients(configuration.trust)
+            fields += Self.clientCertificates(of: configuration.trust)
             if let path = configuration.unixSocketPath { fields += ["socket", path] }
         }
         if configuration.trust.all.contains(where: { $0.anchors == .none }) { fields.append("certificates") }
@@ -50,8 +49,8 @@ package struct CachePartition: Sendable, Hashable {
     /// A value that differs in each run of the program.
     private static let process = "\(UInt64.random(in: 0 ... .max)) \(UInt64.random(in: 0 ... .max))"
 
-    /// Headers that do not identify a user, so that pictures survive a new version of the program or a change of the
-    /// user's language.
+    /// Headers that do not identify a user, so that cached images stay valid after a new version of the program or a
+    /// change of the user's language.
     private static let neutralHeaders =
         CoalescingKey.ignoredHeaders + [
             "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "User-Agent", "Cache-Control", "Pragma",
@@ -71,7 +70,7 @@ package struct CachePartition: Sendable, Hashable {
         }
     }
 
-    private static func clients(_ trust: TrustPolicies) -> [String] {
+    private static func clientCertificates(of trust: TrustPolicies) -> [String] {
         var policies = trust.hosts.map { ($0.key.lowercased(), $0.value) }.sorted { $0.0 < $1.0 }
         if let standard = trust.standard { policies.append(("", standard)) }
         return policies.flatMap { host, policy in policy.identity.map { ["client", host, $0.digest] } ?? [] }
@@ -88,7 +87,7 @@ package struct CachePartition: Sendable, Hashable {
 extension Session.Configuration {
     /// A Boolean value that indicates whether the user is known only after a request is sent. Tern's interceptors that
     /// change no request do not count.
-    fileprivate var hasIdentityOfItsOwn: Bool {
+    fileprivate var isUserKnownOnlyLater: Bool {
         if policy != nil { return true }
         if let credentials, !(credentials is FixedCredentials) { return true }
         return !interceptors.allSatisfy {
@@ -108,7 +107,7 @@ extension SessionContext {
     package func cachePartition(handlesCookies: Bool, hook: UInt64? = nil) -> CachePartition {
         let owner = hook.map { "hook \($0)" } ?? "\(id)"
         return CachePartition(
-            configuration, cookies: handlesCookies ? cookies : nil, owner: owner, isChangedLater: hook != nil)
+            configuration, cookies: handlesCookies ? cookies : nil, owner: owner, hasRequestHook: hook != nil)
     }
 }
 

@@ -1,17 +1,20 @@
+import Synchronization
+import TernConcurrency
+
 extension Session {
-    /// How far an upload or a download has come.
+    /// The progress of an upload or a download.
     public struct Progress: Sendable, Hashable {
-        /// Bytes of the body moved so far; a resumed download starts at its offset. Never falls. Of a compressed response
-        /// the bytes after decompression.
+        /// The number of bytes of the body moved so far. A resumed download starts at its offset. Never decreases. Counts a
+        /// compressed response after decompression.
         public let completedBytes: Int64
-        /// Bytes of the whole body; nil while, or if, the length is not known.
+        /// The number of bytes of the whole body; nil as long as the length is not known.
         public let totalBytes: Int64?
-        /// Bytes per second over about the last three seconds; nil until it can be told.
+        /// Bytes per second over about the last three seconds; nil until enough bytes were measured.
         public let bytesPerSecond: Double?
-        /// Whether this is the last element: the transfer has ended, well or not.
+        /// A Boolean value that indicates whether this is the last element. The transfer has ended, with or without success.
         public let isFinished: Bool
 
-        /// An element by hand, for tests and previews of what shows progress.
+        /// Creates an element, for tests and previews of views that show progress.
         public init(
             completedBytes: Int64 = 0, totalBytes: Int64? = nil, bytesPerSecond: Double? = nil, isFinished: Bool = false
         ) {
@@ -21,18 +24,245 @@ extension Session {
             self.isFinished = isFinished
         }
 
-        /// From 0 to 1; nil while the length is not known. An empty body counts as 1 once it has ended.
+        /// The fraction from 0 to 1; nil as long as the length is not known. An empty body counts as 1 once it has ended.
         public var fractionCompleted: Double? {
             guard let totalBytes else { return nil }
             guard totalBytes > 0 else { return isFinished ? 1 : 0 }
             return min(1, Double(completedBytes) / Double(totalBytes))
         }
 
-        /// An estimate from the throughput; nil until it can be told, zero at the end.
+        /// The remaining time, estimated from the throughput; nil until enough bytes were measured, zero at the end.
         public var estimatedTimeRemaining: Duration? {
             if isFinished { return .zero }
             guard let totalBytes, let bytesPerSecond, bytesPerSecond > 0 else { return nil }
             return .seconds(Double(max(0, totalBytes - completedBytes)) / bytesPerSecond)
         }
+    }
+}
+
+/// Counts the bytes that a task has moved in both directions, and publishes its progress.
+///
+/// The transport stores four numbers in each turn of its loop. Progress is computed from them only if a stream exists.
+package final class ProgressMeter: Sendable {
+    private static let unknown: Int64 = -1
+
+    private let sent = Atomic<Int64>(0)
+    private let sentTotal = Atomic<Int64>(unknown)
+    private let received = Atomic<Int64>(0)
+    private let receivedTotal = Atomic<Int64>(unknown)
+    /// The offset at which a resumed download begins.
+    private let offset = Atomic<Int64>(0)
+    private let isWatched = Atomic<Bool>(false)
+    /// The time at which `setDecoded` publishes its count again.
+    private let nextPublication = Atomic<UInt64>(0)
+    private let channels = Lock<Channels?>(nil)
+
+    /// The streams. Created for the first one, so that a meter without streams is a few numbers.
+    private final class Channels: Sendable {
+        let upload = Latest(Session.Progress())
+        let download = Latest(Session.Progress())
+        let rates = Lock((upload: ThroughputMeter(), download: ThroughputMeter()))
+
+        func reset() {
+            rates.withLock { rates in
+                rates.upload.reset()
+                rates.download.reset()
+            }
+        }
+    }
+
+    package init() {}
+
+    // MARK: The transport's side
+
+    /// Stores the numbers of the running attempt. A total is nil if it is not known. `received` is nil for a compressed
+    /// body, whose bytes `setDecoded` counts. Returns whether a stream exists, so that the caller calls `publish()`
+    /// soon.
+    package func update(sent: Int64, of sentTotal: Int64?, received: Int64?, of receivedTotal: Int64?) -> Bool {
+        self.sent.store(sent, ordering: .relaxed)
+        self.sentTotal.store(sentTotal ?? Self.unknown, ordering: .relaxed)
+        if let received { self.received.store(received, ordering: .relaxed) }
+        self.receivedTotal.store(receivedTotal ?? Self.unknown, ordering: .relaxed)
+        return isWatched.load(ordering: .relaxed)
+    }
+
+    /// Stores the numbers of the running attempt and publishes them at once.
+    package func store(sent: Int64, of sentTotal: Int64?, received: Int64, of receivedTotal: Int64?) {
+        if update(sent: sent, of: sentTotal, received: received, of: receivedTotal) { publish() }
+    }
+
+    /// Publishes the numbers to the streams.
+    package func publish() {
+        guard let channels = channels.withLock({ $0 }) else { return }
+        let now = MonotonicClock.nanoseconds()
+        let (upload, download) = (numbers(.upload), numbers(.download))
+        let (uploadRate, downloadRate) = channels.rates.withLock { rates in
+            rates.upload.record(completed: upload.completedBytes, at: now)
+            rates.download.record(completed: download.completedBytes, at: now)
+            return (rates.upload.bytesPerSecond, rates.download.bytesPerSecond)
+        }
+        channels.upload.update { Self.change($0, to: upload, rate: uploadRate) }
+        channels.download.update { Self.change($0, to: download, rate: downloadRate) }
+    }
+
+    // MARK: The session's side
+
+    /// Stores the number of decompressed bytes, and publishes it as often as the transport does.
+    func setDecoded(_ count: Int64) {
+        received.store(count, ordering: .relaxed)
+        guard isWatched.load(ordering: .relaxed) else { return }
+        let now = MonotonicClock.nanoseconds()
+        guard now >= nextPublication.load(ordering: .relaxed) else { return }
+        nextPublication.store(now + 10_000_000, ordering: .relaxed)
+        publish()
+    }
+
+    /// Sets the offset at which a resumed download starts.
+    package func startDownload(at offset: Int64) {
+        self.offset.store(offset, ordering: .relaxed)
+        // Streams that exist already saw 0 bytes. The bytes up to the offset must not count as throughput.
+        channels.withLock { $0 }?.rates.withLock { $0.download.reset() }
+        publish()
+    }
+
+    /// Resets the throughput when the task pauses or resumes.
+    package func taskPausedOrResumed() {
+        guard isWatched.load(ordering: .relaxed) else { return }
+        channels.withLock { $0 }?.reset()
+    }
+
+    package var uploadStream: AsyncStream<Session.Progress> { stream { $0.upload } }
+    package var downloadStream: AsyncStream<Session.Progress> { stream { $0.download } }
+
+    package var upload: Session.Progress { numbers(.upload) }
+    package var download: Session.Progress { numbers(.download) }
+
+    /// Ends every stream with the last numbers, regardless of how the task ended.
+    package func finish() {
+        // Set before the streams are read: a stream that is created later sees it and ends by itself.
+        isFinished.store(true, ordering: .sequentiallyConsistent)
+        guard isWatched.load(ordering: .sequentiallyConsistent), let ended = channels.withLock({ $0 }) else { return }
+        let (upload, download) = (numbers(.upload), numbers(.download))
+        ended.upload.finish { Self.advance($0, to: upload, rate: $0.bytesPerSecond, isFinished: true) }
+        ended.download.finish { Self.advance($0, to: download, rate: $0.bytesPerSecond, isFinished: true) }
+    }
+
+    private let isFinished = Atomic<Bool>(false)
+
+    private enum Direction { case upload, download }
+
+    private func numbers(_ direction: Direction) -> Session.Progress {
+        let (completed, total) =
+            switch direction {
+            case .upload: (sent.load(ordering: .relaxed), sentTotal.load(ordering: .relaxed))
+            case .download: (received.load(ordering: .relaxed), receivedTotal.load(ordering: .relaxed))
+            }
+        let offset = direction == .download ? offset.load(ordering: .relaxed) : 0
+        return Session.Progress(
+            completedBytes: completed + offset, totalBytes: total == Self.unknown ? nil : total + offset,
+            isFinished: isFinished.load(ordering: .relaxed))
+    }
+
+    private func stream(_ channel: (Channels) -> Latest<Session.Progress>) -> AsyncStream<Session.Progress> {
+        // Set before the numbers are read, so that a change in between is published.
+        isWatched.store(true, ordering: .sequentiallyConsistent)
+        let channels = self.channels.withLock { channels -> Channels in
+            let known = channels ?? Channels()
+            channels = known
+            return known
+        }
+        let stream = channel(channels).stream()
+        if isFinished.load(ordering: .sequentiallyConsistent) { finish() } else { publish() }
+        return stream
+    }
+
+    /// Returns the next element of a stream; nil if only the rate would differ.
+    private static func change(
+        _ old: Session.Progress, to new: Session.Progress, rate: Double?
+    ) -> Session.Progress? {
+        let next = advance(old, to: new, rate: rate, isFinished: false)
+        return next.completedBytes == old.completedBytes && next.totalBytes == old.totalBytes ? nil : next
+    }
+
+    /// Returns the next element. Completed bytes never decrease, even if a replayed body starts over.
+    private static func advance(
+        _ old: Session.Progress, to new: Session.Progress, rate: Double?, isFinished: Bool
+    ) -> Session.Progress {
+        Session.Progress(
+            completedBytes: max(old.completedBytes, new.completedBytes), totalBytes: new.totalBytes ?? old.totalBytes,
+            bytesPerSecond: rate, isFinished: isFinished)
+    }
+}
+
+/// Measures throughput as an average over about the last three seconds.
+///
+/// Bytes and time are averaged separately and divided at the end. The first figure is therefore the plain average since the
+/// start, a burst counts with the pause before it, and unequal intervals are weighted by their length.
+package struct ThroughputMeter: Sendable, Hashable {
+    /// The number of seconds after which an interval counts 1/e.
+    private static let window = 3.0
+    /// The shortest interval in nanoseconds. A shorter one waits for the next record, because a socket delivers in bursts.
+    private static let shortestInterval: UInt64 = 50_000_000
+    /// The number of seconds before the first figure.
+    private static let shortestMeasurement = 0.1
+
+    private struct Mark: Hashable {
+        var bytes: Int64
+        var time: UInt64
+    }
+
+    private var last: Mark?
+    private var completed: Int64 = 0
+    private var bytes = 0.0
+    private var seconds = 0.0
+    private var measured = 0.0
+
+    package init() {}
+
+    /// Records the number of bytes moved so far, at an instant of a monotonic clock.
+    ///
+    /// Counting begins at the first record, so the bytes that a resumed download had before do not count. A number below
+    /// the last one, when a body is sent again, starts the measurement over.
+    package mutating func record(completed: Int64, at nanoseconds: UInt64) {
+        self.completed = completed
+        guard let last else {
+            self.last = Mark(bytes: completed, time: nanoseconds)
+            return
+        }
+        guard completed >= last.bytes else {
+            reset()
+            self.last = Mark(bytes: completed, time: nanoseconds)
+            return
+        }
+        guard nanoseconds >= last.time, nanoseconds - last.time >= Self.shortestInterval else { return }
+        let interval = Double(nanoseconds - last.time) / 1e9
+        // 1 / (1 + x) instead of exp(-x): equal for short intervals, larger for long ones, and without libm.
+        let kept = 1 / (1 + interval / Self.window)
+        bytes = bytes * kept + Double(completed - last.bytes)
+        seconds = seconds * kept + interval
+        measured += interval
+        self.last = Mark(bytes: completed, time: nanoseconds)
+    }
+
+    /// Resets the measurement when a transfer pauses, because the time until the next record must not count.
+    package mutating func reset() {
+        last = nil
+        bytes = 0
+        seconds = 0
+        measured = 0
+    }
+
+    /// Bytes per second; nil until enough time was measured.
+    package var bytesPerSecond: Double? {
+        measured >= Self.shortestMeasurement ? bytes / seconds : nil
+    }
+
+    /// Returns the number of seconds until `total` bytes have moved at the present speed; nil if the total or the speed is
+    /// unknown, or nothing moves.
+    package func secondsLeft(total: Int64?) -> Double? {
+        guard let total else { return nil }
+        if completed >= total { return 0 }
+        guard let speed = bytesPerSecond, speed > 0 else { return nil }
+        return Double(total - completed) / speed
     }
 }

@@ -1,10 +1,12 @@
+import Synchronization
+
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
 #else
 public import Foundation
 #endif
 
-/// Sends requests and moves files: a configuration, a pool of connections, and the registry of the tasks.
+/// Sends requests, downloads and uploads files, and owns their connections and tasks.
 ///
 /// `Session` works without `Client`:
 ///
@@ -14,46 +16,49 @@ public import Foundation
 /// let response = try await session.response(for: request)      // Response<Data>
 /// ```
 ///
-/// A session that is dropped lets its live tasks finish with the configuration they began with, and closes its
-/// connections then. All methods that start work are synchronous or run off the caller's actor.
+/// When a session is released, its live tasks finish with the configuration they began with, and then its connections are
+/// closed. All methods that start work are synchronous or run off the caller's actor.
 public actor Session {
-    /// The session of every `Client` that is made without one.
+    /// The session of every `Client` that is created without one.
     public static let shared = Session()
 
     package nonisolated let context: SessionContext
     /// The live tasks and their events.
     public nonisolated let tasks: TaskRegistry
 
-    /// A session with connections of its own, made when the first request needs one.
+    /// Creates a session with its own connections. They are opened when requests need them.
     public init(configuration: Configuration = Configuration()) {
         self.init(configuration: configuration, transport: DefaultTransport.make(configuration))
     }
 
-    package init(configuration: Configuration, transport: any Transport, files: FileStore = .shared) {
-        context = SessionContext(configuration: configuration, transport: transport, files: files)
-        tasks = TaskRegistry(context.ledger, executor: transport.executor)
+    package init(
+        configuration: Configuration, transport: any Transport, files: FileStore = .shared,
+        clock: any Clock<Duration> = ContinuousClock()
+    ) {
+        context = SessionContext(configuration: configuration, transport: transport, files: files, clock: clock)
+        tasks = TaskRegistry(context.taskTable, executor: transport.executor)
     }
 
     deinit {
-        context.ledger.orphan()
+        context.taskTable.sessionIsGone()
     }
 
-    /// The transport's loop, where it has one.
+    /// The executor of the transport: its event loop, if it has one.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         unsafe context.transport.executor.asUnownedSerialExecutor()
     }
 
-    /// The identity of this session, carried by its tasks, events and errors.
+    /// The identity of this session. Its tasks, events and errors carry it.
     public nonisolated var id: ID { context.id }
 
-    /// The configuration that the session was made with.
+    /// The configuration that the session was created with.
     public nonisolated var configuration: Configuration { context.configuration }
 
     // MARK: Responses
 
     /// Sends a request and collects its response in memory. Cancelling the calling Swift task cancels the transfer.
     ///
-    /// - Throws: `NetworkError`, also of kind `.status` for a status outside 200–299.
+    /// - Throws: `NetworkError`; of kind `.status` for a status outside 200–299.
     public nonisolated func response(for request: Request) async throws(NetworkError) -> Response<Data> {
         try await response(for: request, decode: BodyDecoder.data)
     }
@@ -62,44 +67,50 @@ public actor Session {
     public nonisolated func response<Value: Sendable>(
         for request: consuming Request, decode: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
-        let plan = try RequestPlan(consume request, context, delivery: .collected, fitting: decode.fitting)
-        return try await context.response(to: plan, decode)
+        let prepared = try PreparedRequest(
+            consume request, context: context, delivery: .collected, acceptedTypes: decode.acceptedTypes)
+        return try await RequestExecution.response(to: prepared, decode: decode)
     }
 
-    /// A task that sends a request and collects its response in memory.
+    /// Creates a task that sends a request and collects its response in memory.
     ///
-    /// It is suspended, and moves no byte until `resume()`, unless `startsImmediately` or the session's configuration
-    /// says otherwise. A request that cannot be sent gives a task that has already failed.
+    /// The task is suspended and moves no byte until `resume()`, unless `startsImmediately` or the session's configuration
+    /// says otherwise. For a request that cannot be sent, the task has already failed.
     public nonisolated func task(for request: Request, startsImmediately: Bool? = nil) -> SessionTask<Response<Data>> {
         task(for: request, decode: BodyDecoder.data, startsImmediately: startsImmediately)
     }
 
-    /// A task that sends a request, collects its response in memory and decodes it.
+    /// Creates a task that sends a request, collects its response in memory and decodes it.
     public nonisolated func task<Value: Sendable>(
         for request: Request, decode: BodyDecoder<Value>, startsImmediately: Bool? = nil
     ) -> SessionTask<Response<Value>> {
-        makeTask(request, decode.fitting, startsImmediately) { plan in plan.collecting(decode) }
+        makeTask(request, acceptedTypes: decode.acceptedTypes, startsImmediately: startsImmediately) {
+            execution throws(NetworkError) in
+            try await execution.response(decode: decode)
+        }
     }
 
-    /// Like `task(for:decode:)`, with the value alone.
+    /// Creates a task like `task(for:decode:)` whose value is the decoded value alone.
     package nonisolated func valueTask<Value: Sendable>(
         for request: Request, decode: BodyDecoder<Value>, startsImmediately: Bool? = nil
     ) -> SessionTask<Value> {
-        makeTask(request, decode.fitting, startsImmediately) { plan in
-            let collect = plan.collecting(decode)
-            return { record throws(NetworkError) in try await collect(record).value }
+        makeTask(request, acceptedTypes: decode.acceptedTypes, startsImmediately: startsImmediately) {
+            execution throws(NetworkError) in
+            try await execution.response(decode: decode).value
         }
     }
 
     private nonisolated func makeTask<Value: Sendable>(
-        _ request: Request, _ fitting: AcceptedTypes, _ startsImmediately: Bool?,
-        _ operation: (RequestPlan) -> Operation<Value>
+        _ request: Request, acceptedTypes: AcceptedTypes, startsImmediately: Bool?,
+        operation: @escaping @Sendable (RequestExecution) async throws(NetworkError) -> Value
     ) -> SessionTask<Value> {
-        do {
-            let plan = try RequestPlan(request, context, delivery: .collected, isPausable: true, fitting: fitting)
-            return context.makeTask(
-                plan, startsImmediately: startsImmediately ?? context.configuration.startsImmediately,
-                operation(plan))
+        do throws(NetworkError) {
+            let prepared = try PreparedRequest(
+                request, context: context, delivery: .collected, isPausable: true, acceptedTypes: acceptedTypes)
+            let startsImmediately = startsImmediately ?? context.configuration.startsImmediately
+            return context.makeTask(prepared, startsImmediately: startsImmediately) { record throws(NetworkError) in
+                try await operation(RequestExecution(request: prepared, record: record))
+            }
         } catch {
             return context.failedTask(request, error)
         }
@@ -107,22 +118,138 @@ public actor Session {
 
     // MARK: The end
 
-    /// Returns when every task known at the call has ended and delivered its value, or the caller is cancelled.
+    /// Returns when every task that exists now has ended and delivered its value, or the caller is cancelled.
     public func drained() async {
-        await context.ledger.drained()
+        await context.taskTable.drained()
     }
 
-    /// Takes no more tasks, lets the live ones finish, and returns when the last has delivered.
+    /// Accepts no more tasks, lets the live ones finish, and returns when the last one has delivered its value.
     public func finishTasksAndInvalidate() async {
-        context.ledger.close()
-        await context.ledger.drained()
+        context.taskTable.close()
+        await context.taskTable.drained()
     }
 
-    /// Takes no more tasks, cancels the live ones, and returns when the last has delivered.
+    /// Accepts no more tasks, cancels the live ones, and returns when the last one has delivered its value.
     public func invalidateAndCancel() async {
-        context.ledger.close()
+        context.taskTable.close()
         await tasks.cancelAll()
-        await context.ledger.drained()
+        await context.taskTable.drained()
+    }
+}
+
+extension Session {
+    /// Creates a task that downloads a response to a file. The task starts at once, unless `startsImmediately` is false.
+    ///
+    /// If the URL has another scheme than `file`, the task fails with `.invalidRequest`. If a folder, device, pipe or
+    /// socket is at the destination, it fails with `.fileSystem` regardless of `options`. Both happen before anything is
+    /// sent.
+    public nonisolated func download(
+        _ request: Request, to file: URL, options: Download.Options = Download.Options(),
+        startsImmediately: Bool = true
+    ) -> SessionTask<URL> {
+        makeDownload(request, to: file, options: options, startsImmediately: startsImmediately)
+    }
+
+    /// Creates a task that downloads a response to a file that `destination` names after the body has arrived; nil leaves
+    /// the file in the temporary folder. The task starts at once, unless `startsImmediately` is false.
+    public nonisolated func download(
+        _ request: Request, options: Download.Options = Download.Options(), startsImmediately: Bool = true,
+        destination: Download.Destination?
+    ) -> SessionTask<URL> {
+        makeDownload(request, destination: .ask(destination), options: options, startsImmediately: startsImmediately)
+    }
+
+    /// Creates a task that continues a download where it stopped. The task starts at once, unless `startsImmediately`
+    /// is false.
+    ///
+    /// Without `partialFolder`, the partial file is looked for in the folder of `file` and in the temporary folder. It
+    /// must be a regular file of this user. If it no longer exists in the folder that it was made in, the download
+    /// starts from the beginning. If it was made in another folder and is in neither of these, the task fails with
+    /// `.fileSystem`.
+    ///
+    /// - Parameter partialFolder: The only folder in which the partial file is looked for. nil, the default, stands for
+    ///   the folder of `file` and the temporary folder.
+    public nonisolated func download(
+        _ request: Request, resuming resumeData: ResumeData, to file: URL, partialFolder: URL? = nil,
+        options: Download.Options = Download.Options(isResumable: true), startsImmediately: Bool = true
+    ) -> SessionTask<URL> {
+        do throws(FilePath.NotAFile) {
+            let folder = try partialFolder.map { url throws(FilePath.NotAFile) in try FilePath.of(url) }
+            let resumed = DownloadExecution.Resumed(data: resumeData, folder: folder)
+            return makeDownload(
+                request, to: file, options: options, resumed: resumed, startsImmediately: startsImmediately)
+        } catch {
+            let failure = TransferFailure(.invalidRequest, "the folder of the partial file: \(error)")
+            return context.failedTask(request, NetworkError(failure, request: request))
+        }
+    }
+
+    private nonisolated func makeDownload(
+        _ request: Request, to file: URL, options: Download.Options, resumed: DownloadExecution.Resumed? = nil,
+        startsImmediately: Bool
+    ) -> SessionTask<URL> {
+        do throws(FilePath.NotAFile) {
+            return makeDownload(
+                request, destination: .file(try FilePath.of(file)), options: options, resumed: resumed,
+                startsImmediately: startsImmediately)
+        } catch {
+            let failure = TransferFailure(.invalidRequest, "the destination \(error)")
+            return context.failedTask(request, NetworkError(failure, request: request))
+        }
+    }
+
+    private nonisolated func makeDownload(
+        _ request: Request, destination: DownloadExecution.Destination, options: Download.Options,
+        resumed: DownloadExecution.Resumed? = nil, startsImmediately: Bool
+    ) -> SessionTask<URL> {
+        do throws(NetworkError) {
+            var prepared = try PreparedRequest(request, context: context, delivery: .streamed)
+            if resumed != nil, prepared.headers.contains("Range") || prepared.headers.contains("If-Range") {
+                let reason = "a download that is continued sets Range and If-Range itself"
+                throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
+            }
+            if let problem = resumed?.data.invalidity {
+                let failure = TransferFailure(.invalidRequest, "the download cannot be continued: \(problem)")
+                throw NetworkError(failure, request: request)
+            }
+            if options.isResumable || resumed != nil { prepared = prepared.requestingIdentity() }
+            let task = context.makeTask(prepared, startsImmediately: false) {
+                [prepared] record throws(NetworkError) in
+                try await DownloadExecution(
+                    request: prepared, record: record, destination: destination, options: options, resumed: resumed
+                ).run()
+            }
+            // The progress shows the offset before the start, too.
+            if let resumed { task.record.meter.startDownload(at: resumed.data.offset) }
+            if startsImmediately { task.resume() }
+            return task
+        } catch {
+            return context.failedTask(request, error)
+        }
+    }
+
+    /// Sends a request and returns its response as a stream of bytes. Starts at once.
+    public nonisolated func stream(_ request: Request) -> ResponseStream {
+        do {
+            return ResponseStream(try PreparedRequest(request, context: context, delivery: .streamed), context)
+        } catch {
+            return ResponseStream(failed: error, self)
+        }
+    }
+}
+
+extension Session {
+    /// The identity of a session, which tells the tasks of several sessions apart.
+    public struct ID: Sendable, Hashable, CustomStringConvertible {
+        /// A number that is unique in the process.
+        public let number: UInt64
+
+        private static let last = Atomic<UInt64>(0)
+
+        static func next() -> ID { ID(number: last.wrappingAdd(1, ordering: .relaxed).newValue) }
+
+        /// The word "session" and the number.
+        public var description: String { "session \(number)" }
     }
 }
 

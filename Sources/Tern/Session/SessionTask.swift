@@ -1,14 +1,16 @@
-/// A handle to one task of a session: what it is, how far it is, and its value.
+import TernConcurrency
+
+/// A handle to one task of a session: its state, its progress and its value.
 ///
-/// A handle is a small value to be copied and sent anywhere. Dropping it cancels nothing. Calls on a handle take effect
-/// in call order.
+/// A handle is a small value that can be copied and sent anywhere. Releasing it cancels nothing. Calls on a handle take
+/// effect in call order.
 public struct SessionTask<Value: Sendable>: TaskHandle {
     let record: TaskRecord
     let result: TaskValue<Value>
 
     /// The task's value, awaited by any number of callers.
     ///
-    /// Cancelling the caller ends its wait alone, with an error of kind `.cancelled`; `cancel()` ends the task.
+    /// Cancelling the caller ends only its wait, with an error of kind `.cancelled`. Call `cancel()` to end the task.
     public var value: Value {
         get async throws(NetworkError) { try await result.value() }
     }
@@ -17,24 +19,26 @@ public struct SessionTask<Value: Sendable>: TaskHandle {
     public var erased: AnySessionTask { AnySessionTask(record) }
 }
 
-/// A handle to a task whose type is not known: from a registry's events and snapshots.
+/// A handle to a task whose value type is not known, from the events and snapshots of a registry.
 public struct AnySessionTask: TaskHandle {
     let record: TaskRecord
 
     init(_ record: TaskRecord) { self.record = record }
 
-    /// The task's value as `type`, while a typed handle of it is still held by somebody.
+    /// Returns the task's value as `type`. A typed handle of the task must still exist.
     ///
-    /// - Throws: The task's error; an error of kind `.unsupported` when no typed handle is left, the task is
-    ///   a stream, or it gives another type.
+    /// - Throws: The task's error; an error of kind `.unsupported` if no typed handle is left, the task is a stream, or its
+    ///   value has another type.
     public func value<T: Sendable>(as type: T.Type) async throws(NetworkError) -> T {
         guard let result = record.result else {
-            throw NetworkError(.unsupported, reason: "nobody holds the value of task \(id) any more")
+            throw NetworkError(.unsupported, reason: "no handle holds the value of task \(id) any more")
         }
         guard let value = try await result.erasedValue() as? T else {
-            // Of the right type, and not there: a stream has given it to its reader.
+            // The type is right and the value is missing: the reader of a stream has the body.
             let isStream = record.valueType == T.self
-            let reason = isStream ? "is a stream: its reader has the body" : "gives \(record.valueType), not \(type)"
+            let reason =
+                isStream
+                ? "is a stream: its reader has the body" : "has a value of type \(record.valueType), not \(type)"
             throw NetworkError(.unsupported, reason: "task \(id) \(reason)")
         }
         return value
@@ -51,7 +55,7 @@ extension SessionTask: CustomStringConvertible, CustomReflectable {
     /// The task's number, its state, its request and its label; the values of the query are hidden.
     public var description: String { erased.description }
 
-    /// Nothing beside ``description``: `dump` would show all that the task holds.
+    /// An empty mirror. Without it, `dump` would show everything that the task holds.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -61,6 +65,149 @@ extension AnySessionTask: CustomStringConvertible, CustomReflectable {
         "task \(id), \(state)" + (request.map { ": \($0)" } ?? "") + (label.map { " [\($0)]" } ?? "")
     }
 
-    /// Nothing beside ``description``: `dump` would show all that the task holds.
+    /// An empty mirror. Without it, `dump` would show everything that the task holds.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// The properties and commands of every handle to a task, regardless of the type of its value.
+///
+/// Each access to a stream returns a new stream. It begins with the current element, keeps the newest one for a slow
+/// reader, always delivers the last one, and ends when the task ends.
+public protocol TaskHandle: Sendable, Identifiable where ID == TaskID {
+    /// The same task without its type.
+    var erased: AnySessionTask { get }
+}
+
+extension TaskHandle {
+    private var record: TaskRecord { erased.record }
+
+    /// The number of the task, unique in its session.
+    public var id: TaskID { record.id }
+
+    /// The session that the task belongs to.
+    public var sessionID: Session.ID { record.context.id }
+
+    /// A name for logs, events and errors. It is that of the request at first, and can be set at any time.
+    public var label: String? {
+        get { record.label }
+        nonmutating set { record.label = newValue }
+    }
+
+    /// The request that the task was created with; nil for a task that the system kept from an earlier run.
+    public var request: Request? { record.request }
+
+    /// The state of the task.
+    public var state: Session.TaskState { record.state }
+
+    /// The states from now on. The current one comes first, and the terminal one is never lost.
+    public var states: AsyncStream<Session.TaskState> { record.states.stream() }
+
+    /// The priority among the tasks that wait for a connection. Setting it acts on a task that still waits.
+    public var priority: Request.Priority {
+        get { record.priority }
+        nonmutating set { record.priority = newValue }
+    }
+
+    /// The progress of the response's body: at most about 100 elements a second, and always the last one.
+    public var progress: AsyncStream<Session.Progress> { record.meter.downloadStream }
+
+    /// The progress of the request's body: at most about 100 elements a second, and always the last one.
+    public var uploadProgress: AsyncStream<Session.Progress> { record.meter.uploadStream }
+
+    /// The present progress of the response's body.
+    package var progressNow: Session.Progress { record.meter.download }
+
+    /// The present progress of the request's body.
+    package var uploadProgressNow: Session.Progress { record.meter.upload }
+
+    /// The head of the response, as soon as it arrives; nil when the task ends, or the caller is cancelled, without one.
+    public var response: ResponseHead? { get async { await record.waitForHead() } }
+
+    /// The measurements of the task's last attempt; nil before its end.
+    public var metrics: TaskMetrics? { record.metrics }
+
+    /// The data that continue a resumable download, once it was cancelled or failed. While it runs, they describe the bytes
+    /// that have arrived, in case the process is killed. nil for other tasks, and for a download that has succeeded.
+    public var resumeData: ResumeData? { record.resumeData }
+
+    /// Starts the task, or resumes it after a pause. Has no effect on a task that is running or has ended.
+    public func resume() { record.resume() }
+
+    /// Pauses the task. Its time limits stop until `resume()`. Has no effect on a task that is not running.
+    public func pause() { record.pause() }
+
+    /// Ends the task with an error of kind `.cancelled`. Has no effect on a task that has ended.
+    public func cancel() { record.cancel() }
+}
+
+/// The value of a task, without its type.
+package protocol TaskResult: AnyObject, Sendable {
+    func erasedValue() async throws(NetworkError) -> any Sendable
+}
+
+/// The value of one task. It is delivered once and awaited by any number of callers.
+final class TaskValue<Value: Sendable>: TaskResult {
+    private struct Shared {
+        var result: Result<Value, NetworkError>?
+        var waiters: [Waiter<Void>] = []
+    }
+
+    private let shared = Lock(Shared())
+
+    /// Delivers the value. Later calls have no effect.
+    func deliver(_ result: Result<Value, NetworkError>) {
+        let waiters = shared.withLock { shared -> [Waiter<Void>] in
+            guard shared.result == nil else { return [] }
+            shared.result = result
+            defer { shared.waiters = [] }
+            return shared.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Waits for the value. Cancelling the caller ends only its wait, with `.cancelled`; the task continues.
+    func value() async throws(NetworkError) -> Value {
+        let result = await waitForResult { waiter in await waiter.wait() }
+        guard let result else {
+            throw NetworkError(.cancelled, reason: "the wait for the task's value was cancelled; the task continues")
+        }
+        return try result.get()
+    }
+
+    /// Returns the value or the error, for a caller whose cancellation cancels the task. Waits until the task has ended
+    /// and left the registry, and returns the task's own error.
+    func outcome() async -> Result<Value, NetworkError> {
+        let result = await waitForResult { waiter in await waiter.wait(onCancel: {}) }
+        return result ?? .failure(NetworkError(.cancelled, reason: TransferFailure.cancelled.reason))
+    }
+
+    private func waitForResult(_ wait: (Waiter<Void>) async -> Void) async -> Result<Value, NetworkError>? {
+        let waiter = Waiter<Void>()
+        let isWaiting = shared.withLock { shared in
+            guard shared.result == nil else { return false }
+            shared.waiters.append(waiter)
+            return true
+        }
+        if isWaiting {
+            await wait(waiter)
+            shared.withLock { shared in shared.waiters.removeAll { $0 === waiter } }
+        }
+        return shared.withLock { $0.result }
+    }
+
+    func erasedValue() async throws(NetworkError) -> any Sendable { try await value() }
+}
+
+/// The number of a task. It is unique within its session and never used again there.
+public struct TaskID: Sendable, Hashable, Comparable, CustomStringConvertible {
+    /// A number that counts from 1 in each session.
+    public let number: UInt64
+
+    package init(_ number: UInt64) { self.number = number }
+
+    /// Returns whether the task on the left was created first.
+    public static func < (left: Self, right: Self) -> Bool { left.number < right.number }
+
+    /// The sign # and the number.
+    public var description: String { "#\(number)" }
 }

@@ -6,28 +6,29 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// One task as the session knows it: what all its handles share. It holds the work until the end and then lets go of it,
-/// whoever still holds a handle.
+/// The state of one task, shared by all its handles. It holds the work until the end and then releases it, even if
+/// handles remain.
 package final class TaskRecord: Sendable {
-    /// What runs when the task is first resumed. It ends by calling `end`.
+    /// Runs when the task is first resumed, and calls `end` at its end.
     package typealias Work = @Sendable (TaskRecord) async -> Void
 
     private struct Shared {
         var lifecycle = TaskLifecycle()
-        /// Until the end, where it holds a sequence that was given as the body.
-        var plan: RequestPlan?
-        /// The request of a task that could not be, and of one that has ended and let go of its body.
-        var released: Request?
+        /// The request; nil after the end if its body is a sequence, which is then released.
+        var request: PreparedRequest?
+        /// The request of a task that failed before it was prepared, or that has ended and released its body.
+        var requestWithoutBody: Request?
         var label: String?
         var priority: Request.Priority
         var work: Work?
         /// Runs the work of a task with a handle. Owned here, cancelled by `cancel`, released at the end.
         var driver: Task<Void, Never>?
         var transfer: Transfer?
-        /// The transfer was not started: the task was paused before.
-        var isHeld = false
-        /// What came of the work is with a reader, who ends the task: a stream whose head was accepted.
-        var isWithReader = false
+        /// A Boolean value that indicates whether the transfer waits to be started because the task is paused.
+        var isTransferUnstarted = false
+        /// A Boolean value that indicates whether the reader of a stream ends the task. True once the head of a stream
+        /// was accepted.
+        var readerEndsTask = false
         var head: ResponseHead?
         var headWaiters: [Waiter<Void>] = []
         var states: Latest<Session.TaskState>?
@@ -38,32 +39,35 @@ package final class TaskRecord: Sendable {
 
     package let id: TaskID
     package let context: SessionContext
-    /// The name of the type that the task gives.
+    /// The type of the task's value.
     let valueType: any Any.Type
     package let meter = ProgressMeter()
     private let shared: Lock<Shared>
 
-    /// `plan` is nil for a task that the system kept from an earlier run, and for one that could not be.
+    /// Creates a task. `request` is nil for a task that the system kept from an earlier run, and for one that has failed
+    /// already, whose request is `refused`.
     init(
-        id: TaskID, context: SessionContext, plan: RequestPlan?, refused: Request? = nil, valueType: any Any.Type
+        id: TaskID, context: SessionContext, request: PreparedRequest?, refused: Request? = nil,
+        valueType: any Any.Type
     ) {
         self.id = id
         self.context = context
         self.valueType = valueType
         shared = Lock(
             Shared(
-                plan: plan, released: refused, label: plan?.request.label,
-                priority: plan?.request.priority ?? .normal))
+                request: request, requestWithoutBody: refused, label: request?.request.label,
+                priority: request?.request.priority ?? .normal))
     }
 
     deinit {
-        // A task that was never resumed and that nobody can resume any more; one that has ended the ledger knows no more.
-        if !shared.withLock({ $0.lifecycle.state.isTerminal }) { context.ledger.forget(id) }
+        // The task was never resumed, and nothing can resume it any more. The table does not know a task that has
+        // ended.
+        if !shared.withLock({ $0.lifecycle.state.isTerminal }) { context.taskTable.forget(id) }
     }
 
-    // MARK: What a handle shows
+    // MARK: Properties of a handle
 
-    package var request: Request? { shared.withLock { $0.plan?.request ?? $0.released } }
+    package var request: Request? { shared.withLock { $0.request?.request ?? $0.requestWithoutBody } }
 
     var label: String? {
         get { shared.withLock { $0.label } }
@@ -97,8 +101,8 @@ package final class TaskRecord: Sendable {
         }
     }
 
-    /// The head as soon as it is there; nil when the task ends, or the caller is cancelled, without one.
-    func headWhenThere() async -> ResponseHead? {
+    /// Waits for the head. Returns nil when the task ends, or the caller is cancelled, without one.
+    func waitForHead() async -> ResponseHead? {
         let waiter = Waiter<Void>()
         let isWaiting = shared.withLock { shared in
             guard shared.head == nil, !shared.lifecycle.state.isTerminal else { return false }
@@ -112,18 +116,18 @@ package final class TaskRecord: Sendable {
         return head
     }
 
-    // MARK: What a handle does. The order of calls is the order of effects: a transport only queues a command, so it is
-    // told under the lock that decided.
+    // MARK: Commands of a handle. Calls take effect in call order: a transport only queues a command, so it is called
+    // under the lock that decided.
 
     package func resume() {
         let (action, change) = shared.withLock { shared -> (TaskLifecycle.Action, Change?) in
             let action = shared.lifecycle.resume()
             switch action {
             case .start:
-                context.ledger.addRunning(self)
+                context.taskTable.addRunning(self)
             case .resumeTransfer:
-                if shared.isHeld, let transfer = shared.transfer {
-                    shared.isHeld = false
+                if shared.isTransferUnstarted, let transfer = shared.transfer {
+                    shared.isTransferUnstarted = false
                     context.transport.start(transfer)
                     control(.prioritize(shared.priority), transfer)
                 } else {
@@ -132,33 +136,33 @@ package final class TaskRecord: Sendable {
             default:
                 return (action, nil)
             }
-            return (action, noteChange(to: .running, shared.states))
+            return (action, announce(.running, shared.states))
         }
-        if let change { tell(change) }
+        if let change { publish(change) }
         if action == .start { startDriver() }
     }
 
     func pause() {
         let change = shared.withLock { shared -> Change? in
             guard shared.lifecycle.pause() == .pauseTransfer else { return nil }
-            if !shared.isHeld { control(.pause, shared.transfer) }
-            return noteChange(to: .suspended, shared.states)
+            if !shared.isTransferUnstarted { control(.pause, shared.transfer) }
+            return announce(.suspended, shared.states)
         }
-        if let change { tell(change) }
+        if let change { publish(change) }
     }
 
     package func cancel() {
         var wake: Transfer.Wake?
-        let (action, driver, isWithReader) = shared.withLock { shared in
+        let (action, driver, readerEndsTask) = shared.withLock { shared in
             let action = shared.lifecycle.cancel()
             if action == .cancelTransfer { unsafe wake = cancelTransfer(&shared) }
-            return (action, shared.driver, shared.isWithReader)
+            return (action, shared.driver, shared.readerEndsTask)
         }
         unsafe wake?.resume()
         switch action {
         case .cancelTransfer:
             driver?.cancel()
-            if isWithReader { end(cancellation("the task was cancelled")) }
+            if readerEndsTask { end(cancellation("the task was cancelled")) }
         case .endUnstarted:
             startDriver()
         default:
@@ -166,47 +170,49 @@ package final class TaskRecord: Sendable {
         }
     }
 
+    /// A change of state whose subscribers are still to be notified.
     private struct Change {
         let states: Latest<Session.TaskState>?
-        let aftermath: TaskLedger.Aftermath
+        let notifications: TaskTable.PendingNotifications
     }
 
-    /// Told under the lock that decided, so that no two events of a task change places.
-    private func noteChange(to state: Session.TaskState, _ states: Latest<Session.TaskState>?) -> Change {
-        let aftermath = context.ledger.note {
+    /// Announces a state under the lock that decided it, so that the events of a task keep their order.
+    private func announce(_ state: Session.TaskState, _ states: Latest<Session.TaskState>?) -> Change {
+        let notifications = context.taskTable.enqueue {
             state == .running ? .resumed(AnySessionTask(self)) : .suspended(AnySessionTask(self))
         }
-        return Change(states: states, aftermath: aftermath)
+        return Change(states: states, notifications: notifications)
     }
 
-    private func tell(_ change: Change) {
+    /// Notifies the subscribers of a change. No lock is held.
+    private func publish(_ change: Change) {
         meter.taskPausedOrResumed()
-        // The state at this moment, and not the one that was decided: another change may have come since.
+        // The present state, not the one that was decided: another change may have followed.
         change.states?.update { old in
             let state = self.state
             return old.isTerminal || state.isTerminal || state == old ? nil : state
         }
-        change.aftermath.settle()
+        change.notifications.deliver()
     }
 
     private func control(_ command: TransferCommand, _ transfer: Transfer?) {
         if let transfer { context.transport.control(transfer, command) }
     }
 
-    /// Ends the running attempt, not the task.
+    /// Ends the running attempt, but not the task.
     func cancelTransfer() {
         var wake: Transfer.Wake?
         shared.withLock { shared in unsafe wake = cancelTransfer(&shared) }
         unsafe wake?.resume()
     }
 
-    /// Its reader to be woken, when the transport knows nothing of the attempt yet.
+    /// Cancels the attempt. Returns the reader to wake if the transport does not know the attempt yet.
     private func cancelTransfer(_ shared: inout Shared) -> Transfer.Wake? {
-        guard shared.isHeld, let transfer = shared.transfer else {
+        guard shared.isTransferUnstarted, let transfer = shared.transfer else {
             control(.cancel, shared.transfer)
             return nil
         }
-        shared.isHeld = false
+        shared.isTransferUnstarted = false
         return unsafe transfer.complete(TransferOutcome(failure: .cancelled))
     }
 
@@ -214,13 +220,13 @@ package final class TaskRecord: Sendable {
         NetworkError(.cancelled, reason: reason).identified(task: id, session: context.id, label: label)
     }
 
-    /// A task that could not be: it has ended before it began.
+    /// Ends a task before it began, as failed.
     func fail() {
         _ = shared.withLock { $0.lifecycle.end(.failed) }
         meter.finish()
     }
 
-    /// A stream that nobody reads any more: its transfer ends, and nobody waits for that.
+    /// Cancels and ends the task of a stream that was dropped. Nothing waits for the end of its transfer.
     func abandon() {
         guard !state.isTerminal else { return }
         cancel()
@@ -229,7 +235,7 @@ package final class TaskRecord: Sendable {
 
     // MARK: The work
 
-    /// The task has a handle: `work` runs in a Swift task of its own once it is resumed.
+    /// Sets the work of a task with a handle. It runs in a Swift task of its own once the task is resumed.
     func assign(_ result: any TaskResult, work: @escaping Work) {
         shared.withLock { shared in
             shared.result = result
@@ -237,22 +243,22 @@ package final class TaskRecord: Sendable {
         }
     }
 
-    /// The task's work runs in the caller's own Swift task. False when the session was invalidated meanwhile.
+    /// Starts a task whose work runs in the caller's own Swift task. Returns false if the session was invalidated.
     func startInCaller() -> Bool {
-        guard context.ledger.addRunning(self) else { return false }
+        guard context.taskTable.addRunning(self) else { return false }
         let change = shared.withLock { shared -> Change? in
             _ = shared.lifecycle.resume()
-            let isWatched = shared.states != nil || context.ledger.hasSubscribers
-            return isWatched ? noteChange(to: .running, shared.states) : nil
+            let isWatched = shared.states != nil || context.taskTable.hasSubscribers
+            return isWatched ? announce(.running, shared.states) : nil
         }
-        if let change { tell(change) }
+        if let change { publish(change) }
         return true
     }
 
-    /// The work is done, and its value with a reader who ends the task: it, or a cancellation, does from now on.
+    /// Leaves the end of the task to the reader of a stream, or to a cancellation.
     func handToReader() {
         let isCancelled = shared.withLock { shared in
-            shared.isWithReader = true
+            shared.readerEndsTask = true
             return shared.lifecycle.isCancelled
         }
         if isCancelled { end(cancellation("the task was cancelled")) }
@@ -269,20 +275,21 @@ package final class TaskRecord: Sendable {
         }
     }
 
-    // MARK: What the life of the request reports
+    // MARK: Reports of the execution
 
-    /// Starts an attempt, or refuses when the task was cancelled. A paused task's attempt starts when it is resumed: one
-    /// that is started and then paused may have sent its request in between.
+    /// Starts an attempt. Returns false if the task was cancelled. The attempt of a paused task starts when the task is
+    /// resumed, because an attempt that is started and then paused may send its request in between.
     func begin(_ transfer: Transfer) -> Bool {
         shared.withLock { shared in
             guard !shared.lifecycle.isCancelled else { return false }
             shared.transfer = transfer
-            shared.isHeld = shared.lifecycle.isPaused
-            if !shared.isHeld { context.transport.start(transfer) }
+            shared.isTransferUnstarted = shared.lifecycle.isPaused
+            if !shared.isTransferUnstarted { context.transport.start(transfer) }
             return true
         }
     }
 
+    /// Receives the head of the response and wakes those who wait for it.
     func receive(_ head: ResponseHead) {
         let waiters = shared.withLock { shared -> [Waiter<Void>] in
             shared.head = head
@@ -292,6 +299,7 @@ package final class TaskRecord: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
+    /// Records the end of an attempt.
     func attemptEnded(_ metrics: TaskMetrics, head: ResponseHead?) {
         shared.withLock { shared in
             shared.transfer = nil
@@ -300,12 +308,13 @@ package final class TaskRecord: Sendable {
         }
     }
 
-    func keep(_ resumeData: ResumeData?) {
+    /// Sets the data that continue a download.
+    func setResumeData(_ resumeData: ResumeData?) {
         shared.withLock { $0.resumeData = resumeData }
     }
 
-    /// The end, in this order: the task leaves the registry, `deliver` hands its value over, then `completed` is told.
-    /// Without `deliver` the value is the caller's own, who runs this.
+    /// Ends the task, in this order: it leaves the registry, `deliver` delivers its value, then `completed` is published.
+    /// Without `deliver`, the caller has the value itself.
     func end(_ error: NetworkError?, file: URL? = nil, deliver: (() -> Void)? = nil) {
         let state: Session.TaskState = error.map { $0.isCancelled ? .cancelled : .failed } ?? .completed
         let ended = shared.withLock { shared -> (states: Latest<Session.TaskState>?, waiters: [Waiter<Void>])? in
@@ -315,20 +324,20 @@ package final class TaskRecord: Sendable {
                 shared.driver = nil
                 shared.transfer = nil
                 shared.headWaiters = []
-                if let request = shared.plan?.request, request.body.isSequence {
-                    shared.released = request.withoutSequence
-                    shared.plan = nil
+                if let request = shared.request?.request, request.body.isSequence {
+                    shared.requestWithoutBody = request.withoutSequence
+                    shared.request = nil
                 }
             }
             return (shared.states, shared.headWaiters)
         }
         guard let ended else { return }
-        if deliver != nil { context.ledger.remove(id) }
+        if deliver != nil { context.taskTable.remove(id) }
         meter.finish()
         deliver?()
         for waiter in ended.waiters { waiter.resume() }
         ended.states?.finish { _ in state }
-        context.ledger.delivered(id) { [self] in
+        context.taskTable.didDeliver(id) { [self] in
             .completed(TaskRegistry.Completion(AnySessionTask(self), error: error, file: file))
         }
     }

@@ -6,86 +6,86 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// The table of a session's live tasks, and the stream of what happens to them.
+/// Lists a session's live tasks and publishes their events.
 ///
-/// A task stands here from its creation until its end. At the end the task leaves the registry, then its value is
-/// delivered, then `Event.completed` is told.
+/// A task is in the registry from its creation until its end. At its end, the task leaves the registry, then its value is
+/// delivered, then `Event.completed` is published.
 public actor TaskRegistry {
-    nonisolated let ledger: TaskLedger
+    nonisolated let taskTable: TaskTable
     nonisolated let executor: any SerialExecutor
 
-    init(_ ledger: TaskLedger, executor: any SerialExecutor) {
-        self.ledger = ledger
+    init(_ taskTable: TaskTable, executor: any SerialExecutor) {
+        self.taskTable = taskTable
         self.executor = executor
     }
 
-    /// The transport's loop, where it has one.
+    /// The executor of the transport: its event loop, if it has one.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
 
     /// The live tasks, in the order of their creation.
-    public var all: [AnySessionTask] { ledger.records.map { AnySessionTask($0) } }
+    public var all: [AnySessionTask] { taskTable.records.map { AnySessionTask($0) } }
 
     /// The number of live tasks.
-    public var count: Int { ledger.records.count }
+    public var count: Int { taskTable.records.count }
 
-    /// What every live task is and has moved at this moment, in the order of their creation.
-    public var snapshot: [Snapshot] { ledger.records.map { Snapshot($0) } }
+    /// The present state and progress of every live task, in the order of their creation.
+    public var snapshot: [Snapshot] { taskTable.records.map { Snapshot($0) } }
 
-    /// The live task of this number; nil when it has ended.
-    public func task(_ id: TaskID) -> AnySessionTask? { ledger.record(id).map { AnySessionTask($0) } }
+    /// Returns the live task of a number; nil if it has ended.
+    public func task(_ id: TaskID) -> AnySessionTask? { taskTable.record(id).map { AnySessionTask($0) } }
 
-    /// The states of one live task, the current one first, the terminal one never lost, then the end. An empty stream
-    /// for a task that is not live.
+    /// Returns the states of one live task. The current one comes first, and the terminal one is never lost. The stream is
+    /// empty for a task that is not live.
     public func states(of id: TaskID) -> AsyncStream<Session.TaskState> {
-        guard let record = ledger.record(id) else { return AsyncStream { nil } }
+        guard let record = taskTable.record(id) else { return AsyncStream { nil } }
         return record.states.stream()
     }
 
-    /// Cancels every live task. Returns at once; `Session.drained()` waits for their ends.
+    /// Cancels every live task. Returns at once; call `Session.drained()` to wait for their ends.
     public func cancelAll() {
-        for record in ledger.records { record.cancel() }
+        for record in taskTable.records { record.cancel() }
     }
 
-    /// What happens to the session's tasks from now on. Each access gives a stream of its own that holds up to 1,024
-    /// events for a slow reader; what comes beyond is counted by one `.dropped`, in its place. Ends after
-    /// `.sessionInvalidated`, and when the session is gone and its last task has ended.
+    /// The events of the session's tasks from now on. Each access returns a new stream that holds up to 1,024 events for a
+    /// slow reader. One `.dropped` takes the place of further events and counts them. The stream ends after
+    /// `.sessionInvalidated`, and when the session is released and its last task has ended.
     ///
     /// To follow one task to its end without loss, read its `states`.
-    public nonisolated var events: AsyncStream<Event> { ledger.subscribe() }
+    public nonisolated var events: AsyncStream<Event> { taskTable.subscribe() }
 }
 
 extension TaskRegistry {
-    /// What can happen to a session's tasks.
+    /// An event of a session's tasks.
     public enum Event: Sendable {
-        /// A task was started, or taken up after a pause.
+        /// A task was started, or resumed after a pause.
         case resumed(AnySessionTask)
         /// A running task was paused.
         case suspended(AnySessionTask)
-        /// A download's file is in its place.
+        /// The file of a download was moved to its destination.
         case fileMoved(AnySessionTask, to: URL)
-        /// A download's file could not be put in its place.
+        /// The file of a download could not be moved to its destination.
         case moveFailed(AnySessionTask, NetworkError)
         /// A task has ended and its value was delivered.
         case completed(Completion)
-        /// The session takes no more tasks, and its last one has ended. The stream ends after this.
+        /// The session takes no more tasks, and its last one has ended. This is the last event of the stream.
         case sessionInvalidated(Session.ID)
-        /// So many events did not fit into this stream's buffer.
+        /// The number of events that did not fit into this stream's buffer.
         case dropped(Int)
     }
 
-    /// How a task ended. Bodies and decoded values are not held here: they are reached through the task's own handle.
+    /// The end of a task, without its body or decoded value. Those are read through the task's own handle.
     public struct Completion: Sendable {
         /// The task.
         public let task: AnySessionTask
-        /// The head of its response, if one came.
+        /// The head of its response; nil without one.
         public let response: ResponseHead?
-        /// Why it failed; nil when it has a value.
+        /// The error; nil if the task has a value.
         public let error: NetworkError?
-        /// The file of a download that has one.
+        /// The file of a download; nil for other tasks and without a file.
         public let file: URL?
-        /// The type that the task's decoder gives.
+        /// The type of the task's value.
         public let valueType: any Any.Type
-        /// What was measured.
+        /// The measurements of the task.
         public let metrics: TaskMetrics?
 
         init(_ task: AnySessionTask, error: NetworkError?, file: URL?) {
@@ -108,13 +108,13 @@ extension TaskRegistry {
         public let label: String?
         /// The request; nil for a task that the system kept from an earlier run.
         public let request: Request?
-        /// What the task is doing.
+        /// The task's state.
         public let state: Session.TaskState
-        /// Its place among what is queued.
+        /// The task's priority.
         public let priority: Request.Priority
-        /// How far the request's body is sent.
+        /// The progress of the request's body.
         public let uploadProgress: Session.Progress
-        /// How far the response's body has come.
+        /// The progress of the response's body.
         public let progress: Session.Progress
 
         init(_ record: TaskRecord) {

@@ -1,5 +1,5 @@
 extension Session {
-    /// What a task is doing.
+    /// The state of a task.
     public enum TaskState: Sendable, Hashable {
         /// Not started yet, or paused: no byte moves.
         case suspended
@@ -12,7 +12,7 @@ extension Session {
         /// Ended by cancellation.
         case cancelled
 
-        /// Whether this state is the last one.
+        /// A Boolean value that indicates whether this state is the last one.
         public var isTerminal: Bool {
             switch self {
             case .suspended, .running: false
@@ -22,7 +22,7 @@ extension Session {
     }
 }
 
-/// The life of a task as a table: who may do what when, and what follows. Pure.
+/// Decides which commands a task accepts in each phase, and the action that follows. Pure.
 struct TaskLifecycle {
     private enum Phase {
         case fresh
@@ -31,15 +31,15 @@ struct TaskLifecycle {
         case ended
     }
 
-    /// What is to be done about a change.
+    /// The action that follows a command.
     enum Action: Equatable {
         case none
-        /// The first start.
+        /// Starts the task for the first time.
         case start
         case resumeTransfer
         case pauseTransfer
         case cancelTransfer
-        /// Cancelled before it ever started: it ends at once.
+        /// Ends a task that never started.
         case endUnstarted
     }
 
@@ -79,7 +79,7 @@ struct TaskLifecycle {
         return phase == .fresh ? .endUnstarted : .cancelTransfer
     }
 
-    /// The end; false when it has ended before.
+    /// Ends the task. Returns false if it has ended before.
     mutating func end(_ state: Session.TaskState) -> Bool {
         guard phase != .ended else { return false }
         phase = .ended

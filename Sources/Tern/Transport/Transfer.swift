@@ -7,7 +7,8 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// One attempt, shared by the transport that fills it and the session that reads it. It has one reader at a time.
+/// One attempt on the wire. The transport writes the response into it, and the session reads it. It has one reader at a
+/// time.
 package final class Transfer: Sendable {
     package typealias Wake = UnsafeContinuation<Void, Never>
 
@@ -25,38 +26,40 @@ package final class Transfer: Sendable {
 
     private static let nextID = Atomic<UInt64>(1)
 
-    /// Unique in the process.
+    /// A number that is unique in the process.
     package let id: UInt64
-    package let order: TransferOrder
-    /// Where the transport keeps the attempt: its own affair, and changed by nobody else.
+    package let request: WireRequest
+    /// The place of the attempt in the transport's own table. Only the transport uses it.
     package let place = Atomic<Int>(-1)
-    /// The bytes moved so far, for whoever listens.
+    /// The number of bytes moved so far.
     package let meter: ProgressMeter
     private let onHead: (@Sendable (ResponseHead) -> Void)?
     private let shared = Lock(Shared())
 
     package init(
-        _ order: consuming TransferOrder, meter: ProgressMeter, onHead: (@Sendable (ResponseHead) -> Void)? = nil
+        _ request: consuming WireRequest, meter: ProgressMeter,
+        onHead: (@Sendable (ResponseHead) -> Void)? = nil
     ) {
         id = Self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
-        self.order = consume order
+        self.request = consume request
         self.meter = meter
         self.onHead = onHead
     }
 
-    // MARK: The transport's side. Each returns the reader to be woken, if any: after the sockets of the turn are served.
+    // MARK: The transport's side. Each function returns the reader to wake, if any, once the sockets of the turn are
+    // served.
 
-    /// Receives the head. With `isCompressed`, the body comes in chunks, which the session decompresses.
+    /// Receives the head. With `isCompressed`, the body arrives in chunks, which the session decompresses.
     package func receive(_ head: ResponseHead, isCompressed: Bool = false) -> Wake? {
         onHead?(head)
-        let isAnswer = order.isAnswer(head, isCompressed: isCompressed)
+        let isStreamed = request.streamsBody(of: head, isCompressed: isCompressed)
         return unsafe shared.withLock { shared in
-            shared.state.receive(head, isAnswer: isAnswer)
+            shared.state.receive(head, isStreamed: isStreamed)
             return unsafe shared.readerIfSatisfied()
         }
     }
 
-    /// `isFull`: send no more until `TransferCommand.demand`.
+    /// Receives bytes of the body. If `isFull`, the transport delivers no more until `TransferCommand.demand`.
     package func receive(_ chunk: Data) -> (wake: Wake?, isFull: Bool) {
         unsafe shared.withLock { shared in
             let isFull = shared.state.receive(chunk)
@@ -64,6 +67,7 @@ package final class Transfer: Sendable {
         }
     }
 
+    /// Receives the end of the attempt.
     package func complete(_ outcome: TransferOutcome) -> Wake? {
         unsafe shared.withLock { shared in
             shared.state.complete(outcome)
@@ -73,24 +77,24 @@ package final class Transfer: Sendable {
 
     // MARK: The session's side.
 
-    /// Waits for a response. Returns the head as soon as it is there, if the session reads the body itself
-    /// (`TransferOrder.isAnswer`). For any other response, and without a head, returns the end of the attempt.
-    package func answer() async -> TransferAnswer {
-        await wait(for: .answer)
-        return shared.withLock { $0.state.answer() }
+    /// Waits for the response. Returns the head as soon as it arrives, if the session reads the body itself
+    /// (`WireRequest.streamsBody(of:)`). For any other response, and without a head, returns the end of the attempt.
+    package func response() async -> (head: ResponseHead?, outcome: TransferOutcome?) {
+        await wait(for: .response)
+        return shared.withLock { $0.state.takeResponse() }
     }
 
     /// A Boolean value that indicates whether the attempt has ended.
     var hasEnded: Bool { shared.withLock { $0.state.hasEnded } }
 
-    /// What is buffered, as soon as something is; nil after the last byte, also when the attempt failed.
+    /// Waits for bytes of the body, and returns those in the buffer; nil after the last byte, also when the attempt failed.
     package func chunks() async -> (chunks: [Data], owesDemand: Bool)? {
         await wait(for: .chunks)
         let taken = shared.withLock { $0.state.take() }
         return taken.chunks.isEmpty ? nil : taken
     }
 
-    /// How the attempt ended. To be called once: the outcome is handed over.
+    /// Waits for the end of the attempt. Called once, because the outcome is moved out.
     package func outcome() async -> TransferOutcome {
         await wait(for: .outcome)
         // The wait ends only with an outcome.
@@ -107,5 +111,122 @@ package final class Transfer: Sendable {
             }
             if isReady { unsafe reader.resume() }
         }
+    }
+}
+
+/// The end of an attempt. A class, because it passes through many stages from the loop to the caller, and copies of its
+/// many fields showed in profiles.
+package final class TransferOutcome: Sendable {
+    package let head: ResponseHead?
+    /// The body of a collected response that did not arrive in chunks, or its start when the attempt failed.
+    package let body: Data
+    package let failure: TransferFailure?
+    package let metrics: TaskMetrics
+    package let trailers: Headers
+
+    package init(
+        head: consuming ResponseHead? = nil, body: consuming Data = Data(), failure: TransferFailure? = nil,
+        metrics: consuming TaskMetrics = TaskMetrics(), trailers: Headers = [:]
+    ) {
+        self.head = head
+        self.body = body
+        self.failure = failure
+        self.metrics = metrics
+        self.trailers = trailers
+    }
+
+    /// Returns the outcome of a body that was decompressed on its way to the reader.
+    func decoded(_ decoder: ContentDecoder) -> TransferOutcome {
+        var metrics = metrics
+        metrics.decodedBodyBytes = decoder.produced
+        // A decoder that failed has cancelled the attempt itself.
+        let failure = decoder.failure ?? failure ?? decoder.failureOfEnd
+        return TransferOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
+    }
+
+    /// Returns the same outcome with a body that was collected from its chunks, and the reason if the body is
+    /// incomplete.
+    func collected(_ body: Data, refusal: TransferFailure?) -> TransferOutcome {
+        TransferOutcome(head: head, body: body, failure: refusal ?? failure, metrics: metrics, trailers: trailers)
+    }
+
+    /// Returns the outcome of an attempt that was not the first.
+    func counted(_ transactions: Int) -> TransferOutcome {
+        var metrics = metrics
+        metrics.transactions = transactions
+        return TransferOutcome(head: head, body: body, failure: failure, metrics: metrics, trailers: trailers)
+    }
+}
+
+/// The part of a response that has arrived, and whether it satisfies the reader. Pure; `Transfer` adds the lock and the
+/// continuation.
+struct TransferState {
+    /// An event that the reader waits for.
+    enum Interest {
+        /// The head of a response whose body the session reads itself, or the end.
+        case response
+        case chunks
+        case outcome
+    }
+
+    /// The number of bytes that may wait for the reader before the transport stops.
+    static let highWaterMark = 1 << 20
+
+    private var announced: ResponseHead?
+    private var isStreamed = false
+    private(set) var outcome: TransferOutcome?
+    private(set) var hasEnded = false
+    private var chunks: [Data] = []
+    private var bufferedBytes = 0
+    private var isFull = false
+
+    var head: ResponseHead? { announced ?? outcome?.head }
+
+    func isSatisfied(_ interest: Interest) -> Bool {
+        if hasEnded { return true }
+        return switch interest {
+        case .response: isStreamed
+        case .chunks: !chunks.isEmpty
+        case .outcome: false
+        }
+    }
+
+    /// Receives the head. With `isStreamed`, the reader continues with the head alone.
+    mutating func receive(_ head: ResponseHead, isStreamed: Bool) {
+        announced = head
+        self.isStreamed = isStreamed
+    }
+
+    /// Receives bytes. Returns whether the transport must stop until the reader asks for more.
+    mutating func receive(_ chunk: Data) -> Bool {
+        chunks.append(chunk)
+        bufferedBytes += chunk.count
+        if bufferedBytes >= Self.highWaterMark { isFull = true }
+        return isFull
+    }
+
+    mutating func complete(_ outcome: TransferOutcome) {
+        guard !hasEnded else { return }
+        hasEnded = true
+        self.outcome = outcome
+    }
+
+    /// Moves the outcome out. A second call returns a cancellation.
+    mutating func takeOutcome() -> TransferOutcome { outcome.take() ?? TransferOutcome(failure: .cancelled) }
+
+    /// Returns the head of a response whose body the session reads itself, or else moves the outcome out.
+    mutating func takeResponse() -> (head: ResponseHead?, outcome: TransferOutcome?) {
+        if isStreamed, let announced { return (announced, nil) }
+        return (nil, takeOutcome())
+    }
+
+    /// Moves the buffered bytes out. If it `owesDemand`, the transport waits for `TransferCommand.demand`.
+    mutating func take() -> (chunks: [Data], owesDemand: Bool) {
+        defer {
+            chunks = []
+            bufferedBytes = 0
+            isFull = false
+        }
+        return (chunks, isFull && !hasEnded)
     }
 }

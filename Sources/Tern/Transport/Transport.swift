@@ -1,9 +1,9 @@
-/// The seam between the life of a request and the wire. One transport serves one `Session`; it knows attempts, not
-/// tasks: retries, validation and decoding happen above it.
+/// Sends requests over the wire, one attempt at a time. A transport serves one `Session`. It knows attempts, not tasks:
+/// retries, redirects, validation and decoding happen above it, in `RequestExecution`.
 ///
 /// Every started transfer completes exactly once, also after `cancel` and after the transport itself is released.
 package protocol Transport: Sendable {
-    /// The serial executor of the actors above: the transport's own loop where it has one.
+    /// The serial executor of the session's actors: the transport's event loop, if it has one.
     var executor: any SerialExecutor { get }
 
     /// A Boolean value that indicates whether a body that was requested compressed arrives in chunks as it was sent,
@@ -14,30 +14,31 @@ package protocol Transport: Sendable {
     /// for a tunnel, through which a 407 comes from the server.
     func forwardsToProxy(_ target: Target) -> Bool
 
-    /// Whether starting a transfer of this order can succeed at all; a failure is reported before anything is sent.
-    func refusal(of order: TransferOrder) -> TransferFailure?
+    /// Returns the reason why a request cannot be sent at all; nil if it can. Called before anything is sent.
+    func refusal(of request: WireRequest) -> TransferFailure?
 
-    /// Starts an attempt. Progress, head, body and outcome arrive through `transfer`, later: this is called with the
-    /// task's lock held, so it only queues.
+    /// Starts an attempt. Progress, head, body and outcome arrive later, through `transfer`. Called with the task's lock
+    /// held, so it only queues.
     func start(_ transfer: Transfer)
 
-    /// Acts on a started attempt; a no-op after its end. Commands take effect in call order. Only queues, like `start`.
+    /// Sends a command to a started attempt. Does nothing after its end. Commands take effect in call order. Only queues,
+    /// like `start`.
     func control(_ transfer: Transfer, _ command: TransferCommand)
 }
 
-/// What can be asked of a running attempt.
+/// A command to a running attempt.
 package enum TransferCommand: Sendable, Equatable {
-    /// Move no more bytes, and stop the idle and the total clock.
+    /// Moves no more bytes, and stops the clocks of the idle and total limits.
     case pause
-    /// Take up a paused attempt.
+    /// Resumes a paused attempt.
     case resume
-    /// End now; the outcome is the failure `.cancelled`.
+    /// Ends the attempt now, with the failure `.cancelled`.
     case cancel
-    /// The reader has taken what was buffered: more may come.
+    /// Delivers more bytes: the reader has taken those in the buffer.
     case demand
-    /// The body's pipe has bytes again, or has ended.
+    /// Reads the pipe of the request's body again: it has bytes, or has ended.
     case bodyReady
-    /// Acts on what is still queued.
+    /// Changes the priority of an attempt that waits for a connection.
     case prioritize(Request.Priority)
 }
 
@@ -46,5 +47,47 @@ extension Transport {
 
     package func forwardsToProxy(_ target: Target) -> Bool { false }
 
-    package func refusal(of order: TransferOrder) -> TransferFailure? { nil }
+    package func refusal(of request: WireRequest) -> TransferFailure? { nil }
+}
+
+/// Creates the transport of a session: libcurl on Linux, URLSession on Apple's systems.
+enum DefaultTransport {
+    static func make(_ configuration: Session.Configuration) -> any Transport {
+        #if TERN_URLSESSION || !os(Linux)
+        URLSessionTransport(configuration)
+        #else
+        CurlTransport(configuration)
+        #endif
+    }
+}
+
+/// The failure of an attempt, before the session adds the request and the response to it.
+package struct TransferFailure: Error {
+    package var kind: NetworkError.Kind
+    /// A sentence without secrets that says what happened, and with which host.
+    package var reason: String
+    package var underlying: (any Error)?
+    /// A Boolean value that indicates whether a pooled connection was dead before any byte of the response arrived. Only
+    /// then does the session itself send a safe request again.
+    package var isDeadPooledConnection = false
+
+    package init(_ kind: NetworkError.Kind, _ reason: String, underlying: (any Error)? = nil) {
+        self.kind = kind
+        self.reason = reason
+        self.underlying = underlying
+    }
+
+    /// Returns the failure of a collected response whose body exceeds the limit in bytes.
+    package static func bodyTooLarge(limit: Int) -> TransferFailure {
+        TransferFailure(
+            .tooLarge, "the body of the response has more than \(limit) bytes: stream it, or raise maximumBodySize")
+    }
+
+    package static let cancelled = TransferFailure(.cancelled, "the task was cancelled")
+}
+
+/// The error of a process or a system without a free descriptor (EMFILE, ENFILE). It is not retried: a wait needs a
+/// descriptor, too, and without one the runtime's timer ends the process.
+struct OutOfDescriptors: Error, CustomStringConvertible {
+    var description: String { "no descriptor is free" }
 }

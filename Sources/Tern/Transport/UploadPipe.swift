@@ -6,15 +6,15 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// The bounded way from a body that is produced piece by piece (a file, a stream) to the transport that sends it.
+/// A bounded pipe from a body that is produced piece by piece (a file, a stream) to the transport that sends it.
 package final class UploadPipe: Sendable {
     package typealias Wake = UnsafeContinuation<Void, Never>
 
-    /// What a read gave.
+    /// The result of a read.
     package enum Read {
-        /// So many bytes were copied.
+        /// The number of bytes that were copied.
         case bytes(Int)
-        /// Nothing now: `TransferCommand.bodyReady` tells when to read again.
+        /// No bytes yet. The transport reads again after `TransferCommand.bodyReady`.
         case wait
         case end
         case failed(TransferFailure)
@@ -26,16 +26,16 @@ package final class UploadPipe: Sendable {
         case failed(TransferFailure)
     }
 
-    /// Bytes that may wait in the pipe before the producer does.
+    /// The number of bytes in the pipe at which the producer waits.
     private let capacity: Int
 
-    /// A file that the transport reads itself, as long as its bytes lie in memory.
+    /// A file that the transport reads itself, as long as its bytes are in memory.
     private struct Lent {
         let file: OpenFile
         let end: Int64
         var offset: Int64 = 0
 
-        /// Bytes copied; 0 where the file's bytes have to be pushed from here on.
+        /// Returns the number of bytes copied; 0 if the producer must push the rest of the file.
         mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
             let part = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: end - offset)))
             guard unsafe !part.isEmpty, let count = unsafe file.readInMemory(at: offset, into: part) else { return 0 }
@@ -47,7 +47,7 @@ package final class UploadPipe: Sendable {
     @safe private struct Shared {
         var chunks: [Data] = []
         var lent: Lent?
-        /// How much of a lent file was read.
+        /// The number of bytes of a lent file that were read.
         var lentCount: Int64 = 0
         var offset = 0
         var bufferedBytes = 0
@@ -76,9 +76,10 @@ package final class UploadPipe: Sendable {
 
     // MARK: The producer's side.
 
-    /// Lets the transport read a file from its beginning up to `end`: where its bytes lie in memory they go straight into
-    /// the transport's own buffer. Returns how many did: at the first that do not, and at `end`, the rest is to be pushed.
-    func lend(_ file: OpenFile, upTo end: Int64, _ wakeTransport: () -> Void) async -> Int64 {
+    /// Lets the transport read a file from its beginning up to `end`. Bytes that are in memory go directly into the
+    /// transport's own buffer. Stops at the first byte that is not, and at `end`. Returns the number of bytes read; the
+    /// caller pushes the rest.
+    func sendFile(_ file: OpenFile, upTo end: Int64, wakeTransport: () -> Void) async -> Int64 {
         let isStarved = shared.withLock { shared in
             if !shared.isClosed { shared.lent = Lent(file: file, end: end) }
             defer { shared.isStarved = false }
@@ -89,8 +90,8 @@ package final class UploadPipe: Sendable {
         return shared.withLock { $0.lentCount }
     }
 
-    /// Waits for room, then adds the bytes. `accepted`: false once nobody will read them. `isStarved`: the transport
-    /// stands still for want of bytes and must be told.
+    /// Waits for room, then adds the bytes. `accepted` is false if nothing will read them. `isStarved` is true if the
+    /// transport waits for bytes and must be notified.
     package func push(_ chunk: Data) async -> (accepted: Bool, isStarved: Bool) {
         await waitForRoom()
         return shared.withLock { shared in
@@ -102,7 +103,7 @@ package final class UploadPipe: Sendable {
         }
     }
 
-    /// Ends the body, or fails it. Returns whether the transport stands still and must be told.
+    /// Ends the body, or fails it. Returns whether the transport waits for bytes and must be notified.
     package func end(failure: TransferFailure? = nil) -> Bool {
         shared.withLock { shared in
             shared.ending = failure.map { .failed($0) } ?? .ended
@@ -124,7 +125,7 @@ package final class UploadPipe: Sendable {
 
     // MARK: The transport's side.
 
-    /// Copies what is there. The producer to be woken comes back beside it.
+    /// Copies the bytes that are available. Also returns the producer to wake.
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> (read: Read, wake: Wake?) {
         unsafe shared.withLock { shared in
             if case .failed(let failure) = shared.ending { return (.failed(failure), nil) }
@@ -154,7 +155,7 @@ package final class UploadPipe: Sendable {
         }
     }
 
-    /// Nobody reads any more: the producer is released, and what it pushes is refused.
+    /// Closes the pipe: nothing reads it any more. Releases the producer, whose further bytes are refused.
     package func close() {
         let producer = unsafe shared.withLock { shared in
             shared.isClosed = true

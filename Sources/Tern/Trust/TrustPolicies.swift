@@ -5,19 +5,19 @@
 /// canonical form of WHATWG's URL standard: upper case and a dot at the end make no difference, `bücher.example` equals
 /// `xn--bcher-kva.example`, and `127.1` equals `127.0.0.1`.
 public struct TrustPolicies: Sendable, Hashable {
-    /// For hosts that are not listed; nil refuses them.
+    /// The policy for hosts that are not listed; nil refuses them.
     public var standard: TrustPolicy? = TrustPolicy()
-    /// By host.
+    /// The policies by host.
     public var hosts: [String: TrustPolicy] = [:] {
         didSet { canonical = Self.canonical(hosts) }
     }
     /// The policies by the canonical form of the host.
     private var canonical: [String: TrustPolicy] = [:]
 
-    /// The default policy for every host.
+    /// Creates the default policy for every host.
     public init() {}
 
-    /// One policy for every host.
+    /// Creates one policy for every host.
     init(for policy: TrustPolicy) { standard = policy }
 
     /// Returns the policy for a host; nil when the host is refused. If hosts are listed, a text that is not a valid
@@ -59,12 +59,12 @@ public struct TrustPolicies: Sendable, Hashable {
 
     static let proxyReason = "trust policies and a proxy that is itself reached by TLS exclude each other"
 
-    /// Nothing is asked for that TLS libraries do not do by themselves.
+    /// A Boolean value that indicates whether the policies ask for nothing beyond the TLS library's own checks.
     var isDefault: Bool { hosts.isEmpty && standard == TrustPolicy() }
 
     var all: [TrustPolicy] { Array(hosts.values) + (standard.map { [$0] } ?? []) }
 
-    /// Why hosts are not named as they must be; nil when they are.
+    /// The reason why a host is not valid; nil if all are.
     var problem: String? {
         var names: Set<String> = []
         for host in hosts.keys {

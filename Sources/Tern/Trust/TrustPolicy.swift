@@ -4,87 +4,93 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Whom a TLS connection is made with, and as whom: decided before any byte of a request is sent.
+/// The rules by which a session trusts a server, and the identity that it presents. They apply before any byte of a
+/// request is sent.
 ///
 /// ```swift
 /// var pinned = TrustPolicy(pins: [
 ///     try Pin(key: "sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="),   // in use
-///     try Pin(key: "sha256/x4QzPSC810K5/cMjb05Qm4k3Bw5zBn4lTdO/nEW/Td4="),   // in the safe, for the day after
+/// try Pin(key: "sha256/x4QzPSC810K5/cMjb05Qm4k3Bw5zBn4lTdO/nEW/Td4="),   // a backup key
 /// ])
 /// configuration.trust.hosts["api.example.com"] = pinned
 /// ```
 public struct TrustPolicy: Sendable, Hashable {
-    /// To whom a certificate chain must lead.
+    /// The authorities that a certificate chain must lead to.
     public enum Anchors: Sendable, Hashable {
-        /// The session's authorities (`Session.Configuration.authorities`): the system's by default.
+        /// The session's authorities (`Session.Configuration.authorities`), by default those of the system.
         case standard
-        /// The system's and these.
+        /// The system's authorities and these.
         case standardAnd([Certificate])
-        /// These alone: authorities, or the server's very certificate.
+        /// Only these: authorities, or the server's own certificate.
         case only([Certificate])
-        /// Nobody: every certificate is taken, expired and self-signed ones too. Pins are then compared with the
-        /// server's own alone. For one's own machines in development.
+        /// No authority: every certificate is accepted, including expired and self-signed ones. Pins are compared with
+        /// the server's own certificate only. For your own machines during development.
         case none
     }
 
-    /// Which certificates of a chain a pin may fit.
+    /// The certificates of a chain that a pin can match.
     public enum PinScope: Sendable, Hashable {
-        /// Any one of the chain that was verified. What a server sends besides does not count.
+        /// Every certificate of the verified chain. Other certificates that a server sends do not count.
         case chain
-        /// The server's own.
+        /// The server's own certificate.
         case leaf
     }
 
-    /// What is asked about revoked certificates.
+    /// The check for revoked certificates.
     public enum Revocation: Sendable, Hashable {
-        /// Nothing; the default.
+        /// No check. The default.
         case unchecked
-        /// The server must show that its certificate is not revoked (OCSP stapling, RFC 6066 §8). libcurl alone.
+        /// The server must prove that its certificate is not revoked (OCSP stapling, RFC 6066 §8). Available with
+        /// libcurl only.
         case requireStaple
-        /// A list of revoked certificates in PEM form, in a file. libcurl with OpenSSL alone; every authority of the chain
-        /// needs its list.
+        /// A file with lists of revoked certificates in PEM form. Available with libcurl and OpenSSL only. Every
+        /// authority of the chain needs its list.
         case list(file: String)
     }
 
-    /// To whom the chain must lead. `.standard` by default.
+    /// The authorities that the chain must lead to. `.standard` by default.
     public var anchors: Anchors
-    /// Of which at least one must fit, besides the anchors; nil for none. Keep a backup: with pins and no fitting key left,
-    /// nobody connects. An empty list fits nothing.
+    /// The pins of which at least one must match, besides the anchors; nil for none. Keep a backup key: without a
+    /// matching key, no connection is made. An empty list matches nothing.
     public var pins: [Pin]?
-    /// Which certificates the pins may fit. `.chain` by default.
+    /// The certificates that the pins can match. `.chain` by default.
     public var pinScope = PinScope.chain
-    /// From when on the pins no longer count, so that a program that is not updated goes on with the anchors alone. nil, never,
-    /// by default.
+    /// The date from which pins no longer apply, so that a program that is not updated continues with the anchors
+    /// alone. The default, nil, means never.
     public var pinsExpire: Date?
-    /// Whether pins that do not fit are only told (`SessionObserver.didFindUnpinned`, `TaskMetrics.pinReport`). False by
-    /// default.
+    /// A Boolean value that indicates whether pins that do not match are only reported
+    /// (`SessionObserver.didFindUnpinned`, `TaskMetrics.pinReport`). False by default.
     public var isReportOnly = false
-    /// Whether the certificate must be for the host's name or address (RFC 9110 §4.3.4). True by default.
+    /// A Boolean value that indicates whether the certificate must be for the host's name or address (RFC 9110 §4.3.4).
+    /// True by default.
     public var checksHostName = true
-    /// The least version of TLS. 1.2 by default.
+    /// The minimum version of TLS. 1.2 by default.
     public var minimumVersion = TLSVersion.tls12
-    /// What is asked about revoked certificates. `.unchecked` by default.
+    /// The check for revoked certificates. `.unchecked` by default.
     public var revocation = Revocation.unchecked
-    /// As whom to connect where a server asks; nil for nobody.
+    /// The identity to present to a server that requests one; nil for none.
     public var identity: ClientIdentity?
 
-    /// A policy with these anchors and pins, and the defaults of the rest.
+    /// Creates a policy with these anchors and pins. The other properties have their defaults.
     public init(anchors: Anchors = .standard, pins: [Pin]? = nil) {
         self.anchors = anchors
         self.pins = pins
     }
 
-    /// AFNetworking's certificate mode: the certificates are the only anchors, and one of them must be in the chain.
+    /// Returns a policy like AFNetworking's certificate mode: the certificates are the only anchors, and one of them
+    /// must be in the chain.
     public static func pinned(to certificates: [Certificate]) -> TrustPolicy {
         TrustPolicy(anchors: .only(certificates), pins: certificates.map { .certificate($0) })
     }
 
-    /// AFNetworking's public key mode: the keys of these certificates are the pins, whoever has signed for them.
+    /// Returns a policy like AFNetworking's public key mode: the keys of these certificates are the pins, for any
+    /// issuer.
     public static func pinnedKeys(of certificates: [Certificate]) -> TrustPolicy {
         TrustPolicy(pins: certificates.map { .key(of: $0) })
     }
 
-    /// Takes every certificate for every name: encrypted, but to whom is not known. For one's own machines in development.
+    /// A policy that accepts every certificate for every name. The connection is encrypted, but the server is not
+    /// known. For your own machines during development.
     public static var unchecked: TrustPolicy {
         var policy = TrustPolicy(anchors: .none)
         policy.checksHostName = false
@@ -99,6 +105,6 @@ public enum TLSVersion: Int, Sendable, Hashable, Comparable {
     /// TLS 1.3 (RFC 8446).
     case tls13
 
-    /// Orders by age.
+    /// Orders versions from old to new.
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }

@@ -1,10 +1,10 @@
-/// An entry that left a memory cache without having been removed or replaced by its user.
+/// An entry that left a memory cache without being removed or replaced by its user.
 public struct MemoryCacheEviction<Key: Hashable & Sendable>: Sendable {
-    /// The key.
+    /// The key of the entry.
     public let key: Key
-    /// The cost that became free; for `.tooLarge` of a value that never came in, what it would have cost.
+    /// The cost that was freed. For a value that was not stored because it is `.tooLarge`, its cost.
     public let cost: Int
-    /// Why.
+    /// The reason of the eviction.
     public let reason: MemoryCacheEvictionReason
 
     @usableFromInline
@@ -15,24 +15,24 @@ public struct MemoryCacheEviction<Key: Hashable & Sendable>: Sendable {
     }
 }
 
-/// Why an entry left a memory cache.
+/// The reason why an entry left a memory cache.
 public enum MemoryCacheEvictionReason: Sendable, Hashable, CaseIterable {
-    /// Room for a new entry, under the limit of the cost.
+    /// A new entry needed room under the limit of cost.
     case costLimit
-    /// Room for a new entry, under the limit of the number.
+    /// A new entry needed room under the limit of entries.
     case countLimit
-    /// Its new value is above the limit for one entry, and was not stored.
+    /// The new value exceeds the limit for one entry, and was not stored.
     case tooLarge
-    /// Its time to live is over.
+    /// The time to live has passed.
     case expired
-    /// `trim` or lower limits.
+    /// A call of `trim`, or lowered limits.
     case trimmed
-    /// The system, or the source given to the cache, told of pressure on memory.
+    /// Memory pressure, reported by the system or by the source given to the cache.
     case memoryPressure
-    /// The app went to the background.
+    /// The app moved to the background.
     case background
 
-    /// Its place in a shard's array of counters.
+    /// The position in a shard's array of counters.
     @usableFromInline var ordinal: Int {
         switch self {
         case .costLimit: 0
@@ -46,10 +46,64 @@ public enum MemoryCacheEvictionReason: Sendable, Hashable, CaseIterable {
     }
 }
 
-/// What the stream of a memory cache's evictions delivers.
+/// An element of the stream of a memory cache's evictions.
 public enum MemoryCacheEvent<Key: Hashable & Sendable>: Sendable {
     /// An entry left the cache.
     case evicted(MemoryCacheEviction<Key>)
-    /// So many events did not fit into this stream's buffer.
+    /// The number of events that did not fit into this stream's buffer.
     case dropped(Int)
+}
+
+/// The counters of a memory cache since its creation, and the size of its content.
+public struct MemoryCacheStatistics: Sendable, Hashable {
+    /// Look-ups that returned a value, including `recovered`.
+    public internal(set) var hits = 0
+    /// Look-ups that returned no value.
+    public internal(set) var misses = 0
+    /// Hits on evicted values that were found again, because they were still in use elsewhere.
+    public internal(set) var recovered = 0
+    /// Values that were stored, including replacements.
+    public internal(set) var insertions = 0
+    /// Evicted entries by reason. A reason that did not occur is absent.
+    public internal(set) var evictions: [MemoryCacheEvictionReason: Int] = [:]
+    /// The number of entries.
+    public internal(set) var count = 0
+    /// The sum of the entries' costs.
+    public internal(set) var cost = 0
+
+    /// Hits divided by look-ups, 0…1; nil before the first look-up.
+    public var hitRatio: Double? {
+        hits + misses == 0 ? nil : Double(hits) / Double(hits + misses)
+    }
+
+    /// The number of evicted entries, for any reason.
+    public var evictionCount: Int { evictions.values.reduce(0, +) }
+}
+
+/// The counters of one shard.
+@usableFromInline
+struct ShardCounters: Sendable {
+    @usableFromInline var hits = 0
+    @usableFromInline var misses = 0
+    @usableFromInline var recovered = 0
+    @usableFromInline var insertions = 0
+    /// Evictions by the reasons' ordinals.
+    @usableFromInline var evictions: [Int]
+
+    @usableFromInline
+    init() {
+        evictions = [Int](repeating: 0, count: MemoryCacheEvictionReason.allCases.count)
+    }
+}
+
+extension MemoryCacheStatistics {
+    mutating func add(_ shard: ShardCounters) {
+        hits += shard.hits
+        misses += shard.misses
+        recovered += shard.recovered
+        insertions += shard.insertions
+        for reason in MemoryCacheEvictionReason.allCases where shard.evictions[reason.ordinal] > 0 {
+            evictions[reason, default: 0] += shard.evictions[reason.ordinal]
+        }
+    }
 }

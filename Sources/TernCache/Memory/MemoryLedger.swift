@@ -1,10 +1,10 @@
 public import Synchronization
 
-/// The sums that all shards share, and the limits on them. A reservation succeeds only while the limit holds, so that no
+/// The sums over all shards, and the limits on them. A reservation succeeds only while the limit holds, so that no
 /// interleaving of threads ever exceeds it.
 ///
-/// The invariant of its users: what is reserved is entered, and what leaves is released, before the shard's lock is let
-/// go. So a thread that holds all shards empty also sees sums of zero.
+/// A shard adds the entries that it reserved, and releases the entries that it removed, before its lock is released. A
+/// thread that holds all shards empty therefore also sees sums of zero.
 @usableFromInline
 struct MemoryLedger: ~Copyable, Sendable {
     @usableFromInline let costSum = Atomic<Int>(0)
@@ -15,7 +15,7 @@ struct MemoryLedger: ~Copyable, Sendable {
     @usableFromInline let preferredCost: Atomic<Int>
 
     @usableFromInline
-    enum Answer: Sendable {
+    enum Reservation: Sendable {
         case reserved
         case costIsFull
         case countIsFull
@@ -48,20 +48,20 @@ struct MemoryLedger: ~Copyable, Sendable {
         preferredCost.store(min(limits.preferredCost, limits.cost), ordering: .relaxed)
     }
 
-    /// Whether an entry of this cost may ever come in.
+    /// Returns whether an entry of this cost can be stored at all.
     @inlinable
     func admits(_ cost: Int) -> Bool {
         cost <= entryCost.load(ordering: .relaxed) && countLimit.load(ordering: .relaxed) > 0
     }
 
-    /// Whether an insert over the limit of the cost makes more room than it needs.
+    /// A Boolean value that indicates whether an insert above the limit of cost frees more than it needs.
     @inlinable var isPurging: Bool {
         preferredCost.load(ordering: .relaxed) < costLimit.load(ordering: .relaxed)
     }
 
-    /// Adds both, or neither. `more` is negative when a value is replaced by a cheaper one.
+    /// Reserves a cost and a number of entries, or neither. `more` is negative when a cheaper value replaces another.
     @inlinable
-    func reserve(cost more: Int, count entries: Int) -> Answer {
+    func reserve(cost more: Int, count entries: Int) -> Reservation {
         guard Self.add(more, to: costSum, limit: costLimit) else { return .costIsFull }
         guard Self.add(entries, to: countSum, limit: countLimit) else {
             costSum.subtract(more, ordering: .relaxed)

@@ -1,20 +1,20 @@
 extension MemoryStore {
-    /// Evicts in the policy's order, from each shard in proportion to what it holds, until the sum of costs is at most
-    /// `target`.
-    func trim(toCost target: Int, _ reason: MemoryCacheEvictionReason) {
-        trim(reason, to: target, sum: { $0.cost }, part: { $0.cost })
+    /// Evicts entries in the policy's order, from each shard in proportion to its content, until the sum of costs is at
+    /// most `target`.
+    func trim(toCost target: Int, reason: MemoryCacheEvictionReason) {
+        trim(to: target, reason: reason, sum: { $0.cost }, part: { $0.cost })
     }
 
-    /// The same for the number of entries.
-    func trim(toCount target: Int, _ reason: MemoryCacheEvictionReason) {
-        trim(reason, to: target, sum: { $0.count }, part: { $0.count })
+    /// Evicts entries in the same way until their number is at most `target`.
+    func trim(toCount target: Int, reason: MemoryCacheEvictionReason) {
+        trim(to: target, reason: reason, sum: { $0.count }, part: { $0.count })
     }
 
     private func trim(
-        _ reason: MemoryCacheEvictionReason, to target: Int, sum: (borrowing MemoryLedger) -> Int,
+        to target: Int, reason: MemoryCacheEvictionReason, sum: (borrowing MemoryLedger) -> Int,
         part: (borrowing Shard) -> Int
     ) {
-        // Below zero there is nothing to reach, and with a sum of zero no share to reckon.
+        // A negative target cannot be reached, and a sum of zero has no shares.
         let target = max(0, target)
         var total = sum(ledger)
         while total > target {
@@ -22,14 +22,15 @@ extension MemoryStore {
             let share = Double(target) / Double(total)
             for number in 0...shardMask {
                 let goal = Int(Double(withShard(number) { part($0) }) * share)
-                evicted += evict(number, reason) { part($0) > goal }
+                evicted += evict(from: number, reason: reason) { part($0) > goal }
             }
             let rest = sum(ledger)
-            // Rounding, with sums beyond 2⁵³: then one of each. And where nothing is left, others hold nothing either.
+            // Sums beyond 2⁵³ can round to no eviction at all. Then each shard evicts one entry. If that finds none, the
+            // shards are empty.
             if evicted == 0 {
                 for number in 0...shardMask where sum(ledger) > target {
                     var isFirst = true
-                    evicted += evict(number, reason) { _ in
+                    evicted += evict(from: number, reason: reason) { _ in
                         defer { isFirst = false }
                         return isFirst
                     }
@@ -40,68 +41,100 @@ extension MemoryStore {
         }
     }
 
-    /// Evicts everything; what is still in use elsewhere can be found again.
-    func evictAll(_ reason: MemoryCacheEvictionReason) {
-        for number in 0...shardMask { _ = evict(number, reason) { _ in true } }
+    /// Evicts everything. Values that are still in use elsewhere can be recovered.
+    func evictAll(reason: MemoryCacheEvictionReason) {
+        for number in 0...shardMask { _ = evict(from: number, reason: reason) { _ in true } }
     }
 
-    /// Evicts from one shard while `holds`, the lock let go after each batch.
+    /// Evicts entries of one shard while `condition` is true, and releases the lock after each batch.
     private func evict(
-        _ number: Int, _ reason: MemoryCacheEvictionReason, while holds: (borrowing Shard) -> Bool
+        from number: Int, reason: MemoryCacheEvictionReason, while condition: (borrowing Shard) -> Bool
     ) -> Int {
         var total = 0
         while true {
-            let (evicted, leavers) = withShard(number) { shard in
-                var leavers = Leavers()
-                let evicted = shard.evict(reason, ledger, into: &leavers, while: holds)
-                return (evicted, leavers)
+            let (evicted, removed) = withShard(number) { shard in
+                var removed = Removed()
+                let evicted = shard.evict(for: reason, ledger: ledger, into: &removed, while: condition)
+                return (evicted, removed)
             }
-            finish(leavers)
+            release(removed)
             total += evicted
             if evicted < Shard.batch { break }
         }
-        if inUse != nil { sweepFaded(number) }
+        if inUse != nil { sweepRecoverable(shard: number) }
         return total
     }
 
-    func removeAll() {
-        for number in 0...shardMask {
-            // The end of the old shard, and of all its values, comes after the lock.
-            _ = withShard(number) { $0.empty(ledger) }
+    /// Reduces the sum so that a value of this cost, once stored, leaves it at the preferred cost.
+    @usableFromInline
+    func purge(for cost: Int) {
+        trim(toCost: max(0, ledger.preferred - cost), reason: .costLimit)
+    }
+
+    /// Evicts one entry of another shard than `number` that holds at least the average. Returns false if there is none.
+    @usableFromInline
+    func makeRoom(beside number: Int, reason: MemoryCacheEvictionReason) -> Bool {
+        for step in 1..<max(2, shardCount) {
+            let other = (number + step) & shardMask
+            let average = (reason == .costLimit ? ledger.cost : ledger.count) / shardCount
+            let (evicted, removed) = withShard(other) { shard in
+                var removed = Removed()
+                var isFirst = true
+                let evicted = shard.evict(for: reason, ledger: ledger, into: &removed) { shard in
+                    defer { isFirst = false }
+                    return isFirst && (reason == .costLimit ? shard.cost : shard.count) >= average
+                }
+                return (evicted, removed)
+            }
+            release(removed)
+            if evicted > 0 { return true }
+        }
+        return false
+    }
+
+    /// Evicts the entries that the response defines for a level of memory pressure.
+    func relieve(_ level: MemoryPressureLevel, response: MemoryPressureResponse) {
+        let action = response.action(at: level, cost: ledger.cost, count: ledger.count, limits: ledger.limits)
+        switch action {
+        case .empty(let reason):
+            evictAll(reason: reason)
+        case .trim(let cost, let count, let reason):
+            trim(toCost: cost, reason: reason)
+            trim(toCount: count, reason: reason)
         }
     }
 
-    /// All keys that are held, at one moment of each shard, in no order.
-    var keys: [Key] {
-        (0...shardMask).flatMap { number in
-            withShard(number) { shard in shard.entries.compactMap(\.key) }
-        }
-    }
-
-    /// Those of evicted values too that may still be in use.
-    var allKeys: [Key] {
-        (0...shardMask).flatMap { number in
-            withShard(number) { shard in shard.entries.compactMap(\.key) + shard.faded.entries.keys }
-        }
-    }
-
-    /// Takes out what has expired. The earliest deadline that is left; `.max` if there is none.
+    /// Removes all expired entries. Returns the earliest deadline of the other entries, or `.max` if there is none.
     func removeExpired() -> UInt64 {
         let now = clock.now()
         var earliest = UInt64.max
         for number in 0...shardMask {
             var start: Int? = 0
             while let from = start {
-                let (passed, leavers) = withShard(number) { shard in
-                    var leavers = Leavers()
-                    let passed = shard.expire(from: from, now: now, ledger, into: &leavers)
-                    return (passed, leavers)
+                let (passed, removed) = withShard(number) { shard in
+                    var removed = Removed()
+                    let passed = shard.removeExpired(from: from, now: now, ledger: ledger, into: &removed)
+                    return (passed, removed)
                 }
-                finish(leavers)
+                release(removed)
                 earliest = min(earliest, passed.earliest)
                 start = passed.next
             }
         }
         return earliest
+    }
+
+    /// The keys of all entries, in no order. Each shard is read at one moment.
+    var keys: [Key] {
+        (0...shardMask).flatMap { number in
+            withShard(number) { shard in shard.entries.compactMap(\.key) }
+        }
+    }
+
+    /// The keys of all entries and of the evicted values that may still be in use.
+    var allKeys: [Key] {
+        (0...shardMask).flatMap { number in
+            withShard(number) { shard in shard.entries.compactMap(\.key) + shard.recoverable.entries.keys }
+        }
     }
 }

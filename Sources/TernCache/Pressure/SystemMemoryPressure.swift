@@ -1,85 +1,157 @@
-/// The system's own word on pressure: `DispatchSource` and the app's way to the background on Apple platforms, the kernel's
-/// files on Linux.
+import TernConcurrency
+
+#if canImport(Darwin)
+import Dispatch
+import Foundation
+#endif
+
+/// The severity of memory pressure, present or expected.
+public enum MemoryPressureLevel: Sendable, Hashable, CaseIterable {
+    /// Memory is getting short. Caches should free what they can spare.
+    case warning
+    /// The process may be terminated, or makes no progress for lack of memory. Caches should free everything.
+    case critical
+    /// The app moved to the background, where the process that uses the least memory lives longest.
+    case background
+}
+
+/// A source that reports memory pressure. Implement it in tests, or in an app that knows more than the system reports.
+public protocol MemoryPressureSource: Sendable {
+    /// The levels from now on. Each access returns a stream of its own, with one element for each event, not for a state
+    /// that lasts. The stream ends only when no more levels can come.
+    var levels: AsyncStream<MemoryPressureLevel> { get }
+}
+
+/// The system's reports of memory pressure: `DispatchSource` and the app's move to the background on Apple platforms, the
+/// kernel's files on Linux.
 ///
-/// On Linux, the first that is there: a trigger on the pressure stall information of the process's control group or of the
-/// machine (`memory.pressure`, `/proc/pressure/memory`), together with the events of the control groups (version 2,
-/// `memory.events`): one thread sleeps in the kernel until they speak. Where neither is to be had, the limit of version 1
-/// and `MemAvailable` are looked at every 5 seconds, while somebody listens. `availability` says which it is.
+/// On Linux, it uses the first available of two mechanisms. The first is a trigger on the pressure stall information of
+/// the process's control group or of the machine (`memory.pressure`, `/proc/pressure/memory`), together with the events of
+/// the control groups (version 2, `memory.events`); one thread sleeps in the kernel until they report. The second reads
+/// the limit of version 1 and `MemAvailable` every 5 seconds, while somebody listens. `availability` says which is used.
 public final class SystemMemoryPressure: MemoryPressureSource {
-    /// The one of the process.
+    /// The source of the process.
     public static let shared = SystemMemoryPressure()
 
-    private let feed: PressureFeed
+    private let mechanism: PressureMechanism
 
-    /// What this system can tell, and what it cannot.
+    /// The reports that this system offers, and those that it lacks.
     public let availability: MemoryPressureAvailability
 
     #if canImport(Darwin)
     private init() {
-        let feed = ApplePressure()
-        self.feed = .notified(feed.broadcast) { feed.start() }
-        availability = feed.availability
+        let pressure = ApplePressure()
+        mechanism = .notifications(pressure.broadcast) { pressure.start() }
+        availability = pressure.availability
     }
     #else
     private convenience init() {
         self.init(.live, clock: ContinuousClock())
     }
 
-    /// On the files, descriptors and time that are given.
+    /// Creates a source with the given system calls and clock.
     init(_ system: PressureSystem, clock: any Clock<Duration>) {
         let plan = PressurePlan(system)
         availability = plan.availability
-        feed = plan.feed(system, clock: clock)
+        mechanism = plan.mechanism(system, clock: clock)
     }
     #endif
 
-    /// The levels from now on; ends at once where the system tells nothing. A slow reader gets the latest 16.
+    /// The levels from now on. Ends at once where the system reports nothing. A slow reader receives the latest 16.
     public var levels: AsyncStream<MemoryPressureLevel> {
-        switch feed {
-        case .notified(let broadcast, let start):
+        switch mechanism {
+        case .notifications(let broadcast, let start):
             let stream = broadcast.stream()
             start()
             return stream
-        case .sampled(let sampler):
+        case .sampling(let sampler):
             return sampler.stream()
-        case .nothing:
+        case .unavailable:
             return AsyncStream { nil }
         }
     }
 }
 
-/// Where the levels of one source come from.
-enum PressureFeed: Sendable {
-    /// Something tells all listeners; it is started by the first one.
-    case notified(PressureBroadcast, start: @Sendable () -> Void)
-    /// Each listener looks for itself.
-    case sampled(PressureSampler)
-    case nothing
+/// The mechanism by which one source learns of memory pressure.
+enum PressureMechanism: Sendable {
+    /// One monitor notifies all listeners. The first listener starts it.
+    case notifications(EventBroadcast<MemoryPressureLevel>, start: @Sendable () -> Void)
+    /// Each listener reads the figures itself.
+    case sampling(PressureSampler)
+    case unavailable
 }
 
-/// What a source of memory pressure rests on.
+extension EventBroadcast where Event == MemoryPressureLevel {
+    /// Creates a broadcast of levels, of which a slow reader receives the latest 16.
+    convenience init() { self.init(limit: 16, overflow: .replaceOldest) }
+}
+
+/// The reports on which a source of memory pressure is based.
 public struct MemoryPressureAvailability: Sendable, Hashable {
-    /// One thing that tells of pressure.
+    /// One kind of report.
     public enum Signal: Sendable, Hashable {
-        /// The system's notices (Apple).
+        /// Notifications of the system (Apple).
         case systemNotices
         /// Stalls for lack of memory, from this file (Linux, PSI).
         case pressureStalls(String)
         /// Events of a control group, from this file (Linux, version 2).
         case groupEvents(String)
-        /// The use of a control group against its limit, from this folder (Linux, version 1).
+        /// The memory use of a control group against its limit, from this folder (Linux, version 1).
         case groupUsage(String)
-        /// The memory that is available on the machine (Linux, `/proc/meminfo`).
+        /// The available memory of the machine (Linux, `/proc/meminfo`).
         case availableMemory
     }
 
-    /// What is listened to; empty: the system tells nothing, and caches do not shrink by themselves.
+    /// The reports in use. If it is empty, the system reports nothing, and caches do not shrink by themselves.
     public let signals: [Signal]
-    /// The time between two looks; nil: the system notifies, and nobody looks.
+    /// The time between two readings; nil if the system notifies and nothing is read periodically.
     public let interval: Duration?
-    /// What was looked for and cannot be used here, one line each.
+    /// The reports that cannot be used here, one line each.
     public let missing: [String]
 
-    /// Whether anything tells of pressure.
+    /// A Boolean value that indicates whether any report is available.
     public var isAvailable: Bool { !signals.isEmpty }
 }
+
+#if canImport(Darwin)
+/// The notifications of Apple's systems: two sources of `Dispatch`, and the app's move to the background.
+final class ApplePressure: Sendable {
+    let broadcast = EventBroadcast<MemoryPressureLevel>()
+    let availability = MemoryPressureAvailability(signals: [.systemNotices], interval: nil, missing: [])
+    private let sources = Lock<[any DispatchSourceMemoryPressure]>([])
+
+    /// Starts the sources. Further calls have no effect.
+    func start() {
+        sources.withLock { sources in
+            guard sources.isEmpty else { return }
+            sources = [source(.warning, .warning), source(.critical, .critical)]
+        }
+        Self.observeBackground(broadcast)
+    }
+
+    /// Creates a source for one level, so that its handler need not ask which level occurred.
+    private func source(
+        _ event: DispatchSource.MemoryPressureEvent, _ level: MemoryPressureLevel
+    ) -> any DispatchSourceMemoryPressure {
+        let source = DispatchSource.makeMemoryPressureSource(eventMask: event, queue: .global(qos: .utility))
+        source.setEventHandler { [broadcast] in broadcast.send(level) }
+        source.activate()
+        return source
+    }
+
+    private static let isObserved = Lock(false)
+
+    /// Observes the notification by its name, because this module does not link UIKit. On macOS it is never posted.
+    private static func observeBackground(_ broadcast: EventBroadcast<MemoryPressureLevel>) {
+        let isFirst = isObserved.withLock { isObserved in
+            defer { isObserved = true }
+            return !isObserved
+        }
+        guard isFirst else { return }
+        // For the life of the process, like the one source that it belongs to.
+        _ = NotificationCenter.default.addObserver(
+            forName: Notification.Name("UIApplicationDidEnterBackgroundNotification"), object: nil, queue: nil
+        ) { _ in broadcast.send(.background) }
+    }
+}
+#endif

@@ -1,37 +1,124 @@
-/// An animation that any number of players show: they share its decoded frames.
+/// An animation that any number of players show. The players share its decoded frames.
 ///
-/// Keep one value for all views that show the same animation, in a cache for example: sharing is by identity.
+/// Keep one value for all views that show the same animation, for example in a cache: sharing is by identity.
 public final class AnimatedImage: Sendable {
-    /// The frames as the decoder gives them.
+    /// The frames of the decoder.
     public let frames: any ImageFrames
     let store: FrameStore
 
-    /// An animation of frames that are not decoded yet.
-    /// - Parameter executor: where frames are decoded; each takes it for milliseconds at a time.
-    /// - Parameter budget: how many bytes of decoded frames are kept, together with those of other animations.
+    /// Creates an animation whose frames are decoded on demand.
+    /// - Parameters:
+    ///   - executor: The executor that decodes frames, each for milliseconds at a time.
+    ///   - budget: The limit for the bytes of decoded frames, shared with other animations.
     public init(_ frames: any ImageFrames, executor: any TaskExecutor, budget: FrameBudget = .shared) {
         self.frames = frames
         store = FrameStore(frames, budget: budget, executor: executor)
     }
 
-    /// How many frames there are, at least 1.
+    /// The number of frames, at least 1.
     public var count: Int { max(1, frames.count) }
 
-    /// How often the file says it plays, 0 for ever.
+    /// The number of loops that the file states; 0 for endless.
     public var loopCount: Int { frames.loopCount }
 
     /// The size of every frame in pixels.
     public var size: PixelSize { frames.size }
 
-    /// One frame, of those decoded already or decoded now on the executor.
+    /// Returns one frame, decoded on the executor if it is not decoded yet.
     ///
-    /// Throws the decoder's error, `.invalidArgument` past the last frame, `.cancelled` when the task is cancelled.
+    /// Throws the decoder's error, `.invalidArgument` past the last frame, and `.cancelled` when the task is cancelled.
     public func frame(at index: Int) async throws(ImageError) -> ImageFrame {
         guard index >= 0, index < count else {
             throw ImageError(.invalidArgument, "frame \(index) of \(count)")
         }
         let reader = store.join()
         defer { store.leave(reader) }
-        return try await store.frame(for: FrameDemands.Window(indices: [index]), of: reader)
+        return try await store.frame(for: FrameDecodingQueue.Window(indices: [index]), of: reader)
+    }
+}
+
+/// The frames of an animation, processed on demand. Durations and loops are unchanged.
+public struct ProcessedFrames: ImageFrames {
+    private let frames: any ImageFrames
+    private let processor: any ImageProcessor
+    private let scale: Double?
+    private let first: ImageFrame
+
+    /// Creates the processed frames. The first frame is processed at once: it determines the size, and is shown without
+    /// a wait.
+    ///
+    /// With a scale, in pixels per point, each frame gets that scale before processors that measure in points are
+    /// applied. With nil, the default, each frame keeps its own. Throws the error of decoding or processing the first
+    /// frame.
+    public init(
+        _ frames: any ImageFrames, processor: any ImageProcessor, scale: Double? = nil
+    ) throws(ImageError) {
+        // One wrapper for all steps, because each wrapper holds a first frame.
+        if let inner = frames as? ProcessedFrames, scale == nil || scale == inner.first.image.scale {
+            self.frames = inner.frames
+            self.processor = ImageProcessors.Composition([inner.processor, processor])
+            self.scale = inner.scale
+            first = ImageFrame(image: try processor.process(inner.first.image), duration: inner.first.duration)
+            return
+        }
+        self.frames = frames
+        self.processor = processor
+        self.scale = scale
+        first = try Self.frame(at: 0, of: frames, processor: processor, scale: scale)
+    }
+
+    /// The bytes held: those of the source, and of the first frame.
+    public var byteCount: Int { frames.byteCount + first.image.byteCount }
+
+    /// The number of frames.
+    public var count: Int { frames.count }
+
+    /// The number of loops; 0 for endless.
+    public var loopCount: Int { frames.loopCount }
+
+    /// The size of the first frame after processing, in pixels.
+    public var size: PixelSize { first.image.size }
+
+    /// Returns the frame at an index from 0, decoded and then processed. The first frame is kept.
+    ///
+    /// Throws the error of decoding or processing, and `.cancelled` if the task was cancelled.
+    public func frame(at index: Int) throws(ImageError) -> ImageFrame {
+        index == 0 ? first : try Self.frame(at: index, of: frames, processor: processor, scale: scale)
+    }
+
+    private static func frame(
+        at index: Int, of frames: any ImageFrames, processor: any ImageProcessor, scale: Double?
+    ) throws(ImageError) -> ImageFrame {
+        var frame = try frames.frame(at: index)
+        if let scale { frame.image.scale = scale }
+        frame.image = try processor.process(frame.image)
+        return frame
+    }
+}
+
+/// The frames of an animation, all decoded in advance.
+struct PreloadedFrames: ImageFrames {
+    let loopCount: Int
+    let size: PixelSize
+    let byteCount: Int
+    private let frames: [ImageFrame]
+
+    var count: Int { frames.count }
+
+    init(_ source: any ImageFrames) throws(ImageError) {
+        loopCount = source.loopCount
+        size = source.size
+        var frames: [ImageFrame] = []
+        frames.reserveCapacity(source.count)
+        for index in 0..<source.count { frames.append(try source.frame(at: index)) }
+        self.frames = frames
+        byteCount = frames.reduce(0) { $0 + $1.image.byteCount }
+    }
+
+    func frame(at index: Int) throws(ImageError) -> ImageFrame {
+        guard frames.indices.contains(index) else {
+            throw ImageError(.invalidArgument, "frame \(index) of \(frames.count)")
+        }
+        return frames[index]
     }
 }

@@ -1,18 +1,18 @@
-/// Which frame shows at which time. Pure: times are those of a clock of which only differences matter.
+/// Decides which frame is shown at which time. Pure: only differences between times matter.
 ///
-/// The time within a frame is computed from one anchor, never summed up from frame to frame: it cannot drift. Frames
-/// whose time has passed are skipped. The duration of a frame is known once somebody has decoded it.
+/// The time within a frame is computed from one anchor and never summed up, so that it cannot drift. Frames whose time
+/// has passed are skipped. The duration of a frame is known once it was decoded.
 struct PlaybackState {
     enum Action: Equatable {
-        /// The frame shows, until the time; without one until something is changed.
+        /// Show the frame until the time; without a time, until the next change.
         case show(Int, until: Duration?)
-        /// What shows cannot be told before this frame's duration is known: say it with `learn`.
-        case learn(Int)
-        /// It has played as often as it should; the frame stays.
+        /// Decode this frame, and pass its duration to `setDuration`: it is needed to continue.
+        case needsDuration(Int)
+        /// The last loop has ended; the frame stays.
         case end(Int)
     }
 
-    /// The rate in parts of this: exact for quarters and more than fine enough for the rest.
+    /// The rate is stored in units of 1/1024: exact for quarters, and fine enough for all other rates.
     static let rateUnit = 1_024
 
     let count: Int
@@ -21,20 +21,20 @@ struct PlaybackState {
     private(set) var hasEnded = false
     private(set) var loopsDone = 0
     private(set) var direction: PlaybackOptions.Direction
-    /// Whether the next frame is the one before.
+    /// A Boolean value that indicates whether the next frame is the previous one in the file.
     private(set) var isBackwards: Bool
     private var durations: [Duration?]
     private var knownCount = 0
     private var knownSum = Duration.zero
     private let loops: Int
     private var rate: Int
-    /// The time at which the frame had shown for `offset`; nil while it stands.
+    /// The time at which the frame had been shown for `offset`; nil while the player is paused.
     private var anchor: Duration?
     private var offset = Duration.zero
-    private var wantedTime: Duration?
+    private var requestedTime: Duration?
 
-    /// Stands on its first frame until `start`.
-    /// - Parameter loopCount: how often the file says it plays, 0 for ever.
+    /// Holds the first frame until `start`.
+    /// - Parameter loopCount: The number of loops that the file states; 0 for endless.
     init(count: Int, loopCount: Int, options: PlaybackOptions = PlaybackOptions()) {
         self.count = max(1, count)
         direction = options.direction
@@ -45,12 +45,12 @@ struct PlaybackState {
         durations = Array(repeating: nil, count: max(1, count))
     }
 
-    /// What shows at the time. Times must not go back.
+    /// Returns the action for a time. Times must not go back.
     mutating func advance(to now: Duration) -> Action {
-        if let unknown = resolveWantedTime(at: now) { return .learn(unknown) }
+        if let unknown = resolveRequestedTime(at: now) { return .needsDuration(unknown) }
         while !hasEnded {
-            guard let duration = durations[index] else { return .learn(index) }
-            // A still picture: nothing will ever change.
+            guard let duration = durations[index] else { return .needsDuration(index) }
+            // A still image never changes.
             if count == 1 { break }
             skipLoops(at: now)
             if position(at: now) < duration { return .show(index, until: end(of: duration)) }
@@ -60,8 +60,8 @@ struct PlaybackState {
         return .end(index)
     }
 
-    /// Says how long a frame shows, before the rate; at least a millisecond.
-    mutating func learn(_ duration: Duration, of index: Int) {
+    /// Sets the duration of a frame at rate 1; at least a millisecond.
+    mutating func setDuration(_ duration: Duration, of index: Int) {
         guard durations.indices.contains(index), durations[index] == nil else { return }
         let duration = max(duration, .milliseconds(1))
         durations[index] = duration
@@ -69,10 +69,10 @@ struct PlaybackState {
         knownSum += duration
     }
 
-    /// Whether a time was asked for whose frame is not found yet.
-    var isSeeking: Bool { wantedTime != nil }
+    /// A Boolean value that indicates whether the frame of a requested time is not found yet.
+    var isSeeking: Bool { requestedTime != nil }
 
-    /// The first frame is there: its time begins. Later calls change nothing.
+    /// Starts the time with the first frame. Later calls have no effect.
     mutating func start(at now: Duration) {
         if anchor == nil, !isPaused { anchor = now }
     }
@@ -94,38 +94,38 @@ struct PlaybackState {
         self.rate = Self.units(rate)
     }
 
-    /// Goes on the other way from where it is: what has shown of the frame is what is left of it.
+    /// Reverses from the current position: the elapsed part of the frame's time becomes the remaining part.
     mutating func setDirection(_ direction: PlaybackOptions.Direction, at now: Duration) {
         rebase(at: now)
         self.direction = direction
-        revive()
+        restartLastLoop()
         let turns = direction != .bounce && isBackwards != (direction == .reverse)
         guard turns else { return }
         isBackwards.toggle()
         if let duration = durations[index] { offset = max(.zero, duration - offset) }
     }
 
-    /// Goes to a frame's beginning; what lies outside is moved to the first or last.
+    /// Moves to the beginning of a frame. An index outside the range is clamped.
     mutating func seek(toFrame frame: Int, at now: Duration) {
-        wantedTime = nil
-        revive()
+        requestedTime = nil
+        restartLastLoop()
         index = min(max(0, frame), count - 1)
         offset = .zero
         if anchor != nil { anchor = now }
     }
 
-    /// Goes to a time from the animation's beginning, whatever the direction; past its length to the end.
+    /// Moves to a time from the beginning, whatever the direction; a time past the end moves to the last frame.
     mutating func seek(to time: Duration, at now: Duration) {
         seek(toFrame: 0, at: now)
-        wantedTime = max(.zero, time)
+        requestedTime = max(.zero, time)
     }
 
-    /// The frames that show from now on, in their order: the one now and up to `limit` in all, each once.
+    /// Returns the frames from now on in the order of play: the current one and up to `limit` in all, each once.
     func upcoming(_ limit: Int) -> [Int] {
         var copy = self
         var indices = [index]
         while indices.count < min(limit, count), !copy.hasEnded, copy.step(), copy.index != index {
-            // Bouncing it comes by what it has just shown: further on nothing is new for a while.
+            // After a bounce, frames that were just shown repeat.
             if indices.contains(copy.index) { break }
             indices.append(copy.index)
         }
@@ -136,7 +136,7 @@ struct PlaybackState {
 extension PlaybackState {
     private static func units(_ rate: Double) -> Int {
         let range = PlaybackOptions.rates
-        // A rate that is no number is none.
+        // NaN counts as 1.
         guard rate == rate else { return rateUnit }
         return Int((min(max(rate, range.lowerBound), range.upperBound) * Double(rateUnit)).rounded())
     }
@@ -146,7 +146,7 @@ extension PlaybackState {
         return offset + max(.zero, now - anchor) * rate / Self.rateUnit
     }
 
-    /// The first time at which the frame has shown for all of its duration.
+    /// Returns the first time at which the frame has been shown for its whole duration.
     private func end(of duration: Duration) -> Duration? {
         guard let anchor else { return nil }
         let left = (duration - offset).attoseconds
@@ -154,7 +154,7 @@ extension PlaybackState {
         return anchor + Duration(attoseconds: (left * units + Int128(rate) - 1) / Int128(rate))
     }
 
-    /// A whole loop leads back to where it is: many of them are one subtraction.
+    /// Whole loops are skipped by one subtraction.
     private mutating func skipLoops(at now: Duration) {
         guard knownCount == count else { return }
         var length = knownSum
@@ -168,7 +168,7 @@ extension PlaybackState {
         offset -= length * whole
     }
 
-    /// The next frame; false, and all stays, if there is none.
+    /// Moves to the next frame. Returns false, without a change, if there is none.
     private mutating func step() -> Bool {
         let next = isBackwards ? index - 1 : index + 1
         if direction == .bounce {
@@ -177,47 +177,47 @@ extension PlaybackState {
                 return step()
             }
             if next < 0 {
-                // Sent to the first frame on its way back: it turns there.
+                // A seek to the first frame while playing backwards: the direction changes there.
                 isBackwards = false
-                return loopDone() && step()
+                return endLoop() && step()
             }
             index = next
             guard isBackwards, index == 0 else { return true }
             isBackwards = false
-            return loopDone()
+            return endLoop()
         }
         guard !(0..<count).contains(next) else {
             index = next
             return true
         }
-        guard loopDone() else { return false }
+        guard endLoop() else { return false }
         index = isBackwards ? count - 1 : 0
         return true
     }
 
-    private mutating func loopDone() -> Bool {
+    private mutating func endLoop() -> Bool {
         loopsDone += 1
         hasEnded = loops > 0 && loopsDone >= loops
         return !hasEnded
     }
 
-    /// Makes now the anchor: what follows is another rate, direction or none.
+    /// Moves the anchor to now, before a change of the rate or direction.
     private mutating func rebase(at now: Duration) {
         guard anchor != nil else { return }
         offset = position(at: now)
         anchor = now
     }
 
-    /// What has ended plays its last loop again when it is sent somewhere.
-    private mutating func revive() {
+    /// After the end, a seek plays the last loop again.
+    private mutating func restartLastLoop() {
         guard hasEnded else { return }
         hasEnded = false
         loopsDone = max(0, loops - 1)
     }
 
-    /// Finds the frame of a time that was asked for; the frame whose duration it lacks, nil if it lacks none.
-    private mutating func resolveWantedTime(at now: Duration) -> Int? {
-        guard let time = wantedTime else { return nil }
+    /// Finds the frame of the requested time. Returns the frame whose duration is missing; nil if none is.
+    private mutating func resolveRequestedTime(at now: Duration) -> Int? {
+        guard let time = requestedTime else { return nil }
         var left = time
         for frame in 0..<count {
             guard let duration = durations[frame] else { return frame }
@@ -232,7 +232,40 @@ extension PlaybackState {
             if anchor != nil { anchor = now }
             break
         }
-        wantedTime = nil
+        requestedTime = nil
         return nil
+    }
+}
+
+/// Options for playing an animation.
+public struct PlaybackOptions: Sendable, Hashable {
+    /// The order of the frames.
+    public enum Direction: Sendable, Hashable, CaseIterable {
+        /// From the first frame to the last.
+        case forward
+        /// From the last frame to the first.
+        case reverse
+        /// To the last frame and back to the first. Both are shown once each time; forth and back is one loop.
+        case bounce
+    }
+
+    /// The allowed rates.
+    public static let rates = 0.25...4.0
+
+    /// The order of the frames, forward by default.
+    public var direction: Direction
+    /// The rate, 1 by default. A value outside `rates` is clamped.
+    public var rate: Double
+    /// The number of loops, 0 for endless; nil, the default, for the number in the file.
+    public var loopCount: Int?
+    /// The number of frames that are decoded in advance, 3 by default; fewer when the frame budget is short.
+    public var framesAhead: Int
+
+    /// Creates options; by default forward, at rate 1, with the loops of the file.
+    public init(direction: Direction = .forward, rate: Double = 1, loopCount: Int? = nil, framesAhead: Int = 3) {
+        self.direction = direction
+        self.rate = rate
+        self.loopCount = loopCount
+        self.framesAhead = framesAhead
     }
 }

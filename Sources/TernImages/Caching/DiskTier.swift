@@ -7,7 +7,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The disk of a pipeline: opened when it is first needed, and done without when it cannot be had.
+/// The disk cache of a pipeline, opened at the first use. The pipeline works without it if it cannot be opened.
 final class DiskTier: Sendable {
     private enum State {
         case closed
@@ -16,29 +16,36 @@ final class DiskTier: Sendable {
         case unavailable(String)
     }
 
-    private let place: ImagePipeline.Disk
+    /// The writes of processed images that have not ended, by number.
+    struct Writes {
+        var tasks: [Int: Task<String?, Never>] = [:]
+        var last: Task<String?, Never>?
+        var lastNumber = 0
+    }
+
+    let configuration: ImagePipeline.Configuration
+    let writes = Lock(Writes())
     private let state = Lock(State.closed)
 
-    init(_ place: ImagePipeline.Disk) {
-        self.place = place
-        switch place {
+    init(_ configuration: ImagePipeline.Configuration) {
+        self.configuration = configuration
+        switch configuration.disk {
         case .cache(let cache): state.withLock { $0 = .open(cache) }
-        case .none: state.withLock { $0 = .unavailable("there is none") }
+        case .none: state.withLock { $0 = .unavailable("the pipeline has no disk cache") }
         case .standard, .folder: break
         }
     }
 
-    /// Why there is no disk; nil while there is one, or may be.
+    /// The reason why there is no disk cache; nil while there is one or it was not opened yet.
     var reason: String? {
         state.withLock { if case .unavailable(let reason) = $0 { reason } else { nil } }
     }
 
-    /// Whether it was opened.
     var isOpen: Bool {
         state.withLock { if case .open = $0 { true } else { false } }
     }
 
-    /// The cache; nil if it cannot be had.
+    /// The disk cache; nil if it cannot be opened. The first access opens it.
     var cache: DiskCache? {
         get async {
             let state = self.state.withLock { state -> State in
@@ -65,17 +72,72 @@ final class DiskTier: Sendable {
     }
 
     private func opened() async -> Result<DiskCache, DiskCacheError> {
-        if case .folder(let url, let configuration) = place { return await SharedDisks.cache(at: url, configuration) }
-        return await SharedDisks.cache(at: Self.standardFolder, DiskCache.Configuration())
+        if case .folder(let url, let configuration) = configuration.disk {
+            return await SharedDiskCaches.cache(at: url, configuration)
+        }
+        return await SharedDiskCaches.cache(at: Self.standardFolder, DiskCache.Configuration())
     }
 
-    /// A folder of the program's own in the user's folder for caches (XDG Base Directory: `$XDG_CACHE_HOME`, else
-    /// `~/.cache`; on Apple's systems the Caches folder).
+    /// A folder for this program in the user's folder for caches (XDG Base Directory: `$XDG_CACHE_HOME`, else `~/.cache`; on
+    /// Apple's systems the Caches folder).
     private static var standardFolder: URL {
         let program = ProcessInfo.processInfo.arguments.first?.split(separator: "/").last.map(String.init) ?? "program"
         let base =
             FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
             ?? FileManager.default.temporaryDirectory
         return base.appending(path: program).appending(path: "tern-images")
+    }
+}
+
+/// The open disk caches of this process, by folder. Pipelines with the same folder share one cache, because a folder has
+/// one owner.
+enum SharedDiskCaches {
+    private struct Entry {
+        weak var cache: DiskCache?
+        var opening: Task<Result<DiskCache, DiskCacheError>, Never>?
+    }
+
+    private enum Step {
+        case open(DiskCache)
+        case wait(Task<Result<DiskCache, DiskCacheError>, Never>)
+    }
+
+    private static let entries = Lock<[String: Entry]>([:])
+
+    /// Returns the open cache of a folder, or opens it. The configuration of the first caller applies to all.
+    static func cache(
+        at folder: URL, _ configuration: DiskCache.Configuration
+    ) async -> Result<DiskCache, DiskCacheError> {
+        let path = folder.standardizedFileURL.path(percentEncoded: false)
+        let step = entries.withLock { entries -> Step in
+            if let cache = entries[path]?.cache, !cache.isClosed { return .open(cache) }
+            if let opening = entries[path]?.opening { return .wait(opening) }
+            let opening = Task { await open(folder, configuration) }
+            entries[path] = Entry(opening: opening)
+            return .wait(opening)
+        }
+        switch step {
+        case .open(let cache): return .success(cache)
+        case .wait(let opening):
+            let result = await opening.value
+            // The entry is weak from now on: the cache closes with the last pipeline that uses it.
+            entries.withLock { entries in
+                guard entries[path]?.opening == opening else { return }
+                // An error leaves no entry: the next caller tries again.
+                entries[path] = (try? result.get()).map { Entry(cache: $0) }
+            }
+            return result
+        }
+    }
+
+    @concurrent
+    private static func open(
+        _ folder: URL, _ configuration: DiskCache.Configuration
+    ) async -> Result<DiskCache, DiskCacheError> {
+        do throws(DiskCacheError) {
+            return .success(try await DiskCache(folder: folder, configuration: configuration))
+        } catch {
+            return .failure(error)
+        }
     }
 }

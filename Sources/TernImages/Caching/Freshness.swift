@@ -6,18 +6,19 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// How long a response is fresh and how to ask whether it still is (RFC 9111 §4.2, §4.3). Pure; stored beside the bytes.
+/// The freshness of a response, and the validators for a conditional request (RFC 9111 §4.2, §4.3). Pure; stored beside
+/// the bytes.
 struct Freshness: Sendable, Hashable {
-    /// When the response came, in seconds since 1970.
+    /// The time at which the response was received, in seconds since 1970.
     var received: Double
-    /// Seconds that it is fresh from then on.
+    /// The number of seconds for which it is fresh.
     var lifetime: Double
     var entityTag: String?
     var lastModified: String?
-    /// Whether it must not be stored (`no-store`).
-    var isUnstorable = false
+    /// A Boolean value that indicates whether it must not be stored (`no-store`).
+    var forbidsStorage = false
 
-    /// Of what has no head: it never gets stale.
+    /// The freshness of files and closures, which have no response head: always fresh.
     static let always = Freshness(received: 0, lifetime: .infinity)
 
     init(received: Double, lifetime: Double) {
@@ -31,15 +32,15 @@ struct Freshness: Sendable, Hashable {
         entityTag = headers["ETag"]
         lastModified = headers["Last-Modified"]
         let control = Self.directives(headers.values(for: "Cache-Control"))
-        isUnstorable = control["no-store"] != nil
+        forbidsStorage = control["no-store"] != nil
         let age = headers["Age"].map(Self.seconds) ?? 0
         if control["no-cache"] != nil || Self.variesByAnything(headers) {
             lifetime = 0
         } else if let maximum = control["max-age"] {
-            // What is no number of seconds is taken for stale (RFC 9111 §4.2.1).
+            // An invalid number of seconds counts as stale (RFC 9111 §4.2.1).
             lifetime = max(0, Self.seconds(maximum) - age)
         } else if headers.contains("Expires") {
-            // What is not a date is a date in the past (RFC 9111 §5.3).
+            // An invalid date counts as a date in the past (RFC 9111 §5.3).
             let expires = headers.date("Expires") ?? .distantPast
             lifetime = max(0, expires.timeIntervalSince(headers.date("Date") ?? now) - age)
         } else {
@@ -49,7 +50,7 @@ struct Freshness: Sendable, Hashable {
 
     func isFresh(at now: Date) -> Bool { now.timeIntervalSince1970 - received < lifetime }
 
-    /// What a version of the bytes is known by.
+    /// The fields that identify a version of the bytes.
     struct Validators: Sendable, Hashable {
         var entityTag: String?
         var lastModified: String?
@@ -59,7 +60,7 @@ struct Freshness: Sendable, Hashable {
 
     var validators: Validators { Validators(entityTag: entityTag, lastModified: lastModified) }
 
-    /// The fields that ask for the bytes only if they have changed; nil where nothing can be asked by.
+    /// The header fields of a conditional request; nil without validators.
     var conditions: Headers? {
         var headers = Headers()
         if let entityTag { headers["If-None-Match"] = entityTag }
@@ -67,16 +68,17 @@ struct Freshness: Sendable, Hashable {
         return headers.isEmpty ? nil : headers
     }
 
-    /// After a 304: its words count from now on, where it has some; else those of before do (RFC 9111 §4.3.4).
-    func renewed(by head: ResponseHead, now: Date, fallback: Duration) -> Freshness {
-        var renewed = Freshness(head, now: now, fallback: fallback)
-        if !head.headers.contains("Cache-Control"), !head.headers.contains("Expires") { renewed.lifetime = lifetime }
-        renewed.entityTag = renewed.entityTag ?? entityTag
-        renewed.lastModified = renewed.lastModified ?? lastModified
-        return renewed
+    /// Returns the freshness after a 304 response: from its headers if it has some, else the previous lifetime (RFC
+    /// 9111 §4.3.4).
+    func updated(by head: ResponseHead, now: Date, fallback: Duration) -> Freshness {
+        var updated = Freshness(head, now: now, fallback: fallback)
+        if !head.headers.contains("Cache-Control"), !head.headers.contains("Expires") { updated.lifetime = lifetime }
+        updated.entityTag = updated.entityTag ?? entityTag
+        updated.lastModified = updated.lastModified ?? lastModified
+        return updated
     }
 
-    /// A number of seconds (RFC 9111 §1.2.2); 0 for anything else, as `1e9`, `inf` or `-1`.
+    /// Returns a number of seconds (RFC 9111 §1.2.2); 0 for anything else, such as `1e9`, `inf` or `-1`.
     private static func seconds(_ text: String) -> Double {
         guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
             return 0
@@ -84,14 +86,14 @@ struct Freshness: Sendable, Hashable {
         return Double(text) ?? 0
     }
 
-    /// No request is like another one (RFC 9111 §4.1).
+    /// Returns true for `Vary: *`: no other request matches the response (RFC 9111 §4.1).
     private static func variesByAnything(_ headers: Headers) -> Bool {
         headers.values(for: "Vary").contains { value in
             value.split(separator: ",").contains { $0.filter { $0 != " " } == "*" }
         }
     }
 
-    /// The directives by lower-case name, with their values without quotes.
+    /// Returns the directives by lowercase name, with their values without quotes.
     private static func directives(_ values: [String]) -> [String: String] {
         var directives: [String: String] = [:]
         for part in values.joined(separator: ",").split(separator: ",") {
@@ -106,15 +108,15 @@ struct Freshness: Sendable, Hashable {
 }
 
 extension Freshness {
-    /// As bytes to be stored: a line for each field.
+    /// The stored form: one line for each field.
     var encoded: Data {
         var text = "1\n\(received)\n\(lifetime)\n"
-        // A field value has no line ends (RFC 9110 §5.5).
+        // A field value has no line breaks (RFC 9110 §5.5).
         text += "\(entityTag ?? "")\n\(lastModified ?? "")"
         return Data(text.utf8)
     }
 
-    /// What `encoded` has made; nil for anything else.
+    /// Creates a value from its stored form; nil for anything else.
     init?(_ data: Data) {
         let lines = String(decoding: data, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count == 5, lines[0] == "1", let received = Double(lines[1]), let lifetime = Double(lines[2]) else {

@@ -6,62 +6,46 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// A picture as it is held in memory, with what is needed to answer by it.
+/// A decoded image as the memory cache holds it.
 struct StoredImage: Sendable {
     var image: RasterImage
-    /// One for all who show it: they share its decoded frames.
+    /// The animation, one object for all views, which share its decoded frames.
     var animation: AnimatedImage?
     var data: Data?
     var freshness: Freshness
 
-    /// Bytes, for the limit of the cache.
+    /// The size in bytes, for the limit of the memory cache.
     var cost: Int { image.byteCount + (animation?.frames.byteCount ?? 0) + (data?.count ?? 0) }
 
-    /// As an answer to who asked with these options.
-    func response(
-        _ source: ImageResponse.Source, isStale: Bool, _ trace: ImageTrace, _ options: ImageRequest.Options
-    ) -> ImageResponse {
-        ImageResponse(
-            image: image, animation: animation, source: source, isStale: isStale, trace: trace,
-            data: options.includesData ? data : nil)
-    }
-
-    /// Whether it has what was asked for with these options, beside the picture.
-    func suits(_ options: ImageRequest.Options) -> Bool {
+    /// Returns a Boolean value that indicates whether it has everything that the options ask for beside the image.
+    func satisfies(_ options: ImageRequest.Options) -> Bool {
         if options.includesData, data == nil { return false }
         guard options.preloadsAllFrames, let animation else { return true }
         return animation.frames is PreloadedFrames
     }
 
-    /// Why it is no answer to who asked with these options; nil if it is one.
-    func refusal(by options: ImageRequest.Options) -> ImageError? {
+    /// Returns the error for a request with these options that the image does not answer; nil if it does.
+    func rejection(by options: ImageRequest.Options) -> ImageError? {
         guard options.requiresAnimation, animation == nil else { return nil }
-        return ImageError(.unsupported, format: image.format, "an animation was asked for, and this is a still picture")
+        return ImageError(
+            .unsupported, format: image.format, "the request requires an animation, but the image is a still image")
     }
 
-    /// The picture, and if told so the frames, after a processor.
-    func processed(
-        by processor: any ImageProcessor, frames processesFrames: Bool, _ tools: ImageTools
-    ) throws(ImageError) -> StoredImage {
-        var result = self
-        if processesFrames, let frames = animation?.frames {
-            let processed = try ProcessedFrames(frames, processor: processor, scale: image.scale)
-            // Who wants all frames at once wants them ready.
-            result.animation = tools.animated(frames is PreloadedFrames ? try PreloadedFrames(processed) : processed)
-            result.image = try processed.frame(at: 0).image
-        } else {
-            result.image = try processor.process(image)
-        }
-        return result
+    /// Returns a Boolean value that indicates whether two still images have the same pixels. Animations always differ, because
+    /// their frames are not compared.
+    @concurrent
+    func hasSamePixels(as other: StoredImage) async -> Bool {
+        animation == nil && other.animation == nil && image.size == other.image.size
+            && image.pixels.bytes == other.image.pixels.bytes
     }
 
-    /// Found again after its eviction, for as long as somebody shows it.
+    /// Finds an evicted image again for as long as something shows it.
     static let inUse = InUse<StoredImage> { stored in
         let (size, format, metadata, scale) = (
             stored.image.size, stored.image.format, stored.image.metadata, stored.image.scale
         )
         let freshness = stored.freshness
-        // The frames hold their bytes: an animation is not worth finding again at their price.
+        // An animation would keep the bytes of its frames, which is too high a price.
         guard stored.animation == nil else { return nil }
         return { [weak pixels = stored.image.pixels] in
             pixels.map {
@@ -70,5 +54,100 @@ struct StoredImage: Sendable {
                     animation: nil, data: nil, freshness: freshness)
             }
         }
+    }
+}
+
+/// Decodes and processes images on the executor of a pipeline.
+///
+/// The functions keep their caller's actor while they wait.
+struct DecodingContext: Sendable {
+    private let decoders: ImageDecoders
+    private let executor: ImageExecutor
+    private let budget: FrameBudget
+    private let decrypt: (@concurrent @Sendable (Data) async throws -> Data)?
+
+    init(_ configuration: ImagePipeline.Configuration) {
+        decoders = configuration.decoders
+        executor = configuration.executor
+        budget = configuration.frameBudget
+        decrypt = configuration.hooks.decrypt
+    }
+
+    /// Decrypts and decodes encoded bytes: an image, or the first frame of an animation with its frames.
+    func decode(_ data: Data, for key: ImageLoadKey) async throws(ImageError) -> StoredImage {
+        // Without a hook there is no switch of threads.
+        let bytes = if let decrypt { try await Self.decrypted(data, by: decrypt) } else { data }
+        return try await executor.run { () throws(ImageError) in try decodedNow(bytes, for: key) }
+    }
+
+    private func decodedNow(_ data: Data, for key: ImageLoadKey) throws(ImageError) -> StoredImage {
+        let decoder = try decoders.decoder(for: data)
+        let options = key.imageKey.decoding
+        let frames =
+            key.imageKey.animation == .firstFrame ? nil : try decoder.animation(from: data, options: options)
+        var image: RasterImage
+        var animation: AnimatedImage?
+        if let frames {
+            image = try frames.frame(at: 0).image
+            animation = animated(key.options.preloadsAllFrames ? try PreloadedFrames(frames) : frames)
+        } else {
+            image = try decoder.image(from: data, options: options)
+        }
+        image.scale = key.imageKey.scale
+        return StoredImage(image: image, animation: animation, data: nil, freshness: .always)
+    }
+
+    @concurrent
+    private static func decrypted(
+        _ data: Data, by decrypt: @concurrent @Sendable (Data) async throws -> Data
+    ) async throws(ImageError) -> Data {
+        do {
+            return try await decrypt(data)
+        } catch {
+            throw ImageError(.hook, "the `decrypt` hook failed: \(ImageError.words(error))", underlying: error)
+        }
+    }
+
+    /// Decodes a processed image from the disk.
+    func decodeProcessed(_ entry: DiskCache.Entry, scale: Double) async throws(ImageError) -> StoredImage {
+        let decoders = decoders
+        var image = try await executor.run { () throws(ImageError) in
+            try decoders.decoder(for: entry.value).image(from: entry.value, options: ImageDecodingOptions())
+        }
+        image.scale = scale
+        let freshness = Freshness(entry.metadata) ?? .always
+        return StoredImage(image: image, animation: nil, data: nil, freshness: freshness)
+    }
+
+    /// Makes an image from a larger variant of it.
+    func derive(_ plan: DecodingPlan, from variant: StoredImage) async throws(ImageError) -> StoredImage {
+        let image = try await executor.run { () throws(ImageError) in
+            try variant.image.resized(to: plan.scaled).cropped(to: plan.cropped)
+        }
+        return StoredImage(image: image, animation: nil, data: nil, freshness: variant.freshness)
+    }
+
+    /// Applies a processor to an image, and to each frame of an animation if the key says so.
+    func process(
+        _ stored: StoredImage, with processor: any ImageProcessor, for key: ImageKey
+    ) async throws(ImageError) -> StoredImage {
+        try await executor.run { () throws(ImageError) in
+            var result = stored
+            if key.animation == .processedFrames, let frames = stored.animation?.frames {
+                let processed = try ProcessedFrames(frames, processor: processor, scale: stored.image.scale)
+                // Preloaded frames stay preloaded.
+                result.animation = animated(
+                    frames is PreloadedFrames ? try PreloadedFrames(processed) : processed)
+                result.image = try processed.frame(at: 0).image
+            } else {
+                result.image = try processor.process(stored.image)
+            }
+            return result
+        }
+    }
+
+    /// Returns the frames as one animation for all views.
+    private func animated(_ frames: any ImageFrames) -> AnimatedImage {
+        AnimatedImage(frames, executor: executor, budget: budget)
     }
 }

@@ -1,10 +1,10 @@
 #if os(Linux)
 import CTernCodecs
 
-/// Rows between two looks at the task's cancellation.
+/// The number of rows between two checks of the task's cancellation.
 private let rowGroup: UInt32 = 64
 
-/// A picture in the form that a codec produced, before it is resized, turned and converted.
+/// An image in the form that a codec produced, before it is resized, rotated and converted.
 struct DecodedPixels {
     let pixels: PixelBuffer
     /// The visible extent of the pixels, as stored.
@@ -12,14 +12,14 @@ struct DecodedPixels {
     let info: tern_codec_info
     let plan: DecodingPlan
     var isPartial = false
-    /// The treatment of the colour profile; nil if no profile is looked for.
+    /// The treatment of the color profile; nil if no profile is read.
     var color: ColorUse?
 }
 
 extension CodecCall {
-    /// Decodes the picture of a whole file, or the first frame of an animation.
+    /// Decodes the image of a whole file, or the first frame of an animation.
     func image(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
-        // The decoder is closed before the picture is finished, because finishing takes memory, too.
+        // The decoder is closed before the image is finished, because finishing takes memory, too.
         switch format {
         case .jpeg: try finish(try unsafe jpeg(bytes, count))
         case .png where unsafe tern_png_animation(bytes, count) == 2: try unsafe firstFrame(png: bytes, count)
@@ -31,7 +31,7 @@ extension CodecCall {
         }
     }
 
-    /// Decodes the first frame of an animated PNG whose still picture is not one of its frames.
+    /// Decodes the first frame of an animated PNG whose default image is not one of its frames.
     private func firstFrame(png bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> RasterImage {
         do throws(ImageError) {
             let frames = try unsafe CodecFrames(copying: bytes, count, call: self)
@@ -57,14 +57,14 @@ extension CodecCall {
         try check(info)
         var color = unsafe color(info) { unsafe tern_jpeg_profile(handle, $0, $1) }
         let plan = plan(info)
-        let memory = memory(info, plan, color)
+        let memory = memory(for: info, plan: plan, color: color)
         try check(memory, info)
         let least = stored(plan.codecSize(of: upright(info)), info)
         let scans = Int32(clamping: options.limits.scans)
         _ = try unsafe step {
             unsafe tern_jpeg_start(handle, UInt32(least.width), UInt32(least.height), scans, $0)
         }
-        // Inks are converted as they are read, there is no way from their mixture.
+        // CMYK is converted row by row, because a blend of its rows cannot be converted afterwards.
         let ink = info.isInk ? color.conversion : nil
         if let ink { unsafe tern_jpeg_ink(handle, ink.handle) }
         defer { withExtendedLifetime(ink) {} }
@@ -87,7 +87,7 @@ extension CodecCall {
                 guard tolerates(error) else { throw error }
                 isPartial = true
             }
-            if isPartial { try unsafe end(base, target, window, &color) }
+            if isPartial { try unsafe finishRows(base, size: target, window: window, color: &color) }
         }
         return DecodedPixels(
             pixels: pixels, extent: unsafe window == nil ? memory.made : tern_extent(target), info: info, plan: plan,
@@ -102,7 +102,7 @@ extension CodecCall {
         var color = unsafe color(info) { unsafe tern_png_profile(handle, $0, $1) }
         var isPartial = false
         let plan = plan(info)
-        let memory = memory(info, plan, color, isInterlaced: unsafe tern_png_interlaced(handle))
+        let memory = memory(for: info, plan: plan, color: color, isInterlaced: unsafe tern_png_interlaced(handle))
         try check(memory, info)
         let (target, window) = try unsafe window(memory)
         defer { unsafe tern_resize_close(window) }
@@ -119,7 +119,7 @@ extension CodecCall {
                 guard tolerates(error) else { throw error }
                 isPartial = true
             }
-            if info.hasAlpha || isPartial { try unsafe end(base, target, window, &color) }
+            if info.hasAlpha || isPartial { try unsafe finishRows(base, size: target, window: window, color: &color) }
         }
         return DecodedPixels(
             pixels: pixels, extent: tern_extent(target), info: info, plan: plan, isPartial: isPartial, color: color)
@@ -130,18 +130,18 @@ extension CodecCall {
         return try unsafe CodecFrames(copying: bytes, count, call: self).frame(at: 0).image
     }
 
-    /// Decodes a still WebP picture; nil for an animation.
+    /// Decodes a still WebP image; nil for an animation.
     private func stillWebP(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels? {
         var info = tern_codec_info()
         let handle = try unsafe open { unsafe tern_webp_open(bytes, count, &info, $0, $1) }
         defer { unsafe tern_webp_close(handle) }
         try check(info)
         if info.isAnimation { return nil }
-        // The orientation is at the end of the file. Without it, the picture could be turned the wrong way.
+        // The orientation is at the end of the file. Without it, the image could have the wrong orientation.
         if info.isCut, !options.allowsPartial { throw cutError }
         var color = unsafe color(info) { unsafe tern_webp_profile(handle, $0, $1) }
         let plan = plan(info)
-        let memory = memory(info, plan, color)
+        let memory = memory(for: info, plan: plan, color: color)
         try check(memory, info)
         let size = memory.made.size
         var isPartial = info.isCut
@@ -155,7 +155,7 @@ extension CodecCall {
                 guard tolerates(error) else { throw error }
                 isPartial = true
             }
-            if info.hasAlpha || isPartial { try unsafe premultiply(base, size, &color) }
+            if info.hasAlpha || isPartial { try unsafe premultiply(base, size: size, color: &color) }
         }
         return DecodedPixels(
             pixels: pixels, extent: memory.made, info: info, plan: plan, isPartial: isPartial, color: color)
@@ -173,20 +173,20 @@ extension CodecCall {
         return unsafe (target, window)
     }
 
-    /// Settles pixels that are not opaque: a window has done so, and takes the rows that never came as empty.
-    private func end(
-        _ pixels: UnsafeMutablePointer<UInt8>, _ size: PixelSize, _ window: OpaquePointer?, _ color: inout ColorUse
+    /// Premultiplies the pixels of a whole image. A window has already done so, and treats missing rows as transparent.
+    private func finishRows(
+        _ pixels: UnsafeMutablePointer<UInt8>, size: PixelSize, window: OpaquePointer?, color: inout ColorUse
     ) throws(ImageError) {
-        guard let window = unsafe window else { return try unsafe premultiply(pixels, size, &color) }
+        guard let window = unsafe window else { return try unsafe premultiply(pixels, size: size, color: &color) }
         unsafe tern_resize_finish(window, canvas(pixels, size))
     }
 
-    /// The size as shown.
+    /// Returns the size after the orientation is applied.
     func upright(_ info: tern_codec_info) -> PixelSize {
         stored(PixelSize(width: Int(info.width), height: Int(info.height)), info)
     }
 
-    /// Between the size as shown and as stored, either way.
+    /// Converts a size between the stored and the displayed orientation, in either direction.
     func stored(_ size: PixelSize, _ info: tern_codec_info) -> PixelSize { info.orientation >= 5 ? size.turned : size }
 
     func plan(_ info: tern_codec_info) -> DecodingPlan {
@@ -195,10 +195,10 @@ extension CodecCall {
 
     /// Returns the memory that a picture of a whole file needs, and whether it is resized row by row.
     func memory(
-        _ info: tern_codec_info, _ plan: DecodingPlan, _ color: ColorUse, isInterlaced: Bool = false
+        for info: tern_codec_info, plan: DecodingPlan, color: ColorUse, isInterlaced: Bool = false
     ) -> DecodingMemory {
         var memory = DecodingMemory(
-            codec: Int(clamping: info.memory), made: made(info, plan), scaled: stored(plan.scaled, info),
+            codec: Int(clamping: info.memory), made: codecExtent(info, plan), scaled: stored(plan.scaled, info),
             cropped: stored(plan.cropped, info), isTurned: info.orientation > 1,
             isConverted: color.conversion != nil && !info.hasAlpha && !info.isInk)
         switch format {
@@ -215,7 +215,7 @@ extension CodecCall {
     }
 
     /// Returns the picture that the codec makes of a file. The decoders of JPEG and WebP scale it.
-    private func made(_ info: tern_codec_info, _ plan: DecodingPlan) -> tern_extent {
+    private func codecExtent(_ info: tern_codec_info, _ plan: DecodingPlan) -> tern_extent {
         let least = stored(plan.codecSize(of: upright(info)), info)
         switch format {
         case .jpeg: return tern_jpeg_scaled(info.width, info.height, UInt32(least.width), UInt32(least.height))
@@ -224,8 +224,8 @@ extension CodecCall {
         }
     }
 
-    /// Resizes, turns upright, crops and converts what a codec gave, in that order: the fewest pixels are turned and
-    /// converted.
+    /// Resizes, rotates, crops and converts the result of a codec, in this order, so that the fewest pixels are rotated
+    /// and converted.
     func finish(_ decoded: consuming DecodedPixels) throws(ImageError) -> RasterImage {
         let (info, plan, color) = (decoded.info, decoded.plan, decoded.color)
         let metadata = RasterImage.Metadata(

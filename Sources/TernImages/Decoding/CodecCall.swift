@@ -1,12 +1,12 @@
 #if os(Linux)
 import CTernCodecs
 
-/// Runs calls of the C codecs for one file and turns their results into errors.
+/// Calls the C codecs for one file and converts their results to errors.
 struct CodecCall {
     let format: ImageFormat
     let options: ImageDecodingOptions
 
-    /// A call that opens a decoder: its handle, or the error that it says.
+    /// Opens a decoder. Returns its handle or throws the error that it reports.
     func open(
         _ body: (UnsafeMutablePointer<Int32>, UnsafeMutablePointer<CChar>) -> OpaquePointer?
     ) throws(ImageError) -> OpaquePointer {
@@ -21,7 +21,7 @@ struct CodecCall {
         return unsafe handle
     }
 
-    /// One call: whether it wants to be called again, or the error that it says.
+    /// Calls a codec once. Returns whether it must be called again, or throws the error that it reports.
     func step(_ body: (UnsafeMutablePointer<CChar>) -> tern_codec_result) throws(ImageError) -> Bool {
         var message = [CChar](repeating: 0, count: 200)
         let result = unsafe message.withUnsafeMutableBufferPointer { buffer in
@@ -40,7 +40,7 @@ struct CodecCall {
             height: UInt32(clamping: size.height))
     }
 
-    /// Calls until it is done, looking for cancellation in between.
+    /// Calls a codec until it is done, and checks the task's cancellation in between.
     func run(_ body: (UnsafeMutablePointer<CChar>) -> tern_codec_result) throws(ImageError) {
         repeat { try checkCancellation() } while try unsafe step(body)
     }
@@ -73,7 +73,7 @@ struct CodecCall {
         }
     }
 
-    /// Whether the error of a picture half decoded leaves something to give.
+    /// Returns whether an error after the first pixels leaves a partial image.
     func tolerates(_ error: ImageError) -> Bool {
         options.allowsPartial && (error.kind == .truncated || error.kind == .corrupt)
     }
@@ -92,6 +92,60 @@ struct CodecCall {
 
     private static func text(_ message: [CChar]) -> String {
         String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
+
+/// The number of rows between two checks of the task's cancellation.
+private let rowGroup: UInt32 = 64
+
+extension CodecCall {
+    func bmp(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
+        var info = tern_codec_info()
+        let handle = try unsafe open { unsafe tern_bmp_open(bytes, count, &info, $0, $1) }
+        defer { unsafe tern_bmp_close(handle) }
+        try check(info)
+        let color = unsafe color(info) { unsafe tern_bmp_profile(handle, $0, $1) }
+        return try unsafe picture(info, color) { unsafe tern_bmp_rows(handle, $0, rowGroup, $1) }
+    }
+
+    /// Decodes the entry that fits the target; without a target the largest one.
+    func ico(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(ImageError) -> DecodedPixels {
+        var info = tern_codec_info()
+        let handle = try unsafe open { unsafe tern_ico_open(bytes, count, &info, $0, $1) }
+        defer { unsafe tern_ico_close(handle) }
+        if options.targetSize != nil {
+            let least = plan(info).scaled
+            _ = try unsafe step {
+                unsafe tern_ico_choose(handle, UInt32(least.width), UInt32(least.height), &info, $0)
+            }
+        }
+        try check(info)
+        if info.isCut, !options.allowsPartial { throw cutError }
+        return try unsafe picture(info, .none) { unsafe tern_ico_rows(handle, $0, rowGroup, $1) }
+    }
+
+    /// Decodes an image of a codec that writes rows of straight RGBA at the file's own size.
+    private func picture(
+        _ info: tern_codec_info, _ color: ColorUse,
+        rows: (tern_canvas, UnsafeMutablePointer<CChar>) -> tern_codec_result
+    ) throws(ImageError) -> DecodedPixels {
+        let size = PixelSize(width: Int(info.width), height: Int(info.height))
+        var (isPartial, color) = (info.isCut, color)
+        let plan = plan(info)
+        try check(memory(for: info, plan: plan, color: color), info)
+        let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: options.allowsPartial) {
+            (base) throws(ImageError) in
+            let canvas = unsafe canvas(base, size)
+            do throws(ImageError) {
+                try unsafe run { unsafe rows(canvas, $0) }
+            } catch {
+                guard tolerates(error) else { throw error }
+                isPartial = true
+            }
+            if info.hasAlpha || isPartial { try unsafe premultiply(base, size: size, color: &color) }
+        }
+        return DecodedPixels(
+            pixels: pixels, extent: tern_extent(size), info: info, plan: plan, isPartial: isPartial, color: color)
     }
 }
 #endif

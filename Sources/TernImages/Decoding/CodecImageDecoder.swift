@@ -7,16 +7,16 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// JPEG, PNG, WebP and GIF by libjpeg-turbo, libpng, libwebp and giflib; BMP and ICO by our own C; AVIF by libavif,
-/// which is looked for when the first such file comes.
+/// Decodes JPEG, PNG, WebP and GIF with libjpeg-turbo, libpng, libwebp and giflib, BMP and ICO with C code of Tern, and
+/// AVIF with libavif, which is loaded when the first AVIF file is decoded.
 ///
-/// JPEG and WebP are scaled while they are decoded, to at least twice the target, the rest is Lanczos3.
+/// JPEG and WebP are scaled while they are decoded, to at least twice the target size. Lanczos3 does the rest.
 public struct CodecImageDecoder: ImageDecoder {
-    /// A decoder; it holds nothing.
+    /// Creates a decoder. It has no state.
     public init() {}
 
-    /// True for JPEG, PNG, WebP, GIF, BMP, ICO and AVIF. Where libavif is missing, or of a version whose structures are
-    /// not known, an AVIF file ends in an error of the kind `.unsupported` that names the package.
+    /// Returns true for JPEG, PNG, WebP, GIF, BMP, ICO and AVIF. If libavif is missing, or is of an unknown version, an
+    /// AVIF file causes an error of kind `.unsupported` that names the package.
     public func decodes(_ format: ImageFormat) -> Bool { Self.formats.contains(format) }
 
     private static let formats: Set<ImageFormat> = [.jpeg, .png, .webp, .gif, .bmp, .ico, .avif]
@@ -90,4 +90,69 @@ public struct CodecImageDecoder: ImageDecoder {
         return format
     }
 }
+
+/// The libavif that is loaded at run time.
+enum AVIFLibrary {
+    /// The reason why AVIF cannot be decoded; nil if it can.
+    static var obstacle: String? {
+        guard let text = unsafe tern_avif_obstacle() else { return nil }
+        return unsafe String(cString: text)
+    }
+
+    /// Returns the reason why a library cannot be used; nil if it can.
+    static func obstacle(of name: String) -> String? {
+        var text = [CChar](repeating: 0, count: 160)
+        unsafe tern_avif_look(name, &text)
+        let bytes = text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+        return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
+    }
+}
 #endif
+
+/// The sizes between a file and the requested image. Touches no pixels.
+struct DecodingPlan: Equatable {
+    /// The size to resize to before cropping, upright, and the size to crop to.
+    let scaled: PixelSize
+    let cropped: PixelSize
+
+    init(scaled: PixelSize, cropped: PixelSize) {
+        self.scaled = scaled
+        self.cropped = cropped
+    }
+
+    init(size: PixelSize, _ options: ImageDecodingOptions) {
+        let plan = DecodingPlan(size: size, target: options.targetSize, mode: options.contentMode)
+        guard let limit = options.byteLimit, plan.cropped.pixelCount > max(1, limit / 4) else {
+            self = plan
+            return
+        }
+        let factor = (Double(max(1, limit / 4)) / Double(plan.cropped.pixelCount)).squareRoot()
+        func length(_ of: Int) -> Int { max(1, Int((Double(of) * factor).rounded(.down))) }
+        scaled = PixelSize(width: length(plan.scaled.width), height: length(plan.scaled.height))
+        cropped = PixelSize(width: length(plan.cropped.width), height: length(plan.cropped.height))
+    }
+
+    init(size: PixelSize, target: PixelSize?, mode: ImageDecodingOptions.ContentMode) {
+        guard let target, target.width > 0, target.height > 0 else {
+            scaled = size
+            cropped = size
+            return
+        }
+        let across = Double(target.width) / Double(size.width)
+        let down = Double(target.height) / Double(size.height)
+        let factor = min(1, mode == .fit ? min(across, down) : max(across, down))
+        func length(_ of: Int) -> Int { max(1, min(of, Int((Double(of) * factor).rounded()))) }
+        scaled = PixelSize(width: length(size.width), height: length(size.height))
+        cropped =
+            mode == .fill
+            ? PixelSize(width: min(target.width, scaled.width), height: min(target.height, scaled.height)) : scaled
+    }
+
+    /// Returns the smallest size, upright, that a codec's own scaling should give: twice the result, so that Lanczos3
+    /// decides the quality (54–57 dB, against 40 if the codec scales all the way).
+    func codecSize(of size: PixelSize) -> PixelSize {
+        scaled == size
+            ? size
+            : PixelSize(width: min(size.width, scaled.width * 2), height: min(size.height, scaled.height * 2))
+    }
+}

@@ -1,24 +1,24 @@
 #if os(Linux)
 import CTernCodecs
 
-/// What is done about a file's colour profile.
+/// The treatment of a file's color profile.
 struct ColorUse {
     let metadata: RasterImage.Metadata.ColorProfile
-    /// The conversion that is still to be made; nil if there is none, or it has been made.
+    /// The conversion that remains; nil if there is none, or it is done.
     var conversion: ColorConversion?
 
     static var none: ColorUse { ColorUse(metadata: .none) }
     static var notApplied: ColorUse { ColorUse(metadata: .notApplied) }
 }
 
-/// A conversion to sRGB by the profile of one file.
+/// A conversion from the profile of one file to sRGB.
 ///
-/// Safe to use: the handle is its own and freed in deinit.
+/// It is safe to use, because it owns its handle and frees it in deinit.
 @safe
 final class ColorConversion {
     let handle: OpaquePointer
 
-    /// Whether lcms2 is there to convert.
+    /// A Boolean value that indicates whether lcms2 is available.
     static var isAvailable: Bool { tern_icc_available() }
 
     init(_ handle: OpaquePointer) { unsafe self.handle = handle }
@@ -27,7 +27,7 @@ final class ColorConversion {
 }
 
 extension CodecCall {
-    /// Looks at the profile that a codec gives: its bytes, their count and what the samples are.
+    /// Examines the profile that a codec gives: its bytes, their count and the kind of the samples.
     func color(
         _ info: tern_codec_info,
         profile: (UnsafeMutablePointer<Int>, UnsafeMutablePointer<Int32>) -> UnsafePointer<UInt8>?
@@ -43,9 +43,9 @@ extension CodecCall {
         return ColorUse(metadata: .converted, conversion: unsafe ColorConversion(handle))
     }
 
-    /// Converts straight pixels in place, looking for cancellation in between.
+    /// Converts straight pixels in place and checks the task's cancellation in between.
     func convert(
-        _ pixels: UnsafeMutablePointer<UInt8>, _ size: PixelSize, _ conversion: ColorConversion
+        _ pixels: UnsafeMutablePointer<UInt8>, size: PixelSize, by conversion: ColorConversion
     ) throws(ImageError) {
         let stride = size.width * 4
         for row in Swift.stride(from: 0, to: size.height, by: 64) {
@@ -56,23 +56,24 @@ extension CodecCall {
         }
     }
 
-    /// Premultiplies what a codec gave, in place. Colours are converted before, which has to be.
+    /// Premultiplies the pixels of a codec in place. Colors are converted before, because conversion needs straight
+    /// pixels.
     func premultiply(
-        _ pixels: UnsafeMutablePointer<UInt8>, _ size: PixelSize, _ color: inout ColorUse
+        _ pixels: UnsafeMutablePointer<UInt8>, size: PixelSize, color: inout ColorUse
     ) throws(ImageError) {
-        if let conversion = color.conversion { try unsafe convert(pixels, size, conversion) }
+        if let conversion = color.conversion { try unsafe convert(pixels, size: size, by: conversion) }
         color.conversion = nil
         if options.keepsStraightAlpha { return }
         unsafe tern_premultiply(pixels, size.width * 4, UInt32(size.width), UInt32(size.height))
     }
 
-    /// An opaque picture in sRGB: converted last, when its pixels are fewest.
+    /// Returns an opaque image in sRGB. It is converted last, when it has the fewest pixels.
     func converted(_ image: RasterImage, _ conversion: ColorConversion) throws(ImageError) -> RasterImage {
         let pixels = try unsafe PixelBuffer(count: image.byteCount) { (base) throws(ImageError) in
             unsafe image.pixels.bytes.withUnsafeBufferPointer { source in
                 if let from = source.baseAddress { unsafe base.initialize(from: from, count: source.count) }
             }
-            try unsafe convert(base, image.size, conversion)
+            try unsafe convert(base, size: image.size, by: conversion)
         }
         return RasterImage(
             pixels: pixels, size: image.size, format: image.format, metadata: image.metadata, scale: image.scale)

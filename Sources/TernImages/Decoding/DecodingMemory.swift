@@ -1,22 +1,22 @@
 import CTernCodecs
 
-/// Estimates from the header the peak memory of decoding a picture. Reads no pixels.
+/// Estimates the peak memory of decoding an image from its header, without reading pixels.
 struct DecodingMemory {
     /// The bytes that the codec takes besides the pixels that it writes.
     var codec: Int
-    /// The picture that the codec makes, as stored.
+    /// The image that the codec makes, as stored.
     var made: tern_extent
-    /// The size that it is scaled to, and the size that it is then cropped to, as stored.
+    /// The size to scale to, and the size to crop to afterwards, as stored.
     var scaled: PixelSize
     var cropped: PixelSize
-    /// Boolean values that indicate whether the picture is turned upright, and whether a copy of it is converted in
-    /// colour.
+    /// Boolean values that indicate whether the image is rotated, and whether a copy of it is converted to another
+    /// color space.
     var isTurned = false
     var isConverted = false
-    /// A Boolean value that indicates whether rows are resized while they are decoded, so that the codec's picture is
+    /// A Boolean value that indicates whether rows are resized while they are decoded, so that the codec's image is
     /// never in memory as a whole.
     var isResizedInRows = false
-    /// A Boolean value that indicates whether the codec is still open while the picture is resized and turned.
+    /// A Boolean value that indicates whether the codec is still open while the image is resized and rotated.
     var keepsCodec = false
     /// A Boolean value that indicates whether the codec writes into its own canvas, which is then copied.
     var isCopied = false
@@ -36,7 +36,7 @@ struct DecodingMemory {
         return sum(hasPreview ? kept : 0, max(decoding, keepsCodec ? sum(held, finishing) : finishing))
     }
 
-    /// Creates the estimate for a picture that the codec makes as a whole.
+    /// Creates the estimate for an image that the codec makes as a whole.
     init(codec: Int, size: PixelSize, scaled: PixelSize, cropped: PixelSize) {
         self.init(codec: codec, made: tern_extent(size), scaled: scaled, cropped: cropped)
     }

@@ -1,63 +1,67 @@
+import TernConcurrency
+
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
 #else
 public import Foundation
 #endif
 
-/// Something that makes pictures of bytes. Synchronous: the caller puts it on an executor where it may take its time.
+/// Decodes images from bytes. Its methods are synchronous: the caller runs them on an executor that they may occupy.
 public protocol ImageDecoder: Sendable {
-    /// Whether this decoder takes files of the format.
+    /// Returns whether this decoder decodes files of the format.
     func decodes(_ format: ImageFormat) -> Bool
 
-    /// The format that the first bytes of a file say; nil if this decoder does not know it. For formats that Tern does not
-    /// know by itself; by default what `ImageFormat(sniffing:)` says.
+    /// Returns the format of a file from its first bytes; nil if this decoder does not know it. Implement it for
+    /// formats that Tern does not know. By default, it returns the result of `ImageFormat(sniffing:)`.
     func format(of bytes: Data) -> ImageFormat?
 
-    /// The picture, the first frame of an animation, upright and at the size that the options ask for.
+    /// Returns the image, or the first frame of an animation, upright and at the size of the options.
     ///
-    /// Looks at the current task's cancellation between groups of rows, and then throws the kind `.cancelled`.
+    /// Checks the current task's cancellation between groups of rows, and then throws the kind `.cancelled`.
     func image(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> RasterImage
 
-    /// The frames of an animation, not yet decoded; nil for a still picture.
+    /// Returns the frames of an animation, not yet decoded; nil for a still image.
     func animation(from data: Data, options: ImageDecodingOptions) throws(ImageError) -> (any ImageFrames)?
 }
 
 extension ImageDecoder {
-    /// What `ImageFormat(sniffing:)` says.
+    /// Returns the result of `ImageFormat(sniffing:)`.
     public func format(of bytes: Data) -> ImageFormat? { ImageFormat(sniffing: bytes) }
 }
 
-/// The frames of an animation, each composed as it is to be shown. Safe to share: one decodes at a time, others wait.
+/// The composed frames of an animation. They can be shared: one caller decodes at a time, and others wait.
 public protocol ImageFrames: Sendable {
-    /// How many frames there are, at least 1.
+    /// The number of frames, at least 1.
     var count: Int { get }
-    /// How often the animation plays, 0 for ever.
+    /// The number of times that the animation plays; 0 for no limit.
     var loopCount: Int { get }
     /// The size of every frame in pixels, after scaling to the options' target.
     var size: PixelSize { get }
 
-    /// Bytes that are held for the frames: the file's, as a rule. 0 by default.
+    /// The number of bytes in memory for the frames, usually those of the file. 0 by default.
     var byteCount: Int { get }
 
-    /// The frame of an index from 0. In order each costs one decode; a step back starts again from the first.
+    /// Returns the frame at an index, which starts at 0. In order, each frame costs one decode. An earlier frame starts
+    /// again from the first.
     ///
-    /// Throws the kind `.invalidArgument` past the last, `.cancelled` if the task was cancelled between two frames.
+    /// - Throws: The kind `.invalidArgument` for an index beyond the last frame, `.cancelled` if the task was cancelled
+    ///   between two frames.
     func frame(at index: Int) throws(ImageError) -> ImageFrame
 }
 
 extension ImageFrames {
-    /// None that count.
+    /// Zero.
     public var byteCount: Int { 0 }
 }
 
 /// One frame of an animation.
 public struct ImageFrame: Sendable {
-    /// The whole picture as it shows during this frame.
+    /// The whole image as it is shown during this frame.
     public var image: RasterImage
-    /// How long it shows. A delay under 11 ms in the file counts as 100 ms, as in browsers.
+    /// The time that the frame is shown. A delay under 11 ms in the file counts as 100 ms, as in browsers.
     public var duration: Duration
 
-    /// A frame of a picture and its time.
+    /// Creates a frame from an image and its time.
     public init(image: RasterImage, duration: Duration) {
         self.image = image
         self.duration = duration
@@ -68,8 +72,167 @@ public struct ImageFrame: Sendable {
         .milliseconds(milliseconds < 11 ? 100 : Int(milliseconds))
     }
 
-    /// The time for a delay as a file of finer time says it, by the same rule as for milliseconds.
+    /// Returns the time for a delay in microseconds, by the same rule as for milliseconds.
     static func duration(microseconds: UInt64) -> Duration {
         microseconds < 11_000 ? .milliseconds(100) : .microseconds(Int64(clamping: microseconds))
+    }
+}
+
+/// The decoders of a pipeline: the registered ones, the latest first, then those of the system.
+public final class ImageDecoders: Sendable {
+    /// Identifies a registered decoder, to remove it.
+    public struct Registration: Sendable, Hashable {
+        fileprivate let number: UInt64
+    }
+
+    /// The decoders of pipelines that have none of their own.
+    public static let shared = ImageDecoders()
+
+    private let registered = Lock<[(Registration, any ImageDecoder)]>([])
+    private let numbers = SerialNumbers()
+    private let system: [any ImageDecoder]
+    private let isSystem: Bool
+
+    /// Creates the system's decoders.
+    public convenience init() {
+        #if os(Linux)
+        self.init([CodecImageDecoder()])
+        #else
+        self.init([ImageIODecoder()])
+        #endif
+    }
+
+    /// Creates a list of these decoders only. The first one that accepts a file decodes it.
+    public init(_ decoders: [any ImageDecoder]) {
+        system = decoders
+        #if os(Linux)
+        isSystem = decoders.count == 1 && decoders[0] is CodecImageDecoder
+        #else
+        isSystem = false
+        #endif
+    }
+
+    /// Adds a decoder before all others.
+    ///
+    /// While a decoder is registered, new loads of the pipelines that use this list show no previews, of any format, because
+    /// only the system's decoders decode previews.
+    @discardableResult
+    public func register(_ decoder: any ImageDecoder) -> Registration {
+        let registration = Registration(number: numbers.next())
+        registered.withLock { $0.insert((registration, decoder), at: 0) }
+        return registration
+    }
+
+    /// Removes a registered decoder. Images that it is decoding are completed.
+    public func remove(_ registration: Registration) {
+        registered.withLock { $0.removeAll { $0.0 == registration } }
+    }
+
+    /// A Boolean value that indicates whether only the system's decoders are used.
+    var areSystem: Bool { isSystem && registered.withLock { $0.isEmpty } }
+
+    /// Returns the decoder for these bytes.
+    ///
+    /// - Throws: The kind `.unknownFormat` if no decoder knows them, `.unsupported` if the format is known and no
+    ///   decoder accepts it.
+    func decoder(for data: Data) throws(ImageError) -> any ImageDecoder {
+        if data.isEmpty { throw ImageError(.truncated, "there are no bytes") }
+        for decoder in registered.withLock({ $0.map(\.1) }) + system {
+            if let format = decoder.format(of: data), decoder.decodes(format) { return decoder }
+        }
+        guard let format = ImageFormat(sniffing: data) else {
+            throw ImageError(.unknownFormat, "the first of \(data.count) bytes are of no known format")
+        }
+        throw ImageError(.unsupported, format: format, "no decoder for it here")
+    }
+}
+
+/// The target size, the limits, and the treatment of incomplete files in decoding.
+public struct ImageDecodingOptions: Sendable, Hashable {
+    /// The way in which a target size is reached. The proportions are kept, and no mode makes an image larger than its
+    /// file.
+    public enum ContentMode: Sendable, Hashable {
+        /// The whole image fits within the target.
+        case fit
+        /// The image covers the target and is cropped evenly on both sides to exactly the target, unless the file is
+        /// smaller.
+        case fill
+        /// The image covers the target and is not cropped.
+        case atLeast
+    }
+
+    /// The limits on the cost of a file. They are checked against the header, before memory for pixels is allocated.
+    public struct Limits: Sendable, Hashable {
+        /// The number of pixels of the file. 100 million by default.
+        public var pixels: Int
+        /// The number of bytes of the file. 256 MiB by default.
+        public var bytes: Int
+        /// The number of frames of an animation. 10,000 by default.
+        public var frames: Int
+        /// The number of scans of a progressive JPEG, each of which costs a pass over the whole image. 30 by default.
+        public var scans: Int
+        /// The maximum number of bytes of memory that decoding takes at its peak: the picture, and what the codec and
+        /// the resize need to make it. nil, the default, stands for 512 MiB at the file's own size and 256 MiB when
+        /// decoding to a target size.
+        ///
+        /// The need is estimated from the header. A file that needs more fails with the kind `.limitExceeded`. The
+        /// file's own bytes do not count. Image processors do not use this option: each of them can take 512 MiB for
+        /// its result and its work.
+        public var memory: Int?
+
+        /// Creates limits. Each has its stated default.
+        public init(
+            pixels: Int = 100_000_000, bytes: Int = 256 << 20, frames: Int = 10_000, scans: Int = 30,
+            memory: Int? = nil
+        ) {
+            self.pixels = pixels
+            self.bytes = bytes
+            self.frames = frames
+            self.scans = scans
+            self.memory = memory
+        }
+
+        /// The default limit in bytes at the file's own size, and the limit of each processor.
+        static let fullSizeMemory = 512 << 20
+        /// The default limit in bytes when decoding to a target size.
+        static let targetSizeMemory = 256 << 20
+    }
+
+    /// The target size in pixels, upright; nil, the default, for the file's own size.
+    public var targetSize: PixelSize?
+    /// The way in which the target is reached. `.fit` by default. It has no effect without a target.
+    public var contentMode: ContentMode
+    /// The maximum number of bytes of the image, at four a pixel. A larger image is decoded to a smaller size. nil, the
+    /// default, for no such limit.
+    public var byteLimit: Int?
+    /// The limits on the cost of the file.
+    public var limits: Limits
+    /// A Boolean value that indicates whether an incomplete or damaged file gives the part that could be decoded,
+    /// marked `isPartial`, in place of an error. False by default. An incomplete header is always an error.
+    public var allowsPartial: Bool
+    /// A Boolean value that indicates whether pixels are converted to sRGB by the file's ICC profile. Profiles of
+    /// primaries and curves, as of cameras and displays, are always supported; those of tables, as of presses, need
+    /// lcms2. True by default. `metadata.colorProfile` tells the result. An sRGB profile costs nothing.
+    public var colorConversion: Bool
+    /// Keeps the codec's own pixels without premultiplication, for tests that compare them exactly at the file's own
+    /// size.
+    var keepsStraightAlpha = false
+
+    /// The maximum number of bytes of memory that decoding takes.
+    var memoryLimit: Int {
+        limits.memory ?? (targetSize == nil ? Limits.fullSizeMemory : Limits.targetSizeMemory)
+    }
+
+    /// Creates options. The defaults are the file's own size, the default limits, no partial images, and sRGB.
+    public init(
+        targetSize: PixelSize? = nil, contentMode: ContentMode = .fit, limits: Limits = Limits(),
+        allowsPartial: Bool = false, byteLimit: Int? = nil, colorConversion: Bool = true
+    ) {
+        self.targetSize = targetSize
+        self.contentMode = contentMode
+        self.limits = limits
+        self.allowsPartial = allowsPartial
+        self.byteLimit = byteLimit
+        self.colorConversion = colorConversion
     }
 }

@@ -6,68 +6,68 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Why a picture could not be loaded, decoded, processed or encoded: what failed, on what, and why.
+/// The error of loading, decoding, processing or encoding an image. It tells what failed, on what, and why.
 ///
-/// The one error type of the pipeline and its parts. Holds no byte of the picture and no secret: no header values, no user
-/// information, no values of a query.
+/// The pipeline and its parts throw only this type. It contains no byte of the image and no secret: no header values,
+/// no user information, and no query values.
 public struct ImageError: Error, Sendable, CustomStringConvertible {
-    /// What went wrong, as one of a few words. New kinds may be added: switch with a `default`.
+    /// The kind of an error. New kinds can be added, so a switch needs a `default`.
     public struct Kind: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-        /// The kind's name, fit for a metric label.
+        /// The name of the kind, suitable as a metric label.
         public let rawValue: String
 
-        /// A kind by its name.
+        /// Creates a kind from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The kind's name.
         public var description: String { rawValue }
 
-        /// The first bytes are of no known format.
+        /// The first bytes have no known format.
         public static let unknownFormat = Kind(rawValue: "unknown-format")
         /// The format, or a feature of it, is known and cannot be decoded here.
         public static let unsupported = Kind(rawValue: "unsupported")
-        /// The bytes end before the picture does.
+        /// The bytes end before the image does.
         public static let truncated = Kind(rawValue: "truncated")
-        /// The bytes contradict their format.
+        /// The bytes violate their format.
         public static let corrupt = Kind(rawValue: "corrupt")
-        /// A limit of `ImageDecodingOptions.Limits` was passed.
+        /// A limit of `ImageDecodingOptions.Limits` was exceeded.
         public static let limitExceeded = Kind(rawValue: "limit-exceeded")
-        /// Memory for the picture could not be had.
+        /// Memory for the image could not be allocated.
         public static let outOfMemory = Kind(rawValue: "out-of-memory")
         /// The task was cancelled.
         public static let cancelled = Kind(rawValue: "cancelled")
-        /// An argument of the call makes no sense, as a frame index past the last.
+        /// An argument of the call is invalid, such as a frame index beyond the last.
         public static let invalidArgument = Kind(rawValue: "invalid-argument")
-        /// The picture cannot be encoded so.
+        /// The image cannot be encoded in this way.
         public static let encodingFailed = Kind(rawValue: "encoding-failed")
-        /// There is no URL, or none that can be requested.
+        /// There is no URL, or the URL cannot be requested.
         public static let invalidURL = Kind(rawValue: "invalid-url")
-        /// The bytes could not be fetched; `network` says why.
+        /// The bytes could not be fetched. `network` contains the reason.
         public static let network = Kind(rawValue: "network")
-        /// The bytes could not be read from a file or a closure; `underlying` says why.
+        /// The bytes could not be read from a file or a closure. `underlying` contains the reason.
         public static let source = Kind(rawValue: "source")
-        /// It is in no cache that the request may read, and the request may not fetch it.
+        /// The image is in no cache that the request may read, and the request may not fetch it.
         public static let notCached = Kind(rawValue: "not-cached")
-        /// It failed a short while ago in a way that would only repeat itself; `underlying` is that failure.
+        /// The same load failed recently in a way that would only repeat itself. `underlying` is that failure.
         public static let failedBefore = Kind(rawValue: "failed-before")
         /// A processor failed.
         public static let processing = Kind(rawValue: "processing")
-        /// A closure of the pipeline's configuration failed; `underlying` is what it threw.
+        /// A closure of the pipeline's configuration failed. `underlying` is its error.
         public static let hook = Kind(rawValue: "hook")
     }
 
-    /// What went wrong.
+    /// The kind of the error.
     public let kind: Kind
-    /// The format at work, nil if it is not known.
+    /// The format of the file; nil if it is not known.
     public let format: ImageFormat?
-    /// What failed and why, for people.
+    /// A sentence that says what failed and why.
     public let message: String
-    /// What it was to be loaded from, without user information and query values; nil where that is not known.
+    /// The source of the image, without user information and query values; nil if it is not known.
     public internal(set) var origin: String?
-    /// The error that led to this one.
+    /// The error that caused this one.
     public let underlying: (any Error)?
 
-    /// An error of a kind; a decoder or processor of one's own throws it too.
+    /// Creates an error. Custom decoders and processors throw it, too.
     public init(_ kind: Kind, format: ImageFormat? = nil, _ message: String, underlying: (any Error)? = nil) {
         self.kind = kind
         self.format = format
@@ -76,7 +76,7 @@ public struct ImageError: Error, Sendable, CustomStringConvertible {
         self.underlying = underlying
     }
 
-    /// The failure of the network, for the kind `.network`.
+    /// The network error, for the kind `.network`.
     public var network: NetworkError? { underlying as? NetworkError }
 
     /// The kind, the format, the reason and the origin in one line.
@@ -91,13 +91,13 @@ extension ImageError: LocalizedError {
 }
 
 extension ImageError: Hashable {
-    /// Whether both say the same: kind, format, message and origin. What led to them is not compared.
+    /// Returns whether kind, format, message and origin are equal. Underlying errors are not compared.
     public static func == (one: ImageError, other: ImageError) -> Bool {
         one.kind == other.kind && one.format == other.format && one.message == other.message
             && one.origin == other.origin
     }
 
-    /// Feeds what is compared.
+    /// Hashes the properties that are compared.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(kind)
         hasher.combine(format)
@@ -107,10 +107,10 @@ extension ImageError: Hashable {
 }
 
 extension ImageError {
-    /// Of a task that was cancelled.
+    /// The error of a cancelled task.
     static let cancelled = ImageError(.cancelled, "the load was cancelled")
 
-    /// Whether another attempt at the same load would end the same: who waits for it need not make it again.
+    /// A Boolean value that indicates whether another attempt at the same load would fail in the same way.
     var isFinal: Bool {
         switch kind {
         case .invalidURL, .notCached, .failedBefore, .cancelled, .unsupported, .limitExceeded: true
@@ -118,8 +118,8 @@ extension ImageError {
         }
     }
 
-    /// Whether the source is to blame, for whoever asks: the bytes are no picture, or the server says that there is none. Not
-    /// what a network, a server's bad day, a limit or a missing decoder is to blame for.
+    /// A Boolean value that indicates whether the source itself is at fault: the bytes are not an image, or the server
+    /// says that there is none. False for faults of a network, temporary server errors, limits and missing decoders.
     var isRemembered: Bool {
         switch kind {
         case .unknownFormat, .corrupt, .truncated: return true
@@ -131,13 +131,14 @@ extension ImageError {
         }
     }
 
-    /// 408, 425 and 429 ask to be tried again later (RFC 9110 §15.5.9, RFC 8470 §5.2, RFC 6585 §4).
+    /// Returns whether a status is permanent. 408, 425 and 429 ask for another attempt later (RFC 9110 §15.5.9, RFC
+    /// 8470 §5.2, RFC 6585 §4).
     private static func isLasting(status: Int) -> Bool {
         (400...499).contains(status) && ![401, 407, 408, 425, 429].contains(status)
     }
 
-    /// What a closure of the user's threw. Our own errors hold no secret; of any other its type alone, since what it says
-    /// may.
+    /// Describes an error of the user's closure. Errors of Tern contain no secrets. Other errors are described by their
+    /// type only, because their text can contain secrets.
     static func words(_ error: any Error) -> String {
         switch error {
         case let error as ImageError: error.description

@@ -1,15 +1,17 @@
+import CTernCodecs
+
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
 #else
 public import Foundation
 #endif
 
-/// The kind of a picture's file, found by its first bytes and never by its name.
+/// The format of an image file, recognized by its first bytes and never by its name.
 public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-    /// The format's media type, as `image/jpeg`.
+    /// The format's media type, such as `image/jpeg`.
     public let rawValue: String
 
-    /// A format by its media type.
+    /// Creates a format from its media type.
     public init(rawValue: String) { self.rawValue = rawValue }
 
     /// The media type.
@@ -30,10 +32,10 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
     /// AVIF, still or a sequence.
     public static let avif = ImageFormat(rawValue: "image/avif")
 
-    /// How many first bytes `init(sniffing:)` looks at, at most.
+    /// The maximum number of bytes that `init(sniffing:)` reads.
     public static let sniffedByteCount = 16
 
-    /// The format that the first bytes of a file say, nil if they are too few or of no known format.
+    /// Recognizes the format of a file from its first bytes; nil if they are too few or of no known format.
     public init?(sniffing bytes: borrowing RawSpan) {
         func matches(_ signature: [UInt8], at offset: Int = 0) -> Bool {
             guard bytes.byteCount >= offset + signature.count else { return false }
@@ -62,10 +64,88 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CustomStringCon
 }
 
 extension ImageFormat {
-    /// The format that the first bytes of a file say, nil if they are too few or of no known format.
+    /// Recognizes the format of a file from its first bytes; nil if they are too few or of no known format.
     public init?(sniffing data: Data) {
         let first = [UInt8](data.prefix(Self.sniffedByteCount))
         guard let format = unsafe ImageFormat(sniffing: first.span.bytes) else { return nil }
         self = format
     }
+}
+
+/// Checks whether a file reaches the end that its own structure states, without decoding it.
+///
+/// Decoders that replace missing data without an error, such as ImageIO, need this check.
+enum FileEnd {
+    /// Returns whether the end is reached. True for formats whose structure states no end.
+    static func isReached(by data: Data, _ format: ImageFormat) -> Bool {
+        unsafe data.withUnsafeBytes { unsafe isReached(by: $0, format) }
+    }
+
+    static func isReached(by bytes: UnsafeRawBufferPointer, _ format: ImageFormat) -> Bool {
+        switch format {
+        case .jpeg: unsafe tern_jpeg_ends(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
+        case .png: unsafe Bytes(bytes).endsAsPNG
+        // A still picture that lacks only the trailer is complete, as for the GIF decoder on Linux.
+        case .gif: unsafe !tern_gif_walk(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, .max).isCut
+        case .webp: unsafe Bytes(bytes).endsAsRIFF
+        default: unsafe Bytes(bytes).endsAsBoxes
+        }
+    }
+}
+
+/// The bytes of a file while they are borrowed. Each read is checked against their end.
+@safe
+private struct Bytes {
+    private let bytes: UnsafeRawBufferPointer
+
+    init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = bytes }
+
+    // 64 bits also where Int has 32, so that sums of a file's own numbers cannot overflow.
+    private var count: Int64 { unsafe Int64(bytes.count) }
+
+    /// Reads a number of four bytes, most significant byte first.
+    private func number(_ start: Int64) -> Int64? {
+        guard start >= 0, start <= count - 4 else { return nil }
+        return unsafe Int64(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: Int(start), as: UInt32.self)))
+    }
+
+    /// A Boolean value that indicates whether the chunks reach IEND (PNG, third edition, §5).
+    var endsAsPNG: Bool {
+        var at: Int64 = 8
+        while let length = number(at), let type = number(at + 4) {
+            at += 12 + length
+            if type == 0x4945_4E44 { return at <= count }
+        }
+        return false
+    }
+
+    /// A Boolean value that indicates whether the file has the length that its header states (RFC 9649, §2.4).
+    var endsAsRIFF: Bool {
+        guard let size = number(4).map({ UInt32(truncatingIfNeeded: $0).byteSwapped }) else { return false }
+        return Int64(size) + 8 <= count
+    }
+
+    /// A Boolean value that indicates whether the boxes of a file that begins with `ftyp` reach its end (ISO/IEC
+    /// 14496-12, §4.2). Data after them that is not a box of an image is ignored.
+    var endsAsBoxes: Bool {
+        guard number(4) == 0x6674_7970 else { return true }
+        var at: Int64 = 0
+        while at < count {
+            guard var size = number(at), let type = number(at + 4) else { return false }
+            // A size of 0 means up to the end of the file. 1 means that the size is in the eight bytes after the type.
+            if size == 0 || !Self.boxes.contains(type) { return true }
+            if size == 1 {
+                guard let high = number(at + 8), let low = number(at + 12), high < 1 << 16 else { return false }
+                size = high << 32 | low
+            }
+            guard size >= 8 else { return true }
+            at += size
+        }
+        return at == count
+    }
+
+    /// `ftyp`, `meta`, `mdat`, `moov`, `free`, `skip`.
+    private static let boxes: Set<Int64> = [
+        0x6674_7970, 0x6D65_7461, 0x6D64_6174, 0x6D6F_6F76, 0x6672_6565, 0x736B_6970,
+    ]
 }

@@ -1,100 +1,204 @@
-/// The loads under way by key, and who waits for each. Pure: it decides who shares, who leads, who is told.
+import Tern
+
+/// The loads under way by key, with their subscribers. Pure: it decides which callers share a load, and what they get.
 ///
-/// The first of those that wait is the leader: it is told of a failure, and one of the others has the load made again,
-/// once; what comes of that is everybody's. A load that nobody waits for is out of the table at once, so that the next of
-/// its key begins anew.
-struct LoadTable<Key: Hashable & Sendable, Target: Sendable>: Sendable {
-    /// What joining a load came to.
-    enum Joining: Equatable {
-        /// Nobody loads this yet: begin.
+/// Only the first subscriber gets a failure that may pass; the load then runs once more, and all others get that result. A
+/// load without subscribers leaves the table at once, so that the next request for its key starts a new one.
+struct LoadTable<Key: Hashable & Sendable, Subscriber: Sendable>: Sendable {
+    /// The result of joining a load.
+    enum JoinResult: Equatable {
+        /// No such load is under way: the caller must start it.
         case begin
-        /// It is under way as this load; its rank if that has changed.
-        case joined(load: Int, rank: LoadRank?)
+        /// The load is under way, with a new priority if it has changed.
+        case joined(load: Int, newPriority: LoadPriority?)
     }
 
-    /// What leaving a load came to.
-    enum Leaving: Equatable {
-        /// Others wait; the rank if that has changed.
-        case stays(rank: LoadRank?)
-        /// Nobody waits any more: cancel.
-        case ends
-        /// There is no such load, or the ticket does not wait for it.
-        case unknown
+    /// The result of a failure.
+    enum FailureResult {
+        /// The load has ended; these subscribers get the failure.
+        case end([Subscriber])
+        /// Only the first subscriber gets the failure; the load must run again for the others.
+        case retry(firstSubscriber: Subscriber)
     }
 
-    /// What a failure came to.
-    enum Failing {
-        /// These are told, and the load is over.
-        case ends([Target])
-        /// The leader alone is told; make the load again for the others.
-        case again(leader: Target)
-    }
-
-    private var loads: [Int: WaitingList<Key, Target>] = [:]
+    private var loads: [Int: SubscriberList<Key, Subscriber>] = [:]
     private var loadOf: [Key: Int] = [:]
 
     var count: Int { loads.count }
 
-    /// How many wait for a load.
-    func waiting(for load: Int) -> Int { loads[load]?.placeOf.count ?? 0 }
+    func subscriberCount(of load: Int) -> Int { loads[load]?.count ?? 0 }
 
-    /// Those who wait for a load, in order of joining.
-    func targets(of load: Int) -> [Target] { loads[load]?.all ?? [] }
+    /// Returns the subscribers of a load in the order in which they joined.
+    func subscribers(of load: Int) -> [Subscriber] { loads[load]?.all ?? [] }
 
-    func rank(of load: Int) -> LoadRank { loads[load]?.rank ?? .lowest }
+    /// Returns the highest priority among the subscribers of a load.
+    func priority(of load: Int) -> LoadPriority { loads[load]?.priority ?? .lowest }
 
-    /// Adds one who waits; `number` is the load's if it is to begin.
-    mutating func join(_ key: Key, as number: Int, ticket: Int, rank: LoadRank, _ target: Target) -> Joining {
+    /// Adds a subscriber to the load of a key.
+    /// - Parameter newLoad: The number of the load if it begins.
+    mutating func join(
+        _ key: Key, as newLoad: Int, with subscription: Subscription, subscriber: Subscriber
+    ) -> JoinResult {
         guard let load = loadOf[key] else {
-            var list = WaitingList<Key, Target>(key: key)
-            list.add(ticket, rank, target)
-            loadOf[key] = number
-            loads[number] = list
+            var list = SubscriberList<Key, Subscriber>(key: key)
+            list.add(subscriber, subscription)
+            loadOf[key] = newLoad
+            loads[newLoad] = list
             return .begin
         }
-        let before = loads[load]?.rank
-        loads[load]?.add(ticket, rank, target)
-        let after = loads[load]?.rank
-        return .joined(load: load, rank: after == before ? nil : after)
+        let before = loads[load]?.priority
+        loads[load]?.add(subscriber, subscription)
+        let after = loads[load]?.priority
+        return .joined(load: load, newPriority: after == before ? nil : after)
     }
 
-    mutating func leave(_ load: Int, ticket: Int) -> Leaving {
-        guard let before = loads[load]?.rank, loads[load]?.remove(ticket) == true else { return .unknown }
-        if waiting(for: load) == 0 {
+    /// Removes a subscription.
+    mutating func leave(_ load: Int, subscription: Int) -> LeaveResult {
+        guard let before = loads[load]?.priority, loads[load]?.remove(subscription) == true else { return .unknown }
+        if subscriberCount(of: load) == 0 {
             remove(load)
             return .ends
         }
-        let after = rank(of: load)
-        return .stays(rank: after == before ? nil : after)
+        let after = priority(of: load)
+        return .stays(newPriority: after == before ? nil : after)
     }
 
-    /// The ticket's new rank; the load's if that has changed by it.
-    mutating func move(_ load: Int, ticket: Int, to rank: LoadRank) -> LoadRank? {
-        guard let before = loads[load]?.rank else { return nil }
-        loads[load]?.move(ticket, to: rank)
-        let after = self.rank(of: load)
+    /// Changes the priority of a subscription. Returns the new priority of the load if it has changed.
+    mutating func update(_ load: Int, _ subscription: Subscription) -> LoadPriority? {
+        guard let before = loads[load]?.priority else { return nil }
+        loads[load]?.update(subscription)
+        let after = priority(of: load)
         return after == before ? nil : after
     }
 
-    /// The load is over, well: those who are told.
-    mutating func finish(_ load: Int) -> [Target] {
-        let targets = targets(of: load)
+    /// Ends a load. Returns its subscribers.
+    mutating func finish(_ load: Int) -> [Subscriber] {
+        let subscribers = subscribers(of: load)
         remove(load)
-        return targets
+        return subscribers
     }
 
-    /// The load has failed.
-    /// - Parameter isFinal: whether another attempt would end the same, so that all are told.
-    mutating func fail(_ load: Int, isFinal: Bool) -> Failing {
-        guard !isFinal, waiting(for: load) > 1, loads[load]?.wasRepeated == false,
-            let leader = loads[load]?.takeLeader()
-        else { return .ends(finish(load)) }
+    /// Handles the failure of a load.
+    /// - Parameter isFinal: True if a second attempt would fail in the same way, so that all subscribers get the failure.
+    mutating func fail(_ load: Int, isFinal: Bool) -> FailureResult {
+        guard !isFinal, subscriberCount(of: load) > 1, loads[load]?.wasRepeated == false,
+            let firstSubscriber = loads[load]?.removeFirstSubscriber()
+        else { return .end(finish(load)) }
         loads[load]?.wasRepeated = true
-        return .again(leader: leader)
+        return .retry(firstSubscriber: firstSubscriber)
     }
 
     private mutating func remove(_ load: Int) {
         guard let removed = loads.removeValue(forKey: load) else { return }
         loadOf[removed.key] = nil
+    }
+}
+
+/// The membership of one subscriber in a load.
+struct Subscription: Sendable, Hashable {
+    /// A number that is unique among all subscriptions of a pipeline.
+    let id: Int
+    var priority: LoadPriority
+}
+
+/// The result of leaving a load.
+enum LeaveResult: Equatable {
+    /// Others stay; the new priority of the load if it has changed.
+    case stays(newPriority: LoadPriority?)
+    /// No subscriber is left: the load must be cancelled.
+    case ends
+    /// There is no such load or no such subscription.
+    case unknown
+}
+
+/// The subscribers of one load, in the order in which they joined, and their highest priority. Pure; every change is O(1).
+struct SubscriberList<Key: Sendable, Subscriber: Sendable>: Sendable {
+    let key: Key
+    /// In the order of joining; nil for subscribers that have left.
+    private(set) var entries: [(subscription: Subscription, subscriber: Subscriber)?] = []
+    var wasRepeated = false
+    private var first = 0
+    private var indexOf: [Int: Int] = [:]
+    private var priorityCounts = [Int](repeating: 0, count: LoadPriority.count)
+
+    init(key: Key) { self.key = key }
+
+    var count: Int { indexOf.count }
+    var priority: LoadPriority { LoadPriority.highest(priorityCounts) }
+    var all: [Subscriber] { entries[first...].compactMap { $0?.subscriber } }
+
+    mutating func add(_ subscriber: Subscriber, _ subscription: Subscription) {
+        indexOf[subscription.id] = entries.count
+        entries.append((subscription, subscriber))
+        priorityCounts[subscription.priority.level] += 1
+    }
+
+    /// Removes a subscription. Returns false if there is none with this identifier.
+    mutating func remove(_ id: Int) -> Bool {
+        guard let index = indexOf.removeValue(forKey: id) else { return false }
+        if let priority = entries[index]?.subscription.priority { priorityCounts[priority.level] -= 1 }
+        entries[index] = nil
+        compact()
+        return true
+    }
+
+    /// Drops the entries of subscribers that have left, once these are the majority, so that memory does not grow while one
+    /// subscriber stays and others come and go. O(1) for each subscriber that has left.
+    private mutating func compact() {
+        guard entries.count > 2 * indexOf.count + 32 else { return }
+        entries = entries[first...].filter { $0 != nil }
+        first = 0
+        for (index, entry) in entries.enumerated() { if let entry { indexOf[entry.subscription.id] = index } }
+    }
+
+    mutating func update(_ subscription: Subscription) {
+        guard let index = indexOf[subscription.id], let old = entries[index]?.subscription.priority else { return }
+        entries[index]?.subscription = subscription
+        priorityCounts[old.level] -= 1
+        priorityCounts[subscription.priority.level] += 1
+    }
+
+    /// Removes and returns the first subscriber.
+    mutating func removeFirstSubscriber() -> Subscriber? {
+        while first < entries.count {
+            guard let (subscription, subscriber) = entries[first] else {
+                first += 1
+                continue
+            }
+            first += 1
+            _ = remove(subscription.id)
+            return subscriber
+        }
+        return nil
+    }
+}
+
+/// The place of a load in a queue: the priority of the request, and among equals visible images first.
+struct LoadPriority: Sendable, Hashable, Comparable {
+    /// The number of levels.
+    static let count = Request.Priority.allCases.count * 2
+
+    /// The level, from 0 (last) to `count` - 1 (first).
+    let level: Int
+
+    init(_ requested: Request.Priority, isVisible: Bool) {
+        level = requested.rawValue * 2 + (isVisible ? 1 : 0)
+    }
+
+    private init(level: Int) { self.level = level }
+
+    /// The priority of a load without subscribers.
+    static let lowest = LoadPriority(level: 0)
+
+    /// The priority of the request.
+    var requested: Request.Priority { Request.Priority(rawValue: level / 2) ?? .normal }
+
+    var isVisible: Bool { level % 2 == 1 }
+
+    static func < (left: LoadPriority, right: LoadPriority) -> Bool { left.level < right.level }
+
+    /// Returns the highest priority whose count is above zero.
+    static func highest(_ counts: [Int]) -> LoadPriority {
+        counts.lastIndex { $0 > 0 }.map(LoadPriority.init(level:)) ?? .lowest
     }
 }

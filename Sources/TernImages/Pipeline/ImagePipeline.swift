@@ -2,8 +2,14 @@ import Tern
 import TernCache
 import TernConcurrency
 
-/// Loads pictures: from memory, the disk or the network, decoded to size and processed off the caller, each piece of work
-/// done once for all who want it.
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// Loads images from memory, the disk or the network, decodes them to size and processes them off the caller. Equal work is
+/// done once for all callers.
 ///
 /// ```swift
 /// let pipeline = ImagePipeline.shared
@@ -14,77 +20,70 @@ import TernConcurrency
 /// let response = try await task.response
 /// print(response.source, response.trace)          // why it was not found nearer
 /// ```
-/// A load looks into memory, on the caller's thread → for another size in memory that it can be made of → for the processed
-/// picture on the disk → for the bytes on the disk → and fetches them; then it decodes to the size wanted, processes, and
-/// stores. Equal loads are one, from the step at which they are equal; the last that leaves stops it.
+/// A load looks into memory, on the caller's thread; for another size in memory that the image can be made from; for the
+/// processed image on the disk; and for the encoded bytes on the disk. Then it fetches the bytes, decodes them to the target
+/// size, processes and stores the image. Equal loads share all steps from the first one at which they are equal. A load stops
+/// when its last subscriber leaves.
 public actor ImagePipeline {
-    /// What the pipeline does as it was made.
+    /// The configuration that the pipeline was created with.
     public nonisolated let configuration: Configuration
-    nonisolated let memory: MemoryCache<ImageKey, StoredImage>
+    nonisolated let memory: MemoryTier
     nonisolated let disk: DiskTier
-    nonisolated let ancestry = Lock(Ancestry())
-    private nonisolated let inbox = Lock(Inbox())
     nonisolated let fetcher: ImageFetcher
-    nonisolated let tools: ImageTools
-    /// The partition of the pictures that the session fetches.
+    nonisolated let decodingContext: DecodingContext
+    /// The cache partition of the images that the session fetches.
     nonisolated let partition: CachePartition
-    /// The partition of the pictures of requests that send the session's cookies.
+    /// The cache partition of the images whose requests send the session's cookies.
     nonisolated let cookiePartition: CachePartition
+    private nonisolated let inbox = Mailbox<Message>()
 
-    var images = LoadTable<ImageFlight, ImageSink>()
-    var originals = LoadTable<OriginalFlight, OriginalSink>()
-    var running: [Int: RunningLoad] = [:]
-    /// By the task's number: the load that it waits for.
+    /// The image loads, with their subscribers.
+    var imageLoads = LoadTable<ImageLoadKey, ImageSubscriber>()
+    /// The loads of encoded bytes, with their subscribers.
+    var encodedLoads = LoadTable<EncodedLoadKey, EncodedImageSubscriber>()
+    /// All loads under way, by number.
+    var jobs: [Int: LoadJob] = [:]
+    /// The load that each task waits for, by the task's identifier.
     var loadOf: [UInt64: Int] = [:]
+    /// A queue for each stage, in the order of `LoadStage`.
     var queues: [StageQueue]
-    var scrollGate = ScrollGate()
+    var rateLimiter: TokenBucket?
+    /// A Boolean value that indicates whether a timer runs until the rate allows the next fetch.
+    var isAwaitingRate = false
+    var scrollDebouncer = ScrollDebouncer()
     var scrollWaiters: [Int: Waiter<Bool>] = [:]
     var failures: NegativeCache<SourceKey>
-    var bucket: TokenBucket?
-    /// Whether somebody looks again when the rate allows the next fetch.
-    var isAwaitingRate = false
-    /// Pictures that are being encoded for the disk, one after the other; each tells why it could not be stored.
-    var stores: [Int: Task<String?, Never>] = [:]
-    var lastStore: Task<String?, Never>?
-    /// By the load of bytes, while it comes.
-    var feeds: [Int: ImageFeed] = [:]
+    /// The chunks of the responses that previews are decoded from, by load of encoded bytes.
+    var chunks: [Int: ChunkBuffer] = [:]
     #if os(Linux)
-    /// By the load of a picture.
-    var previewers: [Int: Previewer] = [:]
+    /// The decoding of previews, by image load.
+    var previews: [Int: PreviewDecoding] = [:]
     #endif
     private var lastNumber = 0
-    private let start: ClockReading
+    private let clock: RelativeClock
     private var networkWatch: Task<Void, Never>?
     private let pressureWatch: Task<Void, Never>?
 
-    /// A pipeline with caches of its own.
+    /// Creates a pipeline with its own caches.
     public init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
-        var memoryConfiguration = MemoryCacheConfiguration(limits: MemoryCacheLimits(cost: configuration.memoryLimit))
-        memoryConfiguration.pressure = configuration.pressure
-        memory = MemoryCache(memoryConfiguration, inUse: StoredImage.inUse) { $0.cost }
-        disk = DiskTier(configuration.disk)
+        memory = MemoryTier(configuration)
+        disk = DiskTier(configuration)
         fetcher = ImageFetcher(configuration: configuration, disk: disk)
-        tools = ImageTools(configuration)
+        decodingContext = DecodingContext(configuration)
         let hook = configuration.hooks.prepare == nil ? nil : ImageRequest.Source.serials.next()
         let context = configuration.session.context
         partition = context.cachePartition(handlesCookies: false, hook: hook)
         cookiePartition = context.cachePartition(handlesCookies: true, hook: hook)
-        let threads = configuration.executor.threadCount
-        queues = [
-            StageQueue(limit: configuration.maximumFetches, order: configuration.order),
-            // Twice the threads: each finds its next picture without waiting for the actor.
-            StageQueue(limit: configuration.maximumDecodes ?? 2 * threads, order: configuration.order),
-            StageQueue(limit: configuration.maximumProcesses ?? threads, order: configuration.order),
-        ]
+        queues = LoadStage.allCases.map { StageQueue($0, configuration) }
         failures = NegativeCache(limit: configuration.failureLimit, lifetime: configuration.failureLifetime)
-        bucket = configuration.rateLimit.map(TokenBucket.init)
-        start = ClockReading(configuration.clock)
+        rateLimiter = configuration.rateLimit.map(TokenBucket.init)
+        clock = RelativeClock(configuration.clock)
         let budget = configuration.frameBudget
         pressureWatch = configuration.pressure.map { source in
             let levels = source.levels
-            // Lives as long as the pipeline, not as whoever makes it.
-            return Task.detached(priority: .utility) { for await level in levels { budget.relieve(level) } }
+            // Detached: it lives as long as the pipeline, not as long as the task that creates the pipeline.
+            return Task.detached(priority: .utility) { for await level in levels { budget.trim(for: level) } }
         }
     }
 
@@ -93,82 +92,180 @@ public actor ImagePipeline {
         pressureWatch?.cancel()
     }
 
-    var now: Duration { start.now() }
+    // MARK: The shared pipeline
 
+    /// The pipeline that is used where no other is given: the built-in one, or the one passed to `setShared`.
+    public static var shared: ImagePipeline { replacement.withLock { $0 } ?? builtIn }
+
+    /// Replaces the shared pipeline; nil restores the built-in one. Running loads continue in their pipeline.
+    public static func setShared(_ pipeline: ImagePipeline?) { replacement.withLock { $0 = pipeline } }
+
+    private static let replacement = Lock<ImagePipeline?>(nil)
+    private static let builtIn = ImagePipeline()
+
+    // MARK: Loading
+
+    /// Starts a load. If the image is in memory, the task has it when this method returns, without a switch of threads.
+    ///
+    /// Synchronous, from any thread. It accesses no file.
+    public nonisolated func task(for request: ImageRequest) -> ImageTask {
+        let key = key(of: request)
+        let task = ImageTask(request, key: key, pipeline: self)
+        guard request.caching.memory.contains(.read), let stored = memory.image(for: key),
+            stored.satisfies(request.options)
+        else {
+            send(.begin(task, stale: nil))
+            return task
+        }
+        if let error = stored.rejection(by: request.options) {
+            task.end(.failure(error.from(request.source.description)))
+            return task
+        }
+        let isStale = !stored.freshness.isFresh(at: configuration.now())
+        var trace = ImageTrace.memoryHit
+        if isStale {
+            trace = ImageTrace()
+            trace.add(.memory, .stale)
+        }
+        if isStale, request.options.revalidation == .beforeDelivery, request.caching.network {
+            send(.begin(task, stale: stored))
+            return task
+        }
+        let loaded = LoadedImage(stored: stored, source: .memory, trace: trace)
+        let response = ImageResponse(loaded, isStale: isStale, options: request.options)
+        if request.options.revalidation == .always || request.options.revalidation == .whenStale && isStale,
+            request.caching.network
+        {
+            task.deliver(response)
+            send(.begin(task, stale: stored))
+        } else {
+            task.end(.success(response))
+        }
+        return task
+    }
+
+    /// Loads an image. Cancelling the calling Swift task cancels the load.
+    ///
+    /// Returns a stale image as it is in the cache; the load continues to revalidate it.
+    public nonisolated func image(for request: ImageRequest) async throws(ImageError) -> RasterImage {
+        try await response(for: request).image
+    }
+
+    /// Loads the image at a URL, in its own size. Otherwise like `image(for:)`.
+    public nonisolated func image(from url: URL) async throws(ImageError) -> RasterImage {
+        try await image(for: ImageRequest(url))
+    }
+
+    /// Loads an image, with its origin and trace. Otherwise like `image(for:)`.
+    public nonisolated func response(for request: ImageRequest) async throws(ImageError) -> ImageResponse {
+        let task = task(for: request)
+        return try await task.response { _ in task.cancel() }
+    }
+
+    /// Loads the encoded bytes of a request's source, from the disk or the network, and stores them. Nothing is decoded.
+    ///
+    /// Encrypted bytes stay encrypted. Cancelling the calling Swift task stops the fetch, unless others wait for it.
+    public func data(for request: ImageRequest) async throws(ImageError) -> Data {
+        var request = request
+        request.options.progressive = .none
+        let load = nextNumber()
+        let context = ImageLoadContext(load: load, key: ImageLoadKey(key(of: request), request), request: request)
+        // A job without an image: the caller waits for the bytes like a load that would decode them.
+        jobs[load] = LoadJob(waitsForScrolling: request.options.waitsForScrolling)
+        defer { jobs[load] = nil }
+        let priority = LoadPriority(request.priority, isVisible: request.isVisible)
+        do throws(ImageError) {
+            return try await encodedImage(for: context, priority: priority, revalidating: nil).data
+        } catch {
+            throw error.from(request.source.description)
+        }
+    }
+
+    /// Reports whether a view scrolls. Loads with `Options.waitsForScrolling` begin to fetch once scrolling has ended for the
+    /// configuration's settling time. Synchronous, from any thread.
+    public nonisolated func setScrolling(_ isScrolling: Bool) { send(.scrolling(isScrolling)) }
+
+    // MARK: Caches
+
+    /// Returns the image of exactly this request from memory, or nil. Synchronous, from any thread: it accesses no file and
+    /// does not wait.
+    public nonisolated func cachedImage(for request: ImageRequest) -> RasterImage? {
+        memory.image(for: key(of: request))?.image
+    }
+
+    /// Returns the largest size of the request's image in memory, processed like it, or else not processed at all; nil if there
+    /// is none. Use it as a placeholder. Synchronous, from any thread.
+    public nonisolated func cachedVariant(of request: ImageRequest) -> RasterImage? {
+        memory.largestVariant(of: key(of: request))
+    }
+
+    /// Puts an image into memory under a request's key, as if it had been loaded. Synchronous, from any thread.
+    public nonisolated func cache(_ image: RasterImage, for request: ImageRequest) {
+        let stored = StoredImage(image: image, animation: nil, data: nil, freshness: .always)
+        memory.insert(stored, for: key(of: request))
+    }
+
+    /// Returns a Boolean value that indicates whether the disk has the request's encoded bytes or processed image, not
+    /// expired. Once the disk cache is open, this needs no system call.
+    public nonisolated func isOnDisk(_ request: ImageRequest) async -> Bool {
+        await disk.contains(key(of: request))
+    }
+
+    /// Removes a request's image and its encoded bytes, partial ones included, from memory and disk. Other sizes in memory are
+    /// removed too.
+    public func remove(_ request: ImageRequest) async throws(ImageError) {
+        let key = key(of: request)
+        memory.remove(key)
+        failures.remove(key.source)
+        try await disk.remove(key)
+    }
+
+    /// Removes everything from memory and disk, and forgets failures. Running loads continue.
+    public func removeAll() async throws(ImageError) {
+        memory.removeAll()
+        failures.removeAll()
+        try await disk.removeAll()
+    }
+
+    /// Returns once everything that was loaded before is on the disk.
+    public func flush() async throws(ImageError) { try await disk.flush() }
+
+    /// Forgets the remembered failures, so that the next loads try again.
+    public func forgetFailures() { failures.removeAll() }
+
+    nonisolated func key(of request: ImageRequest) -> ImageKey {
+        let partition = request.options.handlesCookies ? cookiePartition : partition
+        guard let name = configuration.hooks.cacheKey?(request) else { return ImageKey(request, in: partition) }
+        return ImageKey(request, source: SourceKey(named: name, request.source.request), in: partition)
+    }
+
+    /// Returns a Boolean value that indicates whether two requests are one load, shown in one way.
+    package nonisolated func isOneLoad(_ one: ImageRequest, _ other: ImageRequest) -> Bool {
+        one.options.requiresAnimation == other.options.requiresAnimation
+            && ImageLoadKey(key(of: one), one) == ImageLoadKey(key(of: other), other)
+    }
+
+    // MARK: State
+
+    /// The time since the pipeline was created.
+    var now: Duration { clock.now() }
+
+    /// Returns a number for a load or a subscription.
     func nextNumber() -> Int {
         lastNumber += 1
         return lastNumber
     }
 
-    // MARK: The way in
-
-    /// What the outside tells the actor, in order. One wake-up serves whatever has come by then.
-    enum Message: Sendable {
-        /// `stale`: what was found in memory and is to be revalidated; the task has it already, unless it is asked for first.
-        case begin(ImageTask, stale: StoredImage?)
-        case cancel(ImageTask)
-        case move(ImageTask)
-        case progress(load: Int, Session.Progress)
-        case grown(load: Int)
-        case scrolling(Bool)
-        case echo(Waiter<Void>)
+    /// Remembers a failure that would only repeat itself. Files and closures are exempt: they cost no network, and the program
+    /// may have repaired them.
+    func recordFailure(_ error: ImageError, of source: SourceKey, request: ImageRequest) {
+        guard error.isRemembered, request.source.request != nil else { return }
+        failures.record(error, for: source, at: now)
+        watchNetwork()
     }
 
-    private struct Inbox {
-        var messages: [Message] = []
-        var isServed = false
-    }
-
-    nonisolated func post(_ message: Message) {
-        let wakes = inbox.withLock { inbox in
-            inbox.messages.append(message)
-            defer { inbox.isServed = true }
-            return !inbox.isServed
-        }
-        if wakes { Task { await self.serve() } }
-    }
-
-    /// Returns once all that was told before has been acted on.
-    nonisolated func served() async {
-        let waiter = Waiter<Void>()
-        post(.echo(waiter))
-        await waiter.wait()
-    }
-
-    private func serve() {
-        // The two lists change places, so that neither grows anew.
-        var messages: [Message] = []
-        while true {
-            inbox.withLock { inbox in
-                swap(&inbox.messages, &messages)
-                guard messages.isEmpty else { return }
-                inbox.isServed = false
-                // Of a rush nothing is kept.
-                if inbox.messages.capacity > 1_024 { inbox.messages = [] }
-            }
-            if messages.isEmpty { return }
-            for message in messages { act(on: message) }
-            messages.removeAll(keepingCapacity: true)
-        }
-    }
-
-    private func act(on message: Message) {
-        switch message {
-        case .begin(let task, let stale): begin(task, stale)
-        case .cancel(let task): leave(task)
-        case .move(let task): move(task)
-        case .progress(let load, let progress): report(progress, of: load)
-        case .grown(let load):
-            #if os(Linux)
-            grown(load)
-            #endif
-        case .echo(let waiter): waiter.resume()
-        case .scrolling(let isScrolling): scroll(scrollGate.report(isScrolling: isScrolling))
-        }
-    }
-
-    /// Forgets failures when the network comes back; watched from the first failure on.
-    func watchNetwork() {
+    /// Forgets failures when the network comes back. The watch starts with the first failure.
+    private func watchNetwork() {
         guard networkWatch == nil, let reachability = configuration.reachability else { return }
         let statuses = reachability.statuses
         networkWatch = Task { [weak self] in
@@ -180,12 +277,59 @@ public actor ImagePipeline {
             }
         }
     }
+}
 
-    /// Forgets the failures of before: what they were of is tried again.
-    public func forgetFailures() { failures.removeAll() }
+// MARK: Messages
+
+extension ImagePipeline {
+    /// A message to the actor from another thread.
+    enum Message: Sendable {
+        /// `stale` is the image from memory to revalidate. With `.beforeDelivery`, the task has not received it yet.
+        case begin(ImageTask, stale: StoredImage?)
+        case cancel(ImageTask)
+        case changePriority(ImageTask)
+        case progress(load: Int, Session.Progress)
+        case chunksArrived(load: Int)
+        case scrolling(Bool)
+        case barrier(Waiter<Void>)
+    }
+
+    /// Sends a message. Messages are handled in order; one task handles all that have arrived by then.
+    nonisolated func send(_ message: Message) {
+        if inbox.append(message) { Task { await self.handleMessages() } }
+    }
+
+    /// Waits until all earlier messages have been handled.
+    nonisolated func waitForMessages() async {
+        let waiter = Waiter<Void>()
+        send(.barrier(waiter))
+        await waiter.wait()
+    }
+
+    private func handleMessages() {
+        var messages: [Message] = []
+        while inbox.takeAll(&messages) {
+            for message in messages { handle(message) }
+        }
+    }
+
+    private func handle(_ message: Message) {
+        switch message {
+        case .begin(let task, let stale): subscribe(task, stale: stale)
+        case .cancel(let task): unsubscribe(task)
+        case .changePriority(let task): changePriority(of: task)
+        case .progress(let load, let progress): report(progress, of: load)
+        case .chunksArrived(let load):
+            #if os(Linux)
+            decodePreviews(from: load)
+            #endif
+        case .barrier(let waiter): waiter.resume()
+        case .scrolling(let isScrolling): perform(scrollDebouncer.report(isScrolling: isScrolling))
+        }
+    }
 }
 
 extension ImagePipeline: CustomReflectable {
-    /// The configuration. Without this mirror, `dump` would show the pictures and the session.
+    /// The configuration. Without this mirror, `dump` would show the images and the session.
     public nonisolated var customMirror: Mirror { Mirror(self, children: ["configuration": configuration]) }
 }

@@ -4,34 +4,148 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A loaded picture, where it came from, and why it was not found nearer.
+/// A loaded image, its origin, and a trace of the decisions on the way to it.
 public struct ImageResponse: Sendable {
-    /// Where a picture came from.
+    /// The origin of an image.
     public enum Source: String, Sendable, Hashable {
-        /// Decoded pictures in memory.
+        /// Decoded images in memory.
         case memory
-        /// The processed picture on the disk.
+        /// The processed image on the disk.
         case disk
-        /// The bytes as they were fetched, on the disk.
+        /// The encoded bytes on the disk.
         case original
         /// The network, a file, or a closure.
         case network
-        /// A cache, after the server has said that what is there is still right (304): with `Revalidation.beforeDelivery`.
+        /// A cache, whose image the server confirmed before the delivery (`Revalidation.beforeDelivery`): by a 304 response, or
+        /// by a whole response with the same pixels.
         case revalidated
     }
 
-    /// The picture; of an animation the first frame.
+    /// The image; the first frame of an animation.
     public var image: RasterImage
-    /// The animation, to be given to an `AnimationPlayer`; nil for a still picture. The same object for all who load it, so
-    /// that their players share its frames.
+    /// The animation for an `AnimationPlayer`; nil for a still image. One object for all callers, so that their players share
+    /// its frames.
     public var animation: AnimatedImage?
-    /// Where it came from.
+    /// The origin of the image.
     public var source: Source
-    /// Whether it comes from a cache and is stale by the words of the response that brought it. It is being asked for again
-    /// if the request's `revalidation` says so.
+    /// A Boolean value that indicates whether the image comes from a cache and is stale by the headers of its response. The
+    /// request's `revalidation` decides whether the pipeline loads it again.
     public var isStale: Bool
-    /// What was decided at each cache and stage, in order.
+    /// The decisions at each cache and stage, in order.
     public var trace: ImageTrace
-    /// The bytes as they were fetched; nil unless the request asks for them (`Options.includesData`).
+    /// The encoded bytes; nil unless the request asks for them (`Options.includesData`).
     public var data: Data?
+
+    /// Creates the response to a request with these options.
+    init(_ loaded: LoadedImage, isStale: Bool, options: ImageRequest.Options) {
+        image = loaded.stored.image
+        animation = loaded.stored.animation
+        source = loaded.source
+        self.isStale = isStale
+        trace = loaded.trace
+        data = options.includesData ? loaded.stored.data : nil
+    }
+}
+
+/// The decisions on the way to an image, in order: the caches that were read, with the results, and the caches that were
+/// written.
+public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
+    /// A cache or stage.
+    public enum Stage: String, Sendable, Hashable {
+        /// Decoded images in memory.
+        case memory
+        /// Another size of the same image in memory.
+        case variant
+        /// Processed images on the disk.
+        case disk
+        /// Encoded bytes on the disk.
+        case originals
+        /// Remembered failures. No step has this stage: a load that ends with a remembered failure has an error, which has
+        /// no trace.
+        case failures
+        /// The network, a file, or a closure.
+        case network
+        /// The decoding of bytes.
+        case decoding
+        /// A processor.
+        case processing
+    }
+
+    /// The result of a step.
+    public enum Outcome: String, Sendable, Hashable {
+        /// Found, or done.
+        case hit
+        /// Not found.
+        case miss
+        /// Found, but stale.
+        case stale
+        /// Not read or written, because the request or the configuration says so.
+        case skipped
+        /// Stored.
+        case stored
+        /// Not stored; the detail says why.
+        case notStored = "not-stored"
+        /// Failed, and the load continued without it; the detail says why.
+        case failed
+    }
+
+    /// One decision.
+    public struct Step: Sendable, Hashable, CustomStringConvertible {
+        /// The cache or stage.
+        public let stage: Stage
+        /// The result.
+        public let outcome: Outcome
+        let lazyDetail: LazyDetail
+        /// The reason in plain text; empty if none is needed. The text is made at each access.
+        public var detail: String { lazyDetail.text }
+
+        /// The step as `memory miss` or `disk not-stored (no-store)`.
+        public var description: String {
+            let detail = detail
+            return "\(stage.rawValue) \(outcome.rawValue)\(detail.isEmpty ? "" : " (\(detail))")"
+        }
+    }
+
+    /// The decisions, oldest first.
+    public private(set) var steps: [Step] = []
+
+    /// The detail of a step, not formatted yet, because hardly any trace is read.
+    enum LazyDetail: Sendable, Hashable {
+        case text(String)
+        /// Encoded bytes, and the number of them that a partial download contributed.
+        case bytes(Int, before: Int)
+        case image(ImageFormat?, PixelSize)
+        case processor(ProcessorIdentity)
+
+        var text: String {
+            switch self {
+            case .text(let text): text
+            case .bytes(let count, before: 0): "\(count) bytes"
+            case .bytes(let count, let before): "\(count) bytes, \(before) of them from before"
+            case .image(let format, let size): "\(format.map(\.description) ?? "") to \(size)"
+            case .processor(let identity): identity.description
+            }
+        }
+    }
+
+    /// The trace of an image that was in memory, created once.
+    static let memoryHit = ImageTrace(steps: [Step(stage: .memory, outcome: .hit, lazyDetail: .text(""))])
+
+    mutating func add(_ stage: Stage, _ outcome: Outcome, detail: String = "") {
+        add(stage, outcome, detail: .text(detail))
+    }
+
+    mutating func add(_ stage: Stage, _ outcome: Outcome, detail: LazyDetail) {
+        // The number of steps of most loads.
+        if steps.isEmpty { steps.reserveCapacity(6) }
+        steps.append(Step(stage: stage, outcome: outcome, lazyDetail: detail))
+    }
+
+    mutating func prepend(_ other: ImageTrace) { steps.insert(contentsOf: other.steps, at: 0) }
+
+    /// Returns the last result of a stage; nil if the load did not reach it.
+    public subscript(stage: Stage) -> Outcome? { steps.last { $0.stage == stage }?.outcome }
+
+    /// The steps, separated by commas.
+    public var description: String { steps.map(\.description).joined(separator: ", ") }
 }

@@ -1,11 +1,9 @@
 public import Tern
 import TernConcurrency
 
-// What a task tells while it runs: streams of what has changed in its newest state.
-
 extension ImageTask {
-    /// How far the fetch is, the current element first, the last one in any case. A picture from a cache has none but the
-    /// last. Each access gives a stream of its own.
+    /// The progress of the fetch: the current element first, and the last element in any case. An image from a cache has only
+    /// the last element. Each access returns a separate stream.
     public var progress: AsyncStream<Session.Progress> {
         changes { old, new in
             if new.end != nil { return [new.progress] }
@@ -13,8 +11,8 @@ extension ImageTask {
         }
     }
 
-    /// The previews of a progressive load, each better than the one before; a slow reader gets the newest. Ends with the
-    /// task. Each access gives a stream of its own.
+    /// The previews of a progressive load, each better than the one before. A slow reader gets the newest. The stream ends with
+    /// the task. Each access returns a separate stream.
     public var previews: AsyncStream<RasterImage> {
         changes { old, new in
             guard new.previewCount > old.previewCount, new.end == nil, let preview = new.preview else { return [] }
@@ -22,8 +20,8 @@ extension ImageTask {
         }
     }
 
-    /// The pictures in the order in which they come: one, or for a stale one that has changed two. Ends with the task; a
-    /// failure is told by `events` and `response`.
+    /// The images in the order of delivery: one, or two for a stale image that has changed. The stream ends with the task;
+    /// `events` and `response` report a failure. Each access returns a separate stream.
     public var responses: AsyncStream<ImageResponse> {
         changes { old, new in
             guard new.responseCount > old.responseCount, let response = new.response else { return [] }
@@ -31,8 +29,8 @@ extension ImageTask {
         }
     }
 
-    /// All that happens, the newest of each kind for a slow reader; `.finished` comes last, in any case and once. Each
-    /// access gives a stream of its own, which begins with what there is.
+    /// All events. A slow reader gets the newest of each kind. `.finished` comes last, always and once. Each access returns a
+    /// separate stream, which begins with the current state.
     public var events: AsyncStream<Event> {
         changes { old, new in
             var events: [Event] = []
@@ -53,26 +51,26 @@ extension ImageTask {
         }
     }
 
-    /// Something that happens to a load.
+    /// An event of a load.
     public enum Event: Sendable {
-        /// More bytes have come.
+        /// More bytes have arrived.
         case progress(Session.Progress)
-        /// A picture of less than all bytes.
+        /// An image decoded from a part of the bytes.
         case preview(RasterImage)
-        /// The picture; a second one if it has changed since it was cached.
+        /// The image; a second event follows if a cached image has changed.
         case response(ImageResponse)
-        /// The end; the error if it failed, of kind `.cancelled` if it was cancelled.
+        /// The end, with the error if the load failed. The error's kind is `.cancelled` if the load was cancelled.
         case finished(ImageError?)
     }
 
     private func changes<Element: Sendable>(
-        _ elements: @escaping @Sendable (Snapshot, Snapshot) -> [Element]
+        _ elements: @escaping ChangeReader<Element>.Changes
     ) -> AsyncStream<Element> {
         let reader = ChangeReader(latest.stream(), elements)
         return AsyncStream { await reader.next() }
     }
 
-    /// Everything that a task tells, in its newest form.
+    /// The state of a task: the newest element of each kind.
     struct Snapshot: Sendable {
         var progress = Session.Progress()
         var hasProgress = false
@@ -82,7 +80,7 @@ extension ImageTask {
         var response: ImageResponse?
         var end: Result<Void, ImageError>?
 
-        /// What a caller is given: a failure after a picture was delivered leaves the picture what it is.
+        /// The result for callers. A failure after an image was delivered does not replace the image.
         var result: Result<ImageResponse, ImageError>? {
             if let response { return .success(response) }
             if case .failure(let error)? = end { return .failure(error) }
@@ -98,11 +96,45 @@ extension ImageTask {
         mutating func end(_ result: Result<ImageResponse?, ImageError>) {
             if case .success(let response?) = result { add(response) }
             end = result.map { _ in }
-            // The last piece is not told of by itself.
+            // The arrival of the last bytes is not reported separately.
             let (done, total) = (progress.completedBytes, progress.totalBytes)
             let isWhole = if case .success = result { true } else { false }
             progress = Session.Progress(
                 completedBytes: isWhole ? total ?? done : done, totalBytes: total, isFinished: true)
+        }
+    }
+}
+
+/// Turns a stream of states into a stream of the changes between them. For one reader at a time.
+final class ChangeReader<Element: Sendable>: Sendable {
+    /// Returns the elements for the change from one state to another.
+    typealias Changes = @Sendable (_ old: ImageTask.Snapshot, _ new: ImageTask.Snapshot) -> [Element]
+
+    private struct Position {
+        var seen = ImageTask.Snapshot()
+        var pending: [Element] = []
+    }
+
+    private let states: AsyncStream<ImageTask.Snapshot>
+    private let changes: Changes
+    private let position = Lock(Position())
+
+    init(_ states: AsyncStream<ImageTask.Snapshot>, _ changes: @escaping Changes) {
+        self.states = states
+        self.changes = changes
+    }
+
+    func next() async -> Element? {
+        while true {
+            if let element = position.withLock({ $0.pending.isEmpty ? nil : $0.pending.removeFirst() }) {
+                return element
+            }
+            var iterator = states.makeAsyncIterator()
+            guard let state = await iterator.next() else { return nil }
+            position.withLock { position in
+                position.pending = changes(position.seen, state)
+                position.seen = state
+            }
         }
     }
 }

@@ -1,53 +1,64 @@
 public import Tern
 import TernConcurrency
 
-/// A load under way, or over: what it is, how far it is, and its picture.
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+#if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
+import Dispatch
+#endif
+
+/// The load of an image: its request, its progress, and its result.
 ///
-/// Made by `ImagePipeline.task(for:)`, it runs at once, and goes on until it ends or `cancel()` is called: dropping it
-/// cancels nothing. A picture that was in memory has arrived before `task(for:)` returns (`current`).
+/// Created by `ImagePipeline.task(for:)`, it runs at once, until it ends or `cancel()` is called: releasing the task does not
+/// cancel it. An image that was in memory is available before `task(for:)` returns (`current`).
 public final class ImageTask: Sendable, Identifiable {
-    /// The number of the task, unique in the process.
+    /// A number that identifies the task, unique in the process.
     public let id: UInt64
-    /// What was asked for.
+    /// The request that the task loads.
     public let request: ImageRequest
     let key: ImageKey
-    /// Told of what the caller does. A pipeline goes with its last task.
+    /// The pipeline that loads. It lives at least as long as its tasks.
     private let pipeline: ImagePipeline
     private let state: Lock<State>
     private let activity: BackgroundActivity?
 
     private struct State {
-        var rank: LoadRank
+        var priority: LoadPriority
         var newest = Snapshot()
         var waiters: [Waiter<Result<ImageResponse, ImageError>>] = []
-        /// What streams read; nil until there is one: most tasks have none.
+        /// The source of the streams; nil until the first stream, because most tasks have none.
         var latest: Latest<Snapshot>?
     }
 
     static let numbers = SerialNumbers()
-    /// Tickets of loads that wait for loads begin here: never the number of a task.
-    static let ticketOffset = 1 << 62
+    /// The lowest identifier of subscriptions that are not of tasks. A task's number is always below it.
+    static let subscriptionOffset = 1 << 62
 
-    init(_ request: ImageRequest, _ key: ImageKey, _ pipeline: ImagePipeline) {
+    init(_ request: ImageRequest, key: ImageKey, pipeline: ImagePipeline) {
         id = Self.numbers.next()
         self.request = request
         self.key = key
         self.pipeline = pipeline
-        state = Lock(State(rank: LoadRank(request.priority, isVisible: request.isVisible)))
+        state = Lock(State(priority: LoadPriority(request.priority, isVisible: request.isVisible)))
         activity = request.options.continuesInBackground ? BackgroundActivity.begin() : nil
     }
 
-    // MARK: What comes of it
+    // MARK: Result
 
-    /// The picture and its origin, as soon as it is there; awaited by any number of callers.
+    /// The image and its origin, as soon as it is available. Any number of callers may wait.
     ///
-    /// Of a picture that is revalidated this is the cached one; `responses` gives the changed one too. Cancelling the caller
-    /// ends its wait alone, with an error of kind `.cancelled`; `cancel()` ends the task.
+    /// For an image that is revalidated, this is the cached one; `responses` also gives the changed one. Cancelling the caller
+    /// only ends its own wait, with an error of kind `.cancelled`; `cancel()` ends the task.
     public var response: ImageResponse {
         get async throws(ImageError) { try await response { $0.resume(returning: .failure(.cancelled)) } }
     }
 
-    /// - Parameter cancel: Called if the caller is cancelled while it waits: it resumes, or ends the task, which does.
+    /// - Parameter cancel: Called if the caller is cancelled while it waits. It must resume the waiter, or end the task, which
+    ///   resumes it.
     func response(
         onCancel cancel: @Sendable (Waiter<Result<ImageResponse, ImageError>>) -> Void
     ) async throws(ImageError) -> ImageResponse {
@@ -59,62 +70,63 @@ public final class ImageTask: Sendable, Identifiable {
         }
         if let known { return try known.get() }
         let result = await waiter.wait(onCancel: { cancel(waiter) })
-        // Who gave up is not told, and not kept.
+        // A cancelled caller must not stay in the list.
         if Task.isCancelled { state.withLock { $0.waiters.removeAll { $0 === waiter } } }
         return try result.get()
     }
 
-    /// How many callers wait for `response`.
+    /// The number of callers that wait for `response`.
     var callerCount: Int { state.withLock { $0.waiters.count } }
 
-    /// The picture, as soon as it is there. Otherwise as `response`.
+    /// The image, as soon as it is available. Otherwise like `response`.
     public var image: RasterImage {
         get async throws(ImageError) { try await response.image }
     }
 
-    /// What has come by now, at once: nil while nothing has.
+    /// The result so far, without waiting; nil while there is none.
     public var current: Result<ImageResponse, ImageError>? { state.withLock { $0.newest.result } }
 
-    /// What the picture that has come is made of.
-    var shownPixels: PixelBuffer? { state.withLock { $0.newest.response?.image.pixels } }
+    /// The pixels of the image that was delivered last.
+    private var deliveredPixels: PixelBuffer? { state.withLock { $0.newest.response?.image.pixels } }
 
-    /// Whether the task has ended, revalidation included.
+    /// A Boolean value that indicates whether the task has ended, revalidation included.
     public var isFinished: Bool { state.withLock { $0.newest.end != nil } }
 
-    // MARK: What the caller does
+    // MARK: Control
 
-    /// The place among loads that wait; it takes effect on whatever still waits for this task alone or first.
+    /// The priority among the loads that wait. A change applies to the load if no other subscriber has a higher priority.
     public var priority: Request.Priority {
-        get { state.withLock { $0.rank.priority } }
-        set { change { LoadRank(newValue, isVisible: $0.isVisible) } }
+        get { state.withLock { $0.priority.requested } }
+        set { changePriority { LoadPriority(newValue, isVisible: $0.isVisible) } }
     }
 
-    /// Whether the picture is on the screen now.
+    /// A Boolean value that indicates whether the image is on the screen now.
     public var isVisible: Bool {
-        get { state.withLock { $0.rank.isVisible } }
-        set { change { LoadRank($0.priority, isVisible: newValue) } }
+        get { state.withLock { $0.priority.isVisible } }
+        set { changePriority { LoadPriority($0.requested, isVisible: newValue) } }
     }
 
-    var rank: LoadRank { state.withLock { $0.rank } }
+    /// The priority and visibility together.
+    var priorityInQueue: LoadPriority { state.withLock { $0.priority } }
 
-    private func change(_ change: (LoadRank) -> LoadRank) {
-        let isLive = state.withLock { state in
-            let rank = change(state.rank)
-            defer { state.rank = rank }
-            return state.newest.end == nil && rank != state.rank
+    private func changePriority(_ change: (LoadPriority) -> LoadPriority) {
+        let isChanged = state.withLock { state in
+            let priority = change(state.priority)
+            defer { state.priority = priority }
+            return state.newest.end == nil && priority != state.priority
         }
-        if isLive { pipeline.post(.move(self)) }
+        if isChanged { pipeline.send(.changePriority(self)) }
     }
 
-    /// Ends the task with an error of kind `.cancelled`, unless it has ended. What nobody else waits for is stopped.
+    /// Ends the task with an error of kind `.cancelled`, unless it has ended. Work without another subscriber is stopped.
     public func cancel() {
-        if end(.failure(.cancelled)) { pipeline.post(.cancel(self)) }
+        if end(.failure(.cancelled)) { pipeline.send(.cancel(self)) }
     }
 
-    // MARK: What the pipeline tells
+    // MARK: Updates from the pipeline
 
     func report(_ progress: Session.Progress) {
-        tell { newest in
+        update { newest in
             guard !newest.hasProgress || progress.completedBytes >= newest.progress.completedBytes else { return false }
             newest.progress = progress
             newest.hasProgress = true
@@ -123,7 +135,7 @@ public final class ImageTask: Sendable, Identifiable {
     }
 
     func preview(_ image: RasterImage) {
-        tell { newest in
+        update { newest in
             guard newest.responseCount == 0 else { return false }
             newest.preview = image
             newest.previewCount += 1
@@ -131,18 +143,45 @@ public final class ImageTask: Sendable, Identifiable {
         }
     }
 
-    /// A picture after which the task may go on.
+    /// Delivers the result of the load, and ends the task with the last one.
+    ///
+    /// Returns false if the request rejects the image; the task has ended then.
+    func deliver(_ result: Result<LoadedImage, ImageError>, isLast: Bool, at date: Date) -> Bool {
+        let delivered = deliveredPixels
+        switch result {
+        case .failure(let error):
+            // A failed revalidation keeps the delivered image.
+            end(delivered == nil ? .failure(error.from(request.source.description)) : .success(nil))
+        case .success(let loaded):
+            if let error = loaded.stored.rejection(by: request.options) {
+                end(.failure(error.from(request.source.description)))
+                return false
+            }
+            // The same image was delivered from memory before the load began.
+            if isLast, delivered === loaded.stored.image.pixels {
+                end(.success(nil))
+                return true
+            }
+            let isNew = loaded.source == .network || loaded.source == .revalidated
+            let isStale = !isNew && !loaded.stored.freshness.isFresh(at: date)
+            let response = ImageResponse(loaded, isStale: isStale, options: request.options)
+            if isLast { end(.success(response)) } else { deliver(response) }
+        }
+        return true
+    }
+
+    /// Delivers an image after which the task may continue.
     func deliver(_ response: ImageResponse) {
-        tell { newest in
+        update { newest in
             newest.add(response)
             return true
         }
     }
 
-    /// The end, with the last picture, or with none if one was delivered before.
+    /// Ends the task with the last image, or with nil if one was delivered before. Returns false if the task had ended.
     @discardableResult
     func end(_ result: Result<ImageResponse?, ImageError>) -> Bool {
-        let isFirst = tell { newest in
+        let isFirst = update { newest in
             newest.end(result)
             return true
         }
@@ -150,37 +189,40 @@ public final class ImageTask: Sendable, Identifiable {
         return isFirst
     }
 
-    /// Changes the newest state unless the task has ended, and has those who wait and the streams hear of it.
+    /// Changes the newest state unless the task has ended, and notifies waiters and streams.
     ///
-    /// What comes before the end is told by one thread at a time; the end by any, and what streams are told after it by
-    /// another has no effect.
+    /// Updates before the end come from one thread at a time; the end comes from any thread. An update that reaches the streams
+    /// after the end has no effect.
     @discardableResult
-    private func tell(_ change: (inout Snapshot) -> Bool) -> Bool {
-        let told = state.withLock { state -> Told? in
+    private func update(_ change: (inout Snapshot) -> Bool) -> Bool {
+        let notifications = state.withLock { state -> PendingNotifications? in
             guard state.newest.end == nil, change(&state.newest) else { return nil }
-            var told = Told(latest: state.latest, newest: state.latest == nil ? nil : state.newest)
+            var pending = PendingNotifications(latest: state.latest, newest: state.latest == nil ? nil : state.newest)
             if !state.waiters.isEmpty, let result = state.newest.result {
-                told.result = result
-                swap(&told.waiters, &state.waiters)
+                pending.result = result
+                swap(&pending.waiters, &state.waiters)
             }
-            return told
+            return pending
         }
-        guard let told else { return false }
-        if let latest = told.latest, let newest = told.newest {
+        guard let notifications else { return false }
+        if let latest = notifications.latest, let newest = notifications.newest {
             if newest.end == nil { latest.update { _ in newest } } else { latest.finish { _ in newest } }
         }
-        if let result = told.result { for waiter in told.waiters { waiter.resume(returning: result) } }
+        if let result = notifications.result {
+            for waiter in notifications.waiters { waiter.resume(returning: result) }
+        }
         return true
     }
 
-    private struct Told {
+    /// The notifications to send after the lock is released.
+    private struct PendingNotifications {
         let latest: Latest<Snapshot>?
         let newest: Snapshot?
         var result: Result<ImageResponse, ImageError>?
         var waiters: [Waiter<Result<ImageResponse, ImageError>>] = []
     }
 
-    /// What streams read, from the first one on.
+    /// The source of the streams. The first access creates it.
     var latest: Latest<Snapshot> {
         state.withLock { state in
             if let latest = state.latest { return latest }
@@ -197,3 +239,30 @@ extension ImageTask: CustomReflectable {
     /// whole URL.
     public var customMirror: Mirror { Mirror(self, children: ["id": id, "request": request]) }
 }
+
+#if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
+/// Time that the system grants a load while the app is in the background, until the load ends or the system takes it back.
+private final class BackgroundActivity: Sendable {
+    private let ended = DispatchSemaphore(value: 0)
+
+    /// Asks the system for time.
+    static func begin() -> BackgroundActivity? {
+        let activity = BackgroundActivity()
+        let ended = activity.ended
+        ProcessInfo.processInfo.performExpiringActivity(withReason: "loading an image") { isExpired in
+            // Called on a thread of the system: the time lasts until this closure returns. Called again when the time expires.
+            if isExpired { ended.signal() } else { ended.wait() }
+        }
+        return activity
+    }
+
+    func end() { ended.signal() }
+}
+#else
+/// An empty activity: this system does not suspend processes in the background.
+private final class BackgroundActivity: Sendable {
+    static func begin() -> BackgroundActivity? { nil }
+
+    func end() {}
+}
+#endif

@@ -7,7 +7,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A decoder that works while the bytes come: JPEG, PNG, WebP, GIF (its first frame).
+/// Decodes JPEG, PNG, WebP and GIF (its first frame) while their bytes arrive.
 ///
 /// ```swift
 /// var stands = try decoder.append(chunk)
@@ -18,23 +18,23 @@ public import Foundation
 /// // and when the last chunk was appended:
 /// let image = try decoder.finish()
 /// ```
-/// A sound file is decoded once, and each byte copied a bounded number of times: work and copying stay in proportion
-/// to the file, whatever the size of the chunks. For one caller at a time, on an executor where it can take its time:
-/// the type is not `Sendable`. The decoder checks the current task's cancellation between groups of rows and then
-/// throws the kind `.cancelled`.
+/// A sound file is decoded once, and each byte is copied a bounded number of times, so the work is proportional to the
+/// file for every size of chunks. The type has one caller at a time and is not `Sendable`. Run it on an executor that
+/// it may occupy. It checks the current task's cancellation between groups of rows and then throws the kind
+/// `.cancelled`.
 ///
-/// `finish()` has the same result as a decoder of whole files, for every file and regardless of how its bytes were
-/// split: the same picture, or an error of the same kind. For that purpose the decoder keeps the pieces, by reference.
-/// A file that is damaged or cut short is decoded again as a whole.
+/// `finish()` has the same result as a decoder of whole files, for every file and every split of its bytes: the same
+/// image, or an error of the same kind. For that purpose the decoder keeps references to the chunks. A damaged or
+/// incomplete file is decoded again as a whole.
 public final class IncrementalDecoder {
-    /// The options of the final picture and of the previews; the target size is met while decoding, as elsewhere.
+    /// The options of the final image and of the previews. The target size is reached while decoding.
     public let options: ImageDecodingOptions
-    /// Whether a picture that does not come in scans or passes gives previews of the rows that are there. The rest is
-    /// transparent.
+    /// A Boolean value that indicates whether an image without scans or passes gives previews of the rows that have
+    /// arrived. The rest is transparent.
     public let showsRows: Bool
-    /// The format that the first bytes say, nil until there are enough of them.
+    /// The format of the file; nil until enough bytes have arrived.
     public private(set) var format: ImageFormat?
-    /// Whether the whole picture is decoded, and `finish()` has only to write it.
+    /// A Boolean value that indicates whether the whole image is decoded, so that `finish()` only writes it.
     public private(set) var isComplete = false
 
     /// A Boolean value that indicates whether a damaged file is decoded as a whole. If false, `finish()` throws, and
@@ -57,7 +57,7 @@ public final class IncrementalDecoder {
     private var standsAtBoundary = false
     private var knownRows: UInt32 = 0
 
-    /// A decoder that has no bytes yet. Rows are not shown by default.
+    /// Creates a decoder without bytes. Rows are not shown by default.
     public convenience init(options: ImageDecodingOptions = ImageDecodingOptions(), showsRows: Bool = false) {
         self.init(options: options, showsRows: showsRows, keepsBytes: true)
     }
@@ -68,17 +68,17 @@ public final class IncrementalDecoder {
         self.keepsBytes = keepsBytes
     }
 
-    /// Whether files of the format can be decoded so: JPEG, PNG, WebP and GIF.
+    /// Returns whether files of the format can be decoded incrementally: JPEG, PNG, WebP and GIF.
     public static func decodes(_ format: ImageFormat) -> Bool { [.jpeg, .png, .webp, .gif].contains(format) }
 
-    /// The file's size in pixels as shown, before scaling; nil until the header is there.
+    /// The file's displayed size in pixels before scaling; nil until the header has arrived.
     public var originalSize: PixelSize? { feed?.header.flatMap { feed?.call.upright($0.info) } ?? knownSize }
 
-    /// Scans of a JPEG, passes of an interlaced PNG (of 7) or GIF (of 4) that are complete.
+    /// The number of complete scans of a JPEG, or passes of an interlaced PNG (of 7) or GIF (of 4).
     public var completedPasses: Int { Int(feed?.state.passes ?? knownPasses) }
 
-    /// Whether the file is known to be an animation: `finish()` gives its first frame. Of a GIF it is known when the
-    /// second frame comes, of a PNG or WebP with the header.
+    /// A Boolean value that indicates whether the file is known to be an animation, of which `finish()` returns the
+    /// first frame. For a GIF this is known with the second frame, for a PNG or WebP with the header.
     public var isAnimation: Bool { isAnimatedWhole ?? feed?.state.isAnimation ?? false }
 
     /// The number of bytes copied in memory so far: at most four times the bytes appended, or five times once a damaged
@@ -103,12 +103,12 @@ public final class IncrementalDecoder {
         return standsAtBoundary ? true : try advance()
     }
 
-    /// Goes on from a boundary to the next within the bytes at hand: true if there is one.
+    /// Continues from a boundary to the next one within the bytes that have arrived. Returns true if there is one.
     @discardableResult
     public func advance() throws(ImageError) -> Bool {
         standsAtBoundary = false
         guard let feed else { return false }
-        switch try noting({ () throws(ImageError) in try feed.advance() }) {
+        switch try recordingFailure({ () throws(ImageError) in try feed.advance() }) {
         case nil: return false
         case .complete:
             isComplete = true
@@ -122,14 +122,14 @@ public final class IncrementalDecoder {
         return standsAtBoundary
     }
 
-    /// The picture at the boundary where it stands; nil if it stands at none, or has given this one already.
+    /// Returns the image at the current boundary; nil if the decoder is at none, or has returned this one before.
     ///
-    /// It is marked `isPartial`: not to be stored in a cache. No hole is in it: pixels of an interlaced file that have
-    /// not come yet are those of their neighbours.
+    /// The image is marked `isPartial` and must not be stored in a cache. It has no gaps: missing pixels of an
+    /// interlaced file have the values of their neighbors.
     public func preview() throws(ImageError) -> RasterImage? {
         guard standsAtBoundary, let feed else { return nil }
         standsAtBoundary = false
-        return try noting { () throws(ImageError) -> RasterImage? in try feed.render(isLast: false) } ?? nil
+        return try recordingFailure { () throws(ImageError) -> RasterImage? in try feed.render(isLast: false) } ?? nil
     }
 
     /// Returns the picture after the last bytes, identical to the result of `CodecImageDecoder`.
@@ -204,16 +204,16 @@ public final class IncrementalDecoder {
     }
 
     private func takeIn(_ bytes: UnsafeRawBufferPointer) throws(ImageError) {
-        // What follows a whole picture is nobody's; a GIF goes on with frames, which are counted.
+        // Data after a whole image is ignored. A GIF can continue with frames, which are counted.
         if isComplete, format != .gif { return }
-        _ = try noting { () throws(ImageError) in
+        _ = try recordingFailure { () throws(ImageError) in
             if let feed { return try unsafe feed.append(bytes) }
             unsafe head.append(contentsOf: bytes)
             try open(isLast: false)
         }
     }
 
-    /// Looks for the format in the first bytes, and opens its decoder with them.
+    /// Recognizes the format from the first bytes, and opens its decoder with them.
     private func open(isLast: Bool) throws(ImageError) {
         guard let found = unsafe ImageFormat(sniffing: head.span.bytes) else {
             guard isLast || head.count >= ImageFormat.sniffedByteCount else { return }
@@ -230,9 +230,9 @@ public final class IncrementalDecoder {
         feed = opened
     }
 
-    /// Returns the result of the closure. An error of the closure is that of every later call. Returns nil if the error is
-    /// left to `finish()`.
-    private func noting<Value>(_ body: () throws(ImageError) -> Value) throws(ImageError) -> Value? {
+    /// Returns the result of the closure. Its error is repeated by every later call. Returns nil if the error is left to
+    /// `finish()`.
+    private func recordingFailure<Value>(_ body: () throws(ImageError) -> Value) throws(ImageError) -> Value? {
         if failure == nil {
             do throws(ImageError) { return try body() } catch { failure = error }
         }

@@ -1,15 +1,15 @@
 #if os(Linux)
 import CTernCodecs
 
-/// The C decoder of one file that is still coming.
+/// The C decoder of one file that is still arriving.
 ///
-/// Safe to use: the handle is its own and freed in deinit; bytes are copied before a call returns.
+/// It is safe to use, because it owns its handle and frees it in deinit, and bytes are copied before a call returns.
 @safe
 final class IncrementalFeed {
     enum Step {
-        /// All bytes at hand are used up.
+        /// All bytes are used.
         case starved
-        /// A scan or pass is complete, and it is not the last.
+        /// A scan or pass that is not the last is complete.
         case boundary
         case complete
     }
@@ -20,7 +20,7 @@ final class IncrementalFeed {
     /// The header, the plan made from it, and the picture that the codec makes; nil until the header has arrived.
     private(set) var header: (info: tern_codec_info, plan: DecodingPlan, extent: tern_extent)?
     private var color = ColorUse.none
-    /// Inks are converted as they are read: the conversion lives as long as the decoder.
+    /// The conversion of CMYK rows, which lives as long as the decoder.
     private var ink: ColorConversion?
 
     init(call: CodecCall, showsRows: Bool) throws(ImageError) {
@@ -66,7 +66,7 @@ final class IncrementalFeed {
 
     func end() { unsafe tern_feed_end(handle) }
 
-    /// Decodes what is there, to the next boundary at most. Looks at the task's cancellation on the way.
+    /// Decodes up to the next boundary and checks the task's cancellation in between.
     func advance() throws(ImageError) -> Step {
         while true {
             try call.checkCancellation()
@@ -80,7 +80,7 @@ final class IncrementalFeed {
         }
     }
 
-    /// Returns the picture as far as it is known. The last picture is returned only if the codec reports no fault.
+    /// Returns the image so far. The last image is returned only if the codec reports no fault.
     func render(isLast: Bool) throws(ImageError) -> RasterImage {
         guard let header else {
             throw ImageError(.truncated, format: call.format, "the bytes end within the header")
@@ -91,10 +91,10 @@ final class IncrementalFeed {
             let canvas = unsafe call.canvas(base, size)
             try unsafe call.run { unsafe tern_feed_render(handle, canvas, 64, $0) }
             if isLast { _ = try unsafe call.step { unsafe tern_feed_verdict(handle, $0) } }
-            // Of a preview by scans every row is there: like a whole picture it is converted last, when it is small.
+            // A preview of scans has every row. Like a whole image, it is converted last, when it is small.
             let hasGaps = !isLast && !state.isInterlaced
             if unsafe tern_feed_info(handle).pointee.hasAlpha || hasGaps {
-                try unsafe call.premultiply(base, size, &color)
+                try unsafe call.premultiply(base, size: size, color: &color)
             }
         }
         return try call.finish(
@@ -108,7 +108,7 @@ final class IncrementalFeed {
         try call.check(info)
         color = unsafe call.color(info) { unsafe tern_feed_profile(handle, $0, $1) }
         let plan = call.plan(info)
-        var memory = call.memory(info, plan, color, isInterlaced: state.isInterlaced)
+        var memory = call.memory(for: info, plan: plan, color: color, isInterlaced: state.isInterlaced)
         if !state.isGathering {
             // Files that the decoder of whole files refuses are refused here, too. A file that takes more memory only
             // because it is decoded incrementally is left to that decoder.

@@ -8,18 +8,18 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// One picture that is decoded while its bytes come, on an executor that may take its time.
+/// Decodes one image while its bytes arrive, on an executor that decoding may occupy.
 ///
-/// Whoever receives the bytes hands them over and goes on; previews and the picture come out of `updates`. At most one
-/// task works for it at a time, on all that has come until then.
+/// The receiver of the bytes passes them on and continues. Previews and the image arrive through `updates`. At most one
+/// task decodes at a time, with all bytes that have arrived until then.
 public final class ProgressiveDecoding: Sendable {
-    /// What there is to show.
+    /// A result of decoding.
     public enum Update: Sendable {
-        /// A better picture than before, marked `isPartial`.
+        /// A better image than before, marked `isPartial`.
         case preview(RasterImage)
-        /// The whole picture, of an animation the first frame; the last update.
+        /// The whole image; for an animation the first frame. The last update.
         case image(RasterImage)
-        /// There will be no picture; the last update.
+        /// Decoding failed. The last update.
         case failure(ImageError)
     }
 
@@ -27,21 +27,21 @@ public final class ProgressiveDecoding: Sendable {
         var gate: PreviewGate
         var inbox: [Data] = []
         var worker: Task<Void, Never>?
-        /// Counts the workers: the handle of one that is through never replaces that of its successor.
+        /// The number of started workers, so that the handle of a finished worker never replaces that of its successor.
         var turn = 0
     }
 
     private let shared: Lock<Shared>
-    /// Entered by the worker alone: nobody ever waits for this lock.
+    /// Used by the worker only, so no caller ever waits for this lock.
     private let decoder: Lock<IncrementalDecoder>
     private let latest = Latest<Update?>(nil)
     private let animation = Atomic<Bool>(false)
-    private let clock: ClockReading
+    private let clock: RelativeClock
     private let executor: any TaskExecutor
 
-    /// A decoding that waits for bytes.
-    /// - Parameter executor: where decoding runs; it is kept busy for milliseconds at a time.
-    /// - Parameter clock: the clock of the policy's interval.
+    /// Creates a decoding that waits for bytes.
+    /// - Parameter executor: The executor of the decoding, which it occupies for milliseconds at a time.
+    /// - Parameter clock: The clock of the policy's interval.
     public convenience init(
         options: ImageDecodingOptions = ImageDecodingOptions(), policy: ProgressivePolicy = .scans,
         clock: any Clock<Duration> = ContinuousClock(), executor: any TaskExecutor
@@ -57,12 +57,13 @@ public final class ProgressiveDecoding: Sendable {
     ) {
         shared = Lock(Shared(gate: PreviewGate(policy: policy)))
         decoder = Lock(IncrementalDecoder(options: options, showsRows: policy.showsRows, keepsBytes: keepsBytes))
-        self.clock = ClockReading(clock)
+        self.clock = RelativeClock(clock)
         self.executor = executor
     }
 
-    /// The newest preview, if there is one, each later one that the reader is not too slow for, and the last update,
-    /// which no reader misses. Each access gives a stream of its own; all end with the last update or with `cancel()`.
+    /// The newest preview if there is one, each later preview that the reader is fast enough for, and the last update,
+    /// which every reader receives. Each access returns a new stream. All streams end with the last update or with
+    /// `cancel()`.
     public var updates: AsyncStream<Update> {
         let source = latest.stream(keeping: self)
         return AsyncStream {
@@ -71,11 +72,11 @@ public final class ProgressiveDecoding: Sendable {
         }
     }
 
-    /// Whether the file is an animation, of which `.image` is the first frame. Known once that update is there, false
-    /// until then.
+    /// A Boolean value that indicates whether the file is an animation, of which `.image` is the first frame. Known
+    /// with the last update, false until then.
     public var isAnimation: Bool { animation.load(ordering: .acquiring) }
 
-    /// Takes more bytes, in the order of the file. Returns at once; after `end()` or `cancel()` it does nothing.
+    /// Adds bytes in the order of the file, and returns at once. It does nothing after `end()` or `cancel()`.
     public func receive(_ bytes: Data) {
         hear { shared in
             let intake = shared.gate.received()
@@ -84,10 +85,10 @@ public final class ProgressiveDecoding: Sendable {
         }
     }
 
-    /// All bytes were received: the picture, or the error, is the next terminal update.
+    /// Marks the bytes as complete. The image or the error becomes the last update.
     public func end() { hear { $0.gate.ended() } }
 
-    /// Nobody wants the picture: decoding stops at the next group of rows, and the streams end.
+    /// Stops decoding at the next group of rows and ends the streams.
     public func cancel() {
         let worker = shared.withLock { shared in
             shared.gate.stop()
@@ -105,7 +106,7 @@ public final class ProgressiveDecoding: Sendable {
             return shared.turn
         }
         guard let turn else { return }
-        // Its owner is the gate: the next one starts only after this one has settled, and `cancel` ends it.
+        // The gate owns the task: the next one starts only after this one has ended, and `cancel` cancels it.
         let worker = Task(executorPreference: executor) { self.work() }
         let isUnwanted = shared.withLock { shared in
             if shared.turn == turn { shared.worker = worker }

@@ -3,13 +3,14 @@ public import CoreGraphics
 import Foundation
 
 extension RasterImage {
-    /// The picture for Core Graphics, UIKit and AppKit, in sRGB with premultiplied alpha; nil if Core Graphics refuses.
+    /// The image for Core Graphics, UIKit and AppKit, in sRGB with premultiplied alpha; nil if Core Graphics refuses
+    /// it.
     ///
-    /// Nothing is copied: it reads the same pixels, and holds them as long as it lives. Upright already; `scale` is
-    /// for whoever makes a `UIImage` or an `NSImage` of it.
+    /// It shares the pixels and keeps them in memory as long as it exists. It is upright. `scale` is for the caller
+    /// that makes a `UIImage` or an `NSImage` from it.
     public var cgImage: CGImage? { pixels.image(size, .premultipliedLast) }
 
-    /// One for all views that show these pixels: what Core Animation prepares of it lasts as long as they do.
+    /// The `CGImage` that all views of these pixels share, with the data that Core Animation prepares for it.
     @MainActor
     package var sharedCGImage: CGImage? {
         if let shared = pixels.shared { return shared }
@@ -17,13 +18,13 @@ extension RasterImage {
         return pixels.shared
     }
 
-    /// A picture of what Core Graphics has, drawn once into sRGB, 8 bits a channel; nil if it has no pixels, too many of
-    /// them, or memory is short.
+    /// Creates an image by drawing a `CGImage` into sRGB with 8 bits a channel; nil if it has no pixels or too many, or
+    /// memory is short.
     ///
-    /// A `CGImage` knows no orientation: it is taken as it is. Wide colours are cut to sRGB.
+    /// A `CGImage` has no orientation and is drawn as it is. Colors outside sRGB are clipped.
     public init?(_ image: CGImage, scale: Double = 1) {
         let size = PixelSize(width: image.width, height: image.height)
-        // Whatever was wrong with it, there is no picture.
+        // For any error there is no image.
         guard let space = CGColorSpace(name: CGColorSpace.sRGB),
             let pixels = try? PixelBuffer(drawing: image, in: space)
         else { return nil }
@@ -32,13 +33,13 @@ extension RasterImage {
 }
 
 extension PixelBuffer {
-    /// What Core Graphics draws of a picture at its own size: RGBA, premultiplied, rows from the top.
+    /// Draws an image at its own size: RGBA, premultiplied, rows from the top.
     convenience init(drawing image: CGImage, in space: CGColorSpace) throws(ImageError) {
         let size = PixelSize(width: image.width, height: image.height)
         guard size.width > 0, size.height > 0, size.pixelCount <= Int(Int32.max) else {
             throw ImageError(.invalidArgument, "\(size) pixels cannot be drawn")
         }
-        // Cleared: what the file does not bring is transparent.
+        // The buffer is cleared, so that parts that the file lacks are transparent.
         try unsafe self.init(count: size.pixelCount * 4, cleared: true) { (base) throws(ImageError) in
             guard
                 let context = unsafe CGContext(
@@ -51,7 +52,7 @@ extension PixelBuffer {
         }
     }
 
-    /// A picture over these bytes, taken as sRGB.
+    /// Returns an image over these bytes in sRGB.
     func image(_ size: PixelSize, _ alpha: CGImageAlphaInfo) -> CGImage? {
         guard let space = CGColorSpace(name: CGColorSpace.sRGB), let provider else { return nil }
         return unsafe CGImage(
@@ -63,14 +64,15 @@ extension PixelBuffer {
     private var provider: CGDataProvider? { HeldBytes(bytes: bytes).provider }
 }
 
-/// Holds the bytes for Core Graphics. Not the buffer does: it may hold the image that is made of them, which would hold it.
+/// Keeps the bytes for Core Graphics. The buffer itself cannot do so, because it can hold the image made from them,
+/// which would be a cycle.
 private final class HeldBytes: Sendable {
     let bytes: [UInt8]
 
     init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Gives Core Graphics the bytes where they are. That is sound because nobody can change the array: it lies where it
-    /// lay when it was made, until this object ends, which the provider holds.
+    /// A provider that gives Core Graphics the bytes in place. This is sound, because nothing can change or move the
+    /// array until this object is released, which the provider holds.
     var provider: CGDataProvider? {
         let held = unsafe Unmanaged.passRetained(self)
         let provider = unsafe bytes.withUnsafeBufferPointer { buffer in

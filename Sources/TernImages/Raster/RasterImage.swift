@@ -1,31 +1,37 @@
-/// A decoded picture: RGBA, 8 bits a channel, premultiplied, rows from the top, no padding between them.
+import CTernCodecs
+
+#if canImport(ImageIO)
+import CoreGraphics
+#endif
+
+/// A decoded image: RGBA, 8 bits a channel, premultiplied, rows from the top without padding.
 ///
-/// A value over shared pixels: a copy costs a reference count. The pixels never change and never move. They are in
-/// sRGB unless `metadata.colorProfile` says that a profile was left unapplied.
+/// Copies share the pixels and cost a reference count. The pixels never change and never move. They are in sRGB unless
+/// `metadata.colorProfile` says that a profile was not applied.
 public struct RasterImage: Sendable {
-    /// What the file said beside its pixels.
+    /// The properties of the file besides its pixels.
     public struct Metadata: Sendable, Hashable {
-        /// What became of the file's ICC colour profile.
+        /// The treatment of the file's ICC color profile.
         public enum ColorProfile: Sendable, Hashable {
-            /// The file has none: its colours are taken for sRGB.
+            /// The file has no profile, and its colors count as sRGB.
             case none
-            /// The file has one, which was not applied: colours may look off.
+            /// The file has a profile that was not applied. Colors can be wrong.
             case notApplied
-            /// The file has one, and the pixels are in sRGB by it: converted, or as they were if it is sRGB itself.
+            /// The file has a profile, and the pixels are in sRGB: converted, or unchanged if the profile is sRGB.
             case converted
         }
 
-        /// The EXIF orientation, 1 to 8, that the file asked for; it is applied already.
+        /// The EXIF orientation of the file, 1 to 8. It is already applied.
         public var orientation: Int
-        /// What became of the colour profile.
+        /// The treatment of the color profile.
         public var colorProfile: ColorProfile
-        /// The size in the file as shown, before any scaling to a target.
+        /// The displayed size of the file before scaling.
         public var originalSize: PixelSize
-        /// Whether rows are missing or invented because the file is cut short or damaged. Such an image is not to be
-        /// stored in a cache.
+        /// A Boolean value that indicates whether rows are missing or estimated, because the file is incomplete or
+        /// damaged. Such an image must not be stored in a cache.
         public var isPartial: Bool
 
-        /// Metadata of a picture; by default upright, without a profile, whole.
+        /// Creates metadata. The defaults are upright, without a profile, complete.
         public init(
             originalSize: PixelSize, orientation: Int = 1, colorProfile: ColorProfile = .none, isPartial: Bool = false
         ) {
@@ -39,11 +45,11 @@ public struct RasterImage: Sendable {
     let pixels: PixelBuffer
     /// The size in pixels, upright.
     public let size: PixelSize
-    /// Pixels per point, 1 by default.
+    /// The number of pixels for each point. 1 by default.
     public var scale: Double
-    /// The format it was decoded from, nil for a picture that was computed.
+    /// The format of the decoded file; nil for a computed image.
     public var format: ImageFormat?
-    /// What the file said beside its pixels.
+    /// The properties of the file besides its pixels.
     public var metadata: Metadata
 
     init(pixels: PixelBuffer, size: PixelSize, format: ImageFormat?, metadata: Metadata, scale: Double = 1) {
@@ -54,7 +60,7 @@ public struct RasterImage: Sendable {
         self.metadata = metadata
     }
 
-    /// A picture of the given premultiplied RGBA bytes, four for each pixel; nil unless there are exactly so many.
+    /// Creates an image from premultiplied RGBA bytes, four for each pixel; nil if their number is different.
     public init?(size: PixelSize, premultiplied bytes: [UInt8], scale: Double = 1) {
         guard size.width > 0, size.height > 0, size.pixelCount <= Int.max / 4, bytes.count == size.pixelCount * 4
         else { return nil }
@@ -62,24 +68,147 @@ public struct RasterImage: Sendable {
             pixels: PixelBuffer(bytes), size: size, format: nil, metadata: Metadata(originalSize: size), scale: scale)
     }
 
-    /// Bytes from one row to the next: four times the width.
+    /// The number of bytes from one row to the next: four times the width.
     public var bytesPerRow: Int { size.width * 4 }
 
-    /// Bytes that the pixels take, the cost of this picture in a memory cache.
+    /// The number of bytes of the pixels, which is the cost of the image in a memory cache.
     public var byteCount: Int { pixels.bytes.count }
 
-    /// Whether no pixel lets anything through. Looks at them all, until one does.
+    /// A Boolean value that indicates whether all pixels are opaque. Reads pixels up to the first that is not.
     public var isOpaque: Bool {
         unsafe pixels.bytes.withUnsafeBufferPointer { source in
             stride(from: 3, to: source.count, by: 4).allSatisfy { index in unsafe source[index] == 255 }
         }
     }
 
-    /// Calls the closure with the pixels' bytes, which it must not keep beyond the call.
+    /// Calls the closure with the bytes of the pixels, which must not be used after the call.
     public func withPixels<Result, Failure: Error>(
         _ body: (borrowing RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         let bytes = pixels.bytes
         return try unsafe body(bytes.span.bytes)
+    }
+}
+
+/// A width and a height in whole pixels.
+public struct PixelSize: Sendable, Hashable, CustomStringConvertible {
+    /// Pixels from left to right.
+    public var width: Int
+    /// Pixels from top to bottom.
+    public var height: Int
+
+    /// Creates a size in pixels.
+    public init(width: Int, height: Int) {
+        self.width = width
+        self.height = height
+    }
+
+    /// The size as `400×300`.
+    public var description: String { "\(width)×\(height)" }
+
+    /// Width times height; `Int.max` if that does not fit.
+    public var pixelCount: Int {
+        let (product, overflow) = width.multipliedReportingOverflow(by: height)
+        return overflow ? .max : product
+    }
+
+    /// The size with width and height exchanged.
+    var turned: PixelSize { PixelSize(width: height, height: width) }
+}
+
+/// Pixels that never change and never move: an immutable array, held by a class.
+final class PixelBuffer: Sendable {
+    let bytes: [UInt8]
+    #if canImport(ImageIO)
+    /// The image that all views share, created for the first one. It holds the bytes and not this buffer.
+    @MainActor var shared: CGImage?
+    #endif
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// Creates a buffer that the closure fills. Bytes that it does not write are undefined unless `cleared`.
+    init(
+        count: Int, cleared: Bool = false, fill: (UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void
+    ) throws(ImageError) {
+        var failure: ImageError?
+        bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            guard let base = buffer.baseAddress else { return }
+            if cleared { unsafe base.initialize(repeating: 0, count: count) }
+            do throws(ImageError) {
+                try unsafe fill(base)
+                filled = count
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+    }
+}
+
+extension RasterImage {
+    /// Returns the image at another size, resized with Lanczos3 on premultiplied pixels: at least 54 dB against an
+    /// exact result.
+    ///
+    /// Scale, format and metadata are kept. The caller is responsible for the proportions. Checks the task's
+    /// cancellation every 64 rows.
+    ///
+    /// - Throws: The kinds `.cancelled`, `.outOfMemory`, `.invalidArgument` for a size without pixels, and
+    ///   `.limitExceeded` if the result and the work on it take more than 512 MiB.
+    public func resized(to target: PixelSize) throws(ImageError) -> RasterImage {
+        if target == size { return self }
+        let work =
+            target.width > 0 && target.height > 0
+            ? DecodingMemory.resize(size, to: target) : 0
+        try checkMemory(target, work: work)
+        return try resized(to: target, showing: tern_extent(size))
+    }
+
+    /// Resizes the visible part of the picture. The caller has already checked the memory that this takes.
+    func resized(to target: PixelSize, showing extent: tern_extent) throws(ImageError) -> RasterImage {
+        if target == size { return self }
+        let (width, height) = (UInt32(target.width), UInt32(target.height))
+        guard let kernel = unsafe tern_resize_open(extent, width, height) else {
+            throw ImageError(.outOfMemory, format: format, "no memory to resize \(size) to \(target) pixels")
+        }
+        defer { unsafe tern_resize_close(kernel) }
+        return try unsafe renderedByRowsUnchecked(target) { source, base, first, count in
+            let canvas = unsafe tern_canvas(pixels: base, stride: target.width * 4, width: width, height: height)
+            return unsafe tern_resize_rows(kernel, source, canvas, first, count)
+        }
+    }
+
+    /// Returns the image rotated and mirrored from an EXIF orientation (1 to 8) to upright.
+    func oriented(_ orientation: Int) throws(ImageError) -> RasterImage {
+        guard (2...8).contains(orientation) else { return self }
+        let target = orientation >= 5 ? size.turned : size
+        let made = try unsafe PixelBuffer(count: byteCount) { base in
+            unsafe pixels.bytes.withUnsafeBufferPointer { source in
+                guard let first = source.baseAddress else { return }
+                unsafe tern_orient(
+                    first, bytesPerRow, UInt32(size.width), UInt32(size.height), Int32(orientation), base,
+                    target.width * 4)
+            }
+        }
+        return with(made, target)
+    }
+
+    /// Returns the center of the image at a size no larger than its own.
+    func cropped(to target: PixelSize) throws(ImageError) -> RasterImage {
+        if target == size { return self }
+        let (left, top) = ((size.width - target.width) / 2, (size.height - target.height) / 2)
+        let made = try unsafe PixelBuffer(count: target.pixelCount * 4) { base in
+            unsafe pixels.bytes.withUnsafeBufferPointer { source in
+                guard let first = source.baseAddress else { return }
+                for row in 0..<target.height {
+                    unsafe (base + row * target.width * 4).initialize(
+                        from: first + (top + row) * bytesPerRow + left * 4, count: target.width * 4)
+                }
+            }
+        }
+        return with(made, target)
+    }
+
+    private func with(_ pixels: PixelBuffer, _ size: PixelSize) -> RasterImage {
+        RasterImage(pixels: pixels, size: size, format: format, metadata: metadata, scale: scale)
     }
 }

@@ -1,12 +1,12 @@
 import Tern
 
-/// What makes two pictures the same: the source, how it is decoded, and what is done to it then.
+/// The identity of an image: its source, its decoding, and its processors.
 struct ImageKey: Sendable, Hashable {
     let source: SourceKey
     let decoding: ImageDecodingOptions
     let processors: [ProcessorIdentity]
     let scale: Double
-    /// Whether the frames of an animation are kept, and whether they are processed.
+    /// Indicates whether the frames of an animation are kept, and whether they are processed.
     let animation: Animation
 
     enum Animation: Sendable, Hashable {
@@ -16,18 +16,18 @@ struct ImageKey: Sendable, Hashable {
     /// Creates the key of a request.
     ///
     /// - Parameters:
-    ///   - named: The identity that the user gives the source; nil for its own identity.
-    ///   - partition: The partition of pictures from the network.
+    ///   - named: The identity that the user gives the source; nil for the source's own identity.
+    ///   - partition: The cache partition of images from the network.
     init(_ request: ImageRequest, source named: SourceKey? = nil, in partition: CachePartition = .common) {
         let options = request.options
         var source = named ?? request.source.key
         if !partition.name.isEmpty, request.source.request != nil { source = source.in(partition) }
-        self.source = options.allowsInvalidCertificates ? source.trustingAnyone : source
+        self.source = options.allowsInvalidCertificates ? source.acceptingAnyCertificate : source
         decoding = ImageDecodingOptions(
             targetSize: request.targetSize, contentMode: request.targetSize == nil ? .fit : request.contentMode,
             limits: options.limits, allowsPartial: options.allowsPartial, byteLimit: options.decodedByteLimit)
         processors = request.processors.isEmpty ? [] : request.steps.map(\.identifier)
-        // A key that holds no number would not be equal to itself.
+        // NaN would make the key unequal to itself.
         let given = request.scale.flatMap { $0.isFinite && $0 > 0 ? $0 : nil }
         scale = given ?? Self.scale(named: request.source.name)
         animation =
@@ -43,8 +43,8 @@ struct ImageKey: Sendable, Hashable {
         self.processors = processors
     }
 
-    /// The picture before the last processor; nil for one without.
-    var parent: ImageKey? {
+    /// The key of the image before the last processor; nil without processors.
+    var inputKey: ImageKey? {
         processors.isEmpty ? nil : ImageKey(self, processors: Array(processors.dropLast()))
     }
 
@@ -53,7 +53,7 @@ struct ImageKey: Sendable, Hashable {
         var text = "image \(source.text)"
         if let target = decoding.targetSize { text += " \(target) \(decoding.contentMode)" }
         if let limit = decoding.byteLimit { text += " ≤\(limit)" }
-        // Of an animation that was processed or is whole nothing is stored, its first frame alone is.
+        // Whole and processed animations are not stored on the disk, but a first frame alone is.
         if animation == .firstFrame { text += " first" }
         // Processors may measure in points.
         if !processors.isEmpty, scale != 1 { text += " @\(scale)" }
@@ -61,7 +61,7 @@ struct ImageKey: Sendable, Hashable {
         return text
     }
 
-    // The rest hardly ever tells apart what these do not: it is compared.
+    // The other properties hardly ever differ for equal values of these; `==` compares them.
     func hash(into hasher: inout Hasher) {
         hasher.combine(source)
         if let target = decoding.targetSize {
@@ -71,9 +71,10 @@ struct ImageKey: Sendable, Hashable {
         for processor in processors { hasher.combine(processor) }
     }
 
-    /// 2 of `photo@2x.png`; 1 where nothing is said. Made for every request: from the end, without memory.
+    /// Returns the scale in a name such as `photo@2x.png`, or 1. Called for every request, so it reads from the end and
+    /// does not allocate.
     private static func scale(named text: String) -> Double {
-        // The last component: the rest says nothing of pixels.
+        // Only the last path component counts.
         var isInName = false
         var after: (UInt8?, UInt8?, UInt8?) = (nil, nil, nil)
         for byte in text.utf8.suffix(64).reversed() {

@@ -6,7 +6,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// What picture is wanted, from where, at which size, and what may be done to get it. A value.
+/// A request for an image: its source, its size, its processors, and the caches that it may use. A value.
 ///
 /// ```swift
 /// var request = ImageRequest(url, targetSize: PixelSize(width: 200, height: 200), contentMode: .fill)
@@ -15,29 +15,30 @@ public import Foundation
 /// let image = try await ImagePipeline.shared.image(for: request)
 /// ```
 public struct ImageRequest: Sendable {
-    /// Where the bytes come from.
+    /// The source of the bytes.
     public var source: Source
-    /// The size wanted in pixels; nil, the default, for the picture's own, as is a size without pixels. A picture is never
-    /// made larger than it is.
+    /// The target size in pixels; nil, the default, for the image's own size, as is a size without pixels. An image is
+    /// never enlarged.
     public var targetSize: PixelSize?
-    /// How the target is met, `.fit` by default. Without a target it has no effect.
+    /// The mode that fits the image to the target size, `.fit` by default. Without a target it has no effect.
     public var contentMode: ImageDecodingOptions.ContentMode
-    /// What is done to the decoded picture, in order; nothing by default.
+    /// The processors that are applied to the decoded image, in order; none by default.
     public var processors: [any ImageProcessor]
-    /// The place among loads that wait, `.normal` by default. A task's can be changed while it runs.
+    /// The priority among the loads that wait, `.normal` by default. The priority of a running task can be changed.
     public var priority: Request.Priority
-    /// Whether the picture is on the screen now: it goes before its equals of the same priority. False by default.
+    /// A Boolean value that indicates whether the image is on the screen now. It then goes before others of the same
+    /// priority. False by default.
     public var isVisible = false
-    /// Pixels per point of the picture; nil, the default: what the URL's name says (`photo@2x.png`), else 1. What is not
-    /// finite and above 0 counts as nil.
+    /// The number of pixels per point; nil, the default, for the scale in the URL's name (`photo@2x.png`), or else 1. A
+    /// scale that is not finite and above 0 counts as nil.
     public var scale: Double?
-    /// Which caches may be read and written, and whether the network may be asked.
+    /// The caches that may be read and written, and whether the network may be used.
     public var caching = Caching()
-    /// All else.
+    /// Further options.
     public var options = Options()
 
-    /// A request for the picture at a URL, of http, https or file. Without a URL the load fails with `.invalidURL`, and no
-    /// cache or network is asked.
+    /// Creates a request for the image at a URL (http, https or file). Without a URL the load fails with `.invalidURL`,
+    /// and no cache or network is used.
     public init(
         _ url: URL?, targetSize: PixelSize? = nil, contentMode: ImageDecodingOptions.ContentMode = .fit,
         processors: [any ImageProcessor] = [], priority: Request.Priority = .normal
@@ -46,7 +47,7 @@ public struct ImageRequest: Sendable {
             Source(url), targetSize: targetSize, contentMode: contentMode, processors: processors, priority: priority)
     }
 
-    /// A request for the picture that a source gives.
+    /// Creates a request for the image of a source.
     public init(
         _ source: Source, targetSize: PixelSize? = nil, contentMode: ImageDecodingOptions.ContentMode = .fit,
         processors: [any ImageProcessor] = [], priority: Request.Priority = .normal
@@ -60,7 +61,7 @@ public struct ImageRequest: Sendable {
 }
 
 extension ImageRequest {
-    /// Where a picture's bytes come from.
+    /// The source of an image's bytes.
     public struct Source: Sendable {
         enum Content: Sendable {
             case request(Request)
@@ -71,10 +72,11 @@ extension ImageRequest {
 
         let content: Content
         let key: SourceKey
-        /// A number of its own for what must not share a fetch with another; nil for most.
+        /// A unique number for a source that must not share a fetch; nil for most sources.
         let serial: UInt64?
 
-        /// What a URL names: http and https by a GET, file by reading it. Anything else, and nil, fails when it is loaded.
+        /// Creates the source of a URL: a GET request for http and https, a file for file URLs. Any other URL, and nil,
+        /// fails when it is loaded.
         public init(_ url: URL?) {
             guard let url else {
                 self.init(content: .invalid("there is no URL"), key: SourceKey(text: ""))
@@ -99,33 +101,35 @@ extension ImageRequest {
 
         static let serials = SerialNumbers()
 
-        /// What the response to a request carries: method, headers and body count for what is the same picture.
+        /// Returns a source that sends a request. Its method, headers and body are part of the image's identity.
         ///
-        /// Requests that are alike share one fetch and the caches, unless they have interceptors, a policy, a validation,
-        /// credentials, cookies or a trust policy of their own, or a body that is not in memory. What those bring is kept
-        /// in memory alone, and found by this very value and its copies; a name by `Hooks.cacheKey` shares it.
+        /// Equal requests share one fetch and the caches, unless they have interceptors, a policy, a validation,
+        /// credentials, cookies or a trust policy of their own, or a body that is not in memory. Images of such
+        /// requests are kept only in memory, and are found only by this value and its copies; a name from
+        /// `Hooks.cacheKey` makes them shared.
         public static func request(_ request: Request) -> Source {
             let serial = request.mayShare ? nil : serials.next()
             return Source(content: .request(request), key: SourceKey(request, serial: serial), serial: serial)
         }
 
-        /// A file, read off the caller.
+        /// Returns a source that reads a file, off the caller.
         public static func file(_ url: URL) -> Source {
             let path = url.path(percentEncoded: false)
             return Source(content: .file(path), key: SourceKey(text: "file:\(path)"))
         }
 
-        /// Bytes that a closure gives, under an identifier that is the same for the same picture and for no other.
+        /// Returns a source that gets the bytes from a closure. Equal identifiers must mean equal images, and different
+        /// identifiers different images.
         ///
-        /// The closure counts as one of the pipeline's fetches until it returns: it must not wait for another picture of the
-        /// same pipeline, which may wait for its place.
+        /// The closure counts as one of the pipeline's fetches until it returns. It must not wait for another image of
+        /// the same pipeline, because that image may wait for its slot.
         public static func data(
             _ identifier: String, _ load: @escaping @concurrent @Sendable () async throws -> Data
         ) -> Source {
             Source(content: .data(load), key: SourceKey(text: "data:\(identifier)"))
         }
 
-        /// The URL as it is sent, the file's path, or the identifier's kind; without user information and query values.
+        /// The URL, the file's path, or the kind of the identifier; without user information and query values.
         public var description: String {
             switch content {
             case .request(let request): request.description
@@ -135,7 +139,7 @@ extension ImageRequest {
             }
         }
 
-        /// What its file is called, without a query.
+        /// The file name, without a query.
         var name: String {
             switch content {
             case .request(let request): request.target.path
@@ -144,7 +148,7 @@ extension ImageRequest {
             }
         }
 
-        /// The request that is sent for it, where one is.
+        /// The request that is sent; nil for other sources.
         public var request: Request? {
             if case .request(let request) = content { request } else { nil }
         }
@@ -152,11 +156,90 @@ extension ImageRequest {
 }
 
 extension ImageRequest.Source: CustomStringConvertible, CustomReflectable {
-    /// Nothing beside ``description``: `dump` would show the request's query and headers.
+    /// Empty: the children would show the request's query and headers.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension ImageRequest: CustomStringConvertible {
-    /// The source and the size wanted; without user information, header values and query values.
+    /// The source and the target size, without user information, header values and query values.
     public var description: String { "image of \(source)\(targetSize.map { ", \($0)" } ?? "")" }
+}
+
+extension ImageRequest {
+    /// The caches that a request may read and write, and whether it may use the network.
+    public struct Caching: Sendable, Hashable {
+        /// The allowed operations on one cache.
+        public struct Access: OptionSet, Sendable, Hashable {
+            /// The options as bits.
+            public let rawValue: Int
+
+            /// Creates options from their bits.
+            public init(rawValue: Int) { self.rawValue = rawValue }
+
+            /// The cache may be read.
+            public static let read = Access(rawValue: 1)
+            /// The cache may be written.
+            public static let write = Access(rawValue: 2)
+            /// Both.
+            public static let all: Access = [.read, .write]
+        }
+
+        /// The cache of decoded images in memory.
+        public var memory: Access
+        /// The cache of processed images on the disk, if the pipeline has one.
+        public var disk: Access
+        /// The cache of encoded bytes on the disk.
+        public var originals: Access
+        /// A Boolean value that indicates whether an image that is in no cache may be fetched. If not, the load fails
+        /// with `.notCached`.
+        public var network: Bool
+
+        /// Creates a set of rules; everything is allowed by default.
+        public init(
+            memory: Access = .all, disk: Access = .all, originals: Access = .all, network: Bool = true
+        ) {
+            self.memory = memory
+            self.disk = disk
+            self.originals = originals
+            self.network = network
+        }
+
+        /// Neither reads nor writes the disk.
+        public static let memoryOnly = Caching(disk: [], originals: [])
+        /// Uses only the caches.
+        public static let cacheOnly = Caching(network: false)
+        /// Fetches the image and stores it.
+        public static let reload = Caching(memory: .write, disk: .write, originals: .write)
+        /// Fetches the image and does not store it.
+        public static let none = Caching(memory: [], disk: [], originals: [])
+    }
+}
+
+extension ImageRequest.Source {
+    /// The URL of a request or a file; nil for a closure, and where there is no URL.
+    public var url: URL? {
+        switch content {
+        case .request(let request): request.url
+        case .file(let path): URL(filePath: path)
+        case .data, .invalid: nil
+        }
+    }
+
+    /// The error of a source that cannot be loaded; nil for all others.
+    package var refusal: ImageError? {
+        guard case .invalid(let reason) = content else { return nil }
+        return ImageError(.invalidURL, reason).from(description)
+    }
+}
+
+extension ImageRequest {
+    /// The processors one by one; a composition is replaced by its steps.
+    var steps: [any ImageProcessor] { ImageProcessors.Composition.flattened(processors) }
+
+    /// The request for the image before the last processor.
+    var withoutLastProcessor: ImageRequest {
+        var copy = self
+        copy.processors = steps.dropLast()
+        return copy
+    }
 }

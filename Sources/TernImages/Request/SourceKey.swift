@@ -1,3 +1,4 @@
+import Synchronization
 import Tern
 
 #if canImport(FoundationEssentials)
@@ -6,15 +7,15 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What makes two sources the same picture: method, URL, the headers that matter and the body; a path; an identifier.
+/// The identity of a source: method, URL, relevant headers and body; or a path; or an identifier.
 ///
-/// Credentials always matter: what one user is given is never another's. They stand in it as a digest, so that a key can
-/// be written to the disk.
+/// Credentials always count, so that users never share images. They are part of the key as a digest, so that the key
+/// can be written to the disk.
 struct SourceKey: Sendable, Hashable {
     private let name: String
     /// The name of the partition; empty for the common partition.
     private let partition: String
-    /// Whether it is of this process alone, and nothing for the disk.
+    /// A Boolean value that indicates whether the key is valid only in this process, and not for the disk.
     let isPrivate: Bool
 
     /// The key as one printable line. No name begins like a partition.
@@ -28,14 +29,14 @@ struct SourceKey: Sendable, Hashable {
         self.isPrivate = isPrivate
     }
 
-    /// - Parameter serial: Sets what must not be shared apart from all else; nil for most.
+    /// - Parameter serial: A unique number for a source that must not be shared; nil for most sources.
     init(_ request: Request, serial: UInt64? = nil) {
         let headers = request.headers.filter { field in
             !CoalescingKey.ignoredHeaders.contains { Headers.namesMatch($0, field.name) }
         }
         var text = request.method == .get ? request.urlString : "\(request.method.rawValue) \(request.urlString)"
         if !headers.isEmpty || request.target.user != nil || request.target.password != nil || !request.body.isNone {
-            text += " #" + Self.digest(headers, request)
+            text += " #" + Self.digest(headers, of: request, countsBody: true)
         }
         if let path = request.unixSocketPath { text += " !socket \(DigestFunction.short(path.utf8))" }
         if let serial { text += " !own \(serial)" }
@@ -49,14 +50,14 @@ struct SourceKey: Sendable, Hashable {
         if let request {
             let secrets = request.headers.filter { Headers.isSecret($0.name) }
             if !secrets.isEmpty || request.target.user != nil || request.target.password != nil {
-                text += " #" + Self.digest(secrets, request, countsBody: false)
+                text += " #" + Self.digest(secrets, of: request, countsBody: false)
             }
         }
         self.init(text: text)
     }
 
-    /// What was loaded with any certificate taken is never the same as what was not.
-    var trustingAnyone: SourceKey {
+    /// The key for a load that accepts any certificate: it never equals that of a load that does not.
+    var acceptingAnyCertificate: SourceKey {
         SourceKey(name: name + " !certificates", partition: partition, isPrivate: isPrivate)
     }
 
@@ -65,12 +66,12 @@ struct SourceKey: Sendable, Hashable {
         SourceKey(name: name, partition: partition.name, isPrivate: isPrivate)
     }
 
-    // The text of a private key says that it is private, and a pipeline has few partitions.
+    // The name of a private key is unique, and a pipeline has few partitions.
     func hash(into hasher: inout Hasher) { hasher.combine(name) }
 
-    private static func digest(_ headers: [Headers.Field], _ request: Request, countsBody: Bool = true) -> String {
+    private static func digest(_ headers: [Headers.Field], of request: Request, countsBody: Bool) -> String {
         var function = DigestFunction(.sha256)
-        // One line for each, sorted: the order of different names says nothing.
+        // Sorted: the order of fields with different names has no meaning.
         for line in headers.map({ "\($0.name.lowercased()): \($0.value)\n" }).sorted() { function.update(line.utf8) }
         function.update("\(request.target.user ?? "")\n\(request.target.password ?? "")\n".utf8)
         if countsBody, let bytes = request.body.knownBytes { function.update(bytes) }
@@ -83,4 +84,11 @@ extension DigestFunction {
     fileprivate static func short(_ bytes: some Sequence<UInt8>) -> String {
         hash(Array(bytes), .sha256).prefix(16).hexadecimal
     }
+}
+
+/// Returns the numbers from 1, each once, to any thread.
+final class SerialNumbers: Sendable {
+    private let last = Atomic<UInt64>(0)
+
+    func next() -> UInt64 { last.wrappingAdd(1, ordering: .relaxed).newValue }
 }

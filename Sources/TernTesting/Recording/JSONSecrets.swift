@@ -1,5 +1,5 @@
 /// Hides the values of JSON keys in a text. The text need not be valid JSON as a whole: it can be lines of JSON,
-/// events, or a part that was cut off. All other bytes stay unchanged. Pure.
+/// events, or a truncated part. All other bytes stay unchanged. Pure.
 ///
 /// A string becomes `"<redacted>"` and a number `0`, so that a type can still be decoded; `true`, `false` and `null`
 /// stay. In an object or an array under a secret key, all values are hidden.
@@ -25,7 +25,7 @@ struct JSONSecrets {
         return result
     }
 
-    /// Takes the current byte, or the string that begins here, and returns the text of a string.
+    /// Consumes the current byte, or the string that begins here, and returns the text of a string.
     private mutating func takeString(hides: Bool) -> [UInt8]? {
         guard bytes[index] == Self.quote else {
             result.append(bytes[index])
@@ -67,7 +67,7 @@ struct JSONSecrets {
         }
     }
 
-    /// Hides the string or number at the current position, or takes one byte.
+    /// Hides the string or number at the current position, or consumes one byte.
     private mutating func hideScalar() {
         let byte = bytes[index]
         guard byte == UInt8(ascii: "-") || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else {
@@ -87,8 +87,8 @@ struct JSONSecrets {
         while index < bytes.count, Self.isSpace(bytes[index]) { takeByte() }
     }
 
-    /// Returns the text of the string whose quote is here, and the end of the string. A string that is cut off ends
-    /// with its line.
+    /// Returns the text of the string whose quote is here, and the end of the string. A truncated string ends with its
+    /// line.
     private func string(at start: Int) -> (text: [UInt8], end: Int) {
         var text: [UInt8] = []
         var index = start + 1

@@ -7,20 +7,22 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Sends requests to real servers and keeps what came of them: see ``Recording``.
+/// Sends requests to real servers and records the exchanges in a ``Recording``.
 ///
-/// What a session does above the wire (redirects, cookies, authentication, retries, validation) goes on above the
-/// recorder. Each response is collected before it is passed on, so a stream comes in one piece, and time limits are those
-/// of the recorder's configuration.
+/// The session's work above the wire (redirects, cookies, authentication, retries, validation) happens above the
+/// recorder. The recorder collects each response before it passes it on, so a stream arrives in one piece, and the time
+/// limits are those of the recorder's configuration.
 public final class Recorder: Sendable {
     private let session: Session
     private let redaction: Recording.Redaction
-    private let kept = Lock(Recording())
+    private let recorded = Lock(Recording())
 
+    /// Creates a recorder.
+    ///
     /// - Parameters:
-    ///   - configuration: How the real servers are reached: proxies, authorities, time limits. Its headers, cookies,
-    ///     credentials, policy and interceptors are left out: those are the recorded session's.
-    ///   - redaction: What is taken out before an exchange is kept; the secrets by default.
+    ///   - configuration: The way to reach the real servers: proxies, authorities, time limits. Its headers, cookies,
+    ///     credentials, policy and interceptors are ignored, because those of the recorded session apply.
+    ///   - redaction: The redaction to apply before an exchange is recorded; by default it hides secrets.
     public init(
         _ configuration: Session.Configuration = Session.Configuration(), redaction: Recording.Redaction = .secrets
     ) {
@@ -29,14 +31,14 @@ public final class Recorder: Sendable {
         wire.cookies = .none
         wire.credentials = nil
         wire.interceptors = []
-        wire.policy = Unfollowed()
+        wire.policy = NoRedirects()
         wire.validation = ResponseValidation(contentTypes: .any, statuses: { _ in true })
         session = Session(configuration: wire)
         self.redaction = redaction
     }
 
-    /// What was recorded so far.
-    public var recording: Recording { kept.withLock { $0 } }
+    /// The recording so far.
+    public var recording: Recording { recorded.withLock { $0 } }
 
     /// The transport that sends and records.
     var stub: StubTransport { StubTransport { call in try await self.send(call) } }
@@ -48,23 +50,23 @@ public final class Recorder: Sendable {
             let answer = StubTransport.Answer(received: response)
             exchange.response = Recording.Received(
                 status: answer.status, headers: answer.headers.recorded, body: Recording.Content(response.value))
-            keep(exchange)
+            record(exchange)
             return answer
         } catch let error as NetworkError {
             exchange.failure = Recording.Failed(kind: error.kind.rawValue, reason: error.reason)
-            if !error.isCancelled { keep(exchange) }
+            if !error.isCancelled { record(exchange) }
             throw StubTransport.Failure(error.kind, error.reason)
         }
     }
 
-    private func keep(_ exchange: Recording.Exchange) {
+    private func record(_ exchange: Recording.Exchange) {
         var exchange = exchange
         redaction.change(&exchange)
-        kept.withLock { $0.exchanges.append(exchange) }
+        recorded.withLock { $0.exchanges.append(exchange) }
     }
 
-    /// A redirect is an answer like any other here: the session above decides on it.
-    private struct Unfollowed: SessionPolicy {
+    /// Returns redirects as responses, because the session above decides about them.
+    private struct NoRedirects: SessionPolicy {
         func redirect(
             to request: Request, after response: ResponseHead, of task: AnySessionTask
         ) async throws -> RedirectDecision? { .stop }
@@ -72,14 +74,14 @@ public final class Recorder: Sendable {
 }
 
 extension Session {
-    /// A session whose requests go to real servers, and are recorded.
+    /// Creates a session whose requests go to real servers and are recorded.
     public init(configuration: Configuration = Configuration(), recorder: Recorder) {
         self.init(configuration: configuration, stub: recorder.stub)
     }
 }
 
 extension StubTransport.Call {
-    /// The call as a request of its own.
+    /// The call as a request.
     fileprivate var request: Request {
         get throws {
             var headers = headers
@@ -92,7 +94,7 @@ extension StubTransport.Call {
 }
 
 extension StubTransport.Answer {
-    /// A response as a session above takes it: decompressed.
+    /// Creates an answer from a received response, decompressed.
     fileprivate init(received response: Response<Data>) {
         var headers = response.head.headers
         headers.remove("Content-Encoding")
@@ -107,7 +109,7 @@ extension StubTransport.Answer {
 }
 
 extension Recording.Exchange {
-    /// The request of a call, with nothing that came of it.
+    /// Creates an exchange with the request of a call and no response.
     init(_ call: StubTransport.Call) {
         self.init(
             request: Recording.Sent(
@@ -117,7 +119,72 @@ extension Recording.Exchange {
 }
 
 extension Recorder: CustomReflectable {
-    /// An empty mirror. Without it, `dump` would show how the servers are reached, including the credentials of a
+    /// An empty mirror. Without it, `dump` would show the recorder's configuration, including the credentials of a
     /// proxy.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension StubTransport {
+    /// Creates a stub that answers from a recording.
+    ///
+    /// The first unused exchange with the same method, URL and body answers a call; headers are not compared. A call
+    /// without such an exchange fails with `.unsupported` and names the call.
+    ///
+    /// - Parameters:
+    ///   - recording: The recording to replay.
+    ///   - repeatsLast: A Boolean value that indicates whether the last exchange with the same method, URL and body
+    ///     answers all further calls.
+    ///   - redaction: The redaction that was used for the recording.
+    ///   - clock: The clock for delays.
+    public convenience init(
+        replaying recording: Recording, repeatsLast: Bool = false, redaction: Recording.Redaction = .secrets,
+        clock: any Clock<Duration> = ContinuousClock()
+    ) {
+        let replay = Lock(Replay(recording, repeatsLast: repeatsLast))
+        self.init(clock: clock) { call in
+            var asked = Recording.Exchange(call)
+            redaction.change(&asked)
+            let request = asked.request
+            guard let exchange = replay.withLock({ $0.next(for: request) }) else {
+                throw Failure(.unsupported, "the recording has no further answer for \(call.method) \(call.path)")
+            }
+            if let failure = exchange.failure {
+                throw Failure(NetworkError.Kind(rawValue: failure.kind), failure.reason)
+            }
+            guard let response = exchange.response else {
+                throw Failure(.unsupported, "the recording has neither response nor failure for \(call.path)")
+            }
+            return Answer(
+                status: response.status, headers: Headers(recorded: response.headers),
+                steps: response.body.map { [.chunk($0.data)] } ?? [])
+        }
+    }
+}
+
+/// Selects the next exchange of a recording. Pure.
+struct Replay {
+    private struct Key: Hashable {
+        let method: String
+        let url: String
+        let body: Recording.Content?
+    }
+
+    private var remaining: [Key: ArraySlice<Recording.Exchange>]
+    private let repeatsLast: Bool
+
+    init(_ recording: Recording, repeatsLast: Bool) {
+        remaining = Dictionary(grouping: recording.exchanges) { Self.key($0.request) }.mapValues { $0[...] }
+        self.repeatsLast = repeatsLast
+    }
+
+    mutating func next(for request: Recording.Sent) -> Recording.Exchange? {
+        let key = Self.key(request)
+        guard let exchanges = remaining[key], let next = exchanges.first else { return nil }
+        if exchanges.count > 1 || !repeatsLast { remaining[key] = exchanges.dropFirst() }
+        return next
+    }
+
+    private static func key(_ request: Recording.Sent) -> Key {
+        Key(method: request.method, url: request.url, body: request.body)
+    }
 }

@@ -8,18 +8,18 @@ import Foundation
 
 /// Hides secrets in the URLs, header fields and bodies of a recording. Pure.
 ///
-/// A value is hidden by its name: that of a header, of an item of a query, a fragment or a form, of a part of a
-/// multipart form, or of a JSON key at any depth. The bytes around it stay unchanged, so that a recording can still be
-/// played.
+/// The name of a value decides: the name of a header, of an item of a query, a fragment or a form, of a part of a
+/// multipart form, or of a JSON key at any depth. All other bytes stay unchanged, so that a recording can still be
+/// replayed.
 struct SecretRedactor: Sendable {
-    /// Additional names, in the form of `normal(_:)`.
+    /// The additional names, normalized.
     private let names: Set<String>
     private let coversBodies: Bool
 
     static let hidden = "<redacted>"
 
     init(names: Set<String> = [], coversBodies: Bool = true) {
-        self.names = Set(names.map { Self.normal($0.utf8) })
+        self.names = Set(names.map { Self.normalized($0.utf8) })
         self.coversBodies = coversBodies
     }
 
@@ -44,17 +44,17 @@ struct SecretRedactor: Sendable {
 
     // MARK: Names
 
-    /// Parts of names that mark a secret anywhere.
-    private static let marks = [
+    /// The parts of names that indicate a secret.
+    private static let secretParts = [
         "password", "passwd", "passphrase", "passcode", "secret", "token", "apikey", "accesskey", "privatekey",
         "subscriptionkey", "credential", "signature", "cookie", "jwt", "assertion", "authorization", "sessionid",
         "csrf", "xsrf", "bearer", "codeverifier", "saml",
     ]
-    /// Whole names that mark a secret.
-    private static let whole: Set<String> = ["auth", "sig", "sid", "pwd", "pin", "otp", "totp", "session"]
-    /// Whole names that mark a secret, except in JSON, where they usually mean something else.
-    private static let ofItems: Set<String> = ["key", "code"]
-    /// Names that contain a mark but whose values are not secret: kinds and counts.
+    /// The complete names that indicate a secret.
+    private static let secretNames: Set<String> = ["auth", "sig", "sid", "pwd", "pin", "otp", "totp", "session"]
+    /// The complete names that indicate a secret, except in JSON, where they usually mean something else.
+    private static let secretItemNames: Set<String> = ["key", "code"]
+    /// The names that contain a secret part but whose values are not secret: kinds and counts.
     private static let publicNames: Set<String> = [
         "tokentype", "tokentypehint", "tokenendpoint", "maxtokens", "prompttokens", "completiontokens", "totaltokens",
         "inputtokens", "outputtokens",
@@ -62,7 +62,7 @@ struct SecretRedactor: Sendable {
 
     /// Returns a name as lower-case letters and digits only, so that `access_token`, `accessToken` and `Access-Token`
     /// are equal.
-    private static func normal(_ name: some Sequence<UInt8>) -> String {
+    private static func normalized(_ name: some Sequence<UInt8>) -> String {
         let bytes = name.filter { byte in
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -75,17 +75,17 @@ struct SecretRedactor: Sendable {
     }
 
     private func isSecret(_ name: some Sequence<UInt8>, inJSON: Bool = false) -> Bool {
-        let name = Self.normal(name)
-        if names.contains(name) || Self.whole.contains(name) { return true }
-        if !inJSON, Self.ofItems.contains(name) { return true }
-        return !Self.publicNames.contains(name) && Self.marks.contains { name.contains($0) }
+        let name = Self.normalized(name)
+        if names.contains(name) || Self.secretNames.contains(name) { return true }
+        if !inJSON, Self.secretItemNames.contains(name) { return true }
+        return !Self.publicNames.contains(name) && Self.secretParts.contains { name.contains($0) }
     }
 
     // MARK: Header fields and URLs
 
     private func line(_ line: String) -> String {
         guard let field = Headers(recorded: [line]).first else { return line }
-        let isNamed = names.contains(Self.normal(field.name.utf8))
+        let isNamed = names.contains(Self.normalized(field.name.utf8))
         if isNamed || Headers.isSecret(field.name) {
             guard Headers.namesMatch(field.name, "Set-Cookie"), let equals = field.value.firstIndex(of: "=") else {
                 return "\(field.name): \(Self.hidden)"

@@ -1,38 +1,39 @@
-/// What is bound to one view. Held by the view itself, or by the table.
+/// Holds the bindings of one view. The view itself or the table owns the storage.
 @MainActor
 final class BindingStorage {
     private var slots = SlotMap<any BindingContent>()
     private var values: [SlotKey: any Sendable] = [:]
-    /// The table that holds this storage, and where; nil when the view itself does.
-    private let home: (table: WeakTable, view: ObjectIdentifier)?
+    /// The table that holds this storage and the key of its entry; nil if the view owns the storage.
+    private let owner: (table: WeakTable, view: ObjectIdentifier)?
 
     struct WeakTable {
         weak var table: BindingTable?
     }
 
-    init() { home = nil }
+    init() { owner = nil }
 
     init(in table: BindingTable, for view: ObjectIdentifier) {
-        home = (WeakTable(table: table), view)
+        owner = (WeakTable(table: table), view)
     }
 
     deinit {
-        for content in slots.all { content.viewIsGone() }
+        for content in slots.all { content.viewWasReleased() }
     }
 
     var isEmpty: Bool { slots.isEmpty && values.isEmpty }
 
-    /// Whoever is displaced is told after the slot has its new content: what it calls then finds that one.
+    /// Stores the content in the slot, and then notifies the displaced contents. Code that a notification calls
+    /// therefore finds the new content.
     func set(_ content: any BindingContent, in key: SlotKey) -> UInt64 {
-        let generation = Generations.next()
-        let displaced = slots.set(content, generation, in: key)
-        for content in displaced { content.slotWasLost(.replaced) }
+        let generation = Self.nextGeneration()
+        let displaced = slots.set(content, generation: generation, in: key)
+        for content in displaced { content.didLeaveSlot(.replaced) }
         return generation
     }
 
     func add(_ content: any BindingContent, in key: SlotKey) -> UInt64 {
-        let generation = Generations.next()
-        slots.add(content, generation, in: key)
+        let generation = Self.nextGeneration()
+        slots.add(content, generation: generation, in: key)
         return generation
     }
 
@@ -42,55 +43,114 @@ final class BindingStorage {
 
     func cancel(_ key: SlotKey) {
         let contents = slots.removeAll(in: key)
-        for content in contents { content.slotWasLost(.cancelled) }
-        leaveIfEmpty()
+        for content in contents { content.didLeaveSlot(.cancelled) }
+        removeFromTableIfEmpty()
     }
 
     func cancelAll() {
         let contents = slots.removeAll()
-        for content in contents { content.slotWasLost(.cancelled) }
-        leaveIfEmpty()
+        for content in contents { content.didLeaveSlot(.cancelled) }
+        removeFromTableIfEmpty()
     }
 
-    func forget(_ key: SlotKey) {
+    func remove(_ key: SlotKey) {
         _ = slots.removeAll(in: key)
-        leaveIfEmpty()
+        removeFromTableIfEmpty()
     }
 
     func remove(_ generation: UInt64, in key: SlotKey) {
         guard slots.remove(generation, in: key) != nil else { return }
-        leaveIfEmpty()
+        removeFromTableIfEmpty()
     }
 
     func value(of key: SlotKey) -> (any Sendable)? { values[key] }
 
     func setValue(_ value: (any Sendable)?, of key: SlotKey) {
         values[key] = value
-        leaveIfEmpty()
+        removeFromTableIfEmpty()
     }
 
-    /// The view is gone, and the table has let go of this storage.
-    func abandon() {
-        for content in slots.removeAll() { content.viewIsGone() }
+    /// Releases the contents after the view was released and the table has removed this storage.
+    func releaseContents() {
+        for content in slots.removeAll() { content.viewWasReleased() }
         values = [:]
     }
 
-    /// A content has found its view gone: the table looks for others that are.
-    func viewWasGone() { home?.table.table?.sweep() }
+    /// Sweeps the table, because a content found its view released.
+    func sweepReleasedViews() { owner?.table.table?.sweep() }
 
-    private func leaveIfEmpty() {
-        guard isEmpty, let home else { return }
-        home.table.table?.remove(self, of: home.view)
+    private static var lastGeneration: UInt64 = 0
+
+    /// Returns a number that identifies a content, unique in the process.
+    private static func nextGeneration() -> UInt64 {
+        lastGeneration += 1
+        return lastGeneration
+    }
+
+    private func removeFromTableIfEmpty() {
+        guard isEmpty, let owner else { return }
+        owner.table.table?.remove(self, of: owner.view)
     }
 }
 
-/// The numbers of contents.
-@MainActor
-private enum Generations {
-    private static var last: UInt64 = 0
+/// Maps slots to their contents. Pure: a method that displaces or removes contents returns them, and the caller ends
+/// them.
+///
+/// Each content has a generation, a number that is unique in the process. It distinguishes a content from earlier
+/// contents of its slot, so that an ending content removes only itself.
+struct SlotMap<Content: Sendable>: Sendable {
+    private struct Entry: Sendable {
+        let generation: UInt64
+        let content: Content
+    }
 
-    static func next() -> UInt64 {
-        last += 1
-        return last
+    private var slots: [SlotKey: [Entry]] = [:]
+
+    var isEmpty: Bool { slots.isEmpty }
+
+    /// All contents, in no particular order.
+    var all: [Content] { slots.values.flatMap { $0.map(\.content) } }
+
+    /// Returns the contents of a slot, oldest first.
+    func contents(of key: SlotKey) -> [Content] { slots[key]?.map(\.content) ?? [] }
+
+    /// Returns the content that was added last.
+    func newest(of key: SlotKey) -> Content? { slots[key]?.last?.content }
+
+    func holds(_ generation: UInt64, in key: SlotKey) -> Bool {
+        slots[key]?.contains { $0.generation == generation } ?? false
+    }
+
+    /// Assigns the slot to a content and returns the displaced contents.
+    mutating func set(_ content: Content, generation: UInt64, in key: SlotKey) -> [Content] {
+        let displaced = contents(of: key)
+        slots[key] = [Entry(generation: generation, content: content)]
+        return displaced
+    }
+
+    /// Adds a content to the slot without displacing others.
+    mutating func add(_ content: Content, generation: UInt64, in key: SlotKey) {
+        slots[key, default: []].append(Entry(generation: generation, content: content))
+    }
+
+    /// Empties a slot and returns its contents.
+    mutating func removeAll(in key: SlotKey) -> [Content] {
+        slots.removeValue(forKey: key)?.map(\.content) ?? []
+    }
+
+    /// Removes the content with a generation and keeps the other contents of the slot.
+    mutating func remove(_ generation: UInt64, in key: SlotKey) -> Content? {
+        guard var entries = slots[key], let index = entries.firstIndex(where: { $0.generation == generation }) else {
+            return nil
+        }
+        let entry = entries.remove(at: index)
+        slots[key] = entries.isEmpty ? nil : entries
+        return entry.content
+    }
+
+    /// Empties all slots and returns their contents.
+    mutating func removeAll() -> [Content] {
+        defer { slots = [:] }
+        return all
     }
 }

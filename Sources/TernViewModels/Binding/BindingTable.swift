@@ -1,8 +1,8 @@
-/// The bindings of all views that do not hold them themselves, by the view's identity.
+/// Holds the bindings of all views that do not hold them themselves, indexed by the view's identity.
 ///
-/// An identity is an address, and addresses are used again: beside each storage stands a weak reference to its view, which
-/// every look-up checks. Nothing tells when a view ends, so the table is swept as it changes, once in about as many changes
-/// as there are entries, and as soon as anything that was bound to a view finds it gone.
+/// An identity is an address, and addresses are reused. Each entry therefore has a weak reference to its view, which
+/// every look-up checks. Nothing reports the release of a view, so the table is swept after about as many changes as it
+/// has entries, and when a content finds its view released.
 @MainActor
 package final class BindingTable {
     private struct Entry {
@@ -15,22 +15,22 @@ package final class BindingTable {
 
     private var entries: [ObjectIdentifier: Entry] = [:]
     private var changes = 0
-    /// How many changes may come before the next sweep: as many as there were entries after the last one.
-    private var allowance = 64
+    /// The number of changes until the next sweep; the number of entries after the last sweep, and at least 64.
+    private var sweepInterval = 64
 
-    /// An empty table: for a test of its own.
+    /// Creates an empty table for a test.
     package init() {}
 
-    /// How many views have an entry; among them may be some that have ended.
+    /// The number of entries, including those of views that were released since the last sweep.
     package var count: Int { entries.count }
 
     func existing(of view: AnyObject) -> BindingStorage? {
         let identity = ObjectIdentifier(view)
         guard let entry = entries[identity] else { return nil }
         if entry.view === view { return entry.storage }
-        // Another view had this address.
+        // The entry belongs to a released view that had the same address.
         entries[identity] = nil
-        entry.storage.abandon()
+        entry.storage.releaseContents()
         return nil
     }
 
@@ -39,27 +39,27 @@ package final class BindingTable {
         let identity = ObjectIdentifier(view)
         let storage = BindingStorage(in: self, for: identity)
         entries[identity] = Entry(view: view, storage: storage)
-        noteChange()
+        countChange()
         return storage
     }
 
-    /// Removes an entry that holds nothing any more; that of a later view at the same address stays.
+    /// Removes an entry whose storage is empty. The entry of a later view at the same address stays.
     func remove(_ storage: BindingStorage, of identity: ObjectIdentifier) {
         guard entries[identity]?.storage === storage else { return }
         entries[identity] = nil
-        noteChange()
+        countChange()
     }
 
-    /// Lets go of all views that have ended.
+    /// Removes the entries of all released views.
     package func sweep() {
         let ended = entries.filter { $0.value.view == nil }
         for identity in ended.keys { entries[identity] = nil }
-        (changes, allowance) = (0, max(64, entries.count))
-        for entry in ended.values { entry.storage.abandon() }
+        (changes, sweepInterval) = (0, max(64, entries.count))
+        for entry in ended.values { entry.storage.releaseContents() }
     }
 
-    private func noteChange() {
+    private func countChange() {
         changes += 1
-        if changes > allowance { sweep() }
+        if changes > sweepInterval { sweep() }
     }
 }

@@ -1,30 +1,32 @@
 public import Tern
 import TernConcurrency
 
-/// One thing that a view follows: what a `bind…` call gives.
+/// A handle to one stream or task that a view follows; the result of a `bind…` call.
 ///
-/// It needs not be held: the binding lasts until what it follows has ended, until the same is bound anew, until `unbind`,
-/// or until the view's end, whichever comes first. It does not keep the view alive, and dropping it ends nothing.
+/// The caller need not keep it. The binding lasts until its source ends, the view is bound again, `unbind` is called,
+/// or the view is released, whichever comes first. The binding does not keep the view alive, and releasing the handle
+/// ends nothing.
 @MainActor
 public final class ViewBinding: BindingContent {
-    /// How a binding ended.
+    /// The way a binding ended.
     public enum Outcome: Sendable, Hashable {
-        /// What it followed has ended, and its last state was shown.
+        /// The source ended, and its last state was shown.
         case finished
-        /// It was unbound.
+        /// The binding was unbound.
         case unbound
-        /// Another one took its place.
+        /// Another binding replaced this one.
         case replaced
-        /// The view ended first.
-        case viewGone
+        /// The view was released first.
+        case viewReleased
     }
 
-    /// The task that is followed; nil for several tasks, and for what is no task.
+    /// The task that the binding follows; nil for several tasks, and for a source that is not a task.
     public nonisolated let task: AnySessionTask?
     private weak var view: (any BindableView)?
-    private var receipt: ViewBindings.Receipt?
-    private var decided: Outcome?
-    /// Owned here; cancelled when the binding ends, whoever ends it, and with this object.
+    private var registration: ViewBindings.Registration?
+    private var finalOutcome: Outcome?
+    /// The Swift tasks of this binding, which owns them. They are cancelled when the binding ends and when this object
+    /// is released.
     private let drivers = Lock<[Int: Task<Void, Never>]>([:])
     private var lastDriver = 0
 
@@ -37,84 +39,85 @@ public final class ViewBinding: BindingContent {
         cancelDrivers()
     }
 
-    /// How the binding ended; nil while it lasts.
-    public var outcome: Outcome? { decided ?? (view == nil ? .viewGone : nil) }
+    /// The way the binding ended; nil while it is active.
+    public var outcome: Outcome? { finalOutcome ?? (view == nil ? .viewReleased : nil) }
 
-    /// Whether the binding lasts.
+    /// A Boolean value that indicates whether the binding has not ended.
     public var isActive: Bool { outcome == nil }
 
-    /// Stops following, and leaves the view as it is. No effect on a binding that has ended.
+    /// Stops following the source, and leaves the view unchanged. No effect after the end.
     public func unbind() { end(.unbound) }
 
     // MARK: The task
 
-    /// Whether there is a task that `pause()` would stop.
+    /// A Boolean value that indicates whether `pause()` would pause the task.
     public var canPause: Bool { task?.state == .running }
-    /// Whether there is a task that `resume()` would start or take up.
+    /// A Boolean value that indicates whether `resume()` would start or continue the task.
     public var canResume: Bool { task?.state == .suspended }
-    /// Whether there is a task that `cancel()` would end.
+    /// A Boolean value that indicates whether `cancel()` would cancel the task.
     public var canCancel: Bool { task.map { !$0.state.isTerminal } ?? false }
 
-    /// Pauses the task. The binding goes on.
+    /// Pauses the task. The binding stays active.
     public func pause() { task?.pause() }
-    /// Starts the task, or takes it up after a pause.
+    /// Starts the task, or continues it after a pause.
     public func resume() { task?.resume() }
-    /// Cancels the task, not the binding: that ends as the task does.
+    /// Cancels the task. The binding ends when the task does.
     public func cancel() { task?.cancel() }
 
     // MARK: The slot
 
-    /// The slot's part of the beginning.
-    func entered(_ receipt: ViewBindings.Receipt) { self.receipt = receipt }
+    /// Stores the binding's place in its slot.
+    func register(_ registration: ViewBindings.Registration) { self.registration = registration }
 
-    /// The slot is another's.
-    public func slotWasLost(_ cause: SlotLoss) { end(cause == .replaced ? .replaced : .unbound) }
+    /// Ends the binding because the slot was reassigned or cancelled.
+    public func didLeaveSlot(_ reason: SlotRemovalReason) { end(reason == .replaced ? .replaced : .unbound) }
 
-    /// Nobody is there to be shown anything.
-    public nonisolated func viewIsGone() { cancelDrivers() }
+    /// Stops the binding's work after the view was released.
+    public nonisolated func viewWasReleased() { cancelDrivers() }
 
     func end(_ outcome: Outcome) {
-        guard decided == nil else { return }
-        decided = view == nil ? .viewGone : outcome
+        guard finalOutcome == nil else { return }
+        finalOutcome = view == nil ? .viewReleased : outcome
         cancelDrivers()
-        if decided == .viewGone { receipt?.viewWasGone() }
-        receipt?.remove()
+        if finalOutcome == .viewReleased { registration?.sweepReleasedViews() }
+        registration?.remove()
     }
 
-    // MARK: What is followed
+    // MARK: The source
 
-    /// Follows a stream on the main actor, while the binding lasts: each element is received, and, if it comes, the end.
+    /// Follows a stream on the main actor while the binding is active. Calls `receive` for each element, and `ended` if
+    /// the stream ends.
     func follow<View: BindableView, Element: Sendable>(
         _ stream: AsyncStream<Element>, for view: View, receive: @escaping @MainActor (View, Element) -> Void,
         ended: @escaping @MainActor (View) -> Void = { _ in }
     ) {
         drive { [weak self, weak view] in
             for await element in stream {
-                guard let self, self.decided == nil else { return }
-                guard let view else { return self.end(.viewGone) }
+                guard let self, self.finalOutcome == nil else { return }
+                guard let view else { return self.end(.viewReleased) }
                 receive(view, element)
             }
-            guard let self, self.decided == nil else { return }
-            guard let view else { return self.end(.viewGone) }
+            guard let self, self.finalOutcome == nil else { return }
+            guard let view else { return self.end(.viewReleased) }
             ended(view)
         }
     }
 
-    /// Runs work in a Swift task of the binding's own. The work holds neither binding nor view across a wait.
+    /// Runs work in a Swift task of the binding. The work must hold neither the binding nor the view while it waits.
     func drive(_ work: @escaping @MainActor () async -> Void) {
-        guard decided == nil else { return }
+        guard finalOutcome == nil else { return }
         lastDriver += 1
         let number = lastDriver
         // Owned by this binding, which cancels it at its end.
         let driver = Task { [weak self] in
             await work()
-            self?.forget(number)
+            self?.remove(number)
         }
         drivers.withLock { $0[number] = driver }
     }
 
-    /// A binding that goes on, and follows ever more, keeps nothing of what has ended.
-    private func forget(_ driver: Int) {
+    /// Removes a finished Swift task, so that a binding that follows many tasks over time does not grow.
+    private func remove(_ driver: Int) {
         _ = drivers.withLock { $0.removeValue(forKey: driver) }
     }
 

@@ -1,16 +1,17 @@
-/// What is bound to one view, in slots: bindings, loads, and what else the view's models keep for it.
+/// The bindings of one view, in slots: bindings, loads, and values that view models keep for the view.
 ///
-/// The view models' extensions use it, and so does whoever writes another one. A small value; copies mean the same slots.
+/// The extensions of the view models use it; use it to write your own. It is a small value, and copies refer to the
+/// same slots.
 ///
 /// ```swift
-/// let receipt = view.bindings.set(load, for: .image)      // whoever was in the slot is told that it was lost
-/// // … later, when a result has come:
-/// guard receipt.isCurrent else { return }                 // rebound, cancelled, or the view is gone
-/// receipt.remove()                                        // the end: its own entry, and no other's
+/// let registration = view.bindings.set(load, for: .image)  // notifies the displaced content
+/// // … later, when a result arrives:
+/// guard registration.isCurrent else { return }             // replaced, cancelled, or the view was released
+/// registration.remove()                                    // at the end: removes this content only
 /// ```
 @MainActor
 public struct ViewBindings {
-    private enum Home {
+    private enum Location {
         case stored(BindingStorage)
         case table(BindingTable, WeakView)
     }
@@ -19,29 +20,29 @@ public struct ViewBindings {
         weak var view: AnyObject?
     }
 
-    private let home: Home
+    private let location: Location
 
-    /// Slots for a view that holds them itself, in a stored property. They end with the view.
-    public init() { home = .stored(BindingStorage()) }
+    /// Creates bindings for a view that holds them in a stored property. They end with the view.
+    public init() { location = .stored(BindingStorage()) }
 
-    /// The slots of a view in a table: that of the process.
+    /// Creates bindings that lie in a table, by default that of the process.
     package init(of view: AnyObject, in table: BindingTable = .shared) {
-        home = .table(table, WeakView(view: view))
+        location = .table(table, WeakView(view: view))
     }
 
-    /// Whether nothing is bound, and no value kept.
+    /// A Boolean value that indicates whether the view has no contents and no values.
     public var isEmpty: Bool { existing?.isEmpty ?? true }
 
     private var existing: BindingStorage? {
-        switch home {
+        switch location {
         case .stored(let storage): storage
         case .table(let table, let weak): weak.view.flatMap { table.existing(of: $0) }
         }
     }
 
-    /// nil when the view is gone.
-    private var made: BindingStorage? {
-        switch home {
+    /// The storage, created in the table if needed; nil if the view was released.
+    private var storage: BindingStorage? {
+        switch location {
         case .stored(let storage): storage
         case .table(let table, let weak): weak.view.map { table.storage(of: $0) }
         }
@@ -49,68 +50,68 @@ public struct ViewBindings {
 
     // MARK: Slots
 
-    /// Gives a slot to a content. Those who had it are told ``BindingContent/slotWasLost(_:)``, in this call, once the slot
-    /// is the new one's.
+    /// Assigns a slot to a content. After that, and before this call returns, the displaced contents get
+    /// ``BindingContent/didLeaveSlot(_:)``.
     @discardableResult
-    public func set<Content: BindingContent>(_ content: Content, for key: BindingKey<Content>) -> Receipt {
-        receipt(content, key) { $0.set(content, in: key.slot) }
+    public func set<Content: BindingContent>(_ content: Content, for key: BindingKey<Content>) -> Registration {
+        register(content, for: key) { $0.set(content, in: key.slot) }
     }
 
     /// Adds a content to a slot that may hold several.
     @discardableResult
-    public func add<Content: BindingContent>(_ content: Content, for key: BindingKey<Content>) -> Receipt {
-        receipt(content, key) { $0.add(content, in: key.slot) }
+    public func add<Content: BindingContent>(_ content: Content, for key: BindingKey<Content>) -> Registration {
+        register(content, for: key) { $0.add(content, in: key.slot) }
     }
 
-    private func receipt<Content: BindingContent>(
-        _ content: Content, _ key: BindingKey<Content>, _ enter: (BindingStorage) -> UInt64
-    ) -> Receipt {
-        guard let storage = made else {
-            content.viewIsGone()
-            return Receipt(storage: nil, key: key.slot, generation: 0)
+    private func register<Content: BindingContent>(
+        _ content: Content, for key: BindingKey<Content>, insert: (BindingStorage) -> UInt64
+    ) -> Registration {
+        guard let storage else {
+            content.viewWasReleased()
+            return Registration(storage: nil, key: key.slot, generation: 0)
         }
-        return Receipt(storage: storage, key: key.slot, generation: enter(storage))
+        return Registration(storage: storage, key: key.slot, generation: insert(storage))
     }
 
-    /// The content of a slot, of several the one that came last; nil for an empty one.
+    /// The content of a slot, or the newest of several; nil for an empty slot.
     public subscript<Content: BindingContent>(_ key: BindingKey<Content>) -> Content? {
         existing?.newest(of: key.slot) as? Content
     }
 
-    /// All contents of a slot, oldest first.
+    /// Returns all contents of a slot, oldest first.
     public func contents<Content: BindingContent>(of key: BindingKey<Content>) -> [Content] {
         existing?.contents(of: key.slot).compactMap { $0 as? Content } ?? []
     }
 
-    /// Empties a slot and tells those who were in it.
+    /// Empties a slot and notifies its contents.
     public func cancel<Content: BindingContent>(_ key: BindingKey<Content>) { existing?.cancel(key.slot) }
 
-    /// Empties a slot without telling anybody: what was in it goes on, and is not current any more.
-    public func remove<Content: BindingContent>(_ key: BindingKey<Content>) { existing?.forget(key.slot) }
+    /// Empties a slot without notifying its contents. They continue, but are no longer current.
+    public func remove<Content: BindingContent>(_ key: BindingKey<Content>) { existing?.remove(key.slot) }
 
-    /// Empties all slots and tells those who were in them. Values stay.
+    /// Empties all slots and notifies their contents. Values stay.
     public func cancelAll() { existing?.cancelAll() }
 
     // MARK: Values
 
-    /// What a view model keeps for the view beside its slots, such as a setting; nil, the default, for nothing. It is kept
-    /// until it is set to nil, or the view is gone.
+    /// A value that a view model keeps for the view, such as a setting; nil, the default, for none. The value is kept
+    /// until it is set to nil or the view is released.
     public subscript<Value: Sendable>(value key: BindingKey<Value>) -> Value? {
         get { existing?.value(of: key.slot) as? Value }
         nonmutating set {
-            let storage = newValue == nil ? existing : made
+            let storage = newValue == nil ? existing : self.storage
             storage?.setValue(newValue, of: key.slot)
         }
     }
 }
 
 extension ViewBindings {
-    /// A content's place in its slot: what tells it from those before and after it.
+    /// The place of a content in its slot; it distinguishes the content from earlier and later ones.
     @MainActor
-    public struct Receipt {
+    public struct Registration {
         fileprivate weak var storage: BindingStorage?
         fileprivate let key: SlotKey
-        /// The number of the content, never used again in this process; 0 when the view was gone already.
+        /// The number of the content, unique in this process; 0 if the view had already been released.
         public let generation: UInt64
 
         fileprivate init(storage: BindingStorage?, key: SlotKey, generation: UInt64) {
@@ -119,15 +120,15 @@ extension ViewBindings {
             self.generation = generation
         }
 
-        /// Whether the content is still in its slot: not replaced, cancelled or removed, and the view still there as far
-        /// as is known.
+        /// A Boolean value that indicates whether the content is still in its slot: it was not replaced, cancelled or
+        /// removed, and the view is not known to be released.
         public var isCurrent: Bool { storage?.holds(generation, in: key) ?? false }
 
-        /// Takes the content out of its slot, without telling it. Whoever else is in the slot stays.
+        /// Removes the content from its slot without notifying it. Other contents of the slot stay.
         public func remove() { storage?.remove(generation, in: key) }
 
-        /// The content has found its view gone. Where one has ended others have, as with a list that is closed: what is
-        /// bound to any of them ends now.
-        func viewWasGone() { storage?.viewWasGone() }
+        /// Sweeps the table, because the content found its view released. Views are often released together, as with a
+        /// list that is closed; the contents of all of them end now.
+        func sweepReleasedViews() { storage?.sweepReleasedViews() }
     }
 }

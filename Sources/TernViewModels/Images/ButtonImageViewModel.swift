@@ -6,40 +6,40 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// The states of a button that pictures are for, and their combinations.
+/// The states of a button that have images, and their combinations.
 public struct ButtonState: OptionSet, Sendable, Hashable {
     /// The states as bits.
     public let rawValue: Int
 
-    /// States from their bits.
+    /// Creates states from bits.
     public init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// None of the others.
+    /// No other state.
     public static let normal: ButtonState = []
-    /// It is being pressed.
+    /// The user presses the button.
     public static let highlighted = ButtonState(rawValue: 1)
-    /// It cannot be pressed.
+    /// The button cannot be pressed.
     public static let disabled = ButtonState(rawValue: 2)
-    /// It is chosen.
+    /// The button is selected.
     public static let selected = ButtonState(rawValue: 4)
-    /// The keyboard acts on it.
+    /// The button has the keyboard focus.
     public static let focused = ButtonState(rawValue: 8)
 }
 
-/// Which picture of a button.
+/// A part of a button that shows an image.
 public enum ButtonImagePart: String, Sendable, Hashable, CaseIterable {
-    /// The one beside its title.
+    /// The image next to the title.
     case image
-    /// The one behind its title.
+    /// The image behind the title.
     case background
 }
 
-/// A button that shows loaded pictures: one and a background for each of its states, each in a slot of its own.
+/// A button that shows loaded images: an image and a background for each state, each in its own slot.
 ///
 /// ```swift
 /// extension PlayButton: ButtonImageViewModel {
-///     func showImage(_ shown: ShownImage, as part: ButtonImagePart, for state: ButtonState) {
-///         setPicture(shown.image, part, state)
+///     func showImage(_ update: ImageUpdate, as part: ButtonImagePart, for state: ButtonState) {
+///         setImage(update.image, part: part, state: state)
 ///     }
 /// }
 ///
@@ -49,19 +49,19 @@ public enum ButtonImagePart: String, Sendable, Hashable, CaseIterable {
 /// ```
 @MainActor
 public protocol ButtonImageViewModel: ImageViewModel {
-    /// Shows something as a picture of a state, or, for the content `.none`, clears it. Otherwise as
+    /// Shows content as the image of a state, or clears the image for the content `.none`. Otherwise works like
     /// `ImageViewModel.showImage(_:in:)`.
-    func showImage(_ shown: ShownImage, as part: ButtonImagePart, for state: ButtonState)
+    func showImage(_ update: ImageUpdate, as part: ButtonImagePart, for state: ButtonState)
 }
 
 extension ButtonImageViewModel {
-    /// Shows it as the picture of a state; what is in no slot of a button is not shown.
-    public func showImage(_ shown: ShownImage, in slot: ImageSlot) {
+    /// Shows the content as the image of a state. A slot that does not belong to a button is ignored.
+    public func showImage(_ update: ImageUpdate, in slot: ImageSlot) {
         guard let (part, state) = slot.button else { return }
-        showImage(shown, as: part, for: state)
+        showImage(update, as: part, for: state)
     }
 
-    /// Loads the picture of a state. Otherwise as `loadImage(from:into:)`.
+    /// Loads the image of a state. Otherwise works like `loadImage(from:into:)`.
     @discardableResult
     public func loadImage(
         from url: URL?, as part: ButtonImagePart = .image, for state: ButtonState,
@@ -72,7 +72,7 @@ extension ButtonImageViewModel {
             ImageRequest(url), into: .button(part, state), display: display, completion: completion, receive: receive)
     }
 
-    /// Loads the picture of a state. Otherwise as `loadImage(_:into:)`.
+    /// Loads the image of a state. Otherwise works like `loadImage(_:into:)`.
     @discardableResult
     public func loadImage(
         _ request: ImageRequest, as part: ButtonImagePart = .image, for state: ButtonState,
@@ -83,30 +83,34 @@ extension ButtonImageViewModel {
             request, into: .button(part, state), display: display, completion: completion, receive: receive)
     }
 
-    /// Cancels what is loaded for one state, as its picture and as its background, or as one of them. What it shows stays.
+    /// Cancels the loads for one state: of its image and its background, or of one of them. The button keeps what it
+    /// shows.
     public func cancelImageLoads(as part: ButtonImagePart? = nil, for state: ButtonState) {
         for part in part.map({ [$0] }) ?? ButtonImagePart.allCases { imageLoads.cancel(.button(part, state)) }
     }
 }
 
 extension BindingKey<ImageLoad> {
-    /// A button's picture of a state. The normal one is `.image`, the highlighted one `.highlighted`.
+    /// Returns the slot of one image of a button. The image for the normal state is in `.image`, and the image for the
+    /// highlighted state in `.highlighted`.
     public static func button(_ part: ButtonImagePart, _ state: ButtonState) -> ImageSlot {
         switch (part, state) {
         case (.image, .normal): .image
         case (.image, .highlighted): .highlighted
-        default: ImageSlot("button \(part.rawValue) \(state.rawValue)")
+        default: ImageSlot("button", value: ButtonImage(part: part, state: state))
         }
     }
 
-    /// Which picture of a button it is, and for which states; nil for a slot that is not a button's.
+    /// The part and the states of a button that the slot belongs to; nil for a slot that is not a button's.
     public var button: (part: ButtonImagePart, state: ButtonState)? {
         if self == .image { return (.image, .normal) }
         if self == .highlighted { return (.image, .highlighted) }
-        let words = name.split(separator: " ")
-        guard words.count == 3, words[0] == "button", let part = ButtonImagePart(rawValue: String(words[1])),
-            let bits = Int(words[2])
-        else { return nil }
-        return (part, ButtonState(rawValue: bits))
+        return (slot.value as? ButtonImage).map { ($0.part, $0.state) }
     }
+}
+
+/// The value that identifies the slot of a button's image.
+private struct ButtonImage: Sendable, Hashable {
+    let part: ButtonImagePart
+    let state: ButtonState
 }

@@ -1,39 +1,64 @@
 public import TernImages
 
-/// What a slot shows beside the picture: while it is loaded, when there is none, and how an animation plays.
-///
-/// What concerns the load itself stands in `ImageRequest.Options.presentation`: the delayed placeholder, the transition, who
-/// sets the view, and whether a new load cancels the one before.
+/// Describes how a view shows a load: the substitutes for the image, the transition, and how an animation plays.
 public struct ImageDisplay: Sendable {
-    /// What becomes of what the slot shows when a load begins that has no placeholder.
+    /// The handling of the image that a slot shows when a load without a placeholder begins.
     public enum Current: Sendable, Hashable {
-        /// It stays until there is something better.
+        /// The view keeps the image until there is a better one.
         case kept
-        /// It is taken away at once.
+        /// The view clears the image at once.
         case cleared
     }
 
-    /// Shown while the picture is not there; nil, the default, for nothing. Not shown for what is in memory.
+    /// The condition for showing a transition.
+    public enum Transition: Sendable, Hashable {
+        /// Shows a transition for images that were not in memory.
+        case whenLoaded
+        /// Shows a transition for every image.
+        case always
+        /// Shows no transition.
+        case never
+    }
+
+    /// The content that stands in while the image loads; nil by default. An image in memory is shown without it.
     public var placeholder: ImageContent?
-    /// Shown when the load fails; nil, the default: the delayed placeholder if there is one, else what is there stays.
+    /// The content to show when the load fails. By default, or with nil, the view shows the delayed placeholder if there
+    /// is one, and otherwise keeps its content.
     public var failure: ImageContent?
-    /// Shown when there is no URL; nil, the default, for the placeholder, and without one for nothing.
+    /// The content to show when there is no URL. By default, or with nil, the view shows the placeholder, and without one
+    /// nothing.
     public var fallback: ImageContent?
-    /// What becomes of what the slot shows; `.kept` by default.
+    /// The handling of the image that the slot shows when the load begins; `.kept` by default.
     public var current = Current.kept
-    /// Whether another size of the picture in memory is the placeholder, where there is one. False by default.
+    /// A Boolean value that indicates whether another size of the image in memory serves as the placeholder, if there is
+    /// one. False by default.
     public var usesCachedVariant = false
-    /// Whether the cached picture, from memory at once or from the disk, is shown while it is asked for again, and the
-    /// answer shown only if it has changed: `Options.revalidation` becomes `.always`. False by default.
+    /// A Boolean value that indicates whether the view shows the cached image, from memory at once or from the disk, while
+    /// the server is asked again, and the response only if the image has changed. True sets `Options.revalidation` of the
+    /// request to `.always`. False by default.
     public var refreshesCached = false
-    /// Whether a request without a target size gets the size that the view says, and waits for it. False by default.
+    /// A Boolean value that indicates whether a request without a target size gets the size of the view, and waits until
+    /// the view has one. False by default.
     public var fitsView = false
-    /// How an animation plays; nil for a still first frame, with the animation in `ShownImage.animation`.
+    /// A Boolean value that indicates whether the view shows the placeholder only after the load has failed. False by
+    /// default.
+    public var delaysPlaceholder = false
+    /// A Boolean value that indicates whether the binding shows the image in the view; false for a caller that does this
+    /// itself. The placeholder and the failure are shown in either case. True by default.
+    public var setsAutomatically = true
+    /// The condition for showing a transition; `.whenLoaded` by default.
+    public var transition = Transition.whenLoaded
+    /// A Boolean value that indicates whether the load ends only after the transition has ended. False by default.
+    public var waitsForTransition = false
+    /// A Boolean value that indicates whether a new load cancels the previous load of the slot. True by default.
+    public var cancelsPrevious = true
+    /// The options for playing an animation. With nil, the view gets the first frame, and the animation in
+    /// `ImageUpdate.animation`.
     public var playback: PlaybackOptions? = PlaybackOptions()
-    /// The clock by which it plays.
+    /// The clock that times the frames of an animation; a continuous clock by default.
     public var clock: any Clock<Duration> = ContinuousClock()
 
-    /// By default no placeholder, and what the slot shows is kept.
+    /// Creates a display; by default it has no placeholder, and the slot keeps its content while an image loads.
     public init(
         placeholder: ImageContent? = nil, failure: ImageContent? = nil, fallback: ImageContent? = nil,
         current: Current = .kept
@@ -42,5 +67,12 @@ public struct ImageDisplay: Sendable {
         self.failure = failure
         self.fallback = fallback
         self.current = current
+    }
+
+    /// Returns a Boolean value that indicates whether both displays deliver a loaded image in the same way.
+    func deliversLike(_ other: ImageDisplay) -> Bool {
+        delaysPlaceholder == other.delaysPlaceholder && setsAutomatically == other.setsAutomatically
+            && transition == other.transition && waitsForTransition == other.waitsForTransition
+            && cancelsPrevious == other.cancelsPrevious
     }
 }

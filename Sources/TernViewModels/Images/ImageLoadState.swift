@@ -1,21 +1,22 @@
-/// The life of one load of a view: its beginning, what its view's indicator is told, and its one end. Pure.
+/// Decides the course of one load of a view: its beginning, the state of the view's activity indicator, and its one
+/// end. Pure.
 struct ImageLoadState: Sendable, Hashable {
     enum Action: Sendable, Hashable {
         case none
-        /// There is nothing to load.
-        case refuse
-        /// The placeholder is shown, and the view asked for its size again when it has one.
+        /// The load has no URL.
+        case failWithoutURL
+        /// Show the placeholder, and ask the view again when it has a size.
         case awaitSize
         case load
         case beginActivity
         case endActivity
-        /// The end is told once the transition is over.
+        /// The load ends after the transition.
         case awaitTransition
         case end(endsActivity: Bool)
     }
 
     private enum Stage: Sendable, Hashable {
-        case new, sizing, loading, arrived, finishing, ended
+        case new, waitingForSize, loading, arrived, finishing, ended
     }
 
     private var stage = Stage.new
@@ -23,41 +24,41 @@ struct ImageLoadState: Sendable, Hashable {
 
     mutating func begin(isValid: Bool, hasSize: Bool) -> Action {
         guard stage == .new else { return .none }
-        guard isValid else { return .refuse }
-        stage = hasSize ? .loading : .sizing
+        guard isValid else { return .failWithoutURL }
+        stage = hasSize ? .loading : .waitingForSize
         return hasSize ? .load : .awaitSize
     }
 
-    /// The view knows its size.
-    mutating func sized() -> Action {
-        guard stage == .sizing else { return .none }
+    /// The size of the view became known.
+    mutating func receiveSize() -> Action {
+        guard stage == .waitingForSize else { return .none }
         stage = .loading
         return .load
     }
 
-    /// Nothing was there at once.
-    mutating func waits() -> Action {
+    /// The image was not available at once.
+    mutating func startWaiting() -> Action {
         guard stage == .loading, !isActive else { return .none }
         isActive = true
         return .beginActivity
     }
 
-    /// A whole picture has come, or the failure: the indicator stops before the view is set.
-    mutating func arrived() -> Action {
+    /// A final image or the failure arrived. The indicator stops before the view shows it.
+    mutating func receiveImage() -> Action {
         guard stage == .loading else { return .none }
         stage = .arrived
         defer { isActive = false }
         return isActive ? .endActivity : .none
     }
 
-    /// The view waits for it no more.
-    mutating func removed() -> Action {
+    /// The load was removed from its slot and continues without the view.
+    mutating func removeFromSlot() -> Action {
         defer { isActive = false }
         return isActive ? .endActivity : .none
     }
 
-    /// No more will come.
-    mutating func finished(awaitsTransition: Bool) -> Action {
+    /// No more images will arrive.
+    mutating func finish(awaitsTransition: Bool) -> Action {
         guard stage != .ended, stage != .finishing else { return .none }
         guard !awaitsTransition else {
             stage = .finishing
@@ -66,10 +67,10 @@ struct ImageLoadState: Sendable, Hashable {
         return end()
     }
 
-    mutating func transitionEnded() -> Action { stage == .finishing ? end() : .none }
+    mutating func endTransition() -> Action { stage == .finishing ? end() : .none }
 
-    /// The load has failed, was cancelled, or its slot is another's.
-    mutating func lost() -> Action { end() }
+    /// The load failed, was cancelled, or lost its slot.
+    mutating func cancel() -> Action { end() }
 
     private mutating func end() -> Action {
         guard stage != .ended else { return .none }

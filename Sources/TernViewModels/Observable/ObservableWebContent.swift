@@ -1,32 +1,32 @@
 public import Observation
 public import Tern
 
-/// Web content to be observed: for a web view of SwiftUI's, and for tests.
+/// Web content as observable state, for a web view in SwiftUI and for tests.
 @MainActor
 @Observable
 public final class ObservableWebContent: WebContentViewModel {
-    /// What is to be shown; nil before the first load has ended well.
+    /// The content to show; nil before the first load has succeeded.
     public private(set) var content: WebContent?
-    /// Whether a load has started and not ended.
+    /// A Boolean value that indicates whether a load has started and not ended.
     public private(set) var isLoading = false
-    /// How far it is.
+    /// The progress of the load.
     public private(set) var progress = Session.Progress()
-    /// Why the last load failed; nil when it did not, or another has started since.
+    /// The error of the last load; nil if it did not fail, or another load has started since.
     public private(set) var error: NetworkError?
-    /// Asked about navigations; nil, the default, leaves them to `loadsLinksThroughTern`.
+    /// A closure that decides about navigations; nil, the default, leaves the decision to `loadsLinksThroughTern`.
     @ObservationIgnored public var decision: (@MainActor (WebNavigation) -> WebNavigation.Decision?)?
     /// The bindings, which end with this object.
     @ObservationIgnored public let bindings = ViewBindings()
 
-    /// No content.
+    /// Creates a model without content.
     public init() {}
 
-    /// Keeps the content.
+    /// Stores the content.
     public func showContent(_ content: WebContent) { self.content = content }
-    /// Keeps the progress.
+    /// Stores the progress.
     public func showLoadingProgress(_ progress: Session.Progress) { self.progress = progress }
 
-    /// Sets `isLoading`, and forgets the last error.
+    /// Sets `isLoading`, and removes the last error.
     public func didStartLoading(_ load: WebLoad) {
         isLoading = true
         error = nil
@@ -36,7 +36,7 @@ public final class ObservableWebContent: WebContentViewModel {
     /// Clears `isLoading`.
     public func didFinishLoading(_ load: WebLoad) { isLoading = false }
 
-    /// Clears `isLoading`, and keeps the error.
+    /// Clears `isLoading`, and stores the error.
     public func didFailLoading(_ load: WebLoad, _ error: NetworkError) {
         isLoading = false
         self.error = error
@@ -45,6 +45,6 @@ public final class ObservableWebContent: WebContentViewModel {
     /// Clears `isLoading`.
     public func didCancelLoading(_ load: WebLoad) { isLoading = false }
 
-    /// Asks `decision`.
+    /// Calls `decision`.
     public func decide(_ navigation: WebNavigation) -> WebNavigation.Decision? { decision?(navigation) }
 }

@@ -6,17 +6,19 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The charset that holds for a page: its byte order mark, else what the caller or the response says, else what the page
-/// says of itself, else UTF-8 (WHATWG HTML §13.2.3.2). A name that the system does not know is UTF-8 too.
+/// The charset of a page: from its byte order mark, else from the caller or the response, else from the page's own
+/// declaration, else UTF-8 (WHATWG HTML §13.2.3.2). An unknown name also means UTF-8.
 struct WebCharset {
-    /// In lower case, fit for decoding.
+    /// The name in lower case, supported by the decoder.
     let name: String
     /// The length of the byte order mark.
     let markLength: Int
 
-    /// - Parameter name: What the caller or the response says; nil when neither says anything.
+    /// Determines the charset of a body.
+    ///
+    /// - Parameter name: The charset from the caller or the response; nil if neither has one.
     init(of body: Data, _ name: String?) {
-        // The mark comes first (WHATWG Encoding §6, "decode").
+        // The byte order mark takes precedence (WHATWG Encoding §6, "decode").
         (self.name, markLength) =
             if body.starts(with: [0xEF, 0xBB, 0xBF]) {
                 ("utf-8", 3)
@@ -38,9 +40,10 @@ struct WebCharset {
         }
     }
 
-    /// The charset that a `<meta>` near the page's beginning names (WHATWG HTML, "prescan a byte stream").
+    /// Returns the charset that a `<meta>` near the beginning of the page declares (WHATWG HTML, "prescan a byte
+    /// stream").
     private static func declared(in start: Data) -> String? {
-        // Byte by byte: all charsets that matter here have ASCII's letters in ASCII's places.
+        // Works on bytes, because all relevant charsets encode ASCII letters as ASCII.
         var rest = String(decoding: start.map { $0 < 0x80 ? $0 : 0x3F }, as: UTF8.self).lowercased()[...]
         while let open = rest.firstIndex(of: "<") {
             rest = rest[open...]
@@ -51,7 +54,7 @@ struct WebCharset {
             }
             guard let close = rest.firstIndex(of: ">") else { return nil }
             if rest.hasPrefix("<meta"), let name = charset(in: rest[..<close]) {
-                // What could be read so far was no UTF-16.
+                // The page was readable as ASCII so far, so it cannot be UTF-16.
                 return name.hasPrefix("utf-16") ? "utf-8" : name
             }
             rest = rest[close...]
@@ -59,7 +62,7 @@ struct WebCharset {
         return nil
     }
 
-    /// Of `charset=name`, quoted or not, also within `content="text/html; charset=name"`.
+    /// Returns the value of `charset=name`, quoted or not, also within `content="text/html; charset=name"`.
     private static func charset(in tag: Substring) -> String? {
         guard let word = tag.firstRange(of: "charset") else { return nil }
         let value = tag[word.upperBound...].drop { $0.isWhitespace }

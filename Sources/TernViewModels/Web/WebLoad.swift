@@ -7,31 +7,31 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// One load of a web view: a handle to watch, await, pause and cancel it.
+/// A handle to one load of a web view, to observe, await, pause and cancel it.
 ///
-/// The load belongs to its view: dropping the handle changes nothing, another load of the view ends this one, and so does
-/// the view's end.
+/// The load belongs to its view: releasing the handle changes nothing, and the load ends when another load replaces it
+/// or the view is released.
 @MainActor
 public final class WebLoad: BindingContent {
-    /// The request as it was given.
+    /// The request as given.
     public let request: Request
-    /// The task: for its progress, its states, and whatever else is to be bound to it.
+    /// The task, for its progress, its states and further bindings.
     public nonisolated let task: AnySessionTask
 
     let placement: WebHistory.Placement
     private let options: WebOptions
     private let source: SessionTask<Response<Data>>
     private weak var view: (any WebContentViewModel)?
-    private var receipt: ViewBindings.Receipt?
+    private var registration: ViewBindings.Registration?
     private var state = WebLoadState()
     private var result: Result<WebContent, NetworkError>?
     private var isProgressFinished = false
     private var waiters: [Waiter<Void>] = []
-    /// Owned here, cancelled with the load: one awaits the response, one follows the progress.
+    /// The Swift tasks of this load, which cancels them at its end: one awaits the response, one follows the progress.
     private var drivers: [Task<Void, Never>] = []
 
     init(
-        _ request: Request, _ options: WebOptions, _ placement: WebHistory.Placement, for view: any WebContentViewModel
+        _ request: Request, options: WebOptions, placement: WebHistory.Placement, for view: any WebContentViewModel
     ) {
         self.request = request
         self.options = options
@@ -46,10 +46,10 @@ public final class WebLoad: BindingContent {
         for driver in drivers { driver.cancel() }
     }
 
-    /// What is shown, once it is; awaited by any number of callers. Cancelling the caller ends its wait alone.
+    /// The content after it was shown. Any number of callers may await it. Cancelling a caller ends only the wait of
+    /// that caller.
     ///
-    /// - Throws: `NetworkError`; of kind `.cancelled` when the load was cancelled, when another one took its place, and
-    ///   when the view has ended.
+    /// - Throws: `NetworkError`; of kind `.cancelled` if the load was cancelled or replaced, or the view was released.
     public var value: WebContent {
         get async throws(NetworkError) {
             if result == nil {
@@ -59,39 +59,40 @@ public final class WebLoad: BindingContent {
                 waiters.removeAll { $0 === waiter }
             }
             guard let result else {
-                throw NetworkError(.cancelled, reason: "the wait for the page was cancelled; its load goes on")
+                throw NetworkError(.cancelled, reason: "the wait for the page was cancelled; the load continues")
             }
             return try result.get()
         }
     }
 
-    /// Whether it has not ended.
+    /// A Boolean value that indicates whether the load has not ended.
     public var isActive: Bool { !state.hasEnded }
 
-    /// Starts the load, or takes it up after a pause. No effect on one that has ended.
+    /// Starts the load, or continues it after a pause. No effect after the end.
     public func resume() {
-        if perform(state.resumed()) { return }
+        if perform(state.resume()) { return }
         task.resume()
     }
 
-    /// Moves no more bytes until `resume()`.
+    /// Stops the transfer until `resume()`.
     public func pause() { task.pause() }
 
-    /// Ends the load with `.cancelled` for its caller; the view hears of that, and no more. No effect on one that has ended.
-    public func cancel() { perform(state.lost()) }
+    /// Ends the load with `.cancelled` for its caller, and reports the cancellation to the view. No effect after the
+    /// end.
+    public func cancel() { perform(state.cancel()) }
 
     // MARK: The slot
 
-    /// Another load of the view, or a cancellation of the view's loads.
-    public func slotWasLost(_ cause: SlotLoss) { perform(state.lost()) }
+    /// Ends the load because another load replaced it or the view's loads were cancelled.
+    public func didLeaveSlot(_ reason: SlotRemovalReason) { perform(state.cancel()) }
 
-    /// The transfer ends, and with it the load.
-    public nonisolated func viewIsGone() { task.cancel() }
+    /// Cancels the task, which ends the load, because the view was released.
+    public nonisolated func viewWasReleased() { task.cancel() }
 
-    func entered(_ receipt: ViewBindings.Receipt) {
-        // The slot may be another's already: of whoever hears that the one before was cancelled, and loads something.
+    func register(_ registration: ViewBindings.Registration) {
+        // Another load may already have the slot: the notification of the cancelled load may have started one.
         guard isActive else { return }
-        self.receipt = receipt
+        self.registration = registration
         // Owned by this load.
         drivers.append(
             Task { [weak self, source, options] in
@@ -108,12 +109,12 @@ public final class WebLoad: BindingContent {
             })
     }
 
-    // MARK: What comes
+    // MARK: Events
 
     private func receive(_ progress: Session.Progress) {
         guard let view else {
-            // Nobody is left to see it.
-            receipt?.viewWasGone()
+            // The view was released.
+            registration?.sweepReleasedViews()
             return task.cancel()
         }
         guard !isProgressFinished else { return }
@@ -123,27 +124,27 @@ public final class WebLoad: BindingContent {
 
     private func receive(_ outcome: Result<WebContent, NetworkError>) {
         guard let view else {
-            perform(state.lost())
+            perform(state.cancel())
             return
         }
         switch outcome {
         case .failure(let error):
-            guard state.failed() == .fail else { return }
-            leave(with: outcome)
+            guard state.fail() == .fail else { return }
+            end(with: outcome)
             view.didFailLoading(self, error)
         case .success(let content):
-            // The stream's last element may come later than the value.
+            // The last element of the stream may arrive after the value.
             if isActive { receive(task.progressNow) }
-            guard state.succeeded() == .show else { return }
-            view.history.commit(placement, request, options, content.response)
+            guard state.succeed() == .show else { return }
+            view.history.commit(placement, request: request, options: options, head: content.response)
             view.showContent(content)
-            guard state.shown() == .finish else { return }
-            leave(with: outcome)
+            guard state.finishShowing() == .finish else { return }
+            end(with: outcome)
             view.didFinishLoading(self)
         }
     }
 
-    /// Returns whether there was anything to do.
+    /// Returns a Boolean value that indicates whether the action had an effect.
     @discardableResult
     private func perform(_ action: WebLoadState.Action) -> Bool {
         switch action {
@@ -151,10 +152,10 @@ public final class WebLoad: BindingContent {
             task.resume()
             view?.didStartLoading(self)
             return true
-        case .endCancelled(let tellsView):
+        case .endCancelled(let notifiesView):
             task.cancel()
-            leave(with: .failure(cancellation))
-            if tellsView { view?.didCancelLoading(self) }
+            end(with: .failure(cancellation))
+            if notifiesView { view?.didCancelLoading(self) }
             return true
         case .none, .show, .fail, .finish:
             return false
@@ -162,19 +163,112 @@ public final class WebLoad: BindingContent {
     }
 
     private var cancellation: NetworkError {
-        let reason = "the view's load was cancelled, or another took its place"
+        let reason = "the view's load was cancelled or replaced"
         return NetworkError(.cancelled, method: request.method, reason: reason)
             .identified(task: task.id, session: task.sessionID, label: task.label)
     }
 
-    /// The end, for whoever awaits it.
-    private func leave(with result: Result<WebContent, NetworkError>) {
+    /// Ends the load for its callers.
+    private func end(with result: Result<WebContent, NetworkError>) {
         self.result = result
         for driver in drivers { driver.cancel() }
         drivers = []
-        receipt?.remove()
+        registration?.remove()
         let waiters = waiters
         self.waiters = []
         for waiter in waiters { waiter.resume() }
+    }
+}
+
+extension WebLoad {
+    /// Awaits the response and builds the content.
+    static func outcome(
+        _ source: SessionTask<Response<Data>>, _ options: WebOptions
+    ) async -> Result<WebContent, NetworkError> {
+        do throws(NetworkError) {
+            let response = try await source.value
+            switch await WebContentBuilder.content(of: response, options) {
+            case .success(let content): return .success(content)
+            case .failure(let failure): throw error(failure, of: source, response: response)
+            }
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private static func error(
+        _ failure: TransferFailure, of source: SessionTask<Response<Data>>, response: Response<Data>
+    ) -> NetworkError {
+        guard let request = source.request else {
+            return NetworkError(failure.kind, reason: failure.reason, underlying: failure.underlying)
+        }
+        return NetworkError(failure, request: request, response: response.head, metrics: response.metrics)
+            .identified(task: source.id, session: source.sessionID, label: source.label)
+    }
+}
+
+extension Session {
+    /// The session of all web views without one of their own; created on first use with the default configuration.
+    public static let forWebViews = Session()
+}
+
+/// Decides the course of a web view's load: the notifications, and its one end. Pure.
+struct WebLoadState {
+    enum Action: Hashable {
+        case none
+        /// Start the task and notify the view.
+        case start
+        /// Show the content, and then call `finishShowing`.
+        case show
+        /// Notify the view and the callers of the failure.
+        case fail
+        /// Notify the view of the end, and give the content to the callers.
+        case finish
+        /// Throw an error of kind `.cancelled` to the callers, and notify the view if it was notified of the start.
+        case endCancelled(notifiesView: Bool)
+    }
+
+    private enum Phase {
+        case suspended
+        case running
+        case showing
+        case ended
+    }
+
+    private var phase = Phase.suspended
+
+    var hasEnded: Bool { phase == .ended }
+
+    /// Handles a resume. The first one starts the load; later ones only affect the task.
+    mutating func resume() -> Action {
+        guard phase == .suspended else { return .none }
+        phase = .running
+        return .start
+    }
+
+    mutating func succeed() -> Action {
+        guard phase == .suspended || phase == .running else { return .none }
+        phase = .showing
+        return .show
+    }
+
+    mutating func fail() -> Action {
+        guard phase == .suspended || phase == .running else { return .none }
+        phase = .ended
+        return .fail
+    }
+
+    /// Records that the view has shown the content, unless that call started another load of the view.
+    mutating func finishShowing() -> Action {
+        guard phase == .showing else { return .none }
+        phase = .ended
+        return .finish
+    }
+
+    /// Handles a cancellation, a replacement or the release of the view.
+    mutating func cancel() -> Action {
+        guard phase != .ended else { return .none }
+        defer { phase = .ended }
+        return .endCancelled(notifiesView: phase != .suspended)
     }
 }

@@ -1,6 +1,6 @@
-// One source for both programs, through a symbolic link: the consumer with NonisolatedNonsendingByDefault and the one
-// without. It asserts, in every closure and conformance that a user can hand to Tern, that it runs off the loop, and
-// prints "isolation: N seats checked" as its last line, which scripts/check-isolation asks for.
+// The source of two programs, through a symbolic link: a consumer with NonisolatedNonsendingByDefault and one without.
+// It asserts, in every closure and conformance that a user can pass to Tern, that it runs off the loop, and prints
+// "isolation: N callbacks checked" as its last line, which scripts/checks/isolation reads.
 import Foundation
 import Tern
 import TernTesting
@@ -11,7 +11,7 @@ import Glibc
 import Darwin
 #endif
 
-/// The thread of a place in the code: `pthread_self` may not be called where a thread may change.
+/// Returns the current thread: `pthread_self` may not be called where the thread can change.
 func currentThread() -> UInt {
     #if canImport(Glibc)
     UInt(pthread_self())
@@ -21,10 +21,10 @@ func currentThread() -> UInt {
 }
 
 extension Session {
-    /// A user may extend the actor: its methods run on the loop, which is how the loop's thread is known here.
+    /// A user can extend the actor: its methods run on the loop, which identifies the loop's thread here.
     func loop() -> UInt { currentThread() }
 
-    /// Calls all verbs from the loop itself: what Tern calls is off it even then.
+    /// Calls all verbs from the loop itself: code that Tern calls is off the loop even then.
     func checkFromInside(_ check: Check) async throws {
         precondition(currentThread() == check.loop)
         try await check.run(self, from: "the loop")
@@ -32,29 +32,29 @@ extension Session {
     }
 }
 
-/// Where the pieces of user code ran.
-final class Seats: @unchecked Sendable {
-    // Touched with the lock held, always.
-    private var seats: [String: Bool] = [:]
+/// Records where user code ran.
+final class Callbacks: @unchecked Sendable {
+    // Accessed only with the lock held.
+    private var callbacks: [String: Bool] = [:]
     private let lock = NSLock()
 
     func note(_ name: String, isOnLoop: Bool) {
-        lock.withLock { seats[name] = isOnLoop || seats[name] == true }
+        lock.withLock { callbacks[name] = isOnLoop || callbacks[name] == true }
     }
 
-    var all: [String: Bool] { lock.withLock { seats } }
+    var all: [String: Bool] { lock.withLock { callbacks } }
 }
 
 struct Check: Sendable {
     let loop: UInt
-    let seats: Seats
+    let callbacks: Callbacks
     let server: LoopbackServer
 
-    func note(_ name: String) { seats.note(name, isOnLoop: currentThread() == loop) }
+    func note(_ name: String) { callbacks.note(name, isOnLoop: currentThread() == loop) }
 }
 
-/// A value that tells where it is encoded and decoded.
-struct Told: Codable, Sendable {
+/// A value that records where it is encoded and decoded.
+struct RecordingValue: Codable, Sendable {
     @TaskLocal static var check: Check?
     var number = 7
 
@@ -72,7 +72,7 @@ struct Told: Codable, Sendable {
     }
 }
 
-/// Chunks by the older requirement, whose isolation depends on the feature.
+/// A sequence of chunks with the older requirement, whose isolation depends on the feature.
 struct OldChunks: AsyncSequence, Sendable {
     let check: Check
 
@@ -95,7 +95,7 @@ struct OldChunks: AsyncSequence, Sendable {
     }
 }
 
-/// Chunks by the newer one.
+/// A sequence of chunks with the newer requirement.
 struct NewChunks: AsyncSequence, Sendable {
     typealias Element = Data
     let check: Check
@@ -119,18 +119,20 @@ struct Failure: Error, CustomStringConvertible {
 }
 
 extension Check {
-    /// Hands every kind of user code to Tern.
+    /// Passes every kind of user code to Tern.
     func run(_ session: Session, from place: String) async throws {
         let client = Client(baseURL: server.url, session: session)
-        let told: Told = try await Told.$check.withValue(self) { try await client.post("", body: .json(Told())) }
-        guard told.number == 7 else { throw Failure(description: "\(place): the value came back as \(told.number)") }
-        let byHand = BodyDecoder<Int> { body, _ in
-            note("decoder by hand")
+        let value: RecordingValue = try await RecordingValue.$check.withValue(self) {
+            try await client.post("", body: .json(RecordingValue()))
+        }
+        guard value.number == 7 else { throw Failure(description: "\(place): the value came back as \(value.number)") }
+        let custom = BodyDecoder<Int> { body, _ in
+            note("custom decoder")
             return body.count
         }
-        let request = try client.request(.post, "", body: .text("by hand"))
-        _ = try await session.response(for: request, decode: byHand)
-        _ = try await session.task(for: request, decode: byHand, startsImmediately: true).value
+        let request = try client.request(.post, "", body: .text("custom"))
+        _ = try await session.response(for: request, decode: custom)
+        _ = try await session.task(for: request, decode: custom, startsImmediately: true).value
         let old = try await client.post("", body: .stream(OldChunks(check: self)), as: String.self)
         let new = try await client.post("", body: .stream(NewChunks(check: self)), as: String.self)
         guard old == "oldoldold", new == "newnewnew" else { throw Failure(description: "\(place): \(old), \(new)") }
@@ -146,10 +148,10 @@ extension Check {
             return .text(call.text)
         }
         let answer = try await Session(stub: stub).response(for: request, decode: .string).value
-        guard answer == "by hand" else { throw Failure(description: "\(place): the stub answered \(answer)") }
+        guard answer == "custom" else { throw Failure(description: "\(place): the stub answered \(answer)") }
     }
 
-    /// Readers on the main actor stay there, whatever the feature says.
+    /// Checks that readers on the main actor stay there, with and without the feature.
     @MainActor func readOnMainActor(_ session: Session) async throws {
         let client = Client(baseURL: server.url, session: session)
         for try await _ in client.stream("", method: .post, body: .text("a\nb\n")).chunks { MainActor.assertIsolated() }
@@ -159,7 +161,7 @@ extension Check {
         let task = client.task(.post, "", body: .text("a"))
         for await _ in task.states { MainActor.assertIsolated() }
         for await _ in task.progress { MainActor.assertIsolated() }
-        seats.note("readers on the main actor", isOnLoop: currentThread() == loop)
+        callbacks.note("readers on the main actor", isOnLoop: currentThread() == loop)
     }
 }
 
@@ -170,7 +172,7 @@ enum Isolation {
             try exchange.respond(headers: [("Content-Type", "application/json")], body: try exchange.readBody())
         }
         defer { server.stop() }
-        let check = Check(loop: await Session.shared.loop(), seats: Seats(), server: server)
+        let check = Check(loop: await Session.shared.loop(), callbacks: Callbacks(), server: server)
         var configuration = Session.Configuration()
         configuration.proxies = .none
         configuration.destination = { _, _ in
@@ -191,10 +193,12 @@ enum Isolation {
         try await session.checkFromInside(check)
         try await check.readOnMainActor(session)
 
-        let seats = check.seats.all
-        let onLoop = seats.filter(\.value).keys.sorted()
+        let callbacks = check.callbacks.all
+        let onLoop = callbacks.filter(\.value).keys.sorted()
         guard onLoop.isEmpty else { throw Failure(description: "on the loop: \(onLoop)") }
-        guard seats.count == 14 else { throw Failure(description: "\(seats.count) seats: \(seats.keys.sorted())") }
-        print("isolation: \(seats.count) seats checked")
+        guard callbacks.count == 14 else {
+            throw Failure(description: "\(callbacks.count) callbacks: \(callbacks.keys.sorted())")
+        }
+        print("isolation: \(callbacks.count) callbacks checked")
     }
 }

@@ -1,17 +1,17 @@
-// What the kernel says of a network that comes and goes. Runs in a network of its own (scripts/check-reachability); prints
-// "reachability: N changes seen" as its last line.
+// Checks the statuses of a network that comes and goes. Runs in a network of its own (scripts/checks/reachability);
+// prints "reachability: N changes seen" as its last line.
 import Foundation
 import Glibc
 import Tern
 
-struct NotSeen: Error, CustomStringConvertible {
+struct UnexpectedState: Error, CustomStringConvertible {
     let description: String
 }
 
-// Not Foundation's Process: its run loop needs a loopback interface, which a new network has not.
+// Foundation's Process is not used: its run loop needs a loopback interface, which a new network does not have.
 func ip(_ arguments: String) throws {
     guard let pipe = popen("ip \(arguments)", "r"), pclose(pipe) == 0 else {
-        throw NotSeen(description: "ip \(arguments) failed")
+        throw UnexpectedState(description: "ip \(arguments) failed")
     }
 }
 
@@ -21,13 +21,13 @@ struct Watcher {
 
     mutating func expect(_ expected: Reachability.Status, after step: String) async throws {
         guard let status = await statuses.next(), status == expected else {
-            throw NotSeen(description: "after \(step): not \(expected), but \(Reachability.shared.status)")
+            throw UnexpectedState(description: "after \(step): not \(expected), but \(Reachability.shared.status)")
         }
         seen += 1
     }
 }
 
-/// The sockets to the kernel's tables that this process has open.
+/// Returns the number of sockets to the kernel's tables that this process has open.
 func netlinkSockets() -> Int {
     (0..<Int32(256)).count { descriptor in
         var domain: Int32 = 0
@@ -37,10 +37,10 @@ func netlinkSockets() -> Int {
 }
 
 func expectSockets(_ expected: Int, _ when: String) async throws {
-    // They are closed on a queue of their own, and a socket that is closed tells nobody: it is looked for now and again.
+    // They are closed on a queue of their own, without a notification: this function polls.
     for _ in 0..<500 where netlinkSockets() != expected { try await Task.sleep(for: .milliseconds(10)) }
     guard netlinkSockets() == expected else {
-        throw NotSeen(description: "\(when): not \(expected) sockets, but \(netlinkSockets())")
+        throw UnexpectedState(description: "\(when): not \(expected) sockets, but \(netlinkSockets())")
     }
 }
 
@@ -48,7 +48,7 @@ func expectSockets(_ expected: Int, _ when: String) async throws {
 struct WatchNetwork {
     static func main() async throws {
         let watchdog = Thread {
-            // The time limit itself.
+            // The time limit of the program.
             Thread.sleep(forTimeInterval: 60)
             print("reachability: no answer within 60 seconds")
             exit(1)
@@ -58,8 +58,10 @@ struct WatchNetwork {
         try await expectSockets(0, "before anybody listens")
         let seen = try await watch()
         try await expectSockets(0, "once nobody listens")
-        // Asking needs no watch.
-        guard Reachability.shared.status == .reachable(.wired) else { throw NotSeen(description: "asked: no way out") }
+        // A query needs no watch.
+        guard Reachability.shared.status == .reachable(.wired) else {
+            throw UnexpectedState(description: "asked: no way out")
+        }
         try await expectSockets(0, "after asking")
         print("reachability: \(seen) changes seen")
     }
@@ -72,7 +74,7 @@ struct WatchNetwork {
         try ip("link set v1 up")
         try ip("link set eth9 up")
         try ip("addr add 10.9.9.1/24 dev eth9")
-        // Many messages, none of which changes the answer: nothing is told.
+        // These messages do not change the status: nothing is reported.
         try ip("route add 10.8.0.0/16 dev eth9")
         try ip("route add default dev eth9")
         try await watcher.expect(.reachable(.wired), after: "a default route")

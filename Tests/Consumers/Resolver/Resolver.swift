@@ -1,29 +1,29 @@
-// A resolver that never answers must hold up neither its own requests, once they are cancelled or out of time, nor any
-// other. Runs in a network of its own, where scripts/check-resolver has named 127.0.0.53 as the only resolver; prints
-// "resolver: N endings in time" as its last line.
+// Checks that a resolver that never answers delays neither its own requests, once they are cancelled or out of time,
+// nor any other. Runs in a network of its own, where scripts/checks/resolver has set 127.0.0.53 as the only resolver;
+// prints "resolver: N endings in time" as its last line.
 import Foundation
 import Glibc
 import Tern
 import TernTesting
 
-struct NotHeld: Error, CustomStringConvertible {
+struct CheckFailure: Error, CustomStringConvertible {
     let description: String
 }
 
-/// The loopback interface of a new network is down.
+/// Activates the loopback interface, which is down in a new network.
 func raiseLoopback() throws {
     let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
     defer { close(descriptor) }
-    // struct ifreq: 16 bytes of name, then the flags.
+    // The struct ifreq: 16 bytes of name, then the flags.
     var request = [UInt8]("lo".utf8) + [UInt8](repeating: 0, count: 38)
     let (getFlags, setFlags, isUp): (UInt, UInt, UInt8) = (0x8913, 0x8914, 0x01)
-    guard ioctl(descriptor, getFlags, &request) == 0 else { throw NotHeld(description: "lo: errno \(errno)") }
+    guard ioctl(descriptor, getFlags, &request) == 0 else { throw CheckFailure(description: "lo: errno \(errno)") }
     request[16] |= isUp
-    guard ioctl(descriptor, setFlags, &request) == 0 else { throw NotHeld(description: "lo up: errno \(errno)") }
+    guard ioctl(descriptor, setFlags, &request) == 0 else { throw CheckFailure(description: "lo up: errno \(errno)") }
 }
 
-/// Takes queries and answers none.
-final class Silence: Sendable {
+/// Receives queries and answers none.
+final class SilentResolver: Sendable {
     private let descriptor: Int32
 
     init() throws {
@@ -37,10 +37,10 @@ final class Silence: Sendable {
                 bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        guard result == 0 else { throw NotHeld(description: "127.0.0.53:53: errno \(errno)") }
+        guard result == 0 else { throw CheckFailure(description: "127.0.0.53:53: errno \(errno)") }
     }
 
-    /// The names asked for so far, as they stand in the queries.
+    /// Returns the names queried so far, in the form of the queries.
     func takeQueries() -> [String] {
         var names: [String] = []
         var bytes = [UInt8](repeating: 0, count: 512)
@@ -59,7 +59,7 @@ final class Silence: Sendable {
 @main
 struct Resolver {
     private static let limit = Duration.milliseconds(50)
-    let silence: Silence
+    let resolver: SilentResolver
     let server: LoopbackServer
     let client: Client
 
@@ -70,14 +70,14 @@ struct Resolver {
         let server = try LoopbackServer { try $0.respond(text: "hello") }
         defer { server.stop() }
         let client = Client(baseURL: server.url, session: Session(configuration: configuration))
-        let run = Resolver(silence: try Silence(), server: server, client: client)
+        let run = Resolver(resolver: try SilentResolver(), server: server, client: client)
         try await run.othersProceed()
         let endings: [(String, (String) async throws -> Duration)] = [
             ("cancel() of a handle", run.cancelHandle), ("cancellation of the Swift task", run.cancelSwiftTask),
             ("the connect limit", run.runOutOfConnectTime), ("the total limit", run.runOutOfTotalTime),
         ]
         for (index, (name, ending)) in endings.enumerated() {
-            // A busy machine may be late by itself: the best of some tries is what our code needs.
+            // A busy machine can be late by itself: the best of several tries is the time that this code needs.
             var delays: [Duration] = []
             for attempt in 0..<12 where delays.allSatisfy({ $0 >= limit }) {
                 async let others: Void = run.othersProceed()
@@ -85,12 +85,12 @@ struct Resolver {
                 try await others
             }
             print("\(name): late by \(delays)")
-            guard let best = delays.min(), best < limit else { throw NotHeld(description: "\(name) is late") }
+            guard let best = delays.min(), best < limit else { throw CheckFailure(description: "\(name) is late") }
         }
         print("resolver: \(endings.count) endings in time")
     }
 
-    /// 100 requests, 10 at a time, that need no resolver.
+    /// Sends 100 requests, 10 at a time, that need no resolver.
     private func othersProceed() async throws {
         try await withThrowingTaskGroup { group in
             for _ in 0..<10 {
@@ -106,7 +106,7 @@ struct Resolver {
         return request
     }
 
-    /// How long after `due` a task ended, and that it ended with an error of this kind.
+    /// Returns how long after `due` a task ended, and checks that it ended with an error of this kind.
     private func delay(
         of kind: NetworkError.Kind, after due: ContinuousClock.Instant, _ value: () async throws -> Void
     ) async throws -> Duration {
@@ -115,12 +115,12 @@ struct Resolver {
         } catch let error as NetworkError where error.kind == kind {
             return ContinuousClock.now - due
         }
-        throw NotHeld(description: "no error of kind \(kind)")
+        throw CheckFailure(description: "no error of kind \(kind)")
     }
 
     private func cancelHandle(_ name: String) async throws -> Duration {
         let task = client.session.task(for: try request(name, Timeouts(connect: nil)), startsImmediately: true)
-        await silence.waitForQuery(of: name)
+        await resolver.waitForQuery(of: name)
         let due = ContinuousClock.now
         task.cancel()
         return try await delay(of: .cancelled, after: due) { _ = try await task.value }
@@ -129,7 +129,7 @@ struct Resolver {
     private func cancelSwiftTask(_ name: String) async throws -> Duration {
         let request = try request(name, Timeouts(connect: nil))
         let task = Task { try await client.session.response(for: request) }
-        await silence.waitForQuery(of: name)
+        await resolver.waitForQuery(of: name)
         let due = ContinuousClock.now
         task.cancel()
         return try await delay(of: .cancelled, after: due) { _ = try await task.value }

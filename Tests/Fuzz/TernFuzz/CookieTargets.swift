@@ -11,7 +11,7 @@ extension FuzzTarget {
     ]
 }
 
-/// One input: the server's URL, the request's URL and the fields, a line each.
+/// One input: the server's URL, the request's URL and the fields, one on each line.
 private struct CookieFuzzing {
     private let server: Target
     private let request: Target
@@ -40,7 +40,7 @@ private struct CookieFuzzing {
         let lines = input.split(separator: 10, omittingEmptySubsequences: false)
         func target(_ number: Int, _ fallback: String) throws -> Target {
             let text = lines.count > number ? String(decoding: lines[number], as: UTF8.self) : ""
-            // Most mutated URLs are none: the cookies are worth trying all the same.
+            // Most mutated URLs are invalid: the cookies are tried with a valid one instead.
             do { return try Target(absolute: text) } catch { return try Target(absolute: fallback) }
         }
         server = try target(0, choice & 1 == 0 ? "https://www.a.example/b/c" : "http://a.example/")
@@ -59,7 +59,7 @@ private struct CookieFuzzing {
             }
         }
         for target in [server, request] { try check(&jar, target) }
-        // Neither a host beside the server nor one that only ends like it.
+        // Neither a host beside the server nor one with the same ending.
         for host in ["stranger.test", "x\(server.host)", "\(server.host).test"] {
             guard let foreign = try? Target(absolute: "https://\(host)/") else { continue }  // An address, as a rule.
             require(header(&jar, foreign) == nil, "\(host) got a cookie of \(server.host)")
@@ -93,7 +93,7 @@ private struct CookieFuzzing {
         }
     }
 
-    /// What a store writes and reads again is sent like what it was.
+    /// Checks that a store sends the same cookies after they were written and read again.
     private func checkFile(_ jar: inout CookieJar) throws {
         var other = CookieJar()
         let data = try JSONEncoder().encode(jar.all(now: now))

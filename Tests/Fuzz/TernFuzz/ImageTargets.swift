@@ -3,7 +3,7 @@ import TernImages
 
 /// The image decoders.
 extension FuzzTarget {
-    /// To add a decoder is to add its line; its seeds come from the encoders and `Tests/Pillow/fixtures.py`.
+    /// To add a decoder, add its line; its seeds come from the encoders and `Tests/Pillow/fixtures.py`.
     static let images = [
         FuzzTarget(image: "jpeg", .jpeg),
         FuzzTarget(image: "png", .png, repair: repairPNG),
@@ -30,7 +30,7 @@ extension FuzzTarget {
             run: { input, choice in run(input, choice) })
     }
 
-    /// Small files only: a million of them should take minutes.
+    /// Returns small images only: a million of them should take minutes.
     private static func pictures(of format: ImageFormat, fixtures: String) throws -> [[UInt8]] {
         var seeds = try encoded().filter { $0.format == format }.map { [UInt8]($0.data) }
         for name in try FileManager.default.contentsOfDirectory(atPath: fixtures).sorted() {
@@ -57,28 +57,28 @@ extension FuzzTarget {
         return try encodings.map { ($0.format, try picture.encoded(as: $0)) }
     }
 
-    /// The still picture, to a size or in full, whole or in part, and the frames forwards and back.
+    /// Decodes the still image, to a size or in full, whole or in part, and the frames forwards and back.
     @Sendable private static func decode(_ data: Data, _ choice: UInt64) -> String {
         let options = options(choice)
         let decoder = CodecImageDecoder()
         do throws(ImageError) {
             let picture = try decoder.image(from: data, options: options)
             precondition(picture.byteCount == picture.size.width * picture.size.height * 4)
-            var told = "picture \(picture.metadata.orientation) \(picture.metadata.isPartial)"
+            var outcome = "picture \(picture.metadata.orientation) \(picture.metadata.isPartial)"
             if let frames = try decoder.animation(from: data, options: options) {
                 let order = Array(0..<min(frames.count, 6)) + [0]
                 for index in order { _ = try frames.frame(at: index) }
-                told += " \(frames.count) frames"
+                outcome += " \(frames.count) frames"
             }
-            return told
+            return outcome
         } catch {
             return "rejected, " + words(error)
         }
     }
 
-    /// In chunks, with the previews, up to the end, which is that of `CodecImageDecoder`: the same picture, or an error of
-    /// the same kind, for every input and every way to split it. A mutation can make another format of the input, which
-    /// may be one that is decoded as a whole only.
+    /// Decodes in chunks, with the previews, up to the end. The outcome is that of `CodecImageDecoder`: the same image,
+    /// or an error of the same kind, for every input and every way to split it. A mutation can change the format of the
+    /// input to one that is decoded only as a whole.
     @Sendable private static func decodeIncrementally(_ data: Data, _ choice: UInt64) -> String {
         if let format = ImageFormat(sniffing: data), !IncrementalDecoder.decodes(format) {
             return "rejected, not incremental"
@@ -87,34 +87,34 @@ extension FuzzTarget {
         let decoder = IncrementalDecoder(options: options, showsRows: choice & 4 == 4)
         var numbers = Numbers(state: choice)
         let largest = [1, 16, 256, 8192][Int(choice >> 4 & 3)]
-        var (told, hasFailed) = ("", false)
+        var (outcome, hasFailed) = ("", false)
         var rest = data
         while !rest.isEmpty {
             let chunk = rest.prefix(1 + numbers.below(largest))
             rest = rest.dropFirst(chunk.count)
             do throws(ImageError) {
-                var stands = try decoder.append(chunk)
-                while stands {
+                var hasMore = try decoder.append(chunk)
+                while hasMore {
                     if choice & 8 == 8, let preview = try decoder.preview() { precondition(preview.byteCount > 0) }
-                    stands = try decoder.advance()
+                    hasMore = try decoder.advance()
                 }
             } catch {
-                told = words(error) + ", "
+                outcome = words(error) + ", "
                 hasFailed = true
             }
         }
         let pieces = Result { () throws(ImageError) in try decoder.finish() }
         let whole = Result { () throws(ImageError) in try CodecImageDecoder().image(from: data, options: options) }
         // An error before the end is final.
-        if hasFailed, case .success = pieces { preconditionFailure("a picture after \(told)") }
+        if hasFailed, case .success = pieces { preconditionFailure("an image after \(outcome)") }
         guard isSame(pieces, whole) else {
             print("in pieces \(text(pieces)), whole \(text(whole)), \(options)")
             fflush(nil)
             preconditionFailure("the decoders end differently")
         }
         switch pieces {
-        case .success(let picture): return "picture \(told)\(picture.metadata.isPartial) \(decoder.completedPasses)"
-        case .failure(let error): return "rejected, " + told + words(error)
+        case .success(let picture): return "picture \(outcome)\(picture.metadata.isPartial) \(decoder.completedPasses)"
+        case .failure(let error): return "rejected, " + outcome + words(error)
         }
     }
 
@@ -153,12 +153,12 @@ extension FuzzTarget {
         return options
     }
 
-    /// Without its numbers and the names of chunks.
+    /// Returns the text of the error without its numbers and the names of chunks.
     private static func words(_ error: ImageError) -> String {
         "\(error.kind): \(error.message.split(separator: ":").last ?? "")".filter { !$0.isNumber }
     }
 
-    /// Icons of one, two and three PNG files each.
+    /// Returns icons of one, two and three PNG files each.
     private static func icons(of files: [[UInt8]]) -> [[UInt8]] {
         func little(_ value: Int, _ count: Int) -> [UInt8] {
             (0..<count).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
@@ -175,7 +175,7 @@ extension FuzzTarget {
         }
     }
 
-    /// Makes the checksums of every PNG file within the input valid.
+    /// Corrects the checksums of every PNG file within the input.
     @Sendable private static func repairIcon(_ bytes: inout [UInt8]) {
         let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
         for at in bytes.indices.dropLast(7) where bytes[at] == 0x89 && Array(bytes[at..<at + 8]) == signature {

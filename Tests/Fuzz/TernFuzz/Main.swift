@@ -2,8 +2,9 @@ import CTernFuzz
 import Foundation
 
 /// The fuzz program. `TernFuzz TARGET COUNT FIXTURES INPUT [NUMBER]` runs a target on COUNT mutations of its seeds. The
-/// file INPUT holds the input in use: after a crash it holds the one that caused it, behind eight bytes of its length and
-/// before eight of the choice. `TernFuzz TARGET replay INPUT` runs that input again. `TernFuzz list` prints the names of the targets.
+/// file INPUT holds the input in use. After a crash it holds the input that caused it, after eight bytes with its
+/// length and before eight bytes with the choice. `TernFuzz TARGET replay INPUT` runs that input again. `TernFuzz list`
+/// prints the names of the targets.
 @main enum Main {
     static func main() async throws {
         let words = CommandLine.arguments
@@ -66,7 +67,7 @@ import Foundation
         bytes = Array(bytes.dropFirst(8).prefix(Int(clamping: length)))
         let last = number(bytes.suffix(8).reversed())
         bytes.removeLast(min(8, bytes.count))
-        // The same choice as before, and then every kind of choice.
+        // The same choice as before, and then every other kind of choice.
         var choices = [last]
         for choice in UInt64(0)..<4 {
             choices += [UInt64(0), 0x0A_0A0A_0A, 0x01_3F3F_3F, 0x02_0120_01].map { choice | $0 << 8 }

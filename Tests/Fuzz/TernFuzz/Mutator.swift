@@ -1,4 +1,4 @@
-/// Numbers that are the same in every run of the same seed (SplitMix64).
+/// Generates the same numbers in every run with the same seed (SplitMix64).
 struct Numbers: RandomNumberGenerator {
     var state: UInt64
 
@@ -13,7 +13,7 @@ struct Numbers: RandomNumberGenerator {
     mutating func below(_ limit: Int) -> Int { limit <= 1 ? 0 : Int(next() % UInt64(limit)) }
 }
 
-/// Makes new inputs of seeds.
+/// Makes new inputs from seeds.
 struct Mutator {
     private(set) var seeds: [[UInt8]]
     var numbers: Numbers
@@ -29,7 +29,7 @@ struct Mutator {
         original = seeds.count
     }
 
-    /// An input that led somewhere new is a seed from now on; the oldest of those makes room.
+    /// Keeps an input with a new outcome as a seed, and removes the oldest of those if there are too many.
     mutating func keep(_ bytes: [UInt8]) {
         if seeds.count >= original + 2_000 { seeds.remove(at: original) }
         seeds.append(bytes)
@@ -37,7 +37,7 @@ struct Mutator {
 
     mutating func input() -> [UInt8] {
         var bytes = seeds[numbers.below(seeds.count)]
-        // Few changes reach deepest, many are needed now and then.
+        // A few changes reach the deepest code; many changes are useful now and then.
         for _ in 0...numbers.below(1 << numbers.below(5)) { change(&bytes) }
         if bytes.count > Self.largest { bytes.removeLast(bytes.count - Self.largest) }
         return bytes
@@ -45,7 +45,7 @@ struct Mutator {
 
     private mutating func change(_ bytes: inout [UInt8]) {
         guard bytes.count > 1 else { return bytes.append(UInt8(numbers.below(256))) }
-        // Headers are where the decisions are: half of the changes fall there.
+        // Parsers decide mostly in headers: half of the changes are made there.
         let at = numbers.below(numbers.below(2) == 0 ? min(bytes.count, 96) : bytes.count)
         let length = 1 + numbers.below(min(bytes.count - at, 1 << numbers.below(8)))
         switch numbers.below(10) {

@@ -1,7 +1,7 @@
 import Foundation
 import Tern
 
-/// The token of a download, as somebody else may have changed it.
+/// The token of a download, as an attacker can change it.
 extension FuzzTarget {
     static let resumeData = [
         FuzzTarget(
@@ -27,7 +27,8 @@ extension FuzzTarget {
         }
     }
 
-    /// A token that decodes adds no field to a request and names no file outside the folder it is looked for in.
+    /// Checks that a token that decodes adds no field to a request, and names no file outside the folder of its
+    /// look-up.
     @Sendable private static func checkToken(_ input: Data, isList: Bool) -> String {
         let decoded: ResumeData
         do {
@@ -44,7 +45,7 @@ extension FuzzTarget {
         precondition(FilePath.folder(of: path) == folder && FilePath.name(of: path) == decoded.partialFile)
         precondition(decoded.partialFile != "." && decoded.partialFile != ".." && !decoded.partialFile.utf8.contains(0))
         precondition(decoded.partialFile.hasSuffix(".tern-part") && decoded.partialFile.utf8.count <= 255)
-        for field in decoded.continuation.fields {
+        for field in decoded.resumeRules.fields {
             precondition(field.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } && field.value.utf8.count < 2_000)
         }
         precondition(decoded.offset >= 0 && decoded.totalBytes ?? .max >= decoded.offset)
@@ -53,7 +54,7 @@ extension FuzzTarget {
             "Content-Range": "bytes \(decoded.offset)-\(end &- 1)/\(end)", "ETag": decoded.validator,
             "Last-Modified": decoded.validator,
         ]
-        let decision = decoded.continuation.decision(on: 206, headers: headers, isSameOrigin: false)
+        let decision = decoded.resumeRules.decision(on: 206, headers: headers, isSameOrigin: false)
         if case .append(let total) = decision { precondition(total > decoded.offset) }
         guard let again = try? JSONDecoder().decode(ResumeData.self, from: JSONEncoder().encode(decoded)) else {
             preconditionFailure("what was encoded is not decoded")

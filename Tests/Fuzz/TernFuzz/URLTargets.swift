@@ -4,7 +4,7 @@ import Foundation
 import Glibc
 import Tern
 
-/// URLs: the host that Tern's policies see is the host that libcurl contacts.
+/// Checks URLs: the host that Tern's policies see is the host that libcurl contacts.
 extension FuzzTarget {
     static let urls = [
         FuzzTarget(
@@ -26,7 +26,7 @@ extension FuzzTarget {
         "\\\\evil.example",
         "http:next", "https://other.example:1/", ".//x", "a:b", "//user@other.example:80", "/@x", "//[::1]/", "",
     ]
-    /// What makes parsers differ.
+    /// Tokens that parsers interpret differently.
     private static let tokens = [
         "@", "\\", "/", "//", ":", "?", "#", "%", "%25", "%2F", "%40", "%00", "%0A", "[", "]", "::", ".", "..", "\t",
         "\n",
@@ -38,7 +38,7 @@ extension FuzzTarget {
         "~", "!", ";", "&", "=", "+", "$", ",", "'", "(", "*", "\"", "<", "^", "`", "{", "|", "\u{7F}", "\u{80}",
     ]
 
-    /// Puts tokens into the text, at places that the text itself decides: the same input is the same URL when it is run
+    /// Inserts tokens into the text, at places that depend on the text: the same input is the same URL when it is run
     /// again.
     private static func text(_ input: Data) -> String {
         var numbers = Numbers(
@@ -63,7 +63,7 @@ extension FuzzTarget {
         if let difference = try difference(target) {
             preconditionFailure("\(text.debugDescription) is \(target.string): \(difference)")
         }
-        // libcurl's own reading of the text, where it has one.
+        // The host that libcurl reads from the text, if it reads one.
         if let host = ParsedURL(text, base: base)?.host, let other = try? CanonicalHost(host), other.text != target.host
         {
             preconditionFailure("\(text.debugDescription) leads to \(target.host), for libcurl to \(other.text)")
@@ -73,13 +73,13 @@ extension FuzzTarget {
             "\(kind) \(target.host.contains("%")) \(target.host.contains("xn--")) \(target.user != nil) \(target.scheme)"
     }
 
-    /// What is wrong with a target; nil when everybody reads the same in it.
+    /// Describes the problem of a target. Returns nil if all parsers read the same in it.
     private static func difference(_ target: Target) throws -> String? {
         let again = try Target(absolute: target.string)
         if again.string != target.string || again.host != target.host { return "read again it is \(again.string)" }
         if try CanonicalHost(target.host).text != target.host { return "the host is not canonical" }
         if target.host.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }) { return "the host is not ASCII" }
-        // What the transport gives libcurl: what stands before the path, and to a proxy the whole.
+        // The two texts that the transport passes to libcurl: the part before the path, and the whole for a proxy.
         for url in [String(target.string.dropLast(target.pathAndQuery.count)), target.string] {
             guard let parsed = ParsedURL(url) else { return "libcurl cannot read \(url)" }
             if parsed.user != nil { return "libcurl finds user information in \(url)" }
@@ -89,14 +89,14 @@ extension FuzzTarget {
             }
             if !target.host.contains(":"), host != target.host { return "libcurl finds the host \(host)" }
         }
-        // The resolver reads numbers by itself.
+        // The resolver parses numbers by itself.
         var address = in_addr()
         let isNumber = unsafe inet_aton(target.host, &address) == 1
         if isNumber, !isIPv4(target.host) { return "the resolver takes the name for an address" }
         return nil
     }
 
-    /// Four decimal numbers, as the system writes them.
+    /// Returns whether the text is four decimal numbers in the system's form.
     private static func isIPv4(_ host: String) -> Bool {
         var address = in_addr()
         guard unsafe inet_pton(AF_INET, host, &address) == 1 else { return false }
@@ -111,7 +111,7 @@ private struct ParsedURL {
     var port: String?
     var user: String?
 
-    /// nil where libcurl cannot read it, alone or against a base.
+    /// nil if libcurl cannot read it, alone or against a base.
     init?(_ text: String, base: String? = nil) {
         guard let url = unsafe curl_url() else { return nil }
         defer { unsafe curl_url_cleanup(url) }
@@ -133,7 +133,7 @@ private struct ParsedURL {
 }
 #else
 extension FuzzTarget {
-    /// libcurl is there on Linux alone.
+    /// libcurl is available on Linux only.
     static let urls: [FuzzTarget] = []
 }
 #endif

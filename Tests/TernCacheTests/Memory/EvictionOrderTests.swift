@@ -2,7 +2,7 @@ import Testing
 
 @testable import TernCache
 
-/// The two policies as plain arrays, oldest first: slow, and plainly right.
+/// The two policies as plain arrays, oldest first: slow, and obviously correct.
 private struct ModelLRU {
     var slots: [Slot] = []
 
@@ -95,7 +95,7 @@ private struct ModelS3FIFO {
             case 0..<3:
                 guard let slot = free.popLast() else { continue }
                 let cost = Int.random(in: 0...9, using: &random)
-                // A fingerprint of its own each time: no ghost comes back.
+                // A new fingerprint each time, so that no ghost returns.
                 fingerprint += 1
                 order.admit(slot, fingerprint: fingerprint, cost: cost)
                 model.admit(slot, cost: cost)
@@ -123,7 +123,7 @@ private struct ModelS3FIFO {
         }
     }
 
-    @Test func whatWasUsedOnceIsEvictedBeforeWhatWasUsedTwice() {
+    @Test func entriesUsedOnceAreEvictedBeforeThoseUsedTwice() {
         var order = S3FIFOOrder()
         for slot in 0..<10 { order.admit(Slot(slot), fingerprint: UInt32(slot), cost: 1) }
         order.touch(0)
@@ -141,7 +141,7 @@ private struct ModelS3FIFO {
         for slot in 1..<1_000 { order.admit(Slot(slot), fingerprint: UInt32(slot), cost: 1) }
         #expect(order.uses[0] == 3)
         #expect((1..<1_000).allSatisfy { order.uses[Slot($0)] == 0 })
-        order.shrink()
+        order.releaseStorage()
         #expect(order.uses.count == 0)
     }
 
@@ -151,13 +151,13 @@ private struct ModelS3FIFO {
         #expect(order.evict() == 0)
         order.admit(0, fingerprint: 100, cost: 1)
         #expect(order.main.count == 1)
-        // The ghost is used up, and the next newcomer is none.
+        // The ghost is used up, so the next new entry has none.
         #expect(order.evict() == 1)
         order.admit(1, fingerprint: 999, cost: 1)
         #expect(order.main.count == 1)
     }
 
-    @Test func aScanLeavesWhatIsUsedOften() {
+    @Test func aScanKeepsFrequentlyUsedEntries() {
         var order = S3FIFOOrder()
         for slot in 0..<100 { order.admit(Slot(slot), fingerprint: UInt32(slot), cost: 1) }
         for slot in 0..<50 {
@@ -182,12 +182,12 @@ private struct ModelS3FIFO {
         #expect(!recent.contains { ghosts.take(UInt32($0) &* 2_654_435_761, capacity: 100) })
     }
 
-    @Test(arguments: 0..<20) func theIndexFindsWhatADictionaryFinds(seed: UInt64) {
+    @Test(arguments: 0..<20) func theIndexMatchesADictionary(seed: UInt64) {
         var random = SeededRandom(seed: seed)
         var index = SlotIndex()
         var model: [Slot: UInt32] = [:]
         for _ in 0..<3_000 {
-            // Few fingerprints, near each other: chains, and their ends around the table's end.
+            // A few adjacent fingerprints, which form chains that wrap around the end of the table.
             let fingerprint = UInt32.max - UInt32.random(in: 0..<40, using: &random)
             if Bool.random(using: &random) || model.isEmpty {
                 let slot = Slot(Int.random(in: 0..<500, using: &random))

@@ -4,7 +4,7 @@ import Testing
 @testable import TernCache
 
 @Suite(.timeLimit(.minutes(1))) struct MemoryCacheEvictionTests {
-    @Test func evictionsAreToldWithKeyCostAndReason() async {
+    @Test func evictionsCarryKeyCostAndReason() async {
         let cache = MemoryCache<Int, Int>(.quiet(cost: 10, policy: .lru)) { $0 }
         let evictions = cache.evictions
         cache[1] = 6
@@ -31,7 +31,7 @@ import Testing
         #expect(cache.count == 0)
     }
 
-    @Test func eachStreamIsItsOwnAndASlowOneIsToldHowMuchItMissed() async {
+    @Test func eachStreamIsIndependentAndCountsDroppedEvents() async {
         var configuration = MemoryCacheConfiguration.quiet(count: 1)
         configuration.eventLimit = 5
         let cache = MemoryCache<Int, Int>(configuration) { _ in 1 }
@@ -59,20 +59,20 @@ import Testing
         #expect(keys == [1])
     }
 
-    @Test func aDroppedStreamCostsNothingMore() {
+    @Test func aReleasedStreamReceivesNoEvents() {
         let cache = MemoryCache<Int, Int>(.quiet(count: 1)) { _ in 1 }
         do { _ = cache.evictions }
-        #expect(cache.store.feed.isHeard)
+        #expect(cache.store.evictionEvents.hasSubscribers)
         cache[1] = 1
         cache[2] = 2
-        #expect(!cache.store.feed.isHeard)
+        #expect(!cache.store.evictionEvents.hasSubscribers)
     }
 
-    @Test(arguments: MemoryCachePolicy.allCases) func theEndOfAValueMayUseTheCache(policy: MemoryCachePolicy) async {
+    @Test(arguments: MemoryCachePolicy.allCases) func theDeinitOfAValueCanUseTheCache(policy: MemoryCachePolicy) async {
         let box = Lock<MemoryCache<Int, Token>?>(nil)
         let ended = Lock<[Int]>([])
         let end: @Sendable (Int) -> Void = { number in
-            // Under the cache's lock each of these would wait for itself.
+            // Under the cache's lock, each of these calls would deadlock.
             guard let cache = box.withLock({ $0 }) else { return }
             _ = cache[number]
             _ = cache.contains(number)

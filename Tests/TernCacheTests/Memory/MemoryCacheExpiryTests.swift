@@ -13,7 +13,7 @@ import Testing
         return MemoryCache(configuration, inUse: inUse) { _ in 1 }
     }
 
-    @Test func anEntryIsGivenOutUntilItsTimeIsOver() {
+    @Test func anEntryIsReturnedUntilItExpires() {
         let clock = ManualClock()
         let cache = makeCache(clock, timeToLive: .seconds(10))
         cache[1] = Token(1)
@@ -37,7 +37,7 @@ import Testing
         #expect(cache[1]?.number == 2)
     }
 
-    @Test func removingAnExpiredEntryGivesNothing() {
+    @Test func removingAnExpiredEntryReturnsNil() {
         let clock = ManualClock()
         let cache = makeCache(clock, timeToLive: .seconds(1))
         cache[1] = Token(1)
@@ -45,13 +45,13 @@ import Testing
         #expect(cache.remove(1) == nil && cache.count == 0)
     }
 
-    @Test func aTimeBeyondTheClockIsNotOverYet() {
+    @Test func aDeadlineBeyondTheClockNeverExpires() {
         let cache = makeCache(ManualClock(), timeToLive: .seconds(Int64.max))
         cache[1] = Token(1)
         #expect(cache[1] != nil)
     }
 
-    @Test func expiredEntriesAreSweptOutWithoutALookUp() async throws {
+    @Test func expiredEntriesAreSweptWithoutALookUp() async throws {
         let clock = ManualClock()
         let cache = makeCache(clock)
         let evictions = cache.evictions
@@ -61,7 +61,7 @@ import Testing
         clock.advance(by: .seconds(61))
         let told = await evictions.first(900).compactMap(\.eviction)
         #expect(Set(told.map(\.key)) == Set(0..<900) && told.allSatisfy { $0.reason == .expired })
-        // The next sweep waits for the entries that are left, and there is none after the last.
+        // The next sweep waits for the remaining entries, and there is none after the last.
         try await clock.waitForSleepers(1)
         #expect(clock.nextDeadline?.offset == .seconds(500))
         clock.advance(by: .seconds(500))
@@ -69,7 +69,7 @@ import Testing
         #expect(cache.count == 0 && clock.sleeperCount == 0)
     }
 
-    @Test func aSweepIsNotPlannedSoonerThanTheInterval() async throws {
+    @Test func aSweepIsNotScheduledSoonerThanTheInterval() async throws {
         let clock = ManualClock()
         let cache = makeCache(clock)
         cache.insert(Token(1), for: 1, timeToLive: .seconds(1))
@@ -78,7 +78,7 @@ import Testing
         #expect(cache.count == 1)
     }
 
-    @Test func aCacheWithoutTimesToLivePlansNothing() {
+    @Test func aCacheWithoutTimesToLiveSchedulesNothing() {
         let clock = ManualClock()
         let cache = makeCache(clock)
         for key in 0..<100 { cache[key] = Token(key) }
@@ -94,7 +94,7 @@ import Testing
         while clock.sleeperCount > 0 { await Task.yield() }
     }
 
-    @Test func whatIsInUseIsNotFoundBeyondItsTime() async {
+    @Test func anExpiredValueInUseIsNotFound() async {
         let clock = ManualClock()
         let cache = makeCache(clock, timeToLive: .seconds(10), inUse: .references)
         let token = Token(1)

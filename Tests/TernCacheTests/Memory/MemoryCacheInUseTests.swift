@@ -4,7 +4,7 @@ import Testing
 @testable import TernCache
 
 @Suite(.timeLimit(.minutes(1))) struct MemoryCacheInUseTests {
-    @Test func anEvictedValueIsFoundWhileSomebodyHoldsIt() async {
+    @Test func anEvictedValueIsFoundWhileItIsHeld() async {
         let cache = MemoryCache<Int, Token>(.quiet(), inUse: .references) { _ in 1 }
         var token: Token? = Token(1)
         cache[1] = token
@@ -13,7 +13,7 @@ import Testing
         #expect(cache.count == 0 && !cache.contains(1))
         #expect(cache[1] === token)
         #expect(cache[2] == nil)
-        // It is held again.
+        // The value is stored again.
         #expect(cache.count == 1 && cache.totalCost == 1 && cache.contains(1))
         #expect(cache.statistics.recovered == 1 && cache.statistics.hits == 1 && cache.statistics.misses == 1)
         await cache.trim(toCost: 0)
@@ -29,7 +29,7 @@ import Testing
         #expect(cache[1] == nil)
     }
 
-    @Test func aValueThatWasReplacedOrRemovedNeverComesBack() async {
+    @Test func aReplacedOrRemovedValueIsNeverRecovered() async {
         let cache = MemoryCache<Int, Token>(.quiet(), inUse: .references) { _ in 1 }
         let old = Token(1)
         cache[1] = old
@@ -65,7 +65,7 @@ import Testing
         _ = old
     }
 
-    @Test func aStructOverASharedObjectIsMadeAnew() async {
+    @Test func aStructAroundASharedObjectIsCreatedAgain() async {
         struct Picture: Sendable {
             let pixels: Token
             let scale: Int
@@ -81,18 +81,18 @@ import Testing
         #expect(cache[1]?.pixels === pixels && cache[1]?.scale == 2)
     }
 
-    @Test func deadEntriesAreForgottenAgain() async {
+    @Test func unusedEntriesAreRemovedFromTheTable() async {
         let cache = MemoryCache<Int, Token>(.quiet(count: 300), inUse: .references) { _ in 1 }
         let held = Token(-1)
         cache[-1] = held
         for key in 0..<20_000 { cache[key] = Token(key) }
-        let remembered = (0...3).map { number in cache.store.withShard(number) { $0.faded.entries.count } }
+        let remembered = (0...3).map { number in cache.store.withShard(number) { $0.recoverable.entries.count } }
         #expect(remembered.allSatisfy { $0 <= 130 }, "\(remembered)")
         #expect(cache[-1] === held)
     }
 
-    @Test func aFinderMayUseTheCache() async {
-        // The finder runs under no lock: it may ask the cache it is called by.
+    @Test func aFinderCanUseTheCache() async {
+        // The finder runs without a lock, so it can use the cache that calls it.
         let box = Lock<MemoryCache<Int, Token>?>(nil)
         let kept = Token(7)
         let inUse = InUse<Token> { _ in { box.withLock { $0 }?[2] } }

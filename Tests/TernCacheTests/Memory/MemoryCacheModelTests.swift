@@ -2,7 +2,7 @@ import Testing
 
 @testable import TernCache
 
-/// Random operations beside a plain dictionary: what the cache gives is what was last put, and the limits always hold.
+/// Random operations beside a dictionary: the cache returns the last inserted value, and the limits always hold.
 @Suite struct MemoryCacheModelTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let seed: UInt64
@@ -19,7 +19,7 @@ import Testing
         ].flatMap { limits in (0..<4).map { Case(seed: $0, policy: policy, limits: limits) } }
     }
 
-    @Test(arguments: cases) func theCacheNeverLiesAndNeverExceedsItsLimits(_ test: Case) async {
+    @Test(arguments: cases) func theCacheReturnsTheLastValueWithinItsLimits(_ test: Case) async {
         var random = SeededRandom(seed: test.seed)
         var configuration = MemoryCacheConfiguration(limits: test.limits, policy: test.policy)
         configuration.pressure = nil
@@ -33,7 +33,7 @@ import Testing
                 let isStored = cache.insert(value, for: key)
                 #expect(isStored == (value % 50 <= test.limits.entryCost))
                 model[key] = isStored ? value : nil
-                // Room is made before a value comes in: what was just stored is there.
+                // The cache makes room before it stores a value, so the value is there.
                 #expect(cache[key] == model[key])
             case 50..<90:
                 let value = cache[key]

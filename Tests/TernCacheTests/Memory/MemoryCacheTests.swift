@@ -3,7 +3,7 @@ import Testing
 @testable import TernCache
 
 @Suite struct MemoryCacheTests {
-    @Test(arguments: MemoryCachePolicy.allCases) func whatWasInsertedIsFoundReplacedAndRemoved(
+    @Test(arguments: MemoryCachePolicy.allCases) func anInsertedValueIsFoundReplacedAndRemoved(
         policy: MemoryCachePolicy
     ) {
         let cache = MemoryCache<String, Int>(.quiet(policy: policy)) { _ in 1 }
@@ -88,11 +88,11 @@ import Testing
         #expect(MemoryCacheStatistics().hitRatio == nil)
     }
 
-    @Test func anEmptiedShardGivesToTheOthersOfItsShareAgain() async {
-        // One shard is emptied and the sum filled again: it must win back its share, and the sum must stay exact.
+    @Test func anEmptiedShardRegainsItsShare() async {
+        // One shard is emptied and the cache filled again: it must regain its share, and the sum must stay exact.
         let cache = MemoryCache<Int, Int>(.quiet(cost: 1_000)) { _ in 1 }
         for key in 0..<1_000 { cache[key] = key }
-        await cache.removeAll { cache.store.place(of: $0).shard == 2 }
+        await cache.removeAll { cache.store.location(of: $0).shard == 2 }
         for key in 1_000..<20_000 {
             cache[key] = key
             #expect(cache.totalCost <= 1_000)
@@ -102,7 +102,7 @@ import Testing
         #expect(shares.allSatisfy { $0 > 150 && $0 < 350 }, "\(shares)")
     }
 
-    @Test(arguments: MemoryCachePolicy.allCases) func trimmingKeepsWhatIsUsed(policy: MemoryCachePolicy) async {
+    @Test(arguments: MemoryCachePolicy.allCases) func trimmingKeepsUsedEntries(policy: MemoryCachePolicy) async {
         let cache = MemoryCache<Int, Int>(.quiet(policy: policy)) { _ in 10 }
         for key in 0..<1_000 { cache[key] = key }
         for _ in 0..<3 { for key in 0..<100 { _ = cache[key] } }
@@ -139,7 +139,7 @@ import Testing
         #expect(cache[7] == 7)
     }
 
-    @Test func keysOfOneHashAreToldApart() {
+    @Test func keysOfOneHashAreDistinguished() {
         struct Poor: Hashable {
             let number: Int
             func hash(into hasher: inout Hasher) {}
@@ -164,7 +164,7 @@ import Testing
         return MemoryCache(configuration) { _ in Self.size }
     }
 
-    @Test func theDefaultsOfThatCacheCanBeSaid() {
+    @Test func theDefaultsCanBeConfigured() {
         // 100 MiB, 60 MiB after a purge; width × height × 4 bytes of pixels.
         let limits = MemoryCacheLimits(cost: 100 << 20, preferredCost: 60 << 20)
         var configuration = MemoryCacheConfiguration(limits: limits, policy: .lru)

@@ -50,7 +50,7 @@ import Testing
         #expect(shards.allSatisfy { $0.0 == $0.2 })
     }
 
-    @Test func twoThreadsAtALimitOfOneEntryBothGetOn() async {
+    @Test func twoThreadsAtALimitOfOneEntryBothMakeProgress() async {
         let cache = MemoryCache<Int, Int>(.quiet(cost: 10)) { _ in 10 }
         await withTaskGroup(of: Int.self) { group in
             for thread in 0..<4 {

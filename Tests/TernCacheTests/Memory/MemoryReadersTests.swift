@@ -4,47 +4,47 @@ import Testing
 
 @testable import TernCache
 
-/// Look-ups beside each other, and what writers do about them.
+/// Concurrent look-ups, and writers beside them.
 @Suite(.timeLimit(.minutes(1))) struct MemoryReadersTests {
-    /// A value behind a gate, where threads can reach it.
+    /// A value behind a gate that several threads can access.
     private final class Shards: Sendable {
         let array = ShardArray<Int>(count: 2) { 0 }
 
         func read(_ number: Int) -> Int { array.read(number) { ($0, .hit) } }
     }
 
-    @Test func theGateOpensOnceEnoughWasLookedUpAndAWriterClosesIt() {
+    @Test func theGateOpensAfterEnoughLookUpsAndAWriterClosesIt() {
         let shards = Shards()
         for round in 1...3 {
-            for _ in 1..<ReaderGate.Turn.patience {
+            for _ in 1..<ReaderGate.LockedCounts.openingThreshold {
                 #expect(shards.read(0) == round - 1)
                 #expect(!(unsafe shards.array.gate(0).pointee.isOpen))
             }
             #expect(shards.read(0) == round - 1)
             #expect(unsafe shards.array.gate(0).pointee.isOpen)
-            // In a stripe, and counted there.
+            // Counted in a stripe.
             #expect(shards.read(0) == round - 1)
             shards.array.withLock(0) { $0 += 1 }
             #expect(!(unsafe shards.array.gate(0).pointee.isOpen))
         }
         #expect(!(unsafe shards.array.gate(1).pointee.isOpen))
-        #expect(shards.array.readerCounts(0).hits == 3 * (ReaderGate.Turn.patience + 1))
+        #expect(shards.array.readerCounts(0).hits == 3 * (ReaderGate.LockedCounts.openingThreshold + 1))
         #expect(shards.array.readerCounts(0).misses == 0 && shards.array.readerCounts(1).hits == 0)
     }
 
-    @Test func aWriterWaitsForTheReaderThatIsWithin() {
+    @Test func aWriterWaitsForCurrentReaders() {
         let shards = Shards()
         let hasWritten = Atomic(false)
         let end = DispatchSemaphore(value: 0)
-        for _ in 0..<ReaderGate.Turn.patience { _ = shards.read(0) }
-        let seen = shards.array.read(0) { value -> ([Int], ReaderStripe.Count) in
+        for _ in 0..<ReaderGate.LockedCounts.openingThreshold { _ = shards.read(0) }
+        let seen = shards.array.read(0) { value -> ([Int], ReaderStripe.LookUp) in
             let before = value
             DispatchQueue(label: "writer").async {
                 shards.array.withLock(0) { $0 = 7 }
                 hasWritten.store(true, ordering: .releasing)
                 end.signal()
             }
-            // The writer is there and waits, once the gate is closed.
+            // Once the gate is closed, the writer waits.
             while unsafe shards.array.gate(0).pointee.isOpen {}
             for _ in 0..<10_000 where hasWritten.load(ordering: .acquiring) { return ([before, value, -1], .miss) }
             return ([before, value], .miss)
@@ -55,7 +55,7 @@ import Testing
         #expect(shards.array.readerCounts(0).misses == 1)
     }
 
-    @Test func readersBesideWritersFindWholeValuesAndAreAllCounted() async {
+    @Test func concurrentReadersFindWholeValuesAndAreCounted() async {
         let cache = MemoryCache<Int, Token>(.quiet(cost: 300)) { _ in 1 }
         for key in 0..<300 { cache.insert(Token(key * 100), for: key) }
         let lookUps = 20_000
@@ -74,7 +74,7 @@ import Testing
                 for step in 0..<4_000 {
                     let key = Int.random(in: 0..<400, using: &random)
                     if step % 5 == 0 { cache.remove(key) } else { cache.insert(Token(key * 100 + 1), for: key) }
-                    // Look-ups between, so that gates open and close all the time.
+                    // Look-ups in between open and close gates all the time.
                     for near in key..<key + 20 { _ = cache.contains(near) }
                 }
                 return true
@@ -86,7 +86,7 @@ import Testing
         #expect(cache.count <= 300)
     }
 
-    @Test func valuesThatLeaveWhileTheyAreLookedUpEndOnce() async {
+    @Test func concurrentlyRemovedValuesAreReleasedOnce() async {
         let (made, ended) = (400, Counter())
         do {
             let cache = MemoryCache<Int, Token>(.quiet(count: 8)) { _ in 1 }
@@ -113,12 +113,12 @@ import Testing
 }
 
 @Suite struct KeyHashTests {
-    @Test func numbersOfAllPlainTypesAreSpreadHoweverTheyLie() {
+    @Test func numbersOfAllPlainTypesAreSpread() {
         let hash = KeyHash()
         for shift in [0, 3, 12, 24] {
             let hashes = (0..<4_096).map { hash($0 << shift) }
             #expect(Set(hashes).count == 4_096)
-            // The shard's two bits, and the lower bits of the fingerprint, which choose the place.
+            // The two bits of the shard, and the lower bits of the fingerprint, which select the cell.
             for part in [hashes.map { $0 >> 30 & 3 }, hashes.map { $0 >> 32 & 3 }] {
                 for value in UInt64(0)..<4 { #expect((700...1_350).contains(part.count { $0 == value })) }
             }

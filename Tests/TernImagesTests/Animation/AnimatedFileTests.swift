@@ -5,7 +5,7 @@ import Testing
 @testable import TernImages
 
 @Suite(.timeLimit(.minutes(1))) struct AnimatedFileTests {
-    /// A GIF from its bytes to the frames on a manual clock: 50 ms each, as the file says, and played once.
+    /// Plays a GIF file on a manual clock: 50 ms for each frame, as the file says, and once.
     @Test func aGIFPlaysAsItsFileSays() async throws {
         let photo = try #require(InterlacedFixtures.photo(40, 30))
         let file = InterlacedFixtures.gif(photo, interlaced: true, frames: 4)
@@ -21,7 +21,7 @@ import Testing
         let whole = try CodecImageDecoder().image(from: file, options: ImageDecodingOptions())
         #expect(first.image.pixels.bytes == whole.pixels.bytes)
         for _ in 1..<4 {
-            // A late reader: nothing sleeps, the frame that is due is there at once.
+            // A late reader gets the frame that is due at once, without a sleep.
             clock.advance(by: .milliseconds(50))
             #expect(await stream.next()?.duration == .milliseconds(50))
         }
@@ -40,7 +40,7 @@ import Testing
             _ = try await image.frame(at: 1)
             #expect(budget.used == 1_600)
         }
-        // The worker that decoded may hold the image for a moment yet; it runs on the serial executor.
+        // The worker may hold the image for a moment; it runs on the serial executor.
         await Task(executorPreference: executor) {}.value
         #expect(budget.used == 0)
     }

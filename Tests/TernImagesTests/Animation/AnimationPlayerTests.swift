@@ -16,7 +16,7 @@ final class AnimationExecutor: TaskExecutor {
     }
 }
 
-/// Frames whose first byte is their index; counts how often each is decoded.
+/// Frames whose first byte is their index. Counts the decodings of each.
 final class CountedFrames: ImageFrames {
     let durations: [Int]
     let loopCount: Int
@@ -56,7 +56,7 @@ extension ImageFrame {
     var number: Int { Int(image.pixels.bytes[0]) }
 }
 
-/// Reads a stream in a task of its own and notes what came when.
+/// Reads a stream in a task and records the frames with their times.
 final class Audience: Sendable {
     private let seen = Lock<[(frame: Int, at: Duration)]>([])
     private let task: Lock<Task<Void, Never>?> = Lock(nil)
@@ -89,7 +89,7 @@ final class Audience: Sendable {
         return AnimationPlayer(image, options: options, clock: clock)
     }
 
-    /// Moves the clock from one frame's end to the next.
+    /// Moves the clock from the end of one frame to the end of the next.
     private func turn(_ times: Int, sleepers: Int = 1) async throws {
         for _ in 0..<times {
             try await clock.waitForSleepers(sleepers)
@@ -132,7 +132,7 @@ final class Audience: Sendable {
         let audience = Audience(player(frames, PlaybackOptions(framesAhead: 0)), clock)
         try await turn(1)
         while frames.order.count < 2 { await Task.yield() }
-        // The second frame takes 35 ms: it is shown, and after it the one that is due.
+        // The second frame takes 35 ms to decode. It is shown, followed by the frame that is due.
         clock.advance(by: .milliseconds(35))
         opens.signal()
         try await turn(1)
@@ -167,7 +167,7 @@ final class Audience: Sendable {
         let image = AnimatedImage(frames, executor: executor, budget: FrameBudget(limit: 1 << 20))
         let options = [PlaybackOptions(), PlaybackOptions(rate: 2)]
         let audiences = options.map { Audience(AnimationPlayer(image, options: $0, clock: clock), clock) }
-        // The second is done after half of the time.
+        // The second frame is decoded after half of its time.
         for sleepers in [2, 1] {
             while clock.now.offset < .milliseconds(sleepers == 2 ? 225 : 450) {
                 try await clock.waitForSleepers(sleepers)
@@ -185,7 +185,7 @@ final class Audience: Sendable {
         let first = Audience(player, clock)
         try await turn(2)
         try await clock.waitForSleepers(1)
-        // The later one begins with what shows.
+        // The later reader begins with the current frame.
         let second = Audience(player, clock)
         try await turn(4, sleepers: 2)
         await first.end()
@@ -230,14 +230,14 @@ final class Audience: Sendable {
         try await turn(1)
         try await clock.waitForSleepers(1)
         player.seek(toFrame: 3)
-        // Until the reader has seen it, it sleeps for the frame before.
+        // The reader must first reach its sleep for the frame before.
         while audience.frames.last != 3 { await Task.yield() }
         try await turn(3)
         await audience.end()
         #expect(audience.frames == [0, 1, 3, 2, 1, 0])
     }
 
-    @Test func pausedItStandsAndResumedItGoesOn() async throws {
+    @Test func pausingHoldsTheFrameAndResumingContinues() async throws {
         let player = player(CountedFrames([10, 10, 10], loops: 1))
         let audience = Audience(player, clock)
         try await turn(1)
@@ -254,7 +254,7 @@ final class Audience: Sendable {
         #expect(audience.times.last == .seconds(60) + .milliseconds(20))
     }
 
-    @Test func seekingToATimeDecodesWhatItMustKnow() async throws {
+    @Test func seekingToATimeDecodesTheFramesBefore() async throws {
         let frames = CountedFrames([10, 20, 30, 40], loops: 1)
         let player = player(frames)
         player.pause()
@@ -275,7 +275,7 @@ final class Audience: Sendable {
         #expect(player.failure?.kind == .corrupt)
     }
 
-    @Test func cancelledTheStreamEndsAndDecodingStops() async throws {
+    @Test func cancellingTheReaderStopsDecoding() async throws {
         let opens = DispatchSemaphore(value: 0)
         let frames = CountedFrames(Array(repeating: 10, count: 50), gate: (2, opens))
         let audience = Audience(player(frames, PlaybackOptions(framesAhead: 20)), clock)
@@ -284,7 +284,7 @@ final class Audience: Sendable {
         audience.cancel()
         await audience.end()
         opens.signal()
-        // The executor is serial: what runs after the decoder runs after all of it.
+        // The executor is serial: this runs after all work of the decoder.
         await Task(executorPreference: executor) {}.value
         #expect(frames.order == [0, 1, 2])
         #expect(audience.frames == [0])

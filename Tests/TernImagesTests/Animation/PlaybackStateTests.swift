@@ -4,18 +4,19 @@ import Testing
 
 private func milliseconds(_ count: Int) -> Duration { .milliseconds(count) }
 
-/// A state that knows all durations and has started at zero.
+/// Returns a started state with known durations.
 private func playing(
     _ durations: [Int], loops: Int = 0, direction: PlaybackOptions.Direction = .forward, rate: Double = 1
 ) -> PlaybackState {
     var state = PlaybackState(
         count: durations.count, loopCount: loops, options: PlaybackOptions(direction: direction, rate: rate))
-    for (index, duration) in durations.enumerated() { state.learn(milliseconds(duration), of: index) }
+    for (index, duration) in durations.enumerated() { state.setDuration(milliseconds(duration), of: index) }
     state.start(at: .zero)
     return state
 }
 
-/// Follows the state from change to change: the frames with the times at which they begin to show, and the end.
+/// Follows the state from change to change. Returns the frames with the times at which they are shown, and whether it
+/// ended.
 private func follow(_ state: inout PlaybackState, changes: Int) -> (shown: [(Int, Duration)], ended: Bool) {
     var (shown, now): ([(Int, Duration)], Duration) = ([], .zero)
     for _ in 0..<changes {
@@ -27,7 +28,7 @@ private func follow(_ state: inout PlaybackState, changes: Int) -> (shown: [(Int
         case .end(let index):
             if shown.last?.0 != index { shown.append((index, now)) }
             return (shown, true)
-        case .learn: return (shown, false)
+        case .needsDuration: return (shown, false)
         }
     }
     return (shown, false)
@@ -71,15 +72,15 @@ private func follow(_ state: inout PlaybackState, changes: Int) -> (shown: [(Int
 
     @Test func theOptionsLoopCountWinsOverTheFiles() {
         var state = PlaybackState(count: 2, loopCount: 0, options: PlaybackOptions(loopCount: 1))
-        for index in 0..<2 { state.learn(milliseconds(10), of: index) }
+        for index in 0..<2 { state.setDuration(milliseconds(10), of: index) }
         state.start(at: .zero)
         #expect(follow(&state, changes: 50).shown.map(\.0) == [0, 1])
     }
 
-    @Test func lateItSkipsFramesAndKeepsTheTime() {
+    @Test func aLateReaderKeepsTheTime() {
         var state = playing([10, 20, 30])
         #expect(state.advance(to: milliseconds(35)) == .show(2, until: milliseconds(60)))
-        // Many loops at once, as after a process stood still.
+        // Many loops at once, as after a suspension of the process.
         let month = Duration.seconds(30 * 86_400)
         #expect(state.advance(to: month + milliseconds(12)) == .show(1, until: month + milliseconds(30)))
         #expect(state.loopsDone == 43_200_000)
@@ -137,7 +138,7 @@ private func follow(_ state: inout PlaybackState, changes: Int) -> (shown: [(Int
         #expect(state.advance(to: milliseconds(900)) == .show(1, until: nil))
     }
 
-    @Test func whatHasEndedPlaysItsLastLoopAgainAfterASeek() {
+    @Test func aSeekAfterTheEndPlaysTheLastLoopAgain() {
         var state = playing([10, 10, 10], loops: 1)
         #expect(state.advance(to: milliseconds(30)) == .end(2))
         state.seek(toFrame: 1, at: milliseconds(50))
@@ -145,7 +146,7 @@ private func follow(_ state: inout PlaybackState, changes: Int) -> (shown: [(Int
         #expect(state.advance(to: milliseconds(70)) == .end(2))
     }
 
-    @Test func turningRoundShowsWhatWasShownOfTheFrame() {
+    @Test func reversingContinuesFromThePositionInTheFrame() {
         var state = playing([100, 100, 100])
         #expect(state.advance(to: milliseconds(130)) == .show(1, until: milliseconds(200)))
         state.setDirection(.reverse, at: milliseconds(130))
@@ -157,18 +158,18 @@ private func follow(_ state: inout PlaybackState, changes: Int) -> (shown: [(Int
 
     @Test func unknownDurationsAreAskedForAsTheyAreNeeded() {
         var state = PlaybackState(count: 3, loopCount: 0)
-        #expect(state.advance(to: .zero) == .learn(0))
-        state.learn(milliseconds(50), of: 0)
+        #expect(state.advance(to: .zero) == .needsDuration(0))
+        state.setDuration(milliseconds(50), of: 0)
         #expect(state.advance(to: .seconds(3)) == .show(0, until: nil))
         state.start(at: .seconds(3))
         #expect(state.advance(to: .seconds(3)) == .show(0, until: .seconds(3) + milliseconds(50)))
-        #expect(state.advance(to: .seconds(4)) == .learn(1))
-        state.learn(.zero, of: 1)
-        state.learn(.seconds(9), of: 1)
-        #expect(state.advance(to: .seconds(4)) == .learn(2))
+        #expect(state.advance(to: .seconds(4)) == .needsDuration(1))
+        state.setDuration(.zero, of: 1)
+        state.setDuration(.seconds(9), of: 1)
+        #expect(state.advance(to: .seconds(4)) == .needsDuration(2))
         state.seek(to: milliseconds(51), at: .seconds(4))
-        #expect(state.advance(to: .seconds(4)) == .learn(2))
-        state.learn(milliseconds(10), of: 2)
+        #expect(state.advance(to: .seconds(4)) == .needsDuration(2))
+        state.setDuration(milliseconds(10), of: 2)
         #expect(state.advance(to: .seconds(5)) == .show(2, until: .seconds(5) + milliseconds(10)))
     }
 

@@ -12,7 +12,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The rules of RFC 9111, each by a response's head.
+/// Tests the rules of RFC 9111 on response heads.
 @Suite struct FreshnessTests {
     private let now = Date(timeIntervalSince1970: 784_111_777)  // Sun, 06 Nov 1994 08:49:37 GMT
 
@@ -30,7 +30,7 @@ import Foundation
         #expect(freshness(["Cache-Control": value]).lifetime == seconds)
     }
 
-    @Test func whatItHasSpentElsewhereCounts() {
+    @Test func theAgeHeaderCounts() {
         #expect(freshness(["Cache-Control": "max-age=60", "Age": "20"]).lifetime == 40)
         #expect(freshness(["Cache-Control": "max-age=60", "Age": "90"]).lifetime == 0)
         #expect(freshness(["Cache-Control": "max-age=60", "Age": "-5"]).lifetime == 60)
@@ -43,23 +43,23 @@ import Foundation
         #expect(freshness(["Expires": later, "Date": "Sun, 06 Nov 1994 08:50:27 GMT"]).lifetime == 10)
         #expect(freshness(["Expires": later, "Age": "50"]).lifetime == 10)
         #expect(freshness(["Expires": later, "Cache-Control": "max-age=5"]).lifetime == 5)
-        // What is no date is one of the past.
+        // An invalid date counts as past.
         #expect(freshness(["Expires": "0"]).lifetime == 0)
         #expect(freshness(["Expires": "Sun, 06 Nov 1994 08:49:00 GMT"]).lifetime == 0)
     }
 
-    @Test func whatVariesByAnythingIsNeverFresh() {
+    @Test func varyStarIsNeverFresh() {
         #expect(freshness(["Vary": "*", "Cache-Control": "max-age=60"]).lifetime == 0)
         #expect(freshness(["Vary": "Accept, *", "Cache-Control": "max-age=60"]).lifetime == 0)
         #expect(freshness(["Vary": "Accept", "Cache-Control": "max-age=60"]).lifetime == 60)
     }
 
-    @Test func whatMayNotBeStoredSaysSo() {
-        #expect(freshness(["Cache-Control": "max-age=60, No-Store"]).isUnstorable)
-        #expect(!freshness(["Cache-Control": "max-age=60"]).isUnstorable)
+    @Test func noStoreIsRecorded() {
+        #expect(freshness(["Cache-Control": "max-age=60, No-Store"]).forbidsStorage)
+        #expect(!freshness(["Cache-Control": "max-age=60"]).forbidsStorage)
     }
 
-    @Test func itIsFreshUntilItsTimeIsOver() {
+    @Test func aResponseIsFreshForItsLifetime() {
         let minute = freshness(["Cache-Control": "max-age=60"])
         #expect(minute.isFresh(at: now.addingTimeInterval(59)))
         #expect(!minute.isFresh(at: now.addingTimeInterval(60)))
@@ -67,26 +67,26 @@ import Foundation
         #expect(!freshness(["Cache-Control": "no-cache"]).isFresh(at: now))
     }
 
-    @Test func itIsAskedForByItsValidators() {
+    @Test func conditionsUseTheValidators() {
         let both = freshness(["ETag": "W/\"1\"", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"])
         #expect(both.conditions?["If-None-Match"] == "W/\"1\"")
         #expect(both.conditions?["If-Modified-Since"] == "Sun, 06 Nov 1994 08:49:37 GMT")
         #expect(freshness([:]).conditions == nil)
     }
 
-    @Test func a304HasTheLastWordWhereItHasOne() {
+    @Test func theHeadersOfA304Win() {
         let old = freshness(["Cache-Control": "max-age=60", "ETag": "\"1\""])
         let later = now.addingTimeInterval(100)
-        func renewed(_ headers: Headers) -> Freshness {
-            old.renewed(by: ResponseHead(status: 304, headers: headers), now: later, fallback: .seconds(1_000))
+        func updated(_ headers: Headers) -> Freshness {
+            old.updated(by: ResponseHead(status: 304, headers: headers), now: later, fallback: .seconds(1_000))
         }
-        // Nothing said: as long again as before, and not as long as the pipeline's default.
-        #expect(renewed([:]).lifetime == 60)
-        #expect(renewed([:]).received == later.timeIntervalSince1970)
-        #expect(renewed([:]).entityTag == "\"1\"")
-        #expect(renewed(["Cache-Control": "max-age=5", "ETag": "\"2\""]).lifetime == 5)
-        #expect(renewed(["ETag": "\"2\""]).entityTag == "\"2\"")
-        #expect(renewed(["Cache-Control": "public"]).lifetime == 1_000)
+        // Without headers, the previous lifetime applies again, not the default of the pipeline.
+        #expect(updated([:]).lifetime == 60)
+        #expect(updated([:]).received == later.timeIntervalSince1970)
+        #expect(updated([:]).entityTag == "\"1\"")
+        #expect(updated(["Cache-Control": "max-age=5", "ETag": "\"2\""]).lifetime == 5)
+        #expect(updated(["ETag": "\"2\""]).entityTag == "\"2\"")
+        #expect(updated(["Cache-Control": "public"]).lifetime == 1_000)
     }
 
     @Test func itIsTheSameAfterItWasStored() {

@@ -82,7 +82,7 @@ struct AVIFDecodingTests {
         #expect(errorKind(AVIFFiles.animation, ImageDecodingOptions(limits: .init(frames: 2))) == .limitExceeded)
     }
 
-    /// A header that says less than the stream holds: the limit is the stream's too.
+    /// The header states less than the stream contains. The limit also applies to the stream.
     @Test func aStreamLargerThanItsHeaderIsLimited() throws {
         var file = AVIFFiles.alpha
         let sizes = file.indices.dropLast(12).filter { Array(file[$0..<$0 + 4]) == Array("ispe".utf8) }

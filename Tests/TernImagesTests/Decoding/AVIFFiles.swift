@@ -5,7 +5,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// AVIF files that Pillow 13 wrote, in base 64.
+/// AVIF files that Pillow 13 wrote, in Base64.
 enum AVIFFiles {
     /// 24 × 16, 4:4:4 of quality 100: red is ten times x, green fifteen times y, blue 60, alpha 255 − ten times x.
     static let alpha = decode(
@@ -25,7 +25,7 @@ enum AVIFFiles {
         """
     )
 
-    /// 16 × 8, a red, a green and a blue frame of 50, 200 and 5 ms, for ever.
+    /// 16 × 8, with a red, a green and a blue frame of 50, 200 and 5 ms. Plays endlessly.
     static let animation = decode(
         """
         AAAALGZ0eXBhdmlzAAAAAGF2aWZhdmlzbXNmMWlzbzhtaWYxbWlhZk1BMUIAAADrbWV0YQAAAAAAAAAhaGRscgAAAAAAAAAAcGlj
@@ -140,7 +140,7 @@ enum AVIFFiles {
         """
     )
 
-    /// 24 × 16 as stored, blue, the first 8 × 8 red, to be shown by the EXIF orientations from 1 on.
+    /// A file for each EXIF orientation from 1 on, 24 × 16 as stored, blue with the first 8 × 8 red.
     static let oriented = [
         decode(
             """

@@ -1,26 +1,26 @@
 #if os(Linux)
 @testable import TernImages
 
-/// An animated PNG to be written as a test wants it, right or wrong.
+/// A valid or invalid animated PNG that a test composes.
 struct AnimatedPNGFile {
     struct Frame {
         var image: RasterImage
         var left = 0
         var top = 0
-        /// 0 keeps, 1 clears, 2 restores.
+        /// 0 keeps the frame, 1 clears it, and 2 restores the pixels before it.
         var dispose = 0
-        /// 0 replaces, 1 lays over.
+        /// 0 replaces the canvas, and 1 draws over it.
         var blend = 0
         var delay = (1, 10)
     }
 
     var frames: [Frame]
     var plays = 0
-    /// A picture for programs that do not animate, if it is not the first frame.
+    /// The picture for programs that do not animate; nil if it is the first frame.
     var still: RasterImage?
-    /// What the header promises, if it is not the truth.
+    /// The number of frames that the header states; nil for the actual number.
     var promised: Int?
-    /// Added to every sequence number from the third on.
+    /// An offset that is added to every sequence number from the third on.
     var leap = 0
 
     var bytes: [UInt8] {
@@ -40,7 +40,7 @@ struct AnimatedPNGFile {
                 let time = big(frame.delay.0, 2) + big(frame.delay.1, 2)
                 file += chunk("fcTL", number() + place + time + [UInt8(frame.dispose), UInt8(frame.blend)])
                 let data = try chunks(frame.image).data
-                // In two pieces, as files have them.
+                // In two pieces, as in files of other encoders.
                 for piece in [data.prefix(data.count / 2), data.suffix(from: data.count / 2)] {
                     if index == 0, still == nil {
                         file += chunk("IDAT", [UInt8](piece))

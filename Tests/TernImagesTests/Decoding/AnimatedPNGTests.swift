@@ -24,7 +24,7 @@ import Foundation
         try #require(try CodecImageDecoder().animation(from: Data(bytes), options: ImageDecodingOptions()))
     }
 
-    /// The pixels of a 3 × 1 picture at each frame.
+    /// Returns the pixels of a 3 × 1 picture at each frame.
     private static func shown(_ file: AnimatedPNGFile) throws -> [[[UInt8]]] {
         let frames = try frames(try file.bytes)
         return try (0..<frames.count).map { index in
@@ -79,7 +79,8 @@ import Foundation
             .init(image: try Self.solid([128, 0, 0, 128], 3, 1)),
             .init(image: try Self.solid([0, 0, 64, 64], 1, 1), left: 0, blend: 1),
         ])
-        // Premultiplied: 64 + 128·(255 − 64)/255 of alpha, and so much red; each may be off by the rounding of straight.
+        // Premultiplied: an alpha of 64 + 128·(255 − 64)/255 and the same amount of red. Each can differ by the
+        // rounding of straight alpha.
         let pixel = try Self.shown(file)[1][0]
         #expect(zip(pixel, [96, 0, 64, 160]).allSatisfy { abs(Int($0) - $1) <= 1 })
     }
@@ -131,7 +132,7 @@ import Foundation
         #expect(try CodecImageDecoder().animation(from: Data(one), options: ImageDecodingOptions()) == nil)
     }
 
-    /// As the standard has it (W3C PNG, third edition, §4.9): the picture for programs that do not animate is shown.
+    /// According to the standard (W3C PNG, third edition, §4.9), the still picture is shown.
     @Test func contradictionsLeaveAStillPicture() throws {
         func animates(_ change: (inout AnimatedPNGFile) -> Void) throws -> Bool {
             var file = AnimatedPNGFile(frames: [

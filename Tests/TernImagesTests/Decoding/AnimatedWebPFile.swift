@@ -1,10 +1,10 @@
 #if os(Linux)
 @testable import TernImages
 
-/// An animated WebP to be written as a test wants it: lossless frames of the canvas's size, 50 ms each.
+/// An animated WebP that a test composes. Its frames are lossless, have the canvas's size, and last 50 ms each.
 struct AnimatedWebPFile {
     var frames: [RasterImage]
-    /// How often it plays, 0 for ever.
+    /// The number of times that the animation plays; 0 for endless.
     var plays = 0
 
     var bytes: [UInt8] {
@@ -21,12 +21,13 @@ struct AnimatedWebPFile {
         }
     }
 
-    /// A chunk of a RIFF file, with its padding.
+    /// Returns a chunk of a RIFF file with its padding.
     static func chunk(_ name: String, _ content: [UInt8]) -> [UInt8] {
         Array(name.utf8) + little(content.count, 4) + content + (content.count % 2 == 1 ? [0] : [])
     }
 
-    /// The one chunk of a simple file in the extended form, with EXIF behind it that says an orientation.
+    /// Moves the only chunk of a simple file into the extended form, with an EXIF chunk behind it that states an
+    /// orientation.
     static func oriented(_ file: [UInt8], _ orientation: Int, size: PixelSize) -> [UInt8] {
         let entry: [UInt8] = [1, 0x12, 0, 3, 0, 0, 0, 1, 0, UInt8(orientation), 0, 0]
         let exif: [UInt8] = [0x4D, 0x4D, 0, 42, 0, 0, 0, 8, 0, 1] + entry + [0, 0, 0, 0]

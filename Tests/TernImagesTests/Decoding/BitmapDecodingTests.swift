@@ -8,7 +8,7 @@ import Testing
         [index * 7, index * 31, 255 - index].map { UInt8(truncatingIfNeeded: $0) }
     }
 
-    /// 13 × 5 indices below 2^bits, none a row of equal ones.
+    /// Returns 13 × 5 indices below 2^bits. No row has equal indices only.
     private static func indices(_ bits: Int) -> [[Int]] {
         (0..<5).map { y in (0..<13).map { x in ((x + y) * 5 + x * y) % (1 << bits) } }
     }
@@ -62,7 +62,8 @@ import Testing
     }
 
     @Test func runsStretchesAndJumpsOfEightBits() throws {
-        // Three of 1; then, right 1 down 1: 2, 3, 4 and padding; end of line; the rest is left out.
+        // Three times 1; a move by 1 to the right and 1 down; 2, 3, 4 and padding; the end of the line. The rest is
+        // missing.
         let stream: [UInt8] = [3, 1, 0, 2, 1, 1, 0, 3, 2, 3, 4, 0, 0, 0, 9, 5, 0, 1]
         let file = BitmapFile(
             width: 8, height: 4, bits: 8, compression: 1, palette: Array(Self.colours.prefix(6)), pixels: stream)

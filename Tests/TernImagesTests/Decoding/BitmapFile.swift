@@ -1,22 +1,22 @@
 #if os(Linux)
-/// A bitmap file to be written as a test wants it, right or wrong.
+/// A valid or invalid bitmap file that a test composes.
 struct BitmapFile {
     var width: Int
-    /// Negative for rows from the top.
+    /// The height; negative if the first row is the top one.
     var height: Int
     var bits: Int
     var compression = 0
-    /// 12 for OS/2, 40, 52, 56, 108 or 124.
+    /// 12 for OS/2; 40, 52, 56, 108 or 124 for Windows.
     var headerSize = 40
-    /// Red, green, blue of each index.
+    /// The red, green and blue of each index.
     var palette: [[UInt8]] = []
-    /// Red, green, blue and, if there are four, alpha.
+    /// The masks of red, green, blue and, if there are four, alpha.
     var masks: [Int] = []
     var pixels: [UInt8]
-    /// Put behind the pixels; for a header of 124.
+    /// A profile behind the pixels, for a header of 124 bytes.
     var profile: [UInt8] = []
 
-    /// From the information header on, as an icon holds it.
+    /// The bytes from the information header on, as in an icon.
     var information: [UInt8] {
         var header = little(headerSize, 4)
         if headerSize == 12 {
@@ -45,12 +45,12 @@ struct BitmapFile {
             + pixels + profile
     }
 
-    /// Rows, given from the top, as a file without run lengths holds them.
+    /// Packs rows, given from the top, in the form of a file without run lengths.
     static func rows(_ rows: [[UInt8]], topDown: Bool = false) -> [UInt8] {
         (topDown ? rows : rows.reversed()).flatMap { $0 + [UInt8](repeating: 0, count: (4 - $0.count % 4) % 4) }
     }
 
-    /// Indices, one row, packed with the first in the highest bits.
+    /// Packs the indices of one row, with the first one in the highest bits.
     static func pack(_ indices: [Int], bits: Int) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: (indices.count * bits + 7) / 8)
         for (x, index) in indices.enumerated() {
@@ -60,9 +60,10 @@ struct BitmapFile {
     }
 }
 
-/// An icon of entries, each a PNG file or a bitmap's information, pixels and mask.
+/// An icon file. Each entry is a PNG file, or the information, pixels and mask of a bitmap.
 struct IconFile {
-    /// What the directory says of width and height is 0, as if it were 256: decoders look into the entry.
+    /// The entries. The directory states a width and height of 0, which means 256, because decoders read the entry's
+    /// own header.
     var entries: [[UInt8]]
 
     var bytes: [UInt8] {
@@ -75,7 +76,7 @@ struct IconFile {
         return directory + entries.flatMap { $0 }
     }
 
-    /// A bitmap entry, the rows and the mask's bits from the top, true where nothing shows.
+    /// Returns a bitmap entry with the mask's rows from the top. A true bit hides its pixel.
     static func entry(_ bitmap: BitmapFile, mask: [[Bool]]) -> [UInt8] {
         var doubled = bitmap
         doubled.height *= 2

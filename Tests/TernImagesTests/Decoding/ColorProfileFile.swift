@@ -1,7 +1,7 @@
 #if os(Linux)
 @testable import TernImages
 
-/// An ICC profile to be written as a test wants it.
+/// A valid or invalid ICC profile that a test composes.
 struct ColorProfileFile {
     var space = "RGB "
     var device = "mntr"
@@ -23,7 +23,7 @@ struct ColorProfileFile {
         return header + table + data
     }
 
-    /// Of a display: the primaries in the order of the channels, and the curve of each.
+    /// Returns the profile of a display: the primaries in the order of the channels, and the curve of all channels.
     static func display(_ primaries: [[Double]], curve: [UInt8]) -> [UInt8] {
         let points = zip(["rXYZ", "gXYZ", "bXYZ"], primaries).map { ($0, point($1)) }
         return ColorProfileFile(tags: points + ["rTRC", "gTRC", "bTRC"].map { ($0, curve) }).bytes
@@ -32,15 +32,15 @@ struct ColorProfileFile {
     static let red = [0.4360, 0.2225, 0.0139]
     static let green = [0.3851, 0.7169, 0.0971]
     static let blue = [0.1431, 0.0606, 0.7141]
-    /// sRGB's own, as its formula.
+    /// The formula of sRGB's curve.
     static let plainCurve: [UInt8] =
         Array("para".utf8) + big(0, 4) + big(3, 2) + big(0, 2)
         + [2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045].flatMap(fixed)
     static let linearCurve: [UInt8] = Array("curv".utf8) + big(0, 8)
     static let sRGB = display([red, green, blue], curve: plainCurve)
-    /// What is red to the file is green to the eye, and the other way about.
+    /// A profile that exchanges red and green.
     static let swapped = display([green, red, blue], curve: plainCurve)
-    /// Of a grey picture whose levels are light.
+    /// The profile of a grey picture whose levels are proportional to light.
     static let linearGrey = ColorProfileFile(space: "GRAY", tags: [("kTRC", linearCurve)]).bytes
 
     static let displayP3 = display(
@@ -48,7 +48,8 @@ struct ColorProfileFile {
     static let gamma22 = display(
         [red, green, blue], curve: Array("curv".utf8) + big(0, 4) + big(1, 4) + [2, 0x33, 0, 0])
 
-    /// Of a display by a table: no light is black, every other corner of the cube is the white of L* 100.
+    /// The profile of a display with a table. No light is black, and every other corner of the cube is the white of L*
+    /// 100.
     static var tables: [UInt8] {
         var table = Array("mft1".utf8) + big(0, 4) + [3, 3, 2, 0]
         table += [1, 0, 0, 0, 1, 0, 0, 0, 1].flatMap { big($0 << 16, 4) }
@@ -58,7 +59,7 @@ struct ColorProfileFile {
         return ColorProfileFile(connection: "Lab ", tags: [("A2B0", table)]).bytes
     }
 
-    /// Of a press: no ink is white, black ink is black, and each coloured ink is the grey of L* 50.
+    /// The profile of a press. No ink is white, black ink is black, and each coloured ink is the grey of L* 50.
     static var press: [UInt8] {
         var table = Array("mft1".utf8) + big(0, 4) + [4, 3, 2, 0]
         table += [1, 0, 0, 0, 1, 0, 0, 0, 1].flatMap { big($0 << 16, 4) }
@@ -74,9 +75,9 @@ struct ColorProfileFile {
     }
 }
 
-/// Files with a profile put into them.
+/// Adds profiles to files.
 enum Tagged {
-    /// APP2 segments in the order of `pieces`, each a number from 1 of as many.
+    /// Adds APP2 segments in the order of `pieces`. Each piece is numbered from 1, and their count is the total.
     static func jpeg(_ file: [UInt8], _ profile: [UInt8], pieces: [Int] = [1]) -> [UInt8] {
         let length = (profile.count + pieces.count - 1) / pieces.count
         let segments = pieces.flatMap { number in
@@ -87,7 +88,7 @@ enum Tagged {
         return Array(file.prefix(2)) + segments + Array(file.dropFirst(2))
     }
 
-    /// An iCCP chunk behind the header, its stream stored.
+    /// Adds an iCCP chunk behind the header, with an uncompressed stream.
     static func png(_ file: [UInt8], _ profile: [UInt8]) -> [UInt8] {
         var (a, b) = (1, 0)
         for byte in profile {
@@ -99,7 +100,7 @@ enum Tagged {
         return Array(file.prefix(33)) + chunk("iCCP", [0x61, 0, 0] + stream) + Array(file.dropFirst(33))
     }
 
-    /// The one chunk of a simple file in the extended form, behind the profile.
+    /// Moves the only chunk of a simple file into the extended form, behind the profile.
     static func webp(_ file: [UInt8], _ profile: [UInt8], size: PixelSize, alpha: Bool) -> [UInt8] {
         func riff(_ name: String, _ content: [UInt8]) -> [UInt8] {
             Array(name.utf8) + little(content.count, 4) + content + (content.count % 2 == 1 ? [0] : [])

@@ -16,7 +16,7 @@ import Foundation
         try #require(RasterImage(size: size, premultiplied: (0..<size.pixelCount).flatMap { _ in pixel }))
     }
 
-    /// A file of every format that carries a profile.
+    /// Returns a file of every format that can carry a profile.
     private static func files(_ pixel: [UInt8], _ profile: [UInt8]) throws -> [[UInt8]] {
         let picture = try solid(pixel)
         let row = (0..<size.width).flatMap { _ in [pixel[2], pixel[1], pixel[0]] }
@@ -61,7 +61,7 @@ import Foundation
         #expect(tagged.pixels.bytes == plain.pixels.bytes)
     }
 
-    /// As lcms2 has them.
+    /// The expected colours are those of lcms2.
     @Test(
         arguments: [
             ([200, 100, 50], [215, 93, 31]), ([30, 60, 90], [17, 61, 93]), ([128, 128, 128], [128, 128, 128]),
@@ -75,7 +75,7 @@ import Foundation
     @Test func aCurveThatIsAlmostSRGBsIsNotTakenForIt() throws {
         let file = [UInt8](try Self.solid([20, 20, 20, 255]).encoded(as: .png()))
         let picture = try decoded(Tagged.png(file, ColorProfileFile.gamma22))
-        // 20 in 255 to the power of 2.2 is 0.0037 of the light.
+        // 20/255 to the power of 2.2 is 0.0037 of the light.
         #expect(Self.differ(picture, [12, 12, 12, 255]) <= 1)
     }
 
@@ -84,7 +84,7 @@ import Foundation
         let file = [UInt8](try Self.solid([200, 40, 90, 255]).encoded(as: .png()))
         let picture = try decoded(Tagged.png(file, ColorProfileFile.tables))
         #expect(picture.metadata.colorProfile == .converted)
-        // To it each of them is a grey.
+        // The profile maps all colours to greys.
         let pixel = picture.pixels.bytes.prefix(4)
         #expect(pixel.max() == 255 && (pixel.dropLast().max() ?? 0) - (pixel.min() ?? 255) <= 3)
     }
@@ -138,7 +138,7 @@ import Foundation
             [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + header + chunk("IDAT", data + big(b << 16 | a, 4))
             + chunk("IEND", [])
         let shown = try decoded(Tagged.png(file, ColorProfileFile.linearGrey)).pixels.bytes.suffix(12)
-        // sRGB's levels for a quarter, a half and all of the light.
+        // The sRGB levels of a quarter, a half and all of the light.
         let expected = [137, 137, 137, 255, 188, 188, 188, 255, 255, 255, 255, 255]
         #expect(zip(shown, expected).allSatisfy { abs(Int($0) - $1) <= 1 })
     }

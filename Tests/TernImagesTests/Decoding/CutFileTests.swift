@@ -9,17 +9,20 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Files that end too early, in every format: never a shorter file without a word, never a contradiction.
+/// Decodes files that end too early, in every format. The decoders never return a shorter file without an error, and
+/// never contradict each other.
 @Suite struct CutFileTests {
     enum File: String, CaseIterable, Sendable {
         case jpeg, progressiveJPEG, png, interlacedPNG, taggedPNG, animatedPNG, animatedPNGWithStandIn
         case webp, losslessWebP, alphaWebP, taggedWebP, orientedWebP, animatedWebP, gif, interlacedGIF, animatedGIF
         case bmp, indexedBMP, runLengthBMP, ico, avif, animatedAVIF
 
-        /// Whether its last bytes are no part of a picture, so that a file without them may pass for whole.
+        /// A Boolean value that indicates whether the last bytes do not belong to a picture, so that a file without
+        /// them can count as whole.
         var hasTail: Bool {
             switch self {
-            // The end marker; chunks behind the picture; the trailer of a still GIF; a mask that alpha outranks.
+            // The end marker; chunks behind the picture; the trailer of a still GIF; a mask that is ignored because of
+            // alpha.
             case .jpeg, .progressiveJPEG, .webp, .losslessWebP, .alphaWebP, .taggedWebP, .gif, .interlacedGIF, .ico:
                 true
             default: false
@@ -82,7 +85,7 @@ import Foundation
             let cut = Data(bytes.prefix(count))
             do throws(ImageError) {
                 let picture = try decoder.image(from: cut, options: ImageDecodingOptions())
-                // An animation is more than its picture.
+                // An animation has more than its still picture.
                 let frames = try decoder.animation(from: cut, options: ImageDecodingOptions())
                 let isSame = picture.pixels.bytes == whole.pixels.bytes && picture.metadata == whole.metadata
                 if !file.hasTail || !isSame || frames != nil {
@@ -101,7 +104,7 @@ import Foundation
         }
     }
 
-    /// The places between two frames, and the frames that are there before each.
+    /// Returns the positions between two frames, and the number of frames before each position.
     private static func between(_ file: File) throws -> (bytes: [UInt8], cuts: [(count: Int, frames: Int)]) {
         let bytes = try file.bytes()
         let marks: [String]
@@ -141,7 +144,7 @@ import Foundation
             #expect(first.pixels.bytes == whole.pixels.bytes)
             let part = try decoder.animation(from: cut, options: options)
             guard let part else {
-                // One frame is a picture.
+                // A single frame is a still picture.
                 #expect(frames == 1)
                 continue
             }
@@ -154,14 +157,14 @@ import Foundation
         let frame = GIFFile.Frame(rows: [[0, 1, 2]], delay: 0)
         let still = GIFFile(width: 3, height: 1, frames: [frame]).bytes
         #expect(errorKind([UInt8](still.dropLast())) == nil)
-        // The end of its pixels is a part of the picture.
+        // The end of the pixel data belongs to the picture.
         #expect(errorKind([UInt8](still.dropLast(2))) == .truncated)
-        // A loop or a delay says that more was to come.
+        // A loop or a delay declares that more follows.
         let looped = GIFFile(width: 3, height: 1, frames: [frame], again: 0).bytes
         #expect(errorKind([UInt8](looped.dropLast())) == .truncated)
         let delayed = GIFFile(width: 3, height: 1, frames: [.init(rows: [[0, 1, 2]])]).bytes
         #expect(errorKind([UInt8](delayed.dropLast())) == .truncated)
-        // What is no block ends the file as the trailer does.
+        // A byte that does not begin a block ends the file as the trailer does.
         #expect(errorKind([UInt8](looped.dropLast()) + [0, 0]) == nil)
     }
 
@@ -189,7 +192,7 @@ import Foundation
         }
     }
 
-    /// The chunks that begin with a name, as ranges of the file.
+    /// Returns the ranges of the chunks whose names begin with a text.
     private static func chunks(_ name: String, of bytes: [UInt8]) -> [Range<Int>] {
         var (at, found): (Int, [Range<Int>]) = (8, [])
         while at + 12 <= bytes.count {
@@ -222,7 +225,7 @@ import Foundation
         }
     }
 
-    /// The file is whole, and a chunk of its animation is too short, longer than the file, empty or damaged.
+    /// Decodes whole files with a chunk of the animation that is too short, longer than the file, empty or damaged.
     @Test(arguments: [false, true]) func damagedAnimationChunksLeaveTheStillPicture(standIn: Bool) throws {
         let (photo, other) = (try #require(InterlacedFixtures.photo(21, 15)), try gradient(21, 15))
         let file = AnimatedPNGFile(frames: [.init(image: photo), .init(image: other)], still: standIn ? other : nil)
@@ -255,7 +258,7 @@ import Foundation
         expectStill(empty, still, "a frame without data")
     }
 
-    /// Nothing but decoding them finds it out.
+    /// Only decoding the data finds this damage.
     @Test func aFirstFrameOfDamagedDataLeavesTheStillPicture() throws {
         let (photo, other) = (try #require(InterlacedFixtures.photo(21, 15)), try gradient(21, 15))
         var bytes = try AnimatedPNGFile(frames: [.init(image: photo), .init(image: photo)], still: other).bytes
@@ -273,7 +276,7 @@ import Foundation
         }
     }
 
-    /// A chunk of a frame may be longer than libpng takes chunks that it does not know.
+    /// The chunk of the frame is longer than libpng's limit for unknown chunks.
     @Test func aLongFrameLeavesTheStillPictureAndTheAnimation() throws {
         let (photo, other) = (try #require(InterlacedFixtures.photo(21, 15)), try gradient(21, 15))
         var bytes = try AnimatedPNGFile(frames: [.init(image: photo), .init(image: other)]).bytes
@@ -288,7 +291,7 @@ import Foundation
         #expect(try decoder.finish().pixels.bytes == photo.pixels.bytes && decoder.isAnimation)
     }
 
-    /// A file that ends too early is truncated, even if its still picture is there: more was to come.
+    /// A file that ends too early is truncated, even if its still picture is complete, because more frames are missing.
     @Test(arguments: [false, true]) func aCutBehindTheStillPictureIsTruncated(standIn: Bool) throws {
         let (photo, other) = (try #require(InterlacedFixtures.photo(21, 15)), try gradient(21, 15))
         let file = AnimatedPNGFile(frames: [.init(image: photo), .init(image: other)], still: standIn ? other : nil)

@@ -10,10 +10,10 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The memory that a decode takes: what is estimated, and what the kernel says of it.
+/// Tests the memory that decoding takes: the estimates, and the kernel's measurements.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct DecodingMemoryTests {
-    private struct NotHeld: Error, CustomStringConvertible {
+    private struct CheckFailure: Error, CustomStringConvertible {
         let description: String
     }
 
@@ -38,7 +38,7 @@ struct DecodingMemoryTests {
         let tables = DecodingMemory.resize(whole, to: half)
         #expect(memory.peak == 5_000_000 + tables)
         memory.isResizedInRows = true
-        // Of rows as many are kept as a row of the target is made of: 14.
+        // Resizing by rows keeps as many rows as a target row is made of: 14.
         #expect(memory.peak == 1_000_010 + tables + 14 * 4_000)
         memory.hasPreview = true
         #expect(memory.peak == 2_000_010 + tables + 14 * 4_000)
@@ -65,7 +65,7 @@ struct DecodingMemoryTests {
     }
 
     @Test(arguments: [ImageEncoding.jpeg(), .jpeg(progressive: true), .png(), .webp(), .losslessWebP])
-    func whatTakesMoreThanTheLimitIsRefused(encoding: ImageEncoding) throws {
+    func decodeBeyondTheMemoryLimitIsRefused(encoding: ImageEncoding) throws {
         let file = [UInt8](try gradient(600, 400).encoded(as: encoding))
         for target in [nil, PixelSize(width: 300, height: 200)] {
             let enough = ImageDecodingOptions(targetSize: target, limits: .init(memory: 8 << 20))
@@ -81,7 +81,7 @@ struct DecodingMemoryTests {
         }
     }
 
-    /// Decoding while the bytes come takes a copy more. Where that is too much, the whole file is decoded at its end.
+    /// Incremental decoding takes one more copy. If that is too much, the whole file is decoded at its end.
     @Test(arguments: [ImageEncoding.jpeg(), .png(), .losslessWebP])
     func bytesThatComeAreHeldToTheLimitOfWholeFiles(encoding: ImageEncoding) throws {
         let file = [UInt8](try gradient(600, 400).encoded(as: encoding))
@@ -127,7 +127,7 @@ struct DecodingMemoryTests {
         }
     }
 
-    // MARK: What is taken
+    // MARK: Measurements
 
     @Test(.disabled(if: isSanitized, "a sanitizer holds memory of its own"))
     func noFileOfFewBytesTakesMuchMemoryAtATargetSize() async {
@@ -143,8 +143,8 @@ struct DecodingMemoryTests {
         }
     }
 
-    /// A photograph of 48 megapixels, its chroma halved: what it takes is estimated from its header, and a flat one
-    /// takes as much.
+    /// Decodes a photograph of 48 megapixels with halved chroma. The estimate comes from its header, and a flat picture
+    /// takes as much memory.
     @Test(.disabled(if: isSanitized, "a sanitizer holds memory of its own"), arguments: [false, true])
     func aPhotographOf48MegapixelsDecodes(isProgressive: Bool) async {
         await #expect(processExitsWith: .success) { [isProgressive] in
@@ -158,7 +158,7 @@ struct DecodingMemoryTests {
                     let outcome = DecodingMemoryTests.decode(file, options, way)
                     let peak = try DecodingMemoryTests.peakSize() >> 20
                     guard outcome == "\(DecodingPlan(size: size, options).cropped)", peak < limit else {
-                        throw NotHeld(description: "\(way): \(peak) MiB, \(outcome)")
+                        throw CheckFailure(description: "\(way): \(peak) MiB, \(outcome)")
                     }
                 }
             }
@@ -169,12 +169,12 @@ struct DecodingMemoryTests {
         try #require(RasterImage(size: size, premultiplied: [UInt8](repeating: 255, count: size.pixelCount * 4)))
     }
 
-    /// Decodes each file in every way; fails when the process has held the limit or more on the way.
+    /// Decodes each file in every way. Fails if the process has reached the limit at any time.
     ///
-    /// With a target, what the process held before does not count: it holds up to 86 MiB that the construction of the
-    /// files left behind. A process without them holds 34 MiB, so the limit of 266 MiB stands for 300 MiB.
+    /// With a target, the memory that the process held before does not count: up to 86 MiB that the construction of the
+    /// files left behind. A process without them holds 34 MiB, so a limit of 266 MiB corresponds to 300 MiB.
     private static func measure(target: PixelSize?, limit: Int) {
-        // An error that is thrown would only end the process.
+        // A thrown error would only end the process.
         do { try hold(try PictureBombs.all, target: target, limit: limit) } catch { Issue.record(error) }
     }
 
@@ -182,7 +182,7 @@ struct DecodingMemoryTests {
         var failures: [String] = []
         for bomb in bombs {
             guard bomb.bytes.count < 64 << 10 else {
-                throw NotHeld(description: "\(bomb.name): \(bomb.bytes.count) bytes")
+                throw CheckFailure(description: "\(bomb.name): \(bomb.bytes.count) bytes")
             }
             for way in ["whole", "frames", "pieces"] {
                 try forgetPeak()
@@ -195,7 +195,7 @@ struct DecodingMemoryTests {
                 }
             }
         }
-        guard failures.isEmpty else { throw NotHeld(description: failures.joined(separator: "\n")) }
+        guard failures.isEmpty else { throw CheckFailure(description: failures.joined(separator: "\n")) }
     }
 
     private static func decode(_ bytes: [UInt8], _ options: ImageDecodingOptions, _ way: String) -> String {
@@ -210,7 +210,7 @@ struct DecodingMemoryTests {
                 return "\(frames.count) frames"
             default:
                 let decoder = IncrementalDecoder(options: options, showsRows: true)
-                // As of one who shows it.
+                // Keeps the preview, as a user that shows it does.
                 var shown: RasterImage?
                 for start in stride(from: 0, to: bytes.count, by: 10_000) {
                     var stands = try decoder.append(Data(bytes[start..<min(bytes.count, start + 10_000)]))
@@ -227,14 +227,14 @@ struct DecodingMemoryTests {
         }
     }
 
-    /// Begins a new peak. What the tests themselves have freed is given back first.
+    /// Begins a new peak, after the memory that the tests have freed goes back to the system.
     private static func forgetPeak() throws {
         typealias Trim = @convention(c) (Int) -> Int32
         if let trim = unsafe dlsym(nil, "malloc_trim") { _ = unsafe unsafeBitCast(trim, to: Trim.self)(0) }
         let file = unsafe open("/proc/self/clear_refs", O_WRONLY)
         let written = unsafe write(file, "5", 1)
         close(file)
-        guard written == 1 else { throw NotHeld(description: "the kernel does not forget the peak") }
+        guard written == 1 else { throw CheckFailure(description: "the kernel does not forget the peak") }
     }
 
     private static func peakSize() throws -> Int { try size("VmHWM:") }
@@ -243,7 +243,7 @@ struct DecodingMemoryTests {
         let status = try String(contentsOf: URL(filePath: "/proc/self/status"), encoding: .utf8)
         guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix(field) }),
             let number = line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap({ Int($0) })
-        else { throw NotHeld(description: "the kernel does not say \(field)") }
+        else { throw CheckFailure(description: "the kernel does not say \(field)") }
         return number << 10
     }
 }

@@ -9,20 +9,20 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The lowest bytes of a number, the lowest first, as Windows and GIF write them.
+/// Returns the lowest bytes of a number, lowest byte first, as in Windows formats and GIF.
 func little(_ value: Int, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) } }
 
-/// The lowest bytes of a number, the highest first, as PNG writes them.
+/// Returns the lowest bytes of a number, highest byte first, as in PNG.
 func big(_ value: Int, _ count: Int) -> [UInt8] { little(value, count).reversed() }
 
-/// Decodes the bytes; what is left out is the default.
+/// Decodes the bytes. Arguments that are left out have their default.
 func decoded(
     _ bytes: [UInt8], _ options: ImageDecodingOptions = ImageDecodingOptions()
 ) throws(ImageError) -> RasterImage {
     try CodecImageDecoder().image(from: Data(bytes), options: options)
 }
 
-/// The kind of the error that decoding ends in, nil if it gives a picture.
+/// Returns the kind of the error that decoding throws; nil if it returns a picture.
 func errorKind(_ bytes: [UInt8], _ options: ImageDecodingOptions = ImageDecodingOptions()) -> ImageError.Kind? {
     do throws(ImageError) {
         _ = try decoded(bytes, options)
@@ -32,7 +32,8 @@ func errorKind(_ bytes: [UInt8], _ options: ImageDecodingOptions = ImageDecoding
     }
 }
 
-/// Decodes mutations of a file, the same ones in every run: each must end in a picture or an error, not in a crash.
+/// Decodes mutations of a file, which are the same in every run. Each must end with a picture or an error, not with a
+/// crash.
 func decodeMutations(of bytes: [UInt8], rounds: Int = 64, target: PixelSize? = nil) {
     var state: UInt64 = 42
     func random(_ below: Int) -> Int {
@@ -47,7 +48,7 @@ func decodeMutations(of bytes: [UInt8], rounds: Int = 64, target: PixelSize? = n
             mutated.insert(contentsOf: repeatElement(UInt8(random(256)), count: random(40)), at: random(bytes.count))
         default: break
         }
-        // Half of the changes hit the headers, where they do most.
+        // Half of the changes are in the headers, where they have the most effect.
         for _ in 0...random(6) where !mutated.isEmpty {
             mutated[random(random(2) == 0 ? min(mutated.count, 64) : mutated.count)] = UInt8(random(256))
         }

@@ -9,7 +9,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What the decoder of Apple's systems knows a file cut short by; it reads structure alone, so it is tested here.
+/// Tests how the decoder of Apple's systems detects that a file is cut short. It reads only structure, so these tests
+/// can run on Linux.
 @Suite struct FileEndTests {
     private static func picture() throws -> RasterImage {
         let bytes = (0..<12 * 9).flatMap { pixel -> [UInt8] in [UInt8(pixel * 2), UInt8(pixel), 99, 255] }
@@ -37,14 +38,14 @@ import Foundation
         #expect(FileEnd.isReached(by: try Self.file(format), format))
     }
 
-    @Test(arguments: formats) func whatFollowsTheEndIsNobodys(_ format: ImageFormat) throws {
+    @Test(arguments: formats) func bytesAfterTheEndAreIgnored(_ format: ImageFormat) throws {
         let file = try Self.file(format)
         #expect(FileEnd.isReached(by: file + Data(Self.box("junk", [0, 0xFF, 0xD9])), format))
     }
 
     @Test(arguments: formats) func noCutReachesIt(_ format: ImageFormat) throws {
         let file = try Self.file(format)
-        // Between two boxes a file of boxes looks whole: what is missing then is for its decoder to say.
+        // Between two boxes, a file of boxes looks whole. Its decoder has to detect the missing part.
         let between = format == .avif ? [12, 23] : []
         for count in 8..<file.count where !between.contains(count) {
             #expect(!FileEnd.isReached(by: file.prefix(count), format), "\(count) of \(file.count) bytes")

@@ -17,7 +17,7 @@ import Foundation
         return try #require(try CodecImageDecoder().animation(from: data, options: ImageDecodingOptions()))
     }
 
-    /// The pixels of each frame.
+    /// Returns the pixels of each frame.
     private static func shown(_ file: GIFFile) throws -> [[[UInt8]]] {
         let frames = try frames(file)
         return try (0..<frames.count).map { index in
@@ -149,7 +149,7 @@ import Foundation
         #expect(thrown?.kind == .truncated)
         let options = ImageDecodingOptions(allowsPartial: true)
         let partial = try #require(try decoder.animation(from: cut, options: options))
-        // The file is a part of one, and so is every frame of it, as on Apple's systems.
+        // The file is partial, and so is each of its frames, as on Apple's systems.
         #expect(try partial.frame(at: 0).image.metadata.isPartial)
         #expect(try partial.frame(at: 1).image.metadata.isPartial)
     }

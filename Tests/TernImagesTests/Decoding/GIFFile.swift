@@ -1,20 +1,20 @@
 #if os(Linux)
-/// A GIF of up to 8 colours to be written as a test wants it, right or wrong.
+/// A valid or invalid GIF of up to 8 colours that a test composes.
 struct GIFFile {
     struct Frame {
-        /// Rows of indices, from the top.
+        /// The rows of indices, from the top.
         var rows: [[Int]]
         var left = 0
         var top = 0
-        /// 0 and 1 keep, 2 clears, 3 restores.
+        /// 0 and 1 keep the frame, 2 clears it, and 3 restores the pixels before it.
         var disposal = 0
         var transparent: Int?
-        /// In hundredths of a second.
+        /// The delay in hundredths of a second.
         var delay = 10
         var isInterlaced = false
-        /// Red, green, blue of each index, if they are not the file's.
+        /// The red, green and blue of each index; nil to use the file's colours.
         var colours: [[UInt8]]?
-        /// Whether an extension says disposal, delay and transparency.
+        /// A Boolean value that indicates whether an extension states disposal, delay and transparency.
         var isControlled = true
     }
 
@@ -27,9 +27,9 @@ struct GIFFile {
     var width: Int
     var height: Int
     var frames: [Frame]
-    /// What NETSCAPE2.0 says: so many times more, 0 for ever; nil for no such extension.
+    /// The number of repetitions in the NETSCAPE2.0 extension, 0 for endless; nil for no extension.
     var again: Int?
-    /// Red, green, blue and white, and no more; empty for none.
+    /// The colours of the file; empty for none.
     var colours: [[UInt8]] = [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255]]
 
     var bytes: [UInt8] {
@@ -54,7 +54,7 @@ struct GIFFile {
 
     private static func power(_ colours: [[UInt8]]) -> Int { colours.count <= 2 ? 0 : colours.count <= 4 ? 1 : 2 }
 
-    /// Codes of four bits: the table is cleared before they would grow.
+    /// Compresses a frame with codes of four bits. The table is cleared before the codes would grow.
     private static func data(_ frame: Frame) -> [UInt8] {
         let order =
             frame.isInterlaced

@@ -31,7 +31,7 @@ import Testing
         #expect(try red(400).0 == PixelSize(width: 48, height: 48))
     }
 
-    @Test func ofOneSizeTheEntryOfMostColoursIsTaken() throws {
+    @Test func entryWithMostColorsIsTakenAmongEqualSizes() throws {
         let icon = IconFile(entries: [Self.entry(2, [1, 2, 3]), Self.entry(2, [4, 5, 6, 255])]).bytes
         #expect(try decoded(icon).pixels.bytes.prefix(4) == [6, 5, 4, 255])
     }
@@ -64,7 +64,8 @@ import Testing
         #expect(errorKind([UInt8](icon.dropLast(3))) == .truncated)
     }
 
-    /// A PNG of 600 × 600 whose first chunk says 2 × 2 where the header is expected: libpng goes on to the real header.
+    /// Decodes a PNG of 600 × 600 whose first chunk states 2 × 2 at the position of the header. libpng skips this chunk
+    /// and finds the real header.
     @Test(arguments: ["tEXt", "teRn", "IDHR"])
     func anEntryThatDoesNotBeginWithItsHeaderIsNoPicture(name: String) throws {
         let png = [UInt8](try gradient(600, 600).encoded(as: .png()))
@@ -73,10 +74,10 @@ import Testing
         for options in [ImageDecodingOptions(), ImageDecodingOptions(limits: .init(pixels: 100))] {
             #expect(errorKind(IconFile(entries: [[UInt8](disguised)]).bytes, options) == .corrupt)
         }
-        // A header of another length is none either, wherever it says what libpng would take.
+        // A header of another length is not a header either, even if libpng would read the same values.
         let long = png.prefix(8) + chunk("IHDR", said + [0]) + png.dropFirst(8)
         #expect(errorKind(IconFile(entries: [[UInt8](long)]).bytes) == .corrupt)
-        // The other entries are still pictures, whichever stands first.
+        // The other entries are still decoded, in any order.
         let entries = [[UInt8](disguised), Self.entry(2, [1, 2, 3]), [UInt8](disguised)]
         #expect(try decoded(IconFile(entries: entries).bytes).size == PixelSize(width: 2, height: 2))
     }

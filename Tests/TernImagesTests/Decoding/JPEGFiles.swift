@@ -5,12 +5,13 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// JPEG files of 32 × 16 pixels and quality 95 that libjpeg wrote, in base 64.
+/// JPEG files of 32 × 16 pixels and quality 95 that libjpeg wrote, in Base64.
 ///
-/// In stripes of 8 columns: red, green and blue in turn have 220, the others 30 + 100·y/16; of inks cyan, magenta, yellow
-/// and none in turn has 200, the other two or three 20, and black has 100·y/16.
+/// The pictures have stripes of 8 columns. In turn, one of red, green and blue is 220, and the others are 30 +
+/// 100·y/16. In pictures with inks, one of cyan, magenta and yellow, or none, is 200 in turn, the other two or three
+/// are 20, and black is 100·y/16.
 enum JPEGFiles {
-    /// YCbCr, each component in a scan of its own.
+    /// YCbCr, each component in a separate scan.
     static let separate = decode(
         """
         /9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAIBAQEBAQIBAQECAgICAgQDAgICAgUEBAMEBgUGBgYFBgYGBwkIBgcJBwYGCAsICQoK
@@ -45,7 +46,7 @@ enum JPEGFiles {
         """
     )
 
-    /// Grey, 255/32 of a level more with each column.
+    /// Grey. Each column is 255/32 of a level lighter.
     static let grey = decode(
         """
         /9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAIBAQEBAQIBAQECAgICAgQDAgICAgUEBAMEBgUGBgYFBgYGBwkIBgcJBwYGCAsICQoK
@@ -75,7 +76,7 @@ enum JPEGFiles {
         """
     )
 
-    /// CMYK without Adobe's marker, inverted all the same.
+    /// CMYK without Adobe's marker, which is also inverted.
     static let plainCMYK = decode(
         """
         /9j/2wBDAAIBAQEBAQIBAQECAgICAgQDAgICAgUEBAMEBgUGBgYFBgYGBwkIBgcJBwYGCAsICQoKCgoKBggLDAsKDAkKCgr/wAAU

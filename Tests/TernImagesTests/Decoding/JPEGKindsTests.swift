@@ -3,9 +3,9 @@ import Testing
 
 @testable import TernImages
 
-/// The kinds of JPEG beside the one that cameras write.
+/// Decodes the kinds of JPEG that cameras do not write.
 @Suite struct JPEGKindsTests {
-    /// The worst distance of a level from the expected one, over the pixels of a 32 × 16 picture.
+    /// Returns the largest difference of a level from the expected one, over the pixels of a 32 × 16 picture.
     private static func worst(_ file: [UInt8], _ expected: (_ x: Int, _ y: Int) -> [Int]) throws -> Int {
         let picture = try decoded(file)
         #expect(picture.size == PixelSize(width: 32, height: 16))
@@ -20,7 +20,7 @@ import Testing
         return worst
     }
 
-    /// Colour is stored at half the width and height: near a stripe's edge it is not what it was.
+    /// Colour is stored at half the width and height, so it is not exact near the edges of stripes.
     @Test(arguments: [JPEGFiles.separate, JPEGFiles.restarted]) func stripesComeOutInTheirColours(file: [UInt8]) throws
     {
         let picture = try decoded(file)
@@ -51,24 +51,24 @@ import Testing
         .enabled(if: ColorConversion.isAvailable, "lcms2 is not installed: scripts/set-up test"),
         arguments: [JPEGFiles.cmyk, JPEGFiles.ycck, JPEGFiles.plainCMYK])
     func inksGoThroughTheirProfile(file: [UInt8]) throws {
-        // To this press every coloured ink is the same grey.
+        // In this press's profile, all coloured inks are the same grey.
         let picture = try decoded(Tagged.jpeg(file, ColorProfileFile.press))
         #expect(picture.metadata.colorProfile == .converted)
         let levels = stride(from: 0, to: picture.byteCount, by: 4).map { Array(picture.pixels.bytes[$0..<$0 + 4]) }
         #expect(levels.allSatisfy { abs(Int($0[0]) - Int($0[2])) <= 4 && abs(Int($0[1]) - Int($0[2])) <= 4 })
         #expect(levels.allSatisfy { $0[3] == 255 })
-        // The first three stripes have more ink on them than the fourth.
+        // The first three stripes have more ink than the fourth.
         #expect(levels[4][0] + 30 < levels[28][0])
     }
 
-    /// EXIF of one entry, the orientation, in either order of bytes.
+    /// Returns EXIF data whose only entry is the orientation, in either byte order.
     private static func exif(_ orientation: Int, isBig: Bool) -> [UInt8] {
         let fields = [(42, 2), (8, 4), (1, 2), (0x0112, 2), (3, 2), (1, 4), (orientation, 2), (0, 2), (0, 4)]
         let numbers: [UInt8] = fields.flatMap { value, count in isBig ? big(value, count) : little(value, count) }
         return Array((isBig ? "MM" : "II").utf8) + numbers
     }
 
-    /// 24 × 16, blue, the first 8 × 8 red.
+    /// Returns a blue picture of 24 × 16 pixels whose first 8 × 8 are red.
     private static func cornered() throws -> RasterImage {
         let bytes = (0..<16).flatMap { y in
             (0..<24).flatMap { x -> [UInt8] in x < 8 && y < 8 ? [255, 0, 0, 255] : [0, 0, 255, 255] }

@@ -9,7 +9,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Files of less than 64 KiB that say large pictures.
+/// Files of less than 64 KiB that declare large pictures.
 enum PictureBombs {
     struct Bomb {
         let name: String
@@ -25,7 +25,7 @@ enum PictureBombs {
 
     // MARK: PNG
 
-    /// Sides, depth and colour type as of the header (W3C PNG, §11.2.1). Small ones have all their rows.
+    /// The sides, depth and colour type are those of the header (W3C PNG, §11.2.1). Small files have all of their rows.
     private static var pngs: [(String, [UInt8])] {
         [
             ("png 100,000,000 × 1", png(100_000_000, 1, 1, 0)),
@@ -41,7 +41,7 @@ enum PictureBombs {
         ]
     }
 
-    /// A file of 78 bytes: libpng takes 800 MB for one row as soon as it has read the header.
+    /// A file of 78 bytes. libpng allocates 800 MB for one row as soon as it has read the header.
     static let widePNG: [UInt8] = {
         let header = big(99_999_999, 4) + big(1, 4) + [16, 6, 0, 0, 0]
         return signature + chunk("IHDR", header) + chunk("IDAT", [UInt8](repeating: 0, count: 21)) + chunk("IEND", [])
@@ -72,11 +72,11 @@ enum PictureBombs {
 
     private static let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
 
-    /// So many zero bytes as a zlib stream, ended where it would not fit into 60 KB: a match of 258 bytes takes two bits
-    /// that are both zero (RFC 1951, §3.2.7: code lengths of 2 for a zero and the end, of 1 for the match).
+    /// Returns a zlib stream of zero bytes, which ends before it would exceed 60 KB. A match of 258 bytes takes two
+    /// bits that are both zero (RFC 1951, §3.2.7: code lengths of 2 for a zero and the end, and of 1 for the match).
     private static func zeros(_ count: Int) -> [UInt8] {
         var bits: [Bool] = []
-        // Numbers have their lowest bit first, codes their highest.
+        // Numbers begin with their lowest bit, and codes with their highest.
         func number(_ value: Int, _ width: Int) { bits += (0..<width).map { value >> $0 & 1 == 1 } }
         func code(_ text: String) { bits += text.map { $0 == "1" } }
         number(1, 1)
@@ -84,7 +84,8 @@ enum PictureBombs {
         number(29, 5)
         number(0, 5)
         number(14, 4)
-        // Lengths of the lengths' codes in the order 16, 17, 18, 0, 8, 7, …, 2, 14, 1: for 18, 0, 2 and 1 two bits.
+        // The lengths of the code length codes, in the order 16, 17, 18, 0, 8, 7, …, 2, 14, 1. The codes for 18, 0, 2
+        // and 1 have two bits.
         for length in [0, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2] { number(length, 3) }
         let (one, two, run) = ("01", "10", "11")
         code(two)
@@ -111,7 +112,7 @@ enum PictureBombs {
         code("11")
         write(bits, at: start)
         stream.removeLast(stream.count - 2 - (start + bits.count + 7) / 8)
-        // Adler-32 of zeros: the first sum stays 1, the second counts them.
+        // The Adler-32 checksum of zeros: the first sum stays 1, and the second one counts the bytes.
         return stream + big((count % 65_521) << 16 | 1, 4)
     }
 
@@ -142,7 +143,7 @@ enum PictureBombs {
         return Array("RIFF".utf8) + little(body.count + 4, 4) + Array("WEBP".utf8) + body
     }
 
-    /// Two frames of all the canvas, each of one colour.
+    /// Returns two frames that cover the canvas, each of one colour.
     private static func animatedWebP(_ width: Int, _ height: Int) -> [UInt8] {
         let picture = Array("VP8L".utf8) + little(flatLossless(width, height).count, 4) + flatLossless(width, height)
         let place = little(0, 6) + little(width - 1, 3) + little(height - 1, 3) + little(100, 3) + [0]
@@ -152,8 +153,8 @@ enum PictureBombs {
         ])
     }
 
-    /// A lossless picture of one colour: no transform, no cache, and five codes of one symbol, which take no bit a pixel
-    /// (RFC 9649, §3).
+    /// Returns a lossless picture of one colour. It has no transform, no cache, and five codes of one symbol each,
+    /// which take no bits per pixel (RFC 9649, §3).
     private static func flatLossless(_ width: Int, _ height: Int) -> [UInt8] {
         var bits: [Bool] = []
         func number(_ value: Int, _ width: Int) { bits += (0..<width).map { value >> $0 & 1 == 1 } }
@@ -199,7 +200,7 @@ enum PictureBombs {
         }
     }
 
-    /// Pictures of few bytes whose header is made to say more: the data end early.
+    /// Pictures of few bytes whose header is changed to declare a larger size, so that the data end early.
     private static var jpegs: [(String, [UInt8])] {
         get throws {
             var bombs: [(String, [UInt8])] = []

@@ -1,11 +1,11 @@
 #if os(Linux)
 import Glibc
 
-/// The processor's time that this process takes for a body: what it waits for other programs is not in it.
+/// Returns the processor time that this process takes for a body. Time spent waiting for other programs does not count.
 func processorTime(_ body: () throws -> Void) rethrows -> Duration {
     let begin = clock()
     try body()
-    // POSIX has a million of them in a second everywhere.
+    // POSIX defines a million clock ticks per second on every system.
     return .microseconds(clock() - begin)
 }
 #endif

@@ -3,15 +3,16 @@ import Testing
 
 @testable import TernImages
 
-/// Progressive JPEGs that say little at great length.
+/// Decodes progressive JPEGs that repeat little information many times.
 @Suite struct ScanBombTests {
-    /// The segments of a file from the tables of a scan to those of the next, and what is before and after them.
+    /// Splits a file into the segments from the tables of one scan to those of the next, and the bytes before and after
+    /// them.
     private static func scans(_ file: [UInt8]) -> (head: [UInt8], scans: [[UInt8]], end: [UInt8]) {
         var starts: [Int] = []
         var at = 2
         while at + 4 <= file.count, file[at + 1] != 0xD9 {
             let begin = at
-            // Tables go with the scan behind them.
+            // Tables belong to the scan behind them.
             while file[at + 1] == 0xC4 { at += 2 + Int(file[at + 2]) << 8 + Int(file[at + 3]) }
             let isScan = file[at + 1] == 0xDA
             at += 2 + Int(file[at + 2]) << 8 + Int(file[at + 3])
@@ -35,7 +36,7 @@ import Testing
         let (head, scans, end) = Self.scans(try Self.progressive(4000, 3000))
         let bomb = head + scans.joined() + (0..<300).flatMap { _ in scans[scans.count - 1] } + end
         var kind: ImageError.Kind?
-        // The limit on the count of scans is out of the way: the repetition itself is what is found.
+        // The limit on the number of scans is high, so that only the repetition can be detected.
         let options = ImageDecodingOptions(limits: .init(scans: 10_000))
         let time = processorTime { kind = errorKind(bomb, options) }
         #expect(kind == .limitExceeded)
@@ -50,7 +51,7 @@ import Testing
     }
 
     @Test func theScansOfALargePictureHaveABudget() throws {
-        // 400 million pixels pay for fewer than ten passes over these: 12 are granted to every picture.
+        // 400 million pixels allow fewer than ten passes over these pixels, but every picture may have 12.
         let (head, scans, end) = Self.scans(try Self.progressive(6400, 6400))
         let longer = head + scans.joined() + scans[0] + scans[1]
         let options = ImageDecodingOptions(targetSize: PixelSize(width: 100, height: 100))

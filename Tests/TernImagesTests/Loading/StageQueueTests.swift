@@ -4,12 +4,12 @@ import Testing
 @testable import TernImages
 
 @Suite struct StageQueueTests {
-    /// The same by looking through a list.
+    /// A model of the queue with linear searches.
     private struct Model {
         let limit: Int
         let order: ImagePipeline.Order
         var running = 0
-        var waiting: [(load: Int, rank: LoadRank)] = []
+        var waiting: [(load: Int, rank: LoadPriority)] = []
 
         mutating func next() -> Int? {
             guard running < limit, let best = waiting.map(\.rank).max() else { return nil }
@@ -19,7 +19,7 @@ import Testing
             return waiting.remove(at: place).load
         }
 
-        mutating func move(_ load: Int, to rank: LoadRank) {
+        mutating func move(_ load: Int, to rank: LoadPriority) {
             guard let place = waiting.firstIndex(where: { $0.load == load }), waiting[place].rank != rank else {
                 return
             }
@@ -28,14 +28,14 @@ import Testing
     }
 
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
-    func itIsAListThatIsLookedThrough(seed: UInt64) {
+    func theQueueMatchesALinearSearch(seed: UInt64) {
         var random = SplitMix(state: seed)
         let order: ImagePipeline.Order = seed % 2 == 0 ? .firstInFirstOut : .lastInFirstOut
         let limit = Int(seed % 4) + 1
         var queue = StageQueue(limit: limit, order: order)
         var model = Model(limit: limit, order: order)
-        func rank() -> LoadRank {
-            LoadRank(.allCases.randomElement(using: &random) ?? .normal, isVisible: Bool.random(using: &random))
+        func rank() -> LoadPriority {
+            LoadPriority(.allCases.randomElement(using: &random) ?? .normal, isVisible: Bool.random(using: &random))
         }
         for load in 0..<2_000 {
             let known = model.waiting.randomElement(using: &random)?.load ?? -1
@@ -59,7 +59,7 @@ import Testing
                 model.move(known, to: rank)
             case 5:
                 let rank = rank()
-                queue.wait(load, rank)
+                queue.append(load, rank)
                 model.waiting.append((load, rank))
             default: break
             }
@@ -69,19 +69,19 @@ import Testing
         }
     }
 
-    @Test func aCancelledOneAmongManyIsGoneAtOnce() {
+    @Test func removingFromALongQueueIsFast() {
         var queue = StageQueue(limit: 1, order: .firstInFirstOut)
-        for load in 0..<100_000 { _ = queue.enter(load, LoadRank(.normal, isVisible: false)) }
+        for load in 0..<100_000 { _ = queue.enter(load, LoadPriority(.normal, isVisible: false)) }
         let clock = ContinuousClock()
         let times = (0..<1_000).map { index in
             clock.measure { #expect(queue.remove(99_999 - index * 97) == true) }
         }
-        // A walk through the list would take longer; one measurement may be disturbed.
+        // A linear search would take longer. The median ignores single disturbed measurements.
         #expect(times.sorted()[500] < .milliseconds(1))
         #expect(queue.waiting == 99_999 - 1_000)
     }
 
-    @Test func aLimitBelowOneIsOne() {
+    @Test func limitBelowOneCountsAsOne() {
         var queue = StageQueue(limit: 0, order: .firstInFirstOut)
         #expect(queue.enter(1, .lowest) == true)
         #expect(queue.enter(2, .lowest) == false)

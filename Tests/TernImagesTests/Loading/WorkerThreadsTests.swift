@@ -8,8 +8,8 @@ import Glibc
 @Suite(.timeLimit(.minutes(1)))
 struct WorkerThreadsTests {
     /// The first job may come from any thread: those of libdispatch have another priority than the process.
-    @Test func theyGiveWayByFiveStepsToTheProcessWhoeverGaveTheFirstJob() async {
-        // The starter's own thread is five steps below the process already.
+    @Test func workersRunFiveNiceStepsBelowTheProcess() async {
+        // The thread of the starter is five steps below the process already.
         let (starter, workers) = (WorkerThreads(count: 1), WorkerThreads(count: 1))
         let steps = await withCheckedContinuation { continuation in
             starter.run {

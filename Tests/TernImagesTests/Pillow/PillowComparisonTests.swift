@@ -4,7 +4,8 @@ import Testing
 
 @testable import TernImages
 
-/// Every pixel against Pillow's, before premultiplying: exact, but for JPEG, where decoders may differ by a little.
+/// Compares every pixel with Pillow's, before premultiplication. The pixels are exact, except for JPEG, where decoders
+/// may differ slightly.
 @Suite(.enabled(if: PillowFixtures.isExpected, PillowFixtures.absence)) struct PillowComparisonTests {
     private let decoder = CodecImageDecoder()
 
@@ -14,7 +15,7 @@ import Testing
         return options
     }
 
-    /// The first pixel that differs by more than a tolerance, in words.
+    /// Describes the pixel that differs the most, if it differs by more than a tolerance.
     private func difference(
         _ pixels: [UInt8], _ expected: ArraySlice<UInt8>, _ size: PixelSize, isExact: Bool
     ) -> String? {
@@ -33,7 +34,7 @@ import Testing
             + "\(expected[expected.startIndex + place]); \(decibels) dB in all"
     }
 
-    /// How many files of each kind there must be at least, so that none falls away unseen.
+    /// Each kind must have a minimum number of files, so that a missing file is noticed.
     @Test(arguments: [
         (".png", 95), (".gif", 16), (".bmp", 16), (".ico", 2), (".webp", 26), (".jpg", 40),
     ])
@@ -60,7 +61,7 @@ import Testing
         }
     }
 
-    /// What the public interface gives is the same, each colour times its alpha, rounded.
+    /// The public interface returns the same pixels, with each colour multiplied by its alpha and rounded.
     @Test func picturesComePremultipliedByRounding() throws {
         for entry in try PillowFixtures.entries() where entry.isExact {
             let picture = try decoder.image(from: entry.data, options: ImageDecodingOptions())

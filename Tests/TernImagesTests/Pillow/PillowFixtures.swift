@@ -4,13 +4,14 @@ import Testing
 
 @testable import TernImages
 
-/// Pictures made by Python and what Pillow decodes them to, from `Tests/Pillow/fixtures.py`, made once a run.
+/// Pictures that Python creates with `Tests/Pillow/fixtures.py`, and the pixels that Pillow decodes from them. Created
+/// once per run.
 struct PillowFixtures {
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// One file and its frames, straight RGBA, upright.
+    /// One file and its frames in upright, straight RGBA.
     struct Entry: Sendable {
         let name: String
         let isExact: Bool
@@ -29,7 +30,8 @@ struct PillowFixtures {
         .deletingLastPathComponent().deletingLastPathComponent()
     private static let venv = root.appending(path: ".build/venv")
 
-    /// Skipped where nobody has made the environment, but not in CI and not by `make test`, which makes it.
+    /// The tests are skipped if the Python environment does not exist. They are never skipped in CI, or by `make test`,
+    /// which creates it.
     static let isExpected =
         ProcessInfo.processInfo.environment["CI"] == "true"
         || FileManager.default.fileExists(atPath: venv.appending(path: ".installed").path)
@@ -37,14 +39,14 @@ struct PillowFixtures {
 
     private static let made = Result { try make() }
 
-    /// All entries, or those whose name ends so.
+    /// Returns all entries, or those whose names end with a suffix.
     static func entries(_ suffix: String = "") throws -> [Entry] {
         try made.get().filter { $0.name.hasSuffix(suffix) }
     }
 
     private static func make() throws -> [Entry] {
         let folder = FileManager.default.temporaryDirectory.appending(path: "tern-pillow-\(UUID().uuidString)")
-        // Its end is all that is asked of a folder of a test's own: what is left costs a few megabytes.
+        // An error does not matter, because the folder belongs to this test alone and takes only a few megabytes.
         defer { try? FileManager.default.removeItem(at: folder) }
         let process = Process()
         process.executableURL = venv.appending(path: "bin/python")

@@ -12,7 +12,7 @@ import Foundation
 #endif
 
 @Suite(.timeLimit(.minutes(1))) struct CoalescingTests {
-    /// A stub that answers once it is let go.
+    /// A stub that answers once it is released.
     private func held(
         _ answer: @escaping @Sendable () throws -> StubTransport.Answer
     ) -> (LoopbackServer.Gate, StubTransport) {
@@ -26,17 +26,17 @@ import Foundation
         )
     }
 
-    /// So many loads of one picture that wait for its one fetch.
+    /// Waits until this number of loads wait for the one fetch.
     private func loads(
         _ count: Int, of request: ImageRequest, _ kit: PipelineKit, _ stub: StubTransport
     ) async throws -> [ImageTask] {
         let tasks = (0..<count).map { _ in kit.pipeline.task(for: request) }
         try await stub.waitForCalls(1)
-        await kit.pipeline.served()
+        await kit.pipeline.waitForMessages()
         return tasks
     }
 
-    /// How many fetches are made for a hundred loads of one picture of which the server never gives but a status.
+    /// Returns the number of fetches for a hundred loads of one image whose server always answers with a status.
     private func fetches(ofWhatIs status: Int) async throws -> Int {
         let (gate, stub) = held { .status(status) }
         let request = ImageRequest(try url("https://a.example/1.png"))
@@ -75,7 +75,7 @@ import Foundation
             task([]), task([first]), task([first, CountingProcessor(name: "b", counter: b)]),
             task([first, CountingProcessor(name: "c", counter: c)]),
         ]
-        await kit.pipeline.served()
+        await kit.pipeline.waitForMessages()
         gate.open()
         for task in tasks { _ = try await task.image }
         #expect(stub.calls.count == 1)
@@ -100,11 +100,11 @@ import Foundation
         let tasks = [base, traced, ada, ada, grace, post, post, other].map {
             kit.pipeline.task(for: ImageRequest(.request($0)))
         }
-        await kit.pipeline.served()
+        await kit.pipeline.waitForMessages()
         gate.open()
         for task in tasks { _ = try await task.image }
         #expect(stub.calls.count == 5)
-        // Nor does one find in memory what was the other's.
+        // Neither is found in memory under the key of the other.
         var mallory = base
         mallory.headers["Authorization"] = "Bearer mallory"
         #expect(kit.pipeline.cachedImage(for: ImageRequest(.request(mallory))) == nil)
@@ -112,7 +112,7 @@ import Foundation
         #expect(!SourceKey(ada).text.contains("ada"))
     }
 
-    @Test func whatTakesAnyCertificateIsNeverShared() async throws {
+    @Test func loadsThatAcceptAnyCertificateAreNeverShared() async throws {
         let picture = try Pictures.png()
         let (gate, stub) = held { .data(picture) }
         let kit = PipelineKit(stub)
@@ -120,7 +120,7 @@ import Foundation
         var reckless = plain
         reckless.options.allowsInvalidCertificates = true
         let tasks = [plain, reckless, reckless].map { kit.pipeline.task(for: $0) }
-        await kit.pipeline.served()
+        await kit.pipeline.waitForMessages()
         gate.open()
         for task in tasks { _ = try await task.image }
         #expect(stub.calls.count == 3)
@@ -131,18 +131,18 @@ import Foundation
         let (gate, stub) = held { .data(picture) }
         let kit = PipelineKit(stub)
         let request = ImageRequest(try url("https://a.example/1.png"))
-        let (leaver, stayer) = (kit.pipeline.task(for: request), kit.pipeline.task(for: request))
+        let (cancelled, remaining) = (kit.pipeline.task(for: request), kit.pipeline.task(for: request))
         try await stub.waitForCalls(1)
-        leaver.cancel()
-        let error = await #expect(throws: ImageError.self) { _ = try await leaver.image }
+        cancelled.cancel()
+        let error = await #expect(throws: ImageError.self) { _ = try await cancelled.image }
         #expect(error?.kind == .cancelled)
-        await kit.pipeline.served()
+        await kit.pipeline.waitForMessages()
         gate.open()
-        _ = try await stayer.image
+        _ = try await remaining.image
         #expect(stub.calls.count == 1)
     }
 
-    @Test func theLeadersFailureIsTriedAgainByOneWaiterAndNotSharedByAll() async throws {
+    @Test func aFailureOfTheFirstSubscriberIsRetriedForTheOthers() async throws {
         let picture = try Pictures.png()
         let gate = LoopbackServer.Gate()
         let stub = StubTransport { call in
@@ -159,7 +159,7 @@ import Foundation
         #expect(stub.calls.count == 2)
     }
 
-    @Test func aFailureThatRepeatsItselfIsEverybodysAfterTheSecondTry() async throws {
+    @Test func aRepeatedFailureReachesAllAfterTheSecondAttempt() async throws {
         #expect(try await fetches(ofWhatIs: 503) == 2)
     }
 
@@ -177,7 +177,7 @@ import Foundation
         for task in tasks { task.cancel() }
         let fresh = kit.pipeline.task(for: request)
         try await stub.waitForCalls(2)
-        await kit.pipeline.served()
+        await kit.pipeline.waitForMessages()
         gate.open()
         _ = try await fresh.image
         for task in tasks {

@@ -12,9 +12,9 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What is remembered of failures and of parts, and what is not; and what the trace says of it.
+/// Tests which failures and partial downloads are remembered, and what the trace says.
 @Suite(.timeLimit(.minutes(1))) struct FailureTests {
-    @Test func aProcessorsFailureIsNotThePictures() async throws {
+    @Test func aProcessorFailureDoesNotAffectTheImage() async throws {
         let kit = PipelineKit(picture: try Pictures.png())
         var request = ImageRequest(try url("https://a.example/1.png"))
         request.caching = .none
@@ -39,7 +39,7 @@ import Foundation
         let request = ImageRequest(try url("https://a.example/1.png"))
         #expect(await kit.pipeline.failure(of: request)?.kind == .unknownFormat)
         #expect(await kit.pipeline.failure(of: request)?.kind == .failedBefore)
-        // The second answer does not begin the time anew, and removal forgets.
+        // The second answer does not extend the lifetime, and removing the image forgets the failure.
         try await kit.pipeline.remove(request)
         #expect(await kit.pipeline.failure(of: request)?.kind == .unknownFormat)
         #expect(kit.stub.calls.count == 2)
@@ -54,12 +54,12 @@ import Foundation
         #expect(await kit.pipeline.failure(of: request)?.kind == .network)
     }
 
-    @Test func theTraceTellsWhatDidNotDecodeBeforeItTellsOfTheFetch() async throws {
+    @Test func theTraceListsTheDecodingFailureBeforeTheFetch() async throws {
         let folder = try ScratchFolder()
         let cache = try await DiskCache(folder: folder.url)
         let kit = PipelineKit(picture: try Pictures.png(), disk: .cache(cache))
         let request = ImageRequest(try url("https://a.example/1.png"))
-        try await cache.insert(Data("no picture".utf8), for: ImagePipeline.originalKey(request.source.key))
+        try await cache.insert(Data("no picture".utf8), for: DiskTier.encodedKey(request.source.key))
         let trace = try await kit.pipeline.response(for: request).trace
         let failed = try #require(trace.steps.firstIndex { $0.stage == .originals && $0.outcome == .failed })
         let fetched = try #require(trace.steps.firstIndex { $0.stage == .network })
@@ -67,13 +67,13 @@ import Foundation
         #expect(trace[.originals] == .stored)
     }
 
-    @Test func aPictureThatMemoryDoesNotTakeIsNotCalledStored() async throws {
+    @Test func anImageRejectedByMemoryIsNotReportedAsStored() async throws {
         let kit = PipelineKit(picture: try Pictures.png(200, 200)) { $0.memoryLimit = 1_000 }
         let trace = try await kit.pipeline.response(for: ImageRequest(try url("https://a.example/1.png"))).trace
         #expect(trace[.memory] == .notStored)
     }
 
-    @Test func aPictureThatTheDiskDoesNotTakeIsNotCalledStored() async throws {
+    @Test func anImageRejectedByTheDiskIsNotReportedAsStored() async throws {
         let folder = try ScratchFolder()
         let cache = try await DiskCache(folder: folder.url)
         let kit = PipelineKit(picture: try Pictures.png(), disk: .cache(cache)) { $0.diskContent = .processed }
@@ -87,7 +87,7 @@ import Foundation
         await kit.expectNothingLeft()
     }
 
-    @Test func whatIsRemovedRightAfterItCameIsNotStoredAfterwards() async throws {
+    @Test func aRemovedImageIsNotStoredAfterwards() async throws {
         let folder = try ScratchFolder()
         let cache = try await DiskCache(folder: folder.url)
         let kit = PipelineKit(picture: try Pictures.png(300, 300), disk: .cache(cache)) { $0.diskContent = .all }
@@ -112,7 +112,7 @@ import Foundation
 
     // MARK: Parts
 
-    @Test func aPartThatIsLessThanTheRestIsNotTheEndOfThePicture() async throws {
+    @Test func aShortRangeDoesNotCompleteTheImage() async throws {
         let folder = try ScratchFolder()
         let cache = try await DiskCache(folder: folder.url)
         let picture = try Pictures.png(300, 200)
@@ -128,11 +128,11 @@ import Foundation
         let key = PartialImage.key(request.source.key)
         try await cache.insert(part.data, for: key, metadata: part.metadata)
         #expect(try await kit.pipeline.image(for: request).size == PixelSize(width: 300, height: 200))
-        // A part that did not fit is not tried again.
+        // A mismatched part is not tried again.
         #expect(!cache.contains(key))
     }
 
-    @Test func aCancelledTransferIsTakenUpWhereItEnded() async throws {
+    @Test func aCancelledTransferResumes() async throws {
         let folder = try ScratchFolder()
         let cache = try await DiskCache(folder: folder.url)
         let picture = try Pictures.png(300, 200)

@@ -12,11 +12,11 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What a program changes on the way of its pictures.
+/// Tests the hooks of a pipeline.
 @Suite(.timeLimit(.minutes(1))) struct HookTests {
     private struct Refusal: Error {}
 
-    @Test func aRequestIsPreparedAndItsKeyStaysWhatItWas() async throws {
+    @Test func preparingARequestKeepsItsKey() async throws {
         let kit = PipelineKit(picture: try Pictures.png()) { configuration in
             configuration.hooks.prepare = { request in
                 var request = request
@@ -30,7 +30,7 @@ import Foundation
         #expect(kit.pipeline.cachedImage(for: request) != nil)
     }
 
-    @Test func whatAHookThrowsIsTheErrorAndNotHeldAgainstThePicture() async throws {
+    @Test func aHookErrorIsReportedAndNotRemembered() async throws {
         let failing = Setting(1)
         let kit = PipelineKit(picture: try Pictures.png()) { configuration in
             configuration.hooks.prepare = { request in
@@ -72,7 +72,7 @@ import Foundation
         let request = ImageRequest(try url("https://a.example/1.png"))
         _ = try await kit.pipeline.image(for: request)
         try await kit.pipeline.flush()
-        #expect(try await cache.value(for: ImagePipeline.originalKey(request.source.key)) == picture)
+        #expect(try await cache.value(for: DiskTier.encodedKey(request.source.key)) == picture)
     }
 
     @Test func encryptedBytesAreStoredAsTheyCameAndReadable() async throws {
@@ -90,11 +90,11 @@ import Foundation
             kit.pipeline.memory.removeAll()
         }
         try await kit.pipeline.flush()
-        #expect(try await cache.value(for: ImagePipeline.originalKey(request.source.key)) == secret)
+        #expect(try await cache.value(for: DiskTier.encodedKey(request.source.key)) == secret)
         #expect(try await kit.pipeline.data(for: request) == secret)
     }
 
-    @Test func aSerializerSaysWhatIsStored() async throws {
+    @Test func aSerializerDecidesWhatIsStored() async throws {
         let folder = try ScratchFolder()
         let cache = try await DiskCache(folder: folder.url)
         let small = try Pictures.png(4, 4)
@@ -113,7 +113,7 @@ import Foundation
         #expect(await kit.pipeline.isOnDisk(never) == false)
     }
 
-    @Test func aKeyOfOnesOwnIsThePicturesIdentity() async throws {
+    @Test func aCustomKeyIsTheIdentityOfTheImage() async throws {
         let kit = PipelineKit(picture: try Pictures.png()) { configuration in
             configuration.hooks.cacheKey = { request in
                 request.source.request?.url?.path.contains("signed") == true ? "the same" : nil

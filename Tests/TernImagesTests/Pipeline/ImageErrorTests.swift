@@ -10,7 +10,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What an error of the pipeline tells people, and what it keeps to itself.
+/// Tests the texts of errors, and that they contain no secrets.
 @Suite(.timeLimit(.minutes(1))) struct ImageErrorTests {
     private struct Chatty: Error, CustomStringConvertible {
         var description: String { "s3cret" }
@@ -29,18 +29,18 @@ import Foundation
         #expect(isFolder.message == "the file cannot be read: Is a directory" && isFolder.underlying != nil)
     }
 
-    @Test func whatAClosureThrowsIsNamedByItsTypeAlone() async throws {
+    @Test func closureErrorsAreDescribedByTypeOnly() async throws {
         let error = try await failure(of: .data("1") { throw Chatty() })
-        #expect(error.message == "the closure that gives the bytes threw Chatty" && error.underlying is Chatty)
-        // Our own errors hold no secret.
+        #expect(error.message == "the data closure of the request failed: Chatty" && error.underlying is Chatty)
+        // The library's own errors contain no secrets.
         let refused = try await failure(of: .data("2") { throw ImageError(.corrupt, "not to my taste") })
-        #expect(refused.message == "the closure that gives the bytes threw image error corrupt: not to my taste")
+        #expect(refused.message == "the data closure of the request failed: image error corrupt: not to my taste")
         let client = Client(session: Session(stub: StubTransport { _ in .status(404) }))
         let network = try await failure(of: .data("3") { try await client.get("http://h/") })
-        #expect(network.message.contains("threw status: GET http://h/: "))
+        #expect(network.message.contains("failed: status: GET http://h/: "))
     }
 
-    @Test func whatAHookThrowsIsNamedByItsTypeAlone() async throws {
+    @Test func hookErrorsAreDescribedByTypeOnly() async throws {
         let picture = try Pictures.png()
         let changes: [(String, @Sendable (inout ImagePipeline.Configuration) -> Void)] = [
             ("prepare", { $0.hooks.prepare = { _ in throw Chatty() } }),
@@ -50,7 +50,7 @@ import Foundation
         for (name, change) in changes {
             let kit = PipelineKit(picture: picture, change: change)
             let error = await kit.pipeline.failure(of: ImageRequest(try url("https://a.example/1.png")))
-            #expect(error?.kind == .hook && error?.message == "the hook `\(name)` threw Chatty")
+            #expect(error?.kind == .hook && error?.message == "the `\(name)` hook failed: Chatty")
         }
     }
 
@@ -79,17 +79,17 @@ import Foundation
     }
 
     @Test(arguments: [Double.nan, .infinity, 0, -2])
-    func aScaleThatIsNoneCountsAsNone(scale: Double) async throws {
+    func anInvalidScaleCountsAsNil(scale: Double) async throws {
         let kit = PipelineKit(picture: try Pictures.png())
         var request = ImageRequest(try url("https://a.example/photo@2x.png"))
         request.scale = scale
         #expect(try await kit.pipeline.image(for: request).scale == 2)
-        // A key that is not equal to itself would never be found again.
+        // A key with NaN would never be found again.
         #expect(try await kit.pipeline.response(for: request).source == .memory)
     }
 
     @Test(arguments: [PixelSize(width: 0, height: 10), PixelSize(width: -3, height: .max)])
-    func aSizeWithoutPixelsIsNone(size: PixelSize) async throws {
+    func aSizeWithoutPixelsCountsAsNil(size: PixelSize) async throws {
         let kit = PipelineKit(picture: try Pictures.png())
         let request = ImageRequest(try url("https://a.example/1.png"), targetSize: size)
         #expect(try await kit.pipeline.image(for: request).size == PixelSize(width: 40, height: 30))

@@ -46,7 +46,7 @@ import Foundation
         let kit = PipelineKit(picture: try Pictures.jpeg(200, 100))
         let image = try await kit.pipeline.image(for: request { $0.decodedByteLimit = 20_000 })
         #expect(image.size == PixelSize(width: 100, height: 50))
-        // It is a picture of its own: the whole is still to be had.
+        // The first frame has a key of its own: the whole animation is still available.
         #expect(try await kit.pipeline.image(for: request()).size == PixelSize(width: 200, height: 100))
     }
 
@@ -59,7 +59,7 @@ import Foundation
         var unknown = ImageRequest(try url("https://a.example/2"))
         unknown.options.responseByteLimit = 301
         #expect(await kit.pipeline.failure(of: unknown)?.kind == .limitExceeded)
-        // Not the picture's fault: whoever allows more gets it.
+        // The failure is not remembered: a request with a higher limit succeeds.
         #expect(await kit.pipeline.failure(of: try request()) == nil)
     }
 
@@ -113,7 +113,7 @@ import Foundation
 
     // MARK: Hooks
 
-    @Test func theKeyCanBeTheUsersOwn() async throws {
+    @Test func aHookCanReplaceTheKey() async throws {
         let kit = PipelineKit(picture: try Pictures.png()) { configuration in
             configuration.hooks.cacheKey = { $0.source.request?.urlString.components(separatedBy: "?").first }
         }
@@ -122,7 +122,7 @@ import Foundation
         #expect(try await kit.pipeline.response(for: again).source == .memory)
     }
 
-    @Test func whatIsStoredCanBeTheUsersOwn() async throws {
+    @Test func aHookCanReplaceTheStoredBytes() async throws {
         let folder = try ScratchFolder()
         let cache = try await DiskCache(folder: folder.url)
         let smaller = try Pictures.png(4, 4)
@@ -132,7 +132,7 @@ import Foundation
         let stored = try request()
         _ = try await kit.pipeline.image(for: stored)
         try await kit.pipeline.flush()
-        #expect(try await cache.value(for: ImagePipeline.originalKey(stored.source.key)) == smaller)
+        #expect(try await cache.value(for: DiskTier.encodedKey(stored.source.key)) == smaller)
         var unstored = ImageRequest(try url("https://a.example/2"))
         unstored.priority = .high
         let response = try await kit.pipeline.response(for: unstored)
@@ -164,13 +164,13 @@ import Foundation
         let plain = try request()
         #expect(try await kit.pipeline.image(for: plain).size == PixelSize(width: 40, height: 30))
         try await kit.pipeline.flush()
-        #expect(try await cache.value(for: ImagePipeline.originalKey(plain.source.key)) == secret)
+        #expect(try await cache.value(for: DiskTier.encodedKey(plain.source.key)) == secret)
         kit.pipeline.memory.removeAll()
         #expect(try await kit.pipeline.response(for: plain).source == .original)
     }
 
     @Test func aDecoderCanBeRegisteredAndRemoved() async throws {
-        /// One grey pixel for whatever begins with `DOT`.
+        /// Decodes any data that begins with `DOT` to one grey pixel.
         struct DotDecoder: ImageDecoder {
             let dot = ImageFormat(rawValue: "image/x-dot")
             func decodes(_ format: ImageFormat) -> Bool { format == dot }

@@ -19,7 +19,7 @@ import Foundation
         #expect(first.source == .network)
         #expect(first.trace[.memory] == .stored)
         #expect(first.trace.steps.first?.description == "memory miss")
-        // A hit has arrived before the call returns.
+        // A memory hit is available before the call returns.
         let task = kit.pipeline.task(for: request)
         #expect(try task.current?.get().source == .memory)
         #expect(task.isFinished)
@@ -48,10 +48,10 @@ import Foundation
             for: ImageRequest(address, targetSize: square, contentMode: .fill))
         #expect(derived.image.size == square)
         #expect(derived.source == .memory)
-        #expect(derived.trace[.ancestor] == .hit)
+        #expect(derived.trace[.variant] == .hit)
         #expect(kit.stub.calls.count == 1)
         #expect(kit.decoder.decodes == 1)
-        // Not the other way round, and never from what was cut.
+        // A smaller or cropped image is never the source of a larger one.
         let larger = try await kit.pipeline.response(
             for: ImageRequest(address, targetSize: PixelSize(width: 150, height: 150)))
         #expect(larger.source == .network)
@@ -113,7 +113,8 @@ import Foundation
         #expect(await kind(missing) == .network)
         #expect(await kind(missing) == .failedBefore)
         #expect(kit.stub.calls.count == 1)
-        // Whoever insists is let through, and so is everybody once the time is over or the failures are forgotten.
+        // `retriesFailed` loads in spite of the failure. After the lifetime, and after failures are forgotten, all
+        // requests load.
         var insisting = missing
         insisting.options.retriesFailed = true
         #expect(await kind(insisting) == .network)
@@ -122,7 +123,7 @@ import Foundation
         await kit.pipeline.forgetFailures()
         #expect(await kind(missing) == .network)
         #expect(kit.stub.calls.count == 4)
-        // A server's bad day is not held against the picture.
+        // A server error is not remembered.
         let down = ImageRequest(try url("https://a.example/2.png"))
         #expect(await kind(down) == .network)
         #expect(await kind(down) == .network)
@@ -170,7 +171,7 @@ import Foundation
         let error = await #expect(throws: ImageError.self) { _ = try await waiting.value }
         #expect(error?.kind == .cancelled)
         gate.open()
-        // A load right after a cancel is a fresh one.
+        // A load directly after a cancellation is a new one.
         _ = try await kit.pipeline.image(for: request)
         #expect(kit.stub.calls.count == 2)
     }
@@ -191,7 +192,7 @@ import Foundation
         }
         #expect(ends == 1)
         #expect(responses == 1)
-        // A late listener is told of the end too.
+        // A late reader also gets the end.
         var late: [Session.Progress] = []
         for await progress in task.progress { late.append(progress) }
         #expect(late.map(\.isFinished) == [true])
@@ -225,7 +226,7 @@ import Foundation
         for await progress in task.progress {
             seen.append(progress)
             guard progress.completedBytes == half else { continue }
-            // The half was told of; that the server waits comes after it.
+            // The first half was reported; the wait of the server comes after it.
             try await clock.waitForSleepers(1)
             clock.advance(by: .seconds(1))
         }

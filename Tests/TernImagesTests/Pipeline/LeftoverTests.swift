@@ -12,9 +12,9 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Nothing of a load is left behind, however it ends.
+/// Tests that a load leaves no state behind, however it ends.
 @Suite(.timeLimit(.minutes(1))) struct LeftoverTests {
-    /// A stub that answers once it is let go.
+    /// A stub that answers once it is released.
     private func held(_ answer: StubTransport.Answer) -> (LoopbackServer.Gate, StubTransport) {
         let gate = LoopbackServer.Gate()
         return (
@@ -59,7 +59,7 @@ import Foundation
         await kit.expectNothingLeft()
     }
 
-    @Test func whoeverAsksForBytesAloneAndIsCancelledStopsTheFetch() async throws {
+    @Test func cancellingADataCallStopsTheFetch() async throws {
         let (gate, stub) = held(.status(200))
         let kit = PipelineKit(stub)
         let request = ImageRequest(try url("https://a.example/1.jpg"))
@@ -72,7 +72,7 @@ import Foundation
         gate.open()
     }
 
-    @Test func whoeverIsCancelledBeforeAskingForBytesAsksNobody() async throws {
+    @Test func aCancelledCallerStartsNoFetch() async throws {
         let kit = PipelineKit(picture: try Pictures.png())
         let request = ImageRequest(try url("https://a.example/1.jpg"))
         let gate = LoopbackServer.Gate()
@@ -89,7 +89,7 @@ import Foundation
     @Test(arguments: [false, true])
     func aLoadThatIsCancelledWhileTheDiskIsOpenedFetchesNothing(isProcessed: Bool) async throws {
         var (rounds, judged) = (0, 0)
-        // As often as it takes to be in time once; ends with the test's time limit, too.
+        // Repeats until the cancellation was in time once. The time limit of the test also ends it.
         while judged == 0 || judged < 10 && rounds < 100, !Task.isCancelled {
             rounds += 1
             let folder = try ScratchFolder()
@@ -97,10 +97,10 @@ import Foundation
             var request = ImageRequest(try url("https://a.example/1.png"))
             if isProcessed { request.processors = [.rotate(degrees: 90)] }
             let task = kit.pipeline.task(for: request)
-            await kit.pipeline.served()
+            await kit.pipeline.waitForMessages()
             task.cancel()
-            await kit.pipeline.served()
-            // Opened before all was cancelled: that is another test.
+            await kit.pipeline.waitForMessages()
+            // The disk was opened before the cancellation, which is another test.
             let wasInTime = !kit.pipeline.disk.isOpen
             _ = await kit.pipeline.disk.cache
             await kit.expectNothingLeft()
@@ -111,7 +111,7 @@ import Foundation
         #expect(judged > 0)
     }
 
-    @Test func aVariantThatHasWhatItNeedsDoesNotHoldTheRevalidation() async throws {
+    @Test func aFinishedVariantDoesNotKeepTheRevalidation() async throws {
         let (gate, stub) = held(.status(304))
         let kit = PipelineKit(stub)
         let whole = ImageRequest(try url("https://a.example/1.png"))
@@ -119,7 +119,7 @@ import Foundation
         turned.processors = [.rotate(degrees: 90)]
         let stale = StoredImage(
             image: try gradient(40, 30), animation: nil, data: nil, freshness: Freshness(received: 0, lifetime: 0))
-        kit.pipeline.remember(stale, for: kit.pipeline.key(of: whole))
+        kit.pipeline.memory.insert(stale, for: kit.pipeline.key(of: whole))
         let tasks = [kit.pipeline.task(for: turned), kit.pipeline.task(for: whole)]
         for task in tasks { #expect(try await task.response.isStale) }
         try await stub.waitForCalls(1)
@@ -128,7 +128,7 @@ import Foundation
         gate.open()
     }
 
-    @Test func whoIsRefusedDoesNotHoldTheRevalidation() async throws {
+    @Test func aRejectedTaskDoesNotKeepTheRevalidation() async throws {
         let (gate, stub) = held(.status(304))
         let folder = try ScratchFolder()
         let cache = try await DiskCache(folder: folder.url)
@@ -137,7 +137,7 @@ import Foundation
         request.options.requiresAnimation = true
         let freshness = Freshness(received: 0, lifetime: 0)
         try await cache.insert(
-            try Pictures.png(), for: ImagePipeline.originalKey(request.source.key), metadata: freshness.encoded)
+            try Pictures.png(), for: DiskTier.encodedKey(request.source.key), metadata: freshness.encoded)
         #expect(await kit.pipeline.failure(of: request)?.kind == .unsupported)
         await kit.expectNothingLeft()
         gate.open()
@@ -167,7 +167,7 @@ import Foundation
             #expect(await kit.pipeline.failure(of: ImageRequest(nil))?.kind == .invalidURL)
             await kit.expectNothingLeft()
         }
-        // Ends with the test's time limit, too.
+        // The time limit of the test also ends it.
         while released != nil, !Task.isCancelled { await Task.yield() }
         #expect(released == nil)
     }

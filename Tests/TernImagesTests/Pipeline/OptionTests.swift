@@ -13,7 +13,7 @@ import Foundation
 #endif
 
 #if os(Linux)
-/// Each option of a request, by what it does.
+/// Tests the effect of each option of a request.
 @Suite(.timeLimit(.minutes(1))) struct OptionTests {
     private func kit(
         frames: Int = 3, disk: ImagePipeline.Disk = .none,
@@ -35,7 +35,7 @@ import Foundation
         for _ in 0..<2 { #expect(try await moving.pipeline.response(for: request).animation?.frames.count == 3) }
         let still = kit(frames: 1)
         #expect(await still.pipeline.failure(of: request)?.kind == .unsupported)
-        // Nor is what is in memory one; and nobody else is refused for it.
+        // An image in memory is rejected too, and other requests are not affected.
         #expect(await still.pipeline.failure(of: request)?.kind == .unsupported)
         _ = try await still.pipeline.image(for: try self.request())
     }
@@ -68,7 +68,7 @@ import Foundation
         let kit = kit()
         #expect(!(try await kit.pipeline.response(for: try request()).animation?.frames is PreloadedFrames))
         let preloaded = try request { $0.preloadsAllFrames = true }
-        // What is in memory without them will not do.
+        // An image in memory without the bytes does not satisfy the request.
         for _ in 0..<2 { #expect(try await kit.pipeline.response(for: preloaded).animation?.frames is PreloadedFrames) }
         var turned = preloaded
         turned.processors = [.rotate(degrees: 90)]
@@ -96,7 +96,7 @@ import Foundation
         var request = ImageRequest(try url("https://a.example/1.png"))
         #expect(try await kit.pipeline.response(for: request).data == nil)
         request.options.includesData = true
-        // Neither what is in memory nor the processed picture on the disk has them.
+        // The bytes are neither in memory nor beside the processed image on the disk.
         try await kit.pipeline.flush()
         #expect(try await kit.pipeline.response(for: request).data == picture)
         #expect(kit.pipeline.task(for: request).isFinished)
@@ -118,7 +118,7 @@ import Foundation
             var request = ImageRequest(try url("https://a.example/\(path)"))
             request.options.responseByteLimit = picture.count - 1
             #expect(await kit.pipeline.failure(of: request)?.kind == .limitExceeded)
-            // The limit is to blame: whoever allows more is let through.
+            // The failure depends on the limit: a request with a higher limit succeeds.
             request.options.responseByteLimit = picture.count
             _ = try await kit.pipeline.image(for: request)
         }
@@ -172,7 +172,7 @@ import Foundation
         let kit = PipelineKit(StubTransport { _ in .data(picture.prefix(picture.count / 2)) })
         var request = ImageRequest(try url("https://a.example/1.jpg"))
         #expect(await kit.pipeline.failure(of: request)?.kind == .truncated)
-        // What others could do nothing with is no answer to who can.
+        // A failure without partial images does not answer a request that allows them.
         request.options.allowsPartial = true
         let response = try await kit.pipeline.response(for: request)
         #expect(response.image.metadata.isPartial)
@@ -180,7 +180,7 @@ import Foundation
         #expect(kit.pipeline.cachedImage(for: request) == nil)
     }
 
-    @Test func goingOnInTheBackgroundChangesNothingHere() async throws {
+    @Test func continuingInTheBackgroundChangesNothingOnLinux() async throws {
         let kit = kit()
         _ = try await kit.pipeline.image(for: try request { $0.continuesInBackground = true })
         #expect(kit.pipeline.task(for: try request()).isFinished)

@@ -11,14 +11,14 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Who is fetched first, with one fetch at a time.
+/// Tests the order of fetches, with one fetch at a time.
 @Suite(.timeLimit(.minutes(1))) struct OrderTests {
     private struct Line {
         let kit: PipelineKit
         let gate = LoopbackServer.Gate()
         let first: ImageTask
 
-        /// One fetch stands, everything else waits.
+        /// One fetch is blocked, and all others wait.
         init(_ order: ImagePipeline.Order = .firstInFirstOut) async throws {
             let picture = try Pictures.png()
             let gate = gate
@@ -41,11 +41,11 @@ import Foundation
             return kit.pipeline.task(for: request)
         }
 
-        /// The order in which the others are fetched, once so many of them wait.
+        /// Returns the order in which the others are fetched, once this number of them wait.
         func order(_ tasks: [ImageTask], waiting: Int? = nil) async throws -> [String] {
             let count = waiting ?? tasks.count
-            // On the way there as many may wait as in the end, and not those that are meant.
-            await kit.pipeline.served()
+            // The count may pass the expected number on the way.
+            await kit.pipeline.waitForMessages()
             while await kit.pipeline.queues[LoadStage.fetch.rawValue].waiting != count { await Task.yield() }
             gate.open()
             for task in tasks where !task.isFinished { _ = try? await task.image }
@@ -59,7 +59,7 @@ import Foundation
         #expect(try await line.order(tasks) == ["a", "b", "c"])
     }
 
-    @Test func theNewestGoesFirstIfToldSo() async throws {
+    @Test func theNewestGoesFirstWithLastInFirstOut() async throws {
         let line = try await Line(.lastInFirstOut)
         let tasks = try ["a", "b", "c"].map { try line.task($0) }
         #expect(try await line.order(tasks) == ["c", "b", "a"])
@@ -80,25 +80,25 @@ import Foundation
         while await line.kit.pipeline.queues[LoadStage.fetch.rawValue].waiting != 3 { await Task.yield() }
         tasks[2].priority = .veryHigh
         tasks[1].isVisible = true
-        await line.kit.pipeline.served()
+        await line.kit.pipeline.waitForMessages()
         #expect(try await line.order(tasks) == ["c", "b", "a"])
     }
 
-    @Test func aLoadHasTheHighestRankOfThoseWhoWait() async throws {
+    @Test func aLoadHasTheHighestPriorityOfItsSubscribers() async throws {
         let line = try await Line()
         var tasks = [try line.task("a"), try line.task("b", .low)]
         tasks.append(try line.task("b", .high))
         #expect(try await line.order(tasks, waiting: 2) == ["b", "a"])
     }
 
-    @Test func whoeverIsCancelledWhileWaitingIsNeverFetched() async throws {
+    @Test func aLoadCancelledInTheQueueIsNeverFetched() async throws {
         let line = try await Line()
         let tasks = try ["a", "b", "c"].map { try line.task($0) }
         tasks[1].cancel()
         #expect(try await line.order(tasks, waiting: 2) == ["a", "c"])
     }
 
-    @Test func scrollingHoldsBackWhatWaitsForIt() async throws {
+    @Test func scrollingHoldsBackLoadsThatWaitForIt() async throws {
         let clock = ManualClock()
         let kit = PipelineKit(picture: try Pictures.png()) { $0.clock = clock }
         kit.pipeline.setScrolling(true)
@@ -107,7 +107,7 @@ import Foundation
         let task = kit.pipeline.task(for: patient)
         _ = try await kit.pipeline.image(from: try url("https://a.example/eager"))
         #expect(kit.stub.calls.map(\.path) == ["/eager"])
-        // It begins once scrolling has settled, and a new touch begins the wait anew.
+        // The load begins once scrolling has settled, and new scrolling restarts the wait.
         kit.pipeline.setScrolling(false)
         try await clock.waitForSleepers(1)
         clock.advance(by: .milliseconds(100))
@@ -140,7 +140,7 @@ import Foundation
         _ = try await tasks[3].image
     }
 
-    @Test func theRateLetsInWhoeverIsFirstInLineByThenAndNoneForTheCancelled() async throws {
+    @Test func theRateAdmitsTheFirstInTheQueueAndSkipsCancelledLoads() async throws {
         let clock = ManualClock()
         let kit = PipelineKit(picture: try Pictures.png()) { configuration in
             configuration.clock = clock
@@ -152,11 +152,11 @@ import Foundation
         _ = try await task("first").image
         let passing = try (0..<50).map { try task("gone\($0)") }
         let patient = try task("patient")
-        await kit.pipeline.served()
+        await kit.pipeline.waitForMessages()
         for task in passing { task.cancel() }
         let urgent = try task("urgent", .veryHigh)
-        // Only of those that are left there are two: before, any two may wait.
-        await kit.pipeline.served()
+        // Exactly the two remaining loads; before, any two may wait.
+        await kit.pipeline.waitForMessages()
         while await kit.pipeline.queues[LoadStage.fetch.rawValue].waiting != 2 { await Task.yield() }
         try await clock.waitForSleepers(1)
         for task in [urgent, patient] {
@@ -168,7 +168,7 @@ import Foundation
         await kit.expectNothingLeft()
     }
 
-    @Test func aRequestIsSentWithTheRankThatItHasByThen() async throws {
+    @Test func aRequestIsSentWithItsCurrentPriority() async throws {
         let seen = Lock<[String: Request.Priority]>([:])
         let gate = LoopbackServer.Gate()
         let picture = try Pictures.png()
@@ -188,7 +188,7 @@ import Foundation
         let second = kit.pipeline.task(for: ImageRequest(try url("https://a.example/second"), priority: .low))
         while await kit.pipeline.queues[LoadStage.fetch.rawValue].waiting != 1 { await Task.yield() }
         second.priority = .veryHigh
-        await kit.pipeline.served()
+        await kit.pipeline.waitForMessages()
         gate.open()
         _ = try await first.image
         _ = try await second.image

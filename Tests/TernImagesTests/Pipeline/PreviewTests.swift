@@ -12,7 +12,7 @@ import Foundation
 #endif
 
 @Suite(.timeLimit(.minutes(1))) struct PreviewTests {
-    /// A progressive JPEG that comes in pieces, each when the clock is moved on.
+    /// A progressive JPEG that arrives in parts, one for each step of the clock.
     private func kit(_ picture: Data, _ clock: ManualClock, pieces: Int = 12) -> PipelineKit {
         let size = picture.count / pieces + 1
         let chunks = stride(from: 0, to: picture.count, by: size).map { picture[$0..<min($0 + size, picture.count)] }
@@ -20,7 +20,7 @@ import Foundation
         return PipelineKit(stub) { $0.decoders = ImageDecoders() }
     }
 
-    /// Lets so many more pieces come.
+    /// Releases this number of further parts.
     private func feed(_ clock: ManualClock, _ count: Int) async throws {
         for _ in 0..<count {
             try await clock.waitForSleepers(1)
@@ -36,7 +36,7 @@ import Foundation
         request.options.progressive = .scans
         let task = kit.pipeline.task(for: request)
         var previews = task.previews.makeAsyncIterator()
-        // Each of the two holds the end of a scan or more: the next pieces come only once a preview is there.
+        // Each part holds the end of at least one scan: the next is sent only after a preview.
         try await feed(clock, 5)
         var seen = [try #require(await previews.next())]
         try await feed(clock, 5)
@@ -48,7 +48,7 @@ import Foundation
         #expect(!image.metadata.isPartial)
         let whole = try CodecImageDecoder().image(from: picture, options: ImageDecodingOptions())
         #expect(image.pixels.bytes == whole.pixels.bytes)
-        // What is in memory is the whole.
+        // Memory holds the whole image.
         #expect(kit.pipeline.cachedImage(for: request)?.metadata.isPartial == false)
     }
 
@@ -69,7 +69,7 @@ import Foundation
         #expect(try await task.image.size == PixelSize(width: 60, height: 80))
     }
 
-    @Test func nobodyWhoDoesNotAskIsShownPreviews() async throws {
+    @Test func previewsAreShownOnlyOnRequest() async throws {
         let picture = try Pictures.jpeg(320, 240, progressive: true)
         let clock = ManualClock()
         let kit = kit(picture, clock)
@@ -90,8 +90,8 @@ import Foundation
         clock.advance(by: .seconds(1))
         task.cancel()
         for await _ in task.previews {}
-        await kit.pipeline.served()
-        #expect(await kit.pipeline.previewers.isEmpty)
+        await kit.pipeline.waitForMessages()
+        #expect(await kit.pipeline.previews.isEmpty)
         #expect(await kit.pipeline.runningCount == 0)
     }
 }

@@ -12,7 +12,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Who shares a fetch, a decode and a cached picture with whom, by what the requests say beside their URL.
+/// Tests which requests share a fetch, a decode and a cached image, by their properties beside the URL.
 @Suite(.timeLimit(.minutes(1))) struct SharingTests {
     private func held(_ picture: Data) -> (LoopbackServer.Gate, StubTransport) {
         let gate = LoopbackServer.Gate()
@@ -25,14 +25,14 @@ import Foundation
         )
     }
 
-    @Test func whoSendsCookiesNeverSharesWithWhoDoesNot() async throws {
+    @Test func requestsWithAndWithoutCookiesNeverShare() async throws {
         let (gate, stub) = held(try Pictures.png())
         let kit = PipelineKit(stub)
         let plain = ImageRequest(try url("https://a.example/1.png"))
         var known = plain
         known.options.handlesCookies = true
         let tasks = [plain, known, known, plain].map { kit.pipeline.task(for: $0) }
-        await kit.pipeline.served()
+        await kit.pipeline.waitForMessages()
         gate.open()
         for task in tasks { _ = try await task.image }
         #expect(stub.calls.count == 2)
@@ -65,7 +65,7 @@ import Foundation
         #expect(kit.stub.calls.count == 2)
     }
 
-    @Test func whoDoesNotWaitForScrollingHurriesTheOthers() async throws {
+    @Test func aTaskThatDoesNotWaitForScrollingStartsTheSharedLoad() async throws {
         let clock = ManualClock()
         let kit = PipelineKit(picture: try Pictures.png()) { $0.clock = clock }
         kit.pipeline.setScrolling(true)
@@ -74,7 +74,7 @@ import Foundation
         var other = ImageRequest(try url("https://a.example/1.png"), targetSize: PixelSize(width: 10, height: 10))
         other.options.waitsForScrolling = true
         let tasks = [kit.pipeline.task(for: patient), kit.pipeline.task(for: other)]
-        await kit.pipeline.served()
+        await kit.pipeline.waitForMessages()
         #expect(kit.stub.calls.isEmpty)
         let eager = kit.pipeline.task(for: ImageRequest(try url("https://a.example/1.png")))
         _ = try await eager.image
@@ -83,18 +83,17 @@ import Foundation
         await kit.expectNothingLeft()
     }
 
-    @Test func whatOnlyTheAnswerIsJudgedByDoesNotHinderSharing() async throws {
+    @Test func optionsOfTheResultDoNotPreventSharing() async throws {
         let (gate, stub) = held(try Pictures.png())
         let kit = PipelineKit(stub)
         let plain = ImageRequest(try url("https://a.example/1.png"))
-        var (moving, shown, background, processed) = (plain, plain, plain, plain)
+        var (moving, background, processed) = (plain, plain, plain)
         moving.options.requiresAnimation = true
-        shown.options.presentation.transition = .always
         background.options.continuesInBackground = true
         processed.options.processesAnimations = true
-        let tasks = [plain, shown, background, processed].map { kit.pipeline.task(for: $0) }
+        let tasks = [plain, background, processed].map { kit.pipeline.task(for: $0) }
         let refused = kit.pipeline.task(for: moving)
-        await kit.pipeline.served()
+        await kit.pipeline.waitForMessages()
         gate.open()
         for task in tasks { _ = try await task.image }
         let error = await #expect(throws: ImageError.self) { _ = try await refused.image }
@@ -103,7 +102,7 @@ import Foundation
         #expect(stub.calls.count == 1)
     }
 
-    @Test func whoJoinsAFetchIsToldHowFarItIs() async throws {
+    @Test func aTaskThatJoinsAFetchGetsItsProgress() async throws {
         let picture = try Pictures.png(200, 200)
         let clock = ManualClock()
         let half = picture.count / 2
@@ -116,7 +115,7 @@ import Foundation
         let request = ImageRequest(try url("https://a.example/1.png"))
         let first = kit.pipeline.task(for: request)
         for await progress in first.progress where progress.completedBytes == half { break }
-        // Nothing more comes until the clock moves.
+        // No further bytes arrive until the clock moves.
         let sizes = [nil, PixelSize(width: 10, height: 10)]
         let joiners = sizes.map { size in
             var request = request
@@ -126,7 +125,7 @@ import Foundation
         for joiner in joiners {
             for await progress in joiner.progress where progress.completedBytes == half { break }
         }
-        // The first half was told of; that the server waits comes after it.
+        // The first half was reported; the wait of the server comes after it.
         try await clock.waitForSleepers(1)
         clock.advance(by: .seconds(1))
         for joiner in joiners { _ = try await joiner.image }

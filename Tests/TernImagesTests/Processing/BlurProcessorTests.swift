@@ -11,7 +11,7 @@ import Darwin
 @Suite struct BlurProcessorTests {
     @Test(arguments: [0.5, 1, 2.5, 3, 7.3, 40])
     func theMeanStays(_ radius: Double) throws {
-        // Noise over a ramp: what comes of it has many levels still, so that their rounding evens out.
+        // Noise over a ramp: the result has many levels, so that rounding errors average out.
         var random = SplitMix(state: 11)
         let bytes = (0..<400 * 30).flatMap { index in
             let alpha = UInt64(index % 400 * 190 / 400) + random.next() % 64
@@ -27,7 +27,7 @@ import Darwin
 
     @Test(arguments: [0.6, 1.7, 2.5, 2.6, 4, 9])
     func anImpulseSpreadsEvenlyAndAsFarAsTheRadiusSays(_ radius: Double) throws {
-        // A row of light, so that eight bits hold the response: the blur along it changes nothing.
+        // A row of light: the blur along the row has no effect, so that eight bits can hold the response.
         let length = 121
         var bytes = [UInt8](repeating: 0, count: length * length * 4)
         for x in 0..<length { for c in 0..<4 { bytes[(60 * length + x) * 4 + c] = 255 } }
@@ -39,7 +39,7 @@ import Darwin
         #expect((0..<length).map { across.pixel($0, 30)[3] } == response)
         for (index, value) in response.enumerated() {
             let at = Double(index - 60)
-            // What a pixel takes of the kernel is the kernel at its middle, as for any sampled Gaussian.
+            // The weight of a pixel is the kernel at its middle, as for any sampled Gaussian.
             let exact = (-60...60).reduce(0) { $0 + exp(-Double($1 * $1) / (2 * radius * radius)) }
             let wanted = 255 * exp(-at * at / (2 * radius * radius)) / exact
             #expect(abs(Double(value) - wanted) <= (radius > 2.5 ? 2.6 : 1))
@@ -63,7 +63,7 @@ import Darwin
     }
 
     @Test func transparentPixelsLendNoColor() throws {
-        // Red beside nothing: what spreads is red that is less opaque, and never dark red.
+        // Red beside transparent pixels: the red becomes less opaque, and never darker.
         let image = try picture(2, 1, [255, 0, 0, 255, 0, 0, 0, 0])
         let made = try ImageProcessors.GaussianBlur(radius: 2).process(image)
         for x in 0..<2 { #expect(made.pixel(x, 0)[0] == made.pixel(x, 0)[3]) }

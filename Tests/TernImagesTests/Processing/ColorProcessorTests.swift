@@ -65,12 +65,12 @@ import Testing
     @Test func opacityWeakensAPictureAbove() throws {
         let under = try flat(2, 100, [0, 0, 200, 255])
         let mark = try flat(2, 100, [100, 0, 0, 100])
-        func made(_ opacity: Double) throws -> [UInt8] {
+        func overlaid(_ opacity: Double) throws -> [UInt8] {
             try ImageProcessors.Overlay(mark, identifier: "mark", opacity: opacity).process(under).pixel(1, 99)
         }
-        #expect(try made(1) == [100, 0, 122, 255])
-        #expect(try made(0.5) == [50, 0, 161, 255])
-        #expect(try made(0) == [0, 0, 200, 255])
-        #expect(try made(7) == made(1))
+        #expect(try overlaid(1) == [100, 0, 122, 255])
+        #expect(try overlaid(0.5) == [50, 0, 161, 255])
+        #expect(try overlaid(0) == [0, 0, 200, 255])
+        #expect(try overlaid(7) == overlaid(1))
     }
 }

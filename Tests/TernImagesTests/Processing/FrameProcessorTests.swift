@@ -96,7 +96,7 @@ private let blue = ImageColor(red: 0, green: 0, blue: 255)
     }
 
     @Test(arguments: [Double.nan, -1, .infinity])
-    func aWidthThatIsNoneIsAnError(_ width: Double) throws {
+    func anInvalidWidthIsAnError(_ width: Double) throws {
         let image = try flat(3, 3, gray)
         let error = #expect(throws: ImageError.self) {
             try ImageProcessors.Border(ImageBorder(width: width, color: blue)).process(image)

@@ -97,7 +97,7 @@ private let (r, g, b, w): ([UInt8], [UInt8], [UInt8], [UInt8]) = (
         #expect(turned.isPremultiplied)
         let laid = try ImageProcessors.Rotate(degrees: degrees, background: .white).process(image)
         #expect(laid.sum(3) == Double(255 * laid.size.pixelCount))
-        // Whatever is not the picture's is white.
+        // Pixels outside the image are white.
         let share = (laid.sum(2) - turned.sum(2)) / 255
         #expect(abs(share - (Double(laid.size.pixelCount) - turned.sum(3) / 255)) < 20)
     }
@@ -107,12 +107,12 @@ private let (r, g, b, w): ([UInt8], [UInt8], [UInt8], [UInt8]) = (
         for y in 0..<8 { for x in 28..<36 { bytes.replaceSubrange((y * 64 + x) * 4..<(y * 64 + x) * 4 + 4, with: r) } }
         let turned = try ImageProcessors.Rotate(degrees: 45).process(picture(64, 64, bytes))
         #expect(turned.size == PixelSize(width: 91, height: 91))
-        // The mark at the top middle comes to lie at the top right: 28 pixels from the middle, at 45°.
+        // The mark at the top middle moves to the top right: 28 pixels from the middle, at 45°.
         #expect(turned.pixel(45 + 20, 45 - 20) == r)
         #expect(turned.pixel(45 - 20, 45 - 20) == clear)
     }
 
-    @Test func anAngleThatIsNoNumberIsAnError() throws {
+    @Test func aNonFiniteAngleIsAnError() throws {
         let image = try six()
         for degrees in [Double.nan, .infinity] {
             #expect(throws: ImageError.self) { try ImageProcessors.Rotate(degrees: degrees).process(image) }

@@ -36,7 +36,7 @@ import Foundation
         let request = ImageRequest(address, targetSize: size(40, 40), processors: [.circle()])
         let response = try await kit.pipeline.response(for: request)
         #expect(response.image.size == size(20, 20))
-        #expect(response.trace.description.contains("ancestor hit (60×30)"))
+        #expect(response.trace.description.contains("variant hit (60×30)"))
         #expect(kit.decoder.decodes == 4)
     }
 
@@ -48,9 +48,9 @@ import Foundation
         #expect(try await kit.pipeline.response(for: still).animation == nil)
         let moving = try await kit.pipeline.response(for: ImageRequest(address, targetSize: size(20, 20)))
         #expect(moving.animation?.count == 2)
-        // A smaller first frame may come of it.
+        // A smaller first frame may be made from it.
         still.targetSize = size(30, 30)
-        #expect(try await kit.pipeline.response(for: still).trace[.ancestor] == .hit)
+        #expect(try await kit.pipeline.response(for: still).trace[.variant] == .hit)
     }
 
     @Test func anAnimationIsProcessedOnRequestInItsScale() async throws {

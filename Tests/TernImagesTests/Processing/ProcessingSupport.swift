@@ -2,17 +2,17 @@ import Testing
 
 @testable import TernImages
 
-/// A picture of premultiplied RGBA bytes, rows from the top.
+/// Returns an image of premultiplied RGBA bytes, rows from the top.
 func picture(_ width: Int, _ height: Int, _ bytes: [UInt8], scale: Double = 1) throws -> RasterImage {
     try #require(RasterImage(size: PixelSize(width: width, height: height), premultiplied: bytes, scale: scale))
 }
 
-/// A picture of one pixel throughout.
+/// Returns an image with one colour.
 func flat(_ width: Int, _ height: Int, _ pixel: [UInt8], scale: Double = 1) throws -> RasterImage {
     try picture(width, height, (0..<width * height).flatMap { _ in pixel }, scale: scale)
 }
 
-/// A picture whose pixels are as random as a seed makes them, premultiplied; some clear, some opaque.
+/// Returns an image with random premultiplied pixels from a seed; some clear, some opaque.
 func noise(_ width: Int, _ height: Int, seed: UInt64) throws -> RasterImage {
     var random = SplitMix(state: seed)
     let bytes = (0..<width * height).flatMap { _ in
@@ -23,7 +23,7 @@ func noise(_ width: Int, _ height: Int, seed: UInt64) throws -> RasterImage {
     return try picture(width, height, bytes)
 }
 
-/// A source of numbers that is the same in every run.
+/// A random number generator that is the same in every run.
 struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 
@@ -41,12 +41,12 @@ extension RasterImage {
 
     func pixel(_ x: Int, _ y: Int) -> [UInt8] { Array(bytes[(y * size.width + x) * 4..<(y * size.width + x) * 4 + 4]) }
 
-    /// The sum of a channel over all pixels.
+    /// Returns the sum of a channel over all pixels.
     func sum(_ channel: Int) -> Double {
         stride(from: channel, to: bytes.count, by: 4).reduce(0) { $0 + Double(bytes[$1]) }
     }
 
-    /// Whether no colour is above its alpha.
+    /// Returns whether no colour is above its alpha.
     var isPremultiplied: Bool {
         stride(from: 0, to: bytes.count, by: 4).allSatisfy { at in
             max(bytes[at], bytes[at + 1], bytes[at + 2]) <= bytes[at + 3]

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TernImages
 
-/// One of each processor, and each with every parameter changed, on a mark of its own.
+/// One of each processor, and each with every parameter changed, on an asymmetric image.
 private func everyProcessor() throws -> [any ImageProcessor] {
     let size = PixelSize(width: 13, height: 9)
     let red = ImageColor(red: 250, green: 3, blue: 9, alpha: 130)
@@ -121,7 +121,7 @@ private func everyProcessor() throws -> [any ImageProcessor] {
         let (seen, kind) = await Task {
             var seen: [UInt32] = []
             do throws(ImageError) {
-                try image.inGroups(of: 1_000) { first, count in
+                try image.forEachGroup(of: 1_000) { first, count in
                     seen += [first, count]
                     if first == 64 { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
                     return true
@@ -133,7 +133,7 @@ private func everyProcessor() throws -> [any ImageProcessor] {
         }.value
         #expect(seen == [0, 64, 64, 64])
         #expect(kind == .cancelled)
-        let short = #expect(throws: ImageError.self) { try image.inGroups(of: 65) { first, _ in first == 0 } }
+        let short = #expect(throws: ImageError.self) { try image.forEachGroup(of: 65) { first, _ in first == 0 } }
         #expect(short?.kind == .outOfMemory)
     }
 

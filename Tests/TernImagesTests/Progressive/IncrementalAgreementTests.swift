@@ -9,7 +9,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Numbers that are the same in every run.
+/// A generator of numbers that are the same in every run.
 private struct Numbers {
     var state: UInt64
     mutating func next(below limit: Int) -> Int {
@@ -18,7 +18,7 @@ private struct Numbers {
     }
 }
 
-/// How decoding ends.
+/// The way in which decoding ends.
 private enum Ending: Equatable {
     case picture(PixelSize, RasterImage.Metadata, [UInt8])
     case error(ImageError.Kind)
@@ -36,7 +36,7 @@ private enum Ending: Equatable {
         Ending { () throws(ImageError) in try CodecImageDecoder().image(from: Data(bytes), options: options) }
     }
 
-    /// In pieces of the lengths, the last of them the rest. An error before the end must not be followed by a picture.
+    /// Decodes in pieces of the lengths. The last piece is the rest. No picture may follow an error before the end.
     static func pieces(_ bytes: [UInt8], _ options: ImageDecodingOptions, _ lengths: [Int]) -> Ending {
         let decoder = IncrementalDecoder(options: options)
         var at = 0
@@ -56,7 +56,7 @@ private enum Ending: Equatable {
         return ending
     }
 
-    /// In words, for a comparison that fails.
+    /// A description for failed comparisons.
     var text: String {
         switch self {
         case .picture(let size, let metadata, let pixels): "\(size) \(metadata) \(pixels.hashValue)"
@@ -65,9 +65,10 @@ private enum Ending: Equatable {
     }
 }
 
-/// The decoder of arriving bytes ends as the decoder of whole files does, for every file and every way to cut it up.
+/// The incremental decoder ends in the same way as the decoder of whole files, for every file and every way to split
+/// it.
 @Suite struct IncrementalAgreementTests {
-    /// Files with everything that one decoder might see before the other: profiles, orientations, animations.
+    /// Files with features that one decoder could see before the other: profiles, orientations and animations.
     enum File: String, CaseIterable, Sendable {
         case baselineJPEG, progressiveJPEG, taggedJPEG, png, interlacedPNG, taggedPNG, animatedPNG,
             animatedPNGWithStandIn
@@ -110,13 +111,13 @@ private enum Ending: Equatable {
         if whole != pieces { Issue.record("\(what) in \(lengths): \(pieces.text), whole \(whole.text), \(options)") }
     }
 
-    /// 120 mutations of each file, in pieces of changing lengths.
+    /// Decodes 120 mutations of each file, in pieces of varying lengths.
     @Test(arguments: File.allCases) func mutationsEndTheSame(file: File) throws {
         let original = try file.bytes(37, 29)
         var numbers = Numbers(state: 5)
         for round in 0..<120 {
             var bytes = original
-            // The headers, the picture, the end.
+            // Mutates the headers, the picture or the end.
             let reach = round % 3 == 0 ? min(bytes.count, 120) : bytes.count
             for _ in 0...numbers.next(below: 4) { bytes[numbers.next(below: reach)] = UInt8(numbers.next(below: 256)) }
             if round % 4 == 1 { bytes.removeLast(numbers.next(below: bytes.count)) }
@@ -130,7 +131,7 @@ private enum Ending: Equatable {
         }
     }
 
-    /// Cut at many places, each in two pieces at some place before.
+    /// Cuts each file at many places, and decodes the bytes before the cut in two pieces.
     @Test(arguments: File.allCases) func cutsEndTheSame(file: File) throws {
         let original = try file.bytes(23, 17)
         var numbers = Numbers(state: 9)
@@ -145,8 +146,8 @@ private enum Ending: Equatable {
         }
     }
 
-    /// Whole files, with the first piece ending at every place of the headers: colours and orientation do not depend on
-    /// how the network delivers them.
+    /// Decodes whole files whose first piece ends at every place of the headers. Colours and orientation do not depend
+    /// on how the network delivers the bytes.
     @Test(arguments: File.allCases) func everyFirstPieceGivesTheSamePicture(file: File) throws {
         let bytes = try file.bytes(23, 17)
         let options = ImageDecodingOptions()
@@ -164,7 +165,7 @@ private enum Ending: Equatable {
         }
     }
 
-    /// What whole files have beside it: the limit of bytes, whatever comes behind the picture.
+    /// The limit on bytes applies in the same way as for whole files, and also counts the bytes behind the picture.
     @Test(arguments: File.allCases) func bytesBehindThePictureCount(file: File) throws {
         let bytes = try file.bytes(23, 17)
         let longer = bytes + [UInt8](repeating: 0, count: 50)
@@ -181,8 +182,8 @@ private enum Ending: Equatable {
         expectSame(bytes, ImageDecodingOptions(), [Int](repeating: 1, count: bytes.count), "WebP")
     }
 
-    /// No encoder writes such data (RFC 6386, section 7.3). The pixels that libwebp makes of them depend on the number of
-    /// bytes that are present.
+    /// No encoder writes such data (RFC 6386, section 7.3). The pixels that libwebp makes of the data depend on the
+    /// number of bytes that are present.
     @Test func aWebPWhosePictureDataBeginWithAllBitsSet() throws {
         for alpha in [false, true] {
             var bytes = [UInt8](try gradient(40, 30, alpha: alpha).encoded(as: .webp()))
@@ -190,7 +191,7 @@ private enum Ending: Equatable {
             let frame = bytes[chunk + 8..<chunk + 11].reversed().reduce(0) { $0 << 8 | Int($1) }
             let start = chunk + 18 + frame >> 5
             bytes[start] = 0xFF
-            // Enough to read for whatever the data are taken for.
+            // Enough bytes for any interpretation of the data.
             bytes += [UInt8](repeating: 0x55, count: 400)
             for first in start..<start + 20 { expectSame(bytes, ImageDecodingOptions(), [first], "WebP") }
             expectSame(bytes, ImageDecodingOptions(), [Int](repeating: 1, count: bytes.count), "WebP")
@@ -205,9 +206,9 @@ private enum Ending: Equatable {
     }
 }
 
-/// A PNG is whole only when every row of every pass has come and its zlib stream ends without an error.
+/// A PNG is whole only if every row of every pass has arrived and its zlib stream ends without an error.
 @Suite struct PNGStreamTests {
-    /// The file with another zlib stream, in chunks of a size, with right checksums of the chunks.
+    /// Returns the file with another zlib stream, in chunks of a size and with correct checksums.
     private static func file(
         _ original: [UInt8], by size: Int = 5_000, changed: (inout [UInt8]) -> Void
     ) -> [UInt8] {
@@ -234,7 +235,7 @@ private enum Ending: Equatable {
             + [[UInt8](try photo.encoded(as: .png()))]
     }
 
-    /// Both decoders, with and without parts, agree that the picture is not whole.
+    /// Both decoders, with and without partial pictures, report that the picture is not whole.
     private func expectDamaged(_ bytes: [UInt8], _ what: String) {
         for partial in [false, true] {
             for target in [nil, PixelSize(width: 7, height: 5)] {
@@ -273,7 +274,7 @@ private enum Ending: Equatable {
         for picture in try Self.pictures() {
             var length = 0
             _ = Self.file(picture) { length = $0.count }
-            // Its checksum, the header of its first block, and the data in the middle.
+            // Damages the checksum, the header of the first block, and the data in the middle.
             for place in [length - 1, length - 4, 3, length / 2] {
                 for size in [5_000, length - 2, 7] {
                     let bytes = Self.file(picture, by: size) { $0[place] ^= 0x40 }
@@ -294,7 +295,7 @@ private enum Ending: Equatable {
         }
     }
 
-    /// Of whole files they do no harm, so they are no error while the bytes come either.
+    /// Such bytes are no error in whole files, so they are no error in incremental decoding either.
     @Test func bytesBehindTheStreamAreNoErrorWhileTheyCome() throws {
         for picture in try Self.pictures() {
             let whole = Ending.whole(picture, ImageDecodingOptions())
@@ -315,7 +316,7 @@ private enum Ending: Equatable {
         }
     }
 
-    /// Rows that the header does not promise, as some writers leave them.
+    /// Some encoders write rows that the header does not declare.
     @Test func moreRowsThanTheHeaderSaysDoNoHarm() throws {
         var picture = [UInt8](try gradient(19, 13).encoded(as: .png()))
         picture.replaceSubrange(8..<33, with: chunk("IHDR", big(19, 4) + big(11, 4) + Array(picture[24..<29])))

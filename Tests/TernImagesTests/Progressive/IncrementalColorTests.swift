@@ -9,16 +9,17 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// A JPEG of 8 by 8 pixels of one mixture of four inks: each a level of 64 to 127 above the middle, or below.
+/// Returns a JPEG of 8 × 8 pixels with one mixture of four inks. The level of each ink is from 64 to 127 above or below
+/// the middle.
 private func inkFile(_ levels: [Int]) -> [UInt8] {
     func segment(_ marker: UInt8, _ content: [UInt8]) -> [UInt8] {
         [0xFF, marker] + big(content.count + 2, 2) + content
     }
     var file: [UInt8] = [0xFF, 0xD8]
-    // A step of 8 makes a block's one coefficient its level.
+    // With a step of 8, a block's one coefficient is its level.
     file += segment(0xDB, [0] + [UInt8](repeating: 8, count: 64))
     file += segment(0xC0, [8, 0, 8, 0, 8, 4] + (1...4).flatMap { [UInt8($0), 0x11, 0] })
-    // Two codes for the level, 0 and 7 bits of it, and one for the end of a block (T.81, section F.1.2).
+    // Two codes for the level, with 0 and 7 bits, and one for the end of a block (T.81, section F.1.2).
     file += segment(0xC4, [0x00, 1, 1] + [UInt8](repeating: 0, count: 14) + [0, 7])
     file += segment(0xC4, [0x10, 1] + [UInt8](repeating: 0, count: 15) + [0])
     file += segment(0xDA, [4] + (1...4).flatMap { [UInt8($0), 0] } + [0, 63, 0])
@@ -38,7 +39,8 @@ private func inkFile(_ levels: [Int]) -> [UInt8] {
 }
 
 @Suite struct IncrementalColorTests {
-    /// With lcms2 the profile is applied, without it said not to be: as the decoder of whole files does either way.
+    /// With lcms2, the profile is applied. Without it, the metadata state that it is not. The decoder of whole files
+    /// does the same.
     @Test func aProfileIsAppliedAsToAWholeFile() throws {
         let photo = try #require(InterlacedFixtures.photo(80, 60))
         let profile = ColorProfileFile.swapped
@@ -61,7 +63,7 @@ private func inkFile(_ levels: [Int]) -> [UInt8] {
                 #expect(final.pixels.bytes == whole.pixels.bytes)
                 #expect(final.metadata == whole.metadata)
                 #expect(previews.allSatisfy { $0.metadata.colorProfile == whole.metadata.colorProfile })
-                // A preview has the picture's colours: closer to it than to the picture unconverted.
+                // A preview has the picture's colours, so it is closer to the picture than to the unconverted one.
                 if let last = previews.last, final.metadata.colorProfile == .converted, last.size == photo.size {
                     #expect(meanSquare(last, final) < meanSquare(last, photo))
                 }
@@ -78,7 +80,7 @@ private func inkFile(_ levels: [Int]) -> [UInt8] {
             #expect(final.metadata == whole.metadata)
         }
         let mixed = try CodecImageDecoder().image(from: Data(file), options: ImageDecodingOptions())
-        // An ink of 218 of 255 under a key of 228: both are counted from white.
+        // An ink of 218 of 255 and a key of 228. Both are counted from white.
         #expect(Array(mixed.pixels.bytes.prefix(4)) == [195, 52, 213, 255])
     }
 

@@ -10,7 +10,7 @@ import Foundation
 #endif
 
 @Suite struct IncrementalDamageTests {
-    /// A generator of its own: the same numbers in every run.
+    /// A generator of numbers that are the same in every run.
     private struct Numbers {
         var state: UInt64
         mutating func next(below limit: Int) -> Int {
@@ -19,13 +19,13 @@ import Foundation
         }
     }
 
-    /// 80 mutations of each kind of file, in chunks of changing sizes, half of them with partial pictures allowed.
+    /// Decodes 80 mutations of each kind of file, in chunks of varying sizes. Half of them allow partial pictures.
     @Test(arguments: Coming.allCases) func aDamagedFileEndsInAnErrorOrAPicture(kind: Coming) throws {
         let file = try kind.file(#require(InterlacedFixtures.photo(70, 50)))
         var numbers = Numbers(state: 11)
         for round in 0..<80 {
             var bytes = [UInt8](file)
-            // The first half of the rounds hits the header and the tables, the other the picture's data.
+            // The first half of the rounds changes the header and the tables, the second half the picture's data.
             let reach = round < 40 ? min(bytes.count, 700) : bytes.count
             for _ in 0...numbers.next(below: 6) { bytes[numbers.next(below: reach)] = UInt8(numbers.next(below: 256)) }
             let options = ImageDecodingOptions(
@@ -38,19 +38,20 @@ import Foundation
             } catch {
                 #expect(error.kind != .invalidArgument && error.kind != .cancelled)
             }
-            // After an error there is a partial picture or the error again.
+            // After an error, the result is a partial picture or the same error.
             do throws(ImageError) { _ = try decoder.finish() } catch { #expect(error.kind != .invalidArgument) }
         }
     }
 
-    /// Cut at 64 places: an error, or as much of the picture as the decoder of whole files gives.
+    /// Cuts files at 64 places. The result is an error, or as much of the picture as the decoder of whole files
+    /// returns.
     @Test(arguments: Coming.allCases) func aCutFileIsAnErrorUnlessPartialIsAsked(kind: Coming) throws {
         let file = try kind.file(#require(InterlacedFixtures.photo(70, 50)))
         let whole = try CodecImageDecoder().image(from: file, options: ImageDecodingOptions())
         for part in 0..<64 {
             let cut = file.prefix(file.count * part / 64)
             do throws(ImageError) {
-                // The last bytes of a file may hold nothing of the picture.
+                // The last bytes of a file may contain nothing of the picture.
                 let (_, final) = try feed(cut, by: 100, to: IncrementalDecoder())
                 #expect(final.pixels.bytes == whole.pixels.bytes && part > 16)
             } catch {
@@ -87,7 +88,7 @@ import Foundation
         #expect(tooMany?.kind == .limitExceeded)
     }
 
-    /// One scan, sent over and over: it costs a pass each time and brings nothing.
+    /// The file repeats one scan many times. Each repetition costs a pass and adds nothing.
     @Test func repeatedScansAreABomb() throws {
         let file = [UInt8](try Coming.progressiveJPEG.file(#require(InterlacedFixtures.photo(64, 64))))
         let scans = file.indices.dropLast().filter { file[$0] == 0xFF && file[$0 + 1] == 0xDA }

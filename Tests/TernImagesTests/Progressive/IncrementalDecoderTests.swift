@@ -9,7 +9,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// A kind of file, and how many scans or passes it comes in.
+/// A kind of file, and the number of its scans or passes.
 enum Coming: String, CaseIterable, Sendable {
     case baselineJPEG, progressiveJPEG, png, interlacedPNG, webp, losslessWebP, gif, interlacedGIF
 
@@ -36,7 +36,7 @@ enum Coming: String, CaseIterable, Sendable {
     }
 }
 
-/// Feeds the file in chunks and collects the previews and the final picture.
+/// Feeds the file in chunks, and collects the previews and the final picture.
 func feed(
     _ file: Data, by size: Int, to decoder: IncrementalDecoder
 ) throws(ImageError) -> (previews: [RasterImage], final: RasterImage) {
@@ -118,14 +118,14 @@ func meanSquare(_ left: RasterImage, _ right: RasterImage) -> Double {
 
     @Test func theFirstScanIsShownAtTheMarkerThatEndsIt() throws {
         let file = [UInt8](try Coming.progressiveJPEG.file(#require(InterlacedFixtures.photo(160, 120))))
-        // The first scan ends at the first marker after its start that is neither stuffed nor a restart.
+        // The first scan ends at the first marker after its start that is neither stuffing nor a restart.
         let scan = try #require(file.indices.first { file[$0] == 0xFF && file[$0 + 1] == 0xDA })
         let end = try #require(
             file.indices.first { index in
                 index > scan + 2 && file[index] == 0xFF && file[index + 1] != 0 && file[index + 1] & 0xF8 != 0xD0
             })
         let decoder = IncrementalDecoder()
-        // libjpeg looks eight bits ahead, and so at the marker, before it takes the last block for whole.
+        // libjpeg reads eight bits ahead, which includes the marker, before it counts the last block as whole.
         #expect(try decoder.append(Data(file[..<(end + 2)])))
         #expect(decoder.completedPasses == 1)
         let preview = try #require(try decoder.preview())

@@ -6,9 +6,10 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Files that no writer at hand makes: interlaced PNG and GIF, made byte by byte.
+/// Interlaced PNG and GIF files, which no available encoder writes. They are composed byte by byte.
 enum InterlacedFixtures {
-    /// A picture with edges and noise, so that no pass is empty and each one shows in the measure; the same every time.
+    /// Returns a picture with edges and noise, the same in every run. No pass of it is empty, and each pass changes the
+    /// measured quality.
     static func photo(_ width: Int, _ height: Int) -> RasterImage? {
         var state: UInt32 = 7
         var bytes: [UInt8] = []
@@ -25,12 +26,12 @@ enum InterlacedFixtures {
         return RasterImage(size: PixelSize(width: width, height: height), premultiplied: bytes)
     }
 
-    /// Of each pass: its first column and row, the steps across and down (PNG, third edition, section 8.2).
+    /// The first column and row of each pass, and its steps across and down (PNG, third edition, section 8.2).
     static let adam7 = [
         (0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2),
     ]
 
-    /// An RGBA PNG whose data is stored, not compressed; `chunks` come before the picture's data.
+    /// Returns an RGBA PNG with uncompressed data. `chunks` come before the picture's data.
     static func png(_ image: RasterImage, interlaced: Bool, chunks: [(String, [UInt8])] = []) -> Data {
         let (width, height, pixels) = (image.size.width, image.size.height, image.pixels.bytes)
         var raw: [UInt8] = []
@@ -52,7 +53,8 @@ enum InterlacedFixtures {
         return Data(file + chunk("IEND", []))
     }
 
-    /// A GIF of 6×7×6 colours, each frame the same picture; the first may lie off the corner.
+    /// Returns a GIF of 6×7×6 colours whose frames are all the same picture. The first frame may have an offset from
+    /// the corner.
     static func gif(
         _ image: RasterImage, interlaced: Bool, frames: Int = 1, transparent: Int? = nil, inset: Int = 0
     ) -> Data {
@@ -142,7 +144,7 @@ enum InterlacedFixtures {
         return big(UInt32(body.count)) + named + big(~crc)
     }
 
-    /// A zlib stream of stored blocks (RFC 1950, RFC 1951 section 3.2.4).
+    /// Returns a zlib stream of stored blocks (RFC 1950, RFC 1951 section 3.2.4).
     private static func stored(_ bytes: [UInt8]) -> [UInt8] {
         var (stream, low, high): ([UInt8], UInt32, UInt32) = ([0x78, 0x01], 1, 0)
         for start in stride(from: 0, to: bytes.count, by: 65_535) {

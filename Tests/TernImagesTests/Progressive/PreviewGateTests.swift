@@ -54,7 +54,7 @@ import Testing
         #expect(rendered == [0, 2, 4])
     }
 
-    @Test func whoIsBehindSkipsIfThePolicySaysSo() {
+    @Test func slowDecoderSkipsPreviewsIfThePolicyAllows() {
         var gate = PreviewGate(policy: .paced)
         #expect(gate.received() == .work)
         #expect(gate.received() == .leave)

@@ -10,7 +10,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Runs jobs one after the other on a queue, and stands still while it is held.
+/// An executor that runs jobs in order on a queue, and pauses while it is held.
 final class QueueTaskExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "tern.tests.decoding")
 
@@ -49,7 +49,7 @@ final class QueueTaskExecutor: TaskExecutor {
         }
         let whole = try CodecImageDecoder().image(from: file, options: ImageDecodingOptions())
         #expect(last?.pixels.bytes == whole.pixels.bytes)
-        // A late reader has the picture at once.
+        // A late reader gets the picture at once.
         var late: [ProgressiveDecoding.Update] = []
         for await update in decoding.updates { late.append(update) }
         #expect(late.count == 1)
@@ -64,7 +64,7 @@ final class QueueTaskExecutor: TaskExecutor {
         executor.release()
         var updates: [ProgressiveDecoding.Update] = []
         for await update in decoding.updates { updates.append(update) }
-        // The bytes came faster than they were decoded: no preview.
+        // The bytes arrived faster than they were decoded, so there is no preview.
         #expect(updates.count == 1)
         guard case .image(let image)? = updates.first else {
             Issue.record("no image")

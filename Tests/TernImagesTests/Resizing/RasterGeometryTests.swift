@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct RasterGeometryTests {
     @Test func orientationsTurnAsTheirDefinitionSays() throws {
-        // Red, green above blue, white.
+        // Red and green above blue and white.
         let bytes: [UInt8] = [255, 0, 0, 255, 0, 255, 0, 255, 0, 0, 255, 255, 255, 255, 255, 255]
         let picture = try #require(RasterImage(size: PixelSize(width: 2, height: 2), premultiplied: bytes))
         func order(_ orientation: Int) throws -> [Int] {

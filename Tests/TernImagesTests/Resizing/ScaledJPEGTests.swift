@@ -12,9 +12,11 @@ import Foundation
 import Glibc
 #endif
 
-/// libjpeg scales by eighths, and rounds a picture's sides up. What it makes is resized as the part of it that shows.
+/// Compares thumbnails of JPEGs with those of the whole picture. libjpeg scales by eighths and rounds a picture's sides
+/// up, and only the visible part of its result is resized.
 @Suite struct ScaledJPEGTests {
-    /// A few waves along both sides and a slope, which the smallest thumbnail still shows: shifts are seen in them.
+    /// Returns a picture with a few waves along both sides and a slope. The smallest thumbnail still shows them, so
+    /// that shifts are visible.
     private static func picture(_ width: Int, _ height: Int) throws -> RasterImage {
         var pixels = [UInt8](repeating: 255, count: width * height * 4)
         for y in 0..<height {
@@ -36,7 +38,7 @@ import Glibc
             sum += distance * distance
         }
         guard squares > 0 else { return .infinity }
-        // Alpha is the same everywhere and does not count.
+        // Alpha is the same everywhere, so it does not count.
         return 10 * log10(255 * 255 / (Double(squares) / Double(one.pixels.bytes.count * 3 / 4)))
     }
 

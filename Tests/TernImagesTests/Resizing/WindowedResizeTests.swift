@@ -9,7 +9,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Rows that are resized while they are decoded give the pixels of a picture that is resized when it is whole.
+/// Rows that are resized while they are decoded give the same pixels as a whole picture that is resized afterwards.
 @Suite struct WindowedResizeTests {
     private let decoder = CodecImageDecoder()
 
@@ -23,7 +23,7 @@ import Foundation
         #expect(picture.pixels.bytes == (try whole.resized(to: picture.size)).pixels.bytes)
     }
 
-    /// The first rows are those of the whole picture, the last are empty.
+    /// The first rows are those of the whole picture, and the last rows are empty.
     @Test func aFileCutShortGivesTheRowsThatCame() throws {
         let noise = (0..<200 * 200).flatMap { index -> [UInt8] in
             let grey = UInt8(truncatingIfNeeded: (index &* index &* 2_654_435_761) >> 16)

@@ -11,7 +11,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// A pipeline over a stub, without a disk unless one is given, and what it has decoded.
+/// A pipeline over a stub, without a disk by default, and a decoder that counts.
 struct PipelineKit {
     let stub: StubTransport
     let pipeline: ImagePipeline
@@ -33,7 +33,7 @@ struct PipelineKit {
         pipeline = ImagePipeline(configuration: configuration)
     }
 
-    /// Every path answers with the same picture.
+    /// Answers every path with the same image.
     init(
         picture: Data, headers: Headers = [:], disk: ImagePipeline.Disk = .none,
         change: (inout ImagePipeline.Configuration) -> Void = { _ in }
@@ -43,7 +43,7 @@ struct PipelineKit {
 }
 
 extension ImagePipeline {
-    /// How a load fails; nil if it does not.
+    /// Returns the error of a load; nil if it succeeds.
     func failure(of request: ImageRequest) async -> ImageError? {
         do throws(ImageError) {
             _ = try await image(for: request)
@@ -54,7 +54,7 @@ extension ImagePipeline {
     }
 }
 
-/// The system's decoder, and how often it was asked.
+/// The system's decoder, with a count of its calls.
 final class CountingDecoder: ImageDecoder {
     private let count = Lock(0)
     private let decoder = CodecImageDecoder()
@@ -73,7 +73,7 @@ final class CountingDecoder: ImageDecoder {
     }
 }
 
-/// A processor that only counts.
+/// A processor that only counts its calls.
 struct CountingProcessor: ImageProcessor {
     let name: String
     let counter: Counter
@@ -103,10 +103,10 @@ enum Pictures {
     }
 }
 
-/// A URL that is known to be one.
+/// Returns a URL from a valid string.
 func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
-/// A folder of its own that is removed when it is let go of.
+/// A temporary folder that is removed with this object.
 final class ScratchFolder: Sendable {
     let url: URL
 
@@ -131,7 +131,7 @@ final class Setting: Sendable {
 }
 
 extension ResponseHead {
-    /// A head from somewhere.
+    /// Returns a response head.
     init(status: Int = 200, headers: Headers) {
         do {
             let target = try Target(absolute: "https://a.example/1.png")

@@ -1,7 +1,8 @@
-/// Answers of a kernel (Linux 6, little-endian), recorded in a network namespace of its own: `lo` down, and a pair `eth9` and
-/// `v1`, with `default via 10.9.9.2 dev eth9 metric 100`. Base64 of the datagrams, in the order of their coming.
+/// Replies of a kernel (Linux 6, little-endian), recorded in a network namespace of its own: `lo` is down, and there is
+/// a pair `eth9` and `v1`, with `default via 10.9.9.2 dev eth9 metric 100`. Base64 of the datagrams, in the order of
+/// their arrival.
 enum NetlinkRecordings {
-    /// The beginning of what is said of `lo`, down: of each recording the first bytes.
+    /// The beginning of the entry for `lo`, which is down: the first bytes of each recording.
     private static let loopback = """
         vAUAABAAAgABAAAAX18AAAAABAMBAAAACAAAAAAAAAAHAAMAbG8AAAgADQDoAwAABQAQAAIAAAAFABEAAAAAAAUAQwABAAAACAAE\
         AAAAAQAIADIAAAAAAAgAMwAAAAAACAAbAAAAAAAIAB4AAAAAAAgAPQAAAAAACAAfAAEAAAAIACgA//8AAAgAKQAAAAEACAA6AAAA\
@@ -24,7 +25,7 @@ enum NetlinkRecordings {
         AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABQABwAAAAAAAAAAAAAAAAAAAAAABQAIAAAAAAAk
         """
 
-    /// The end of an answer.
+    /// The end of a reply.
     private static let end = "FAAAAAMAAgABAAAAX18AAAAAAAA="
 
     /// Only `lo`, down, and no route.
@@ -38,7 +39,7 @@ enum NetlinkRecordings {
         end,
     ]
 
-    /// Everything up.
+    /// All interfaces up.
     static let way = [
         """
         \(loopback)\
@@ -106,7 +107,7 @@ enum NetlinkRecordings {
         end,
     ]
 
-    /// The same, after `v1` went down: `eth9` has no carrier, and its route is still there.
+    /// The recording of `way`, after `v1` went down: `eth9` has no carrier, and its route is still there.
     static let withoutCarrier = [
         """
         \(loopback)\

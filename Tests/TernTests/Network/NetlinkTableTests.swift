@@ -8,7 +8,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Messages as a kernel sends them (little-endian), put together by hand from linux/rtnetlink.h.
+/// Messages in the form of a kernel (little-endian), written by hand from linux/rtnetlink.h.
 @Suite("Netlink table", .enabled(if: 1.littleEndian == 1))
 struct NetlinkTableTests {
     private typealias Bytes = [UInt8]
@@ -54,7 +54,7 @@ struct NetlinkTableTests {
         (NetlinkRecordings.empty, Reachability.Status.unreachable), (NetlinkRecordings.way, .reachable(.wired)),
         (NetlinkRecordings.withoutCarrier, .unreachable),
     ])
-    func whatAKernelSaidIsUnderstood(recorded: [String], expected: Reachability.Status) throws {
+    func recordedKernelMessagesAreParsed(recorded: [String], expected: Reachability.Status) throws {
         var table = NetlinkTable()
         var names: Set<String> = []
         for text in recorded {
@@ -71,23 +71,23 @@ struct NetlinkTableTests {
         #expect(names == (expected.isReachable ? ["eth9"] : []))
     }
 
-    @Test func aDefaultRouteOverARunningInterfaceIsAWayOut() {
+    @Test func defaultRouteOverARunningInterfaceIsReachable() {
         #expect(status(link(2, "eth0"), route(through: 2)) == .reachable(.wired))
         #expect(status(link(1, "lo", flags: 0x49) + link(3, "wlan0"), route(through: 3)) == .reachable(.wifi))
     }
 
-    @Test func withoutOneThereIsNone() {
+    @Test func missingDefaultRouteIsUnreachable() {
         #expect(status() == .unreachable)
         #expect(status(link(2, "eth0")) == .unreachable)
         #expect(status(link(2, "eth0"), route(through: 2, length: 24)) == .unreachable)
-        // Up without a carrier, down, loopback, not there.
+        // Up without a carrier, down, loopback, missing.
         #expect(status(link(2, "eth0", flags: 0x1), route(through: 2)) == .unreachable)
         #expect(status(link(2, "eth0", flags: 0x40), route(through: 2)) == .unreachable)
         #expect(status(link(2, "lo", flags: 0x49), route(through: 2)) == .unreachable)
         #expect(status(link(2, "eth0"), route(through: 9)) == .unreachable)
     }
 
-    @Test func routesThatAreNotForTrafficDoNotCount() {
+    @Test func routesWithoutTrafficDoNotCount() {
         // "unreachable default", and a default route of another table.
         #expect(status(link(2, "eth0"), route(through: 2, type: 7)) == .unreachable)
         #expect(status(link(2, "eth0"), route(through: 2, table: 100)) == .unreachable)
@@ -97,7 +97,7 @@ struct NetlinkTableTests {
         #expect(status(link(2, "eth0"), route(through: 2, table: 252, more: main)) == .reachable(.wired))
     }
 
-    @Test func theRouteOfTheLeastMetricSaysThroughWhat() {
+    @Test func routeWithTheLowestMetricDeterminesTheInterface() {
         let links = link(2, "eth0") + link(3, "wlan0")
         #expect(status(links, route(through: 2, metric: 600), route(through: 3, metric: 100)) == .reachable(.wifi))
         #expect(status(links, route(through: 2, metric: 50), route(through: 3, metric: 100)) == .reachable(.wired))
@@ -110,7 +110,7 @@ struct NetlinkTableTests {
         #expect(status(link(2, "eth0"), route(through: nil, more: attribute(9, hops))) == .reachable(.wired))
     }
 
-    @Test func cutAndSenselessMessagesAreLeftOut() {
+    @Test func truncatedAndInvalidMessagesAreIgnored() {
         let whole = link(2, "eth0") + route(through: 2)
         for length in 0..<whole.count {
             let seen = status(Bytes(whole[..<length]))

@@ -9,7 +9,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The machine of AFNetworking's indicator, line by line.
+/// The state machine of AFNetworking's indicator, line by line.
 @Suite("Network activity state")
 struct NetworkActivityStateTests {
     private typealias State = NetworkActivityState
@@ -21,12 +21,12 @@ struct NetworkActivityStateTests {
 
     private mutating func enabled() { _ = state.setEnabled(true) }
 
-    @Test mutating func itIsOffAtFirstAndThenDoesNothing() {
+    @Test mutating func activityIsDisabledAtFirst() {
         let nothing = state.started(task(1))
         #expect(nothing.isEmpty && !state.isEnabled && state.phase == .notActive)
     }
 
-    @Test mutating func whatRunsLongEnoughIsShown() {
+    @Test mutating func longActivityIsShown() {
         enabled()
         let began = state.started(task(1))
         #expect(began == [.startTimer(.seconds(1), 1)] && state.phase == .delayingStart)
@@ -34,11 +34,11 @@ struct NetworkActivityStateTests {
         #expect(shown == [.show] && state.phase == .active)
     }
 
-    @Test mutating func whatIsOverBeforeIsNeverShown() {
+    @Test mutating func shortActivityIsNeverShown() {
         enabled()
         _ = state.started(task(1))
         let ended = state.stopped(task(1))
-        // It stays where it is until the timer says so.
+        // The state stays the same until the timer fires.
         #expect(ended.isEmpty && state.phase == .delayingStart)
         let again = state.started(task(2))
         #expect(again.isEmpty && state.phase == .delayingStart)
@@ -47,7 +47,7 @@ struct NetworkActivityStateTests {
         #expect(fired.isEmpty && state.phase == .notActive)
     }
 
-    @Test mutating func itHidesAfterTheCompletionDelay() {
+    @Test mutating func activityHidesAfterTheCompletionDelay() {
         enabled()
         _ = state.started(task(1))
         _ = state.timerFired(1)
@@ -57,7 +57,7 @@ struct NetworkActivityStateTests {
         #expect(hidden == [.hide] && state.phase == .notActive)
     }
 
-    @Test mutating func aRequestWithinTheDelayKeepsItWithoutFlicker() {
+    @Test mutating func requestWithinTheDelayKeepsTheActivityVisible() {
         enabled()
         _ = state.started(task(1))
         _ = state.timerFired(1)
@@ -82,8 +82,8 @@ struct NetworkActivityStateTests {
         #expect(actions.filter { $0 == .show }.count == 1 && actions.filter { $0 == .hide }.count == 1)
     }
 
-    /// The whole table: in each phase more runs, nothing runs, and the timer fires on either.
-    @Test func everyCellOfTheTableIsAsInAFNetworking() {
+    /// Runs the whole table: in each phase a task starts, all tasks end, and the timer fires in both cases.
+    @Test func everyTransitionMatchesAFNetworking() {
         let (busy, idle): (Set<TaskID>, Set<TaskID>) = ([TaskID(1), TaskID(2)], [])
         func now(_ tasks: Set<TaskID>, _ state: inout State) -> [State.Action] {
             state.running(tasks, of: Self.session)
@@ -130,7 +130,7 @@ struct NetworkActivityStateTests {
         #expect(ended.isEmpty && state.phase == .active)
     }
 
-    @Test mutating func disablingHidesAtOnceAndEnablingLooksAtWhatRuns() {
+    @Test mutating func disablingHidesAtOnceAndEnablingReadsRunningTasks() {
         enabled()
         _ = state.started(task(1))
         _ = state.timerFired(1)
@@ -145,7 +145,7 @@ struct NetworkActivityStateTests {
 
 @Suite("Network activity", .timeLimit(.minutes(1)))
 struct NetworkActivityTests {
-    @Test func itFollowsTheTasksOfSessions() async throws {
+    @Test func activityFollowsTheTasksOfSessions() async throws {
         let clock = ManualClock()
         let gate = LoopbackServer.Gate()
         let stub = StubTransport { _ in
@@ -153,7 +153,7 @@ struct NetworkActivityTests {
             return .text("done")
         }
         let client = try Client(baseURL: "http://h", session: Session(stub: stub))
-        // One runs before anybody follows.
+        // One task runs before the first observation.
         let early = client.task(.get, "early")
         try await stub.waitForCalls(1)
         let activity = NetworkActivity(clock: clock)
@@ -173,7 +173,7 @@ struct NetworkActivityTests {
         #expect(await visibility.next() == false)
     }
 
-    @Test func aPausedTaskIsNoActivity() async throws {
+    @Test func pausedTaskIsNotActive() async throws {
         let clock = ManualClock()
         let stub = StubTransport { _ in .chunks([Data(count: 1), Data(count: 1)], interval: .seconds(600)) }
         let client = try Client(baseURL: "http://h", session: Session(stub: stub))

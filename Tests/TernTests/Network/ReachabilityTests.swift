@@ -6,8 +6,8 @@ import Testing
 
 @Suite("Reachability", .timeLimit(.minutes(1)))
 struct ReachabilityTests {
-    /// Tells what a test says.
-    final class Told: ReachabilitySource {
+    /// A source that reports the statuses that a test sets.
+    final class SettableSource: ReachabilitySource {
         private struct State {
             var status: Reachability.Status?
             var watches: [Watch] = []
@@ -23,10 +23,10 @@ struct ReachabilityTests {
         }
 
         private let state: Lock<State>
-        /// One tells after the other, as a kernel's socket does: a watch that opens while a test tells something new would
-        /// else tell what was before it, after it.
+        /// Serializes the reports, as the socket of a kernel does: otherwise a watch that opens while a test sets a
+        /// status could report the previous status after the new one.
         private let order = Lock(())
-        /// Whether it can be asked without a watch, as the kernel can.
+        /// A Boolean value that indicates whether the status can be queried without a watch, as the kernel allows.
         private let canBeAsked: Bool
 
         init(_ initial: Reachability.Status? = nil, canBeAsked: Bool = true, refusals: Int = 0) {
@@ -38,22 +38,22 @@ struct ReachabilityTests {
 
         private var current: Reachability.Status? { state.withLock { $0.status } }
 
-        var ask: (@Sendable () -> Reachability.Status)? {
+        var currentStatus: (@Sendable () -> Reachability.Status)? {
             guard canBeAsked else { return nil }
             return { self.current ?? .unknown }
         }
 
-        func watch(_ tell: @escaping @Sendable (Reachability.Status) -> Void) -> (any ReachabilityWatch)? {
+        func watch(_ onChange: @escaping @Sendable (Reachability.Status) -> Void) -> (any ReachabilityWatch)? {
             let watch = state.withLock { state -> Watch? in
                 if state.refusals > 0 {
                     state.refusals -= 1
                     return nil
                 }
-                let watch = Watch(tell)
+                let watch = Watch(onChange)
                 state.watches.append(watch)
                 return watch
             }
-            if watch != nil { order.withLock { _ in if let current { tell(current) } } }
+            if watch != nil { order.withLock { _ in if let current { onChange(current) } } }
             return watch
         }
 
@@ -68,8 +68,8 @@ struct ReachabilityTests {
         }
     }
 
-    @Test func theCurrentStatusComesFirstAndEqualOnesOnce() async {
-        let source = Told(.unreachable)
+    @Test func currentStatusComesFirstAndRepetitionsAreSkipped() async {
+        let source = SettableSource(.unreachable)
         let reachability = Reachability(source)
         #expect(source.watches.isEmpty)
         var statuses = reachability.statuses.makeAsyncIterator()
@@ -84,15 +84,15 @@ struct ReachabilityTests {
         #expect(source.watches.count == 1)
     }
 
-    @Test func itBeginsUnknown() async {
-        let reachability = Reachability(Told())
+    @Test func statusBeginsUnknown() async {
+        let reachability = Reachability(SettableSource())
         #expect(reachability.status == .unknown)
         var statuses = reachability.statuses.makeAsyncIterator()
         #expect(await statuses.next() == .unknown)
     }
 
     @Test func streamsEndWithTheReachability() async {
-        let source = Told(.unreachable)
+        let source = SettableSource(.unreachable)
         var reachability: Reachability? = Reachability(source)
         let statuses = reachability?.statuses
         reachability = nil
@@ -102,8 +102,8 @@ struct ReachabilityTests {
         #expect(seen == [.unreachable])
     }
 
-    @Test func itIsWatchedOnlyWhileSomebodyListens() async {
-        let source = Told(.unreachable)
+    @Test func sourceIsWatchedOnlyWithListeners() async {
+        let source = SettableSource(.unreachable)
         let reachability = Reachability(source)
         #expect(reachability.status == .unreachable)
         #expect(source.watches.isEmpty)
@@ -116,32 +116,32 @@ struct ReachabilityTests {
         #expect(source.watches.map(\.isClosed) == [true])
         #expect(first == nil && second == nil)
 
-        // Who listens later begins with what is true then, not with what was.
+        // A later listener begins with the current status, not with the last one reported.
         source.tell(.reachable(.wifi))
         var statuses = reachability.statuses.makeAsyncIterator()
         #expect(await statuses.next() == .reachable(.wifi))
         #expect(source.watches.map(\.isClosed) == [true, false])
-        // What the closed watch still says is not heard.
+        // A report of the closed watch is ignored.
         source.watches[0].tell(.unreachable)
         #expect(reachability.status == .reachable(.wifi))
     }
 
-    @Test func aCancelledListenerListensNoMore() async {
-        let source = Told(.unreachable)
+    @Test func cancelledListenerStopsListening() async {
+        let source = SettableSource(.unreachable)
         let reachability = Reachability(source)
         let seen = LoopbackServer.Gate()
         let listener = Task {
             for await _ in reachability.statuses { seen.open() }
         }
-        // Nobody cancels this wait.
+        // This wait is never cancelled.
         try? await seen.wait()
         listener.cancel()
         await listener.value
         #expect(source.watches.map(\.isClosed) == [true])
     }
 
-    @Test func whatCouldNotBeWatchedIsTriedAgain() async {
-        let source = Told(.reachable(.wired), refusals: 1)
+    @Test func failedWatchIsTriedAgain() async {
+        let source = SettableSource(.reachable(.wired), refusals: 1)
         let reachability = Reachability(source)
         var first = reachability.statuses.makeAsyncIterator()
         #expect(await first.next() == .unknown)
@@ -150,8 +150,8 @@ struct ReachabilityTests {
         #expect(await first.next() == .reachable(.wired))
     }
 
-    @Test func whatCannotBeAskedIsWatchedFromTheFirstLookOn() {
-        let source = Told(canBeAsked: false)
+    @Test func sourceWithoutQueriesIsWatchedFromTheFirstAccess() {
+        let source = SettableSource(canBeAsked: false)
         let reachability = Reachability(source)
         #expect(reachability.status == .unknown)
         source.tell(.reachable(.cellular))
@@ -160,8 +160,8 @@ struct ReachabilityTests {
         #expect(source.watches.map(\.isClosed) == [false])
     }
 
-    @Test func whoeverComesAndGoesAtOnceLeavesNothingBehind() async {
-        let source = Told(.reachable(.wifi))
+    @Test func immediateCancellationLeavesNoState() async {
+        let source = SettableSource(.reachable(.wifi))
         let reachability = Reachability(source)
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<8 {
@@ -169,7 +169,7 @@ struct ReachabilityTests {
                     for _ in 0..<200 {
                         var statuses = reachability.statuses.makeAsyncIterator()
                         let status = await statuses.next()
-                        // One that comes while another opens the watch may be too early to know.
+                        // A listener that arrives while another opens the watch can be too early for a status.
                         #expect(status == .reachable(.wifi) || status == .unknown)
                     }
                 }
@@ -180,7 +180,7 @@ struct ReachabilityTests {
         #expect(await statuses.next() == .reachable(.wifi))
     }
 
-    @Test func statusesAreWords() {
+    @Test func statusesAreDescribedInWords() {
         #expect(Reachability.Status.reachable(.wifi).description == "reachable via wifi")
         #expect(Reachability.Status.unreachable.description == "not reachable")
         #expect(Reachability.Status.unknown.description == "unknown")
@@ -188,9 +188,9 @@ struct ReachabilityTests {
     }
 
     #if os(Linux)
-    @Test func theKernelAnswersHere() {
-        // Whatever the machine's network is: rtnetlink can be read by everyone.
-        #expect(NetlinkReachability.look() != nil)
+    @Test func kernelReportsAStatus() {
+        // This holds for every network of the machine: every process can read rtnetlink.
+        #expect(NetlinkReachability.readStatus() != nil)
         #expect(Reachability().status != .unknown)
     }
     #endif
@@ -198,10 +198,10 @@ struct ReachabilityTests {
 
 @Suite("Offline wait", .timeLimit(.minutes(1)))
 struct OfflineWaitTests {
-    private let source = ReachabilityTests.Told(.unreachable)
+    private let source = ReachabilityTests.SettableSource(.unreachable)
     private let clock = ManualClock()
 
-    private func client(_ stub: StubTransport, source: ReachabilityTests.Told? = nil) throws -> Client {
+    private func client(_ stub: StubTransport, source: ReachabilityTests.SettableSource? = nil) throws -> Client {
         var configuration = Session.Configuration()
         configuration.reachability = Reachability(source ?? self.source)
         configuration.interceptors = [OfflineWaitInterceptor(upTo: .seconds(5), clock: clock)]
@@ -216,7 +216,7 @@ struct OfflineWaitTests {
     }
 
     @Test(arguments: [NetworkError.Kind.dns, .connectionFailed, .connectTimedOut])
-    func aRequestThatFoundNoNetworkIsSentAgainWhenItIsBack(kind: NetworkError.Kind) async throws {
+    func requestWithoutANetworkIsSentAgainOnItsReturn(kind: NetworkError.Kind) async throws {
         let stub = failing(kind, times: 1)
         let task = try client(stub).task(.post, "a", body: .text("x"), as: String.self)
         try await stub.waitForCalls(1)
@@ -226,7 +226,7 @@ struct OfflineWaitTests {
         #expect(stub.calls.count == 2)
     }
 
-    @Test func afterTheLimitItFailsWithWhatItHad() async throws {
+    @Test func requestFailsWithItsErrorAfterTheLimit() async throws {
         let stub = failing(.dns, times: 9)
         let task = try client(stub).task(.get, "a")
         try await clock.waitForSleepers(1)
@@ -236,7 +236,7 @@ struct OfflineWaitTests {
             Issue.record("nothing failed")
         } catch {
             #expect(error.kind == .dns)
-            #expect(error.reason.hasSuffix("; there was no network, and none came within 5.0 seconds"))
+            #expect(error.reason.hasSuffix("; the network was unreachable and did not return within 5.0 seconds"))
         }
         #expect(source.watches.map(\.isClosed) == [true])
         #expect(stub.calls.count == 1)
@@ -255,9 +255,9 @@ struct OfflineWaitTests {
         }
     }
 
-    /// Apple's systems tell only those who watch, and not at once: the watch has begun by the time a request has failed.
-    @Test func theFirstRequestWaitsWhereOnlyAWatchTells() async throws {
-        let source = ReachabilityTests.Told(canBeAsked: false)
+    /// Apple's systems report to watches only, and not at once: the watch has begun by the time a request has failed.
+    @Test func firstRequestWaitsForASourceWithoutQueries() async throws {
+        let source = ReachabilityTests.SettableSource(canBeAsked: false)
         let stub = StubTransport { call in
             if call.index > 0 { return .text("back") }
             source.tell(.unreachable)
@@ -270,15 +270,15 @@ struct OfflineWaitTests {
     }
 
     @Test(arguments: [Reachability.Status.unknown, .reachable(.wired)])
-    func whereThereIsANetworkOrNothingIsKnownNothingWaits(status: Reachability.Status) async throws {
+    func requestsDoNotWaitWithANetworkOrAnUnknownStatus(status: Reachability.Status) async throws {
         let stub = failing(.dns, times: 9)
         let error = await #expect(throws: NetworkError.self) {
-            try await client(stub, source: ReachabilityTests.Told(status)).get("a")
+            try await client(stub, source: ReachabilityTests.SettableSource(status)).get("a")
         }
         #expect(error?.kind == .dns && stub.calls.count == 1)
     }
 
-    @Test func whatMayHaveReachedAServerIsNotSentAgain() async throws {
+    @Test func requestThatMayHaveReachedAServerIsNotSentAgain() async throws {
         let stub = failing(.connectionLost, times: 9)
         let error = await #expect(throws: NetworkError.self) { try await client(stub).get("a") }
         #expect(error?.kind == .connectionLost && stub.calls.count == 1)

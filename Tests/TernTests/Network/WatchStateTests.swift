@@ -6,7 +6,7 @@ import Testing
 struct WatchStateTests {
     private var state = WatchState()
 
-    @Test mutating func theFirstListenerOpensAndTheLastCloses() {
+    @Test mutating func firstListenerOpensTheWatchAndTheLastClosesIt() {
         let first = state.joined()
         #expect(first == .open(1) && !state.isWatching && !state.isIdle)
         let isWanted = state.opened(1)
@@ -20,7 +20,7 @@ struct WatchStateTests {
         #expect(again == .open(2))
     }
 
-    @Test mutating func whatNobodyWantsAnyMoreIsClosedByWhoOpensIt() {
+    @Test mutating func unneededWatchIsClosedByItsOpener() {
         _ = state.joined()
         let left = state.left()
         #expect(left == .nothing && !state.isCurrent(1))
@@ -29,7 +29,7 @@ struct WatchStateTests {
         #expect(!isWanted && state.isCurrent(2))
     }
 
-    @Test mutating func whatFailedIsOpenedAgainByTheNext() {
+    @Test mutating func failedWatchIsOpenedAgainByTheNextListener() {
         _ = state.joined()
         state.failed(1)
         #expect(state.isIdle)
@@ -40,7 +40,7 @@ struct WatchStateTests {
         #expect(!state.isIdle)
     }
 
-    @Test mutating func afterItsEndNothingIsOpened() {
+    @Test mutating func endedStateOpensNoWatch() {
         _ = state.joined()
         _ = state.opened(1)
         let ended = state.ended()

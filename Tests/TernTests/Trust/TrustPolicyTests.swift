@@ -10,7 +10,8 @@ import Foundation
 
 @Suite("Trust policies")
 struct TrustPolicyTests {
-    /// A self-signed certificate of 2026 for 127.0.0.1 (P-256), and the SHA-256 of its public key as openssl says it.
+    /// A self-signed certificate of 2026 for 127.0.0.1 (P-256), and the SHA-256 of its public key as computed by
+    /// openssl.
     static let pem = """
         -----BEGIN CERTIFICATE-----
         MIIBhDCCASqgAwIBAgIUXAosv8T+gJGhmDGbihEjqatrcq0wCgYIKoZIzj0EAwIw
@@ -30,21 +31,21 @@ struct TrustPolicyTests {
         try #require(try Certificate.load(pem: Data(Self.pem.utf8)).first)
     }
 
-    @Test func theKeysHashIsWhatOpenSSLSays() throws {
+    @Test func hashOfTheKeyMatchesOpenSSL() throws {
         #expect(try certificate().keyHash.base64EncodedString() == Self.pin)
         #expect("\(try certificate())" == "sha256/\(Self.pin)")
         #expect(try Pin(key: Self.pin) == .key(of: certificate()))
         #expect(try Pin(key: "sha256/" + Self.pin).fits(certificate()))
     }
 
-    @Test func whatIsNoCertificateIsRefused() throws {
+    @Test func invalidCertificateIsRefused() throws {
         let der = try certificate().der
         for count in [0, 1, 2, 10, der.count - 1] {
             #expect(throws: NetworkError.self) { try Certificate(der: der.prefix(count)) }
         }
         #expect(throws: NetworkError.self) { try Certificate(der: der + [0]) }
         #expect(throws: NetworkError.self) { try Certificate.load(pem: Data("none".utf8)) }
-        // Bytes that lie about their lengths end in a refusal, and not beyond the end.
+        // Bytes with wrong lengths are refused, and are not read beyond their end.
         var state: UInt64 = 3
         for _ in 0..<5_000 {
             var bytes = der
@@ -56,7 +57,7 @@ struct TrustPolicyTests {
         }
     }
 
-    @Test func severalCertificatesStandInOneFile() throws {
+    @Test func fileCanHoldSeveralCertificates() throws {
         let text = "subject=x\n" + Self.pem + "\n\n" + Self.pem.replacing("\n", with: "\r\n")
         #expect(try Certificate.load(pem: Data(text.utf8)) == [certificate(), certificate()])
     }
@@ -90,14 +91,14 @@ struct TrustPolicyTests {
                 && reason.contains("expected sha256/\(other)"))
     }
 
-    @Test func noPinsAtAllFitNothing() throws {
+    @Test func emptyPinsMatchNothing() throws {
         guard case .refused = try verdict(TrustPolicy(pins: [])) else {
             Issue.record("was taken")
             return
         }
     }
 
-    @Test func reportsAreToldAndTaken() throws {
+    @Test func reportsAreDeliveredAndTaken() throws {
         var policy = TrustPolicy(pins: [try Pin(key: other)])
         policy.isReportOnly = true
         guard case .reported = try verdict(policy) else {
@@ -114,7 +115,7 @@ struct TrustPolicyTests {
         #expect(try verdict(policy) != .accepted)
     }
 
-    @Test func theLeafAloneMayBeMeant() throws {
+    @Test func pinCanApplyToTheLeafOnly() throws {
         let leaf = try certificate()
         var policy = TrustPolicy(pins: [.key(of: leaf)])
         policy.pinScope = .leaf
@@ -152,7 +153,8 @@ struct TrustPolicyTests {
         #expect(policies.policy(for: "example.com") == nil)
     }
 
-    /// `ａpi.example.com`, in full-width letters, is `api.example.com` to a resolver: it must not find the standard policy.
+    /// To a resolver, `ａpi.example.com`, in full-width letters, is `api.example.com`: it must not find the standard
+    /// policy.
     @Test func everySpellingOfAHostFindsItsPolicy() {
         var policies = TrustPolicies()
         #expect(policies.policy(for: "no host") == TrustPolicy())
@@ -182,7 +184,7 @@ struct TrustPolicyTests {
         }
     }
 
-    @Test func aRequestWithAPolicyOfItsOwnSharesNoAnswer() throws {
+    @Test func requestWithItsOwnPolicySharesNoResponse() throws {
         var request = try Request(.get, "https://api.example.com/")
         #expect(CoalescingKey(request, headers: Headers()) != nil)
         request.trust = TrustPolicy(pins: [])
@@ -192,7 +194,7 @@ struct TrustPolicyTests {
     @Test(arguments: [
         "", ".", "*.", "*", "a*.example.com", "https://example.com", "a b", "::1%1", "*.0.0.1", "*.[::1]",
     ])
-    func whatIsNoHostIsAProblem(host: String) {
+    func invalidHostIsAProblem(host: String) {
         var policies = TrustPolicies()
         policies.hosts = [host: TrustPolicy()]
         #expect(policies.problem != nil)

@@ -24,7 +24,7 @@ struct BindingTableTests {
         #expect(binding.outcome == .finished && table.count == 0 && bar.bindings.isEmpty)
     }
 
-    @Test func lookingMakesNoEntry() {
+    @Test func aLookUpMakesNoEntry() {
         let bar = Bar(in: table)
         #expect(bar.progressBinding() == nil && bar.bindings.isEmpty)
         bar.unbindProgress()
@@ -34,7 +34,7 @@ struct BindingTableTests {
 
     @Test func viewsWhoseAddressesAreNotUsedAgainAreSweptToo() {
         let (stream, continuation) = stream()
-        // An unowned reference keeps the memory of an object that has ended.
+        // An unowned reference keeps the memory of a released object.
         var graves: [Grave] = []
         for _ in 0..<10_000 {
             let bar = Bar(in: table)
@@ -60,7 +60,7 @@ struct BindingTableTests {
                 reused += 1
                 #expect(bar.progressBinding() == nil, "a view has found the binding of one that had its address")
                 #expect(bar.bindings[value: BindingKey<Int>("number")] == nil)
-                #expect(old.outcome == .viewGone)
+                #expect(old.outcome == .viewReleased)
             }
             addresses[address] = bar.bindProgress(stream)
             bar.bindings[value: BindingKey<Int>("number")] = 1
@@ -75,12 +75,13 @@ struct BindingTableTests {
             let bar = Bar(in: table)
             let (stream, continuation) = stream()
             last = bar.bindProgress(stream)
-            // Every other one never ends by itself.
+            // Every second stream never ends by itself.
             if number.isMultiple(of: 2) { continuation.finish() }
             if number.isMultiple(of: 1_000) { await Task.yield() }
         }
-        #expect(last?.outcome == .viewGone)
-        // What is left is bounded by the changes since the last sweep, and goes with the next one.
+        #expect(last?.outcome == .viewReleased)
+        // The number of remaining entries is limited by the changes since the last sweep, and the next one removes
+        // them.
         #expect(table.count <= 129)
         table.sweep()
         #expect(table.count == 0)
@@ -108,7 +109,7 @@ struct BindingTableTests {
         await log?.wait(for: 1)
         bar = nil
         #expect(weakBar == nil, "a binding has kept its view alive")
-        #expect(binding?.outcome == .viewGone)
+        #expect(binding?.outcome == .viewReleased)
         await ended.wait(for: 1)
         continuation.yield(Session.Progress(completedBytes: 2, totalBytes: 2))
         await settle()
@@ -124,7 +125,7 @@ struct BindingTableTests {
         continuation.yield(Session.Progress(completedBytes: 1, totalBytes: 3))
         await log?.wait(for: 1)
         bar = nil
-        #expect(weakBar == nil && binding?.outcome == .viewGone && table.count == 1)
+        #expect(weakBar == nil && binding?.outcome == .viewReleased && table.count == 1)
         continuation.yield(Session.Progress(completedBytes: 2, totalBytes: 3))
         await eventually { table.count == 0 }
         #expect(log?.events.count == 1)
@@ -169,15 +170,15 @@ struct BindingTableTests {
 @Suite("Slots of a view")
 struct ViewBindingsTests {
     final class Load: BindingContent {
-        private(set) var losses: [SlotLoss] = []
+        private(set) var losses: [SlotRemovalReason] = []
         var whenLost: (@MainActor () -> Void)?
 
-        func slotWasLost(_ cause: SlotLoss) {
-            losses.append(cause)
+        func didLeaveSlot(_ reason: SlotRemovalReason) {
+            losses.append(reason)
             whenLost?()
         }
 
-        nonisolated func viewIsGone() {}
+        nonisolated func viewWasReleased() {}
     }
 
     private let bindings = ViewBindings()
@@ -186,13 +187,13 @@ struct ViewBindingsTests {
 
     @Test func settingEndsThePreviousOfThatKeyAlone() {
         let (first, second, other) = (Load(), Load(), Load())
-        let receipt = bindings.set(first, for: image)
+        let registration = bindings.set(first, for: image)
         bindings.set(other, for: highlighted)
-        #expect(receipt.isCurrent)
+        #expect(registration.isCurrent)
         let next = bindings.set(second, for: image)
-        #expect(first.losses == [.replaced] && other.losses.isEmpty && !receipt.isCurrent && next.isCurrent)
-        #expect(bindings[image] === second && next.generation > receipt.generation)
-        receipt.remove()
+        #expect(first.losses == [.replaced] && other.losses.isEmpty && !registration.isCurrent && next.isCurrent)
+        #expect(bindings[image] === second && next.generation > registration.generation)
+        registration.remove()
         #expect(bindings[image] === second, "a late end has removed its successor")
     }
 
@@ -204,9 +205,9 @@ struct ViewBindingsTests {
         bindings.cancel(image)
         #expect(first.losses == [.cancelled] && second.losses == [.cancelled] && bindings[image] == nil)
         let third = Load()
-        let receipt = bindings.set(third, for: image)
+        let registration = bindings.set(third, for: image)
         bindings.remove(image)
-        #expect(third.losses.isEmpty && !receipt.isCurrent && bindings.isEmpty)
+        #expect(third.losses.isEmpty && !registration.isCurrent && bindings.isEmpty)
     }
 
     @Test func cancelAllEndsEverySlot() {
@@ -217,21 +218,68 @@ struct ViewBindingsTests {
         #expect(first.losses == [.cancelled] && second.losses == [.cancelled] && bindings.isEmpty)
     }
 
-    @Test func whoBindsAnewWhileItIsReplacedHasTheSlot() {
+    @Test func aContentThatBindsAgainWhileItIsReplacedHasTheSlot() {
         let (first, second, third) = (Load(), Load(), Load())
         let (bindings, image) = (bindings, image)
         first.whenLost = { bindings.set(third, for: image) }
         bindings.set(first, for: image)
-        let receipt = bindings.set(second, for: image)
-        #expect(bindings[image] === third && second.losses == [.replaced] && !receipt.isCurrent)
+        let registration = bindings.set(second, for: image)
+        #expect(bindings[image] === third && second.losses == [.replaced] && !registration.isCurrent)
     }
 
-    @Test func nothingCanBeBoundToAViewThatIsGone() {
+    @Test func nothingCanBeBoundToAReleasedView() {
         final class Plain: BindableView {}
         var view: Plain? = Plain()
         let bindings = view.map { ViewBindings(of: $0) }
         view = nil
-        let receipt = bindings?.set(Load(), for: image)
-        #expect(receipt?.isCurrent == false && receipt?.generation == 0)
+        let registration = bindings?.set(Load(), for: image)
+        #expect(registration?.isCurrent == false && registration?.generation == 0)
+    }
+}
+
+@Suite("Slots")
+struct SlotMapTests {
+    private var slots = SlotMap<String>()
+    private let image = BindingKey<String>("image").slot
+    private let badge = BindingKey<String>("badge").slot
+
+    @Test mutating func aSecondContentDisplacesTheFirst() {
+        let first = slots.set("a", generation: 1, in: image)
+        let second = slots.set("b", generation: 2, in: image)
+        #expect(first.isEmpty && second == ["a"])
+        #expect(!slots.holds(1, in: image) && slots.holds(2, in: image))
+        #expect(slots.newest(of: image) == "b")
+    }
+
+    @Test mutating func keysOfOneNameAndDifferentTypesAreDifferentSlots() {
+        let other = BindingKey<Int>("image").slot
+        _ = slots.set("a", generation: 1, in: image)
+        let displaced = slots.set("b", generation: 2, in: other)
+        #expect(displaced.isEmpty && slots.contents(of: image) == ["a"] && slots.contents(of: other) == ["b"])
+    }
+
+    @Test mutating func aSlotHoldsSeveralAndEachLeavesAlone() {
+        slots.add("a", generation: 1, in: image)
+        slots.add("b", generation: 2, in: image)
+        let removed = slots.remove(1, in: image)
+        #expect(removed == "a" && slots.contents(of: image) == ["b"])
+        let all = slots.set("c", generation: 3, in: image)
+        #expect(all == ["b"])
+    }
+
+    @Test mutating func aLateEndRemovesItsOwnEntryOnly() {
+        _ = slots.set("a", generation: 1, in: image)
+        _ = slots.set("b", generation: 2, in: image)
+        let removed = slots.remove(1, in: image)
+        #expect(removed == nil && slots.newest(of: image) == "b")
+    }
+
+    @Test mutating func emptiedSlotsLeaveNothing() {
+        _ = slots.set("a", generation: 1, in: image)
+        slots.add("b", generation: 2, in: badge)
+        let one = slots.removeAll(in: image)
+        #expect(one == ["a"] && !slots.isEmpty)
+        let rest = slots.removeAll()
+        #expect(rest == ["b"] && slots.isEmpty && slots.all.isEmpty)
     }
 }

@@ -25,8 +25,8 @@ struct ButtonImageViewModelTests {
         let bindings = ViewBindings()
         private(set) var widths: [Place: Int] = [:]
 
-        func showImage(_ shown: ShownImage, as part: ButtonImagePart, for state: ButtonState) {
-            widths[Place(part: part, state: state)] = shown.image?.size.width ?? 0
+        func showImage(_ update: ImageUpdate, as part: ButtonImagePart, for state: ButtonState) {
+            widths[Place(part: part, state: state)] = update.image?.size.width ?? 0
         }
     }
     private final class RoundButton: Button {}
@@ -41,7 +41,7 @@ struct ButtonImageViewModelTests {
         let button = button()
         var expected: [Button.Place: Int] = [:]
         var loads: [ImageLoad] = []
-        // All sixteen combinations: none falls together with another.
+        // All sixteen combinations are different slots.
         for bits in 0..<16 {
             for part in ButtonImagePart.allCases {
                 let width = 1 + bits * 2 + (part == .image ? 0 : 1)
@@ -81,11 +81,11 @@ struct ButtonImageViewModelTests {
     }
 
     @Test func withoutAURLTheFailureIsDeliveredAndTheFallbackShown() async throws {
-        let (button, told) = (button(), Told())
+        let (button, recorder) = (button(), CompletionRecorder())
         let load = button.loadImage(
             from: nil, for: .highlighted, display: ImageDisplay(fallback: .image(try PhotoDecoder.image(9))),
-            completion: told.tell)
-        #expect(told.failures == [.invalidURL])
+            completion: recorder.record)
+        #expect(recorder.failures == [.invalidURL])
         #expect(await load.failure() == .invalidURL)
         #expect(button.widths == [Button.Place(part: .image, state: .highlighted): 9])
     }
@@ -102,10 +102,16 @@ struct ButtonImageViewModelTests {
         #expect(button.currentImagePipeline === one)
     }
 
-    @Test func namesOfSlotsAreReadBack() {
-        #expect(ImageSlot.animation.button == nil && ImageSlot("button image").button == nil)
-        #expect(ImageSlot("button image x").button == nil && ImageSlot("button other 1").button == nil)
-        let button = ImageSlot.button(.background, [.selected, .focused]).button
-        #expect(button?.part == .background && button?.state == [.selected, .focused])
+    @Test func aButtonSlotHoldsItsPartAndState() {
+        #expect(ImageSlot.animation.button == nil && ImageSlot("button").button == nil)
+        // A slot that only has the name of a button's slot is another slot.
+        #expect(ImageSlot("button image 1").button == nil)
+        #expect(ImageSlot("button") != .button(.background, .normal))
+        for part in ButtonImagePart.allCases {
+            for bits in 0..<16 {
+                let button = ImageSlot.button(part, ButtonState(rawValue: bits)).button
+                #expect(button?.part == part && button?.state.rawValue == bits)
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Animations in views, on a clock of the test.
+/// Tests animations in views with a manual clock.
 @MainActor
 @Suite("Image views: animations", .timeLimit(.minutes(1)))
 struct ImageAnimationTests {
@@ -26,7 +26,7 @@ struct ImageAnimationTests {
 
     private func frames(_ photo: Photo) -> [String] { photo.lines.filter { $0.hasSuffix("frame") } }
 
-    /// The next frame's time has come.
+    /// Advances the clock to the next frame.
     private func tick() async throws {
         try await clock.waitForSleepers(1)
         clock.advance(by: .milliseconds(100))
@@ -56,7 +56,7 @@ struct ImageAnimationTests {
         clock.advance(by: .seconds(1))
         await settle()
         #expect(photo.lines.suffix(2) == ["50 memory", "ended"])
-        // Its stream has ended, too.
+        // The stream of the frames has ended as well.
         if let player { for await _ in player.frames { Issue.record("a frame") } }
     }
 
@@ -84,13 +84,13 @@ struct ImageAnimationTests {
         await settle()
         #expect(frames(photo) == ["40 memory frame"])
         photo.setImagesVisible(true)
-        // What was left of the frame's time is left still.
+        // The remaining time of the frame is unchanged.
         await eventually { clock.nextDeadline == ManualClock.Instant(offset: .milliseconds(10_100)) }
         clock.advance(by: .milliseconds(40))
         await photo.log.wait { $0.last == "41 memory frame" }
     }
 
-    @Test func whatTheUserPausedIsNotResumedByBecomingVisible() async throws {
+    @Test func anAnimationPausedByTheUserIsNotResumedByBecomingVisible() async throws {
         try await photos.load("/40/3")
         let photo = Photo(photos.pipeline)
         photo.loadImage(from: photos.url("/40/3"), display: display)
@@ -99,7 +99,7 @@ struct ImageAnimationTests {
         photo.setImagesVisible(false)
         photo.setImagesVisible(true)
         #expect(player.isPaused)
-        // One that begins while the view is not visible stands from the beginning.
+        // An animation that begins while the view is not visible starts paused.
         photo.setImagesVisible(false)
         try await photos.load("/60/3")
         photo.loadImage(from: photos.url("/60/3"), display: display)
@@ -130,11 +130,11 @@ struct ImageAnimationTests {
     @MainActor
     private final class Framed: ImageViewModel {
         let bindings = ViewBindings()
-        private(set) var shown: [ShownImage] = []
+        private(set) var shown: [ImageUpdate] = []
 
         init(_ pipeline: ImagePipeline) { imagePipeline = pipeline }
 
-        func showImage(_ shown: ShownImage, in slot: ImageSlot) { self.shown.append(shown) }
+        func showImage(_ update: ImageUpdate, in slot: ImageSlot) { self.shown.append(update) }
     }
 
     @Test func viewsThatShowTheSameAnimationShareItsFrames() async throws {
@@ -171,11 +171,11 @@ struct ImageAnimationTests {
         photos.clock.advance(by: .seconds(1))
         for load in loads { _ = try await load.value }
         await eventually { photo.imageLoads[.animation] == nil }
-        // Restarted with each that came; now all three, from the first.
+        // The animation restarted with each new image; now all three play from the first.
         let playback = try #require(photo.imagePlayback(in: .animation))
         #expect(playback.player.image.count == 3)
         await photo.log.wait { $0.last?.contains(": 40 ") ?? false }
-        // That may have been one of the players before: what comes from here on is the last one's.
+        // The frame may be that of an earlier player: all later ones are from the last.
         photo.log.removeAll()
         playback.player.seek(toFrame: 1)
         await photo.log.wait { $0.last?.contains(": 41 ") ?? false }
@@ -195,7 +195,7 @@ struct ImageAnimationTests {
         try await photos.advance()
         #expect(await mixed[0].failure() == .network)
         #expect(await mixed[2].failure() == .invalidURL)
-        // One picture is shown, and plays no longer.
+        // A single image is shown and no longer plays.
         await eventually { frames(photo) == ["animation images: 40 memory frame"] }
         #expect(photo.imagePhase(of: .animation) == .success(.memory))
         #expect(!photo.lines.contains { $0.contains("torn") })

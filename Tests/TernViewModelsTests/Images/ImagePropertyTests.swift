@@ -11,9 +11,9 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Random orders of loads, cancellations, other loads, removals, sizes, visibility and views that end, with results that
-/// come early and late. Nothing is shown after a cancellation or another load, each load ends once, activity alternates,
-/// and no view is kept alive.
+/// Tests random orders of loads, cancellations, replacements, removals, sizes, visibility and released views, with early
+/// and late results. Nothing is shown after a cancellation or a replacement, each load ends once, activity alternates, and
+/// no view is kept alive.
 @MainActor
 @Suite("Image loads in any order", .timeLimit(.minutes(1)))
 struct ImagePropertyTests {
@@ -21,10 +21,10 @@ struct ImagePropertyTests {
 
     @MainActor
     private final class View: ImageViewModel {
-        /// nil for the table.
+        /// The view's own bindings; nil for bindings in the table.
         let stored: ViewBindings?
         var size: PixelSize?
-        /// What may be shown in a slot: the width of the newest load, which is unique to it; nil for nothing.
+        /// The content that may be shown in a slot: the width of the newest load, which is unique to it; nil for none.
         var current: [ImageSlot: Int] = [:]
         var faults: [String] = []
         private var active: [ImageSlot: Int] = [:]
@@ -33,8 +33,8 @@ struct ImagePropertyTests {
 
         var bindings: ViewBindings { stored ?? ViewBindings(of: self) }
 
-        func showImage(_ shown: ShownImage, in slot: ImageSlot) {
-            switch shown.content {
+        func showImage(_ update: ImageUpdate, in slot: ImageSlot) {
+            switch update.content {
             case .image(let image):
                 // The frames of an animation count up from its width.
                 let width = image.size.width / 10 * 10
@@ -67,7 +67,7 @@ struct ImagePropertyTests {
         var isIdle: Bool { active.values.allSatisfy { $0 == 0 } }
     }
 
-    /// What a request's path says; nil without a URL.
+    /// Returns the number in the path of a request; nil without a URL.
     private static func number(of request: ImageRequest) -> Int? {
         let words = request.source.url?.path().split(separator: "/") ?? []
         return words.lazy.compactMap { Int($0.drop { $0 == "x" }) }.first
@@ -78,7 +78,7 @@ struct ImagePropertyTests {
         init(_ view: View) { self.view = view }
     }
 
-    /// One run.
+    /// One run of random steps.
     @MainActor
     private final class Run {
         private var random: SeededGenerator
@@ -86,7 +86,7 @@ struct ImagePropertyTests {
         private let clock = ManualClock()
         private var views: [View] = []
         private var gone: [Weak] = []
-        /// What was in the slots of the view that ended last.
+        /// The loads of the view that was released last.
         private var orphans: [ImageLoad] = []
         private var faults: [String] = []
         private var loads: [ImageLoad] = []
@@ -120,7 +120,7 @@ struct ImagePropertyTests {
                 for view in views where view.imageLoads[load.slot] === load { view.current[load.slot] = nil }
                 load.cancel()
             case 6:
-                // It goes on, and is not shown.
+                // The load continues, and is not shown.
                 view.current[slot] = nil
                 stop(view, slot)
                 view.imageLoads.remove(slot)
@@ -139,7 +139,7 @@ struct ImagePropertyTests {
             }
         }
 
-        /// What plays shows the picture of a load that has ended; it goes with the slot's next content.
+        /// Stops the animation, which shows the image of an ended load; the next content of the slot would end it.
         private func stop(_ view: View, _ slot: ImageSlot) { view.bindings.cancel(.playback(slot)) }
 
         private func load(_ view: View, _ slot: ImageSlot) {
@@ -147,24 +147,26 @@ struct ImagePropertyTests {
             let path = ["/slow/\(number)", "/\(number)/3", "/slow/\(number)/3", "/slow/x\(number)", "/\(number)"]
                 .randomElement(using: &random)
             let isRepeated = Int.random(in: 0..<4, using: &random) == 0
-            var request = isRepeated ? (loads.last?.asked ?? photos.request("/\(number)")) : photos.request(path ?? "/")
+            var request =
+                isRepeated ? (loads.last?.originalRequest ?? photos.request("/\(number)")) : photos.request(path ?? "/")
             if Int.random(in: 0..<10, using: &random) == 0 { request = ImageRequest(nil) }
-            if Bool.random(using: &random) { request.options.presentation.waitsForTransition = true }
-            // The number stands in the request, so that a load that is found again is told from a new one.
+            let waitsForTransition = Bool.random(using: &random)
+            // The request contains the number, to distinguish an existing load that is returned again from a new one.
             let kept = ImagePropertyTests.number(of: request) ?? number
             var display = ImageDisplay(placeholder: .custom(kept), failure: .custom(kept))
+            display.waitsForTransition = waitsForTransition
             display.clock = clock
             display.fitsView = Int.random(in: 0..<4, using: &random) == 0
             display.refreshesCached = Int.random(in: 0..<4, using: &random) == 0
             var receiver: ImageLoad.Receiver?
             if Int.random(in: 0..<5, using: &random) == 0 {
-                receiver = { [weak self, weak view] _ in self?.take(view, slot, kept) }
+                receiver = { [weak self, weak view] _ in self?.take(kept, in: slot, of: view) }
             }
             stop(view, slot)
             view.current[slot] = kept
             let index = loads.count
             let completion: ImageLoad.Completion = { [weak self, weak view] result in
-                self?.tell(index, view, slot, kept, result)
+                self?.record(result, ofLoad: index, number: kept, in: slot, of: view)
             }
             let load = view.loadImage(
                 request, into: slot, display: display, completion: completion, receive: receiver)
@@ -172,18 +174,19 @@ struct ImagePropertyTests {
             loads.append(load)
             callers.append(
                 Task { [weak self] in
-                    // How it ended is for the other tests: here it counts that it did.
+                    // `try?`: other tests check the result; this one only counts the ends.
                     _ = try? await load.value
                     self?.ends[index, default: 0] += 1
                 })
         }
 
-        private func take(_ view: View?, _ slot: ImageSlot, _ number: Int) {
+        private func take(_ number: Int, in slot: ImageSlot, of view: View?) {
             if view?.current[slot] != number { faults.append("a caller is given \(number) after its time") }
         }
 
-        private func tell(
-            _ index: Int, _ view: View?, _ slot: ImageSlot, _ number: Int, _ result: Result<ImageResponse, ImageError>
+        private func record(
+            _ result: Result<ImageResponse, ImageError>, ofLoad index: Int, number: Int, in slot: ImageSlot,
+            of view: View?
         ) {
             tellings[index, default: 0] += 1
             if view?.current[slot] != number { faults.append("a caller is told of \(number) after its time") }
@@ -199,7 +202,7 @@ struct ImagePropertyTests {
             addView()
         }
 
-        /// No load outlives its view, whatever else happens.
+        /// Checks that no load continues after its view was released.
         private func checkOrphans() {
             if orphans.isEmpty { return }
             BindingTable.shared.sweep()
@@ -214,7 +217,7 @@ struct ImagePropertyTests {
                 view.imageSizesChanged()
             }
             BindingTable.shared.sweep()
-            // Ends with the test's time limit, too.
+            // The time limit of the test also ends the wait.
             while loads.contains(where: \.isActive), !Task.isCancelled {
                 photos.clock.advance(by: .seconds(1))
                 await Task.yield()

@@ -11,11 +11,11 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What is cached is shown at once and asked for again; and what shows while the bytes come.
+/// Tests cached images that are shown at once and revalidated, and previews.
 @MainActor
 @Suite("Image views: refresh and previews", .timeLimit(.minutes(1)))
 struct ImageRefreshTests {
-    /// The picture of `version`, with an entity tag. Whether it has changed is said a second later.
+    /// Serves the image of `version` with an entity tag, and answers a revalidation a second later.
     @MainActor
     private final class Changing {
         let version = Version()
@@ -39,7 +39,7 @@ struct ImageRefreshTests {
             pipeline = Photos.pipeline(stub) { $0.disk = disk }
         }
 
-        /// The server answers whether it has changed.
+        /// Lets the server answer a revalidation.
         func answer() async throws {
             try await clock.waitForSleepers(1)
             clock.advance(by: .seconds(1))
@@ -60,7 +60,7 @@ struct ImageRefreshTests {
         return display
     }
 
-    @Test func whatIsInMemoryIsShownAtOnceAndAgainOnlyIfItHasChanged() async throws {
+    @Test func anImageInMemoryIsShownAtOnceAndAgainOnlyIfItHasChanged() async throws {
         let changing = Changing()
         _ = try await changing.pipeline.image(for: changing.request)
         let photo = Photo(changing.pipeline)
@@ -83,10 +83,10 @@ struct ImageRefreshTests {
         #expect(changing.stub.calls.count == 3)
     }
 
-    @Test func whatIsOnTheDiskStandsInOnceItIsRead() async throws {
+    @Test func anImageOnTheDiskStandsInOnceItIsRead() async throws {
         let name = "tern-views-\(UInt64.random(in: 0 ... .max))"
         let folder = FileManager.default.temporaryDirectory.appending(path: name)
-        // Nothing depends on the folder's end.
+        // `try?`: nothing depends on the removal of the folder.
         defer { try? FileManager.default.removeItem(at: folder) }
         let changing = Changing(disk: .folder(folder))
         _ = try await changing.pipeline.image(for: changing.request)
@@ -120,10 +120,10 @@ struct ImageRefreshTests {
         _ = try await changing.pipeline.image(for: changing.request)
         let photo = Photo(changing.pipeline)
         let first = photo.loadImage(changing.request, display: refreshing)
-        // It may have been cleared in between: a cell that is used again.
+        // The cell may have been cleared in between, because it was reused.
         let second = photo.loadImage(changing.request, display: refreshing)
         #expect(photo.lines == ["40 memory", "40 memory"] && !first.isActive && second.isActive)
-        // The first one's question may still be under way, to be answered for nobody.
+        // The revalidation of the first load may still be running, without a caller.
         while photo.lines.last != "ended", !Task.isCancelled {
             changing.clock.advance(by: .seconds(1))
             await Task.yield()
@@ -160,7 +160,7 @@ struct ImageRefreshTests {
         var request = ImageRequest(URL(string: "https://a.example/1.jpg"))
         request.options.progressive = .scans
         photo.loadImage(request)
-        // Five pieces hold the end of a scan or more: the next come only once a preview of them is there.
+        // Five pieces contain the end of at least one scan. The next ones arrive after a preview of them was shown.
         for (pieces, previews) in [(5, 1), (5, 2), (1, 2)] {
             for _ in 0..<pieces {
                 try await clock.waitForSleepers(1)

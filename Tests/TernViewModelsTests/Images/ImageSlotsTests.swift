@@ -11,7 +11,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Keys, several loads of one slot, the views' ends, and the pipelines.
+/// Tests keys, several loads of one slot, the release of views, and pipelines.
 @MainActor
 @Suite("Image slots", .timeLimit(.minutes(1)))
 struct ImageSlotsTests {
@@ -37,14 +37,14 @@ struct ImageSlotsTests {
         view.imageLoads.cancel(.image)
         #expect(tasks[2].isFinished && tasks[3].isFinished && !tasks[1].isFinished)
         #expect(await first.failure() == .cancelled)
-        // What was taken out goes on for whoever awaits it.
+        // A removed load continues for its callers.
         let taken = try await photos.whileSlowOnesCome { try await badge.value }
         #expect(taken.image.size.width == 41)
     }
 
     @Test func aViewDoesNotWaitForALoadThatWasTakenOut() async throws {
-        let (photo, told) = (Photo(photos.pipeline), Told())
-        let load = photo.loadImage(from: photos.url("/slow/40"), completion: told.tell)
+        let (photo, recorder) = (Photo(photos.pipeline), CompletionRecorder())
+        let load = photo.loadImage(from: photos.url("/slow/40"), completion: recorder.record)
         photo.imageLoads.remove(.image)
         photo.loadImage(from: photos.url("/slow/41"))
         #expect(photo.lines == ["begin", "end", "begin"] && load.isActive)
@@ -53,7 +53,7 @@ struct ImageSlotsTests {
         #expect(try await load.value.image.size.width == 40)
         await photo.log.wait { $0.last == "ended" }
         #expect(photo.lines == ["begin", "end", "begin", "end", "41 network slowly", "ended"])
-        #expect(told.results.isEmpty)
+        #expect(recorder.results.isEmpty)
     }
 
     @Test func theSameTaskAgainIsNotCancelled() async throws {
@@ -61,7 +61,7 @@ struct ImageSlotsTests {
         let task = photos.pipeline.task(for: photos.request("/slow/40"))
         let load = photo.imageLoads.set(task, for: .image)
         #expect(photo.imageLoads.set(task, for: .image) === load)
-        // One that shows it takes its place.
+        // A load that shows the task replaces it.
         let shown = photo.showImage(of: task)
         #expect(shown !== load && photo.showImage(of: task) === shown && photo.imageLoads[.image] === shown)
         #expect(!task.isFinished && photo.lines == ["begin"])
@@ -98,8 +98,8 @@ struct ImageSlotsTests {
     @MainActor
     private final class Generic: BindingContent {
         var isLost = false
-        func slotWasLost(_ cause: SlotLoss) { isLost = true }
-        nonisolated func viewIsGone() {}
+        func didLeaveSlot(_ reason: SlotRemovalReason) { isLost = true }
+        nonisolated func viewWasReleased() {}
     }
 
     @Test func slotsAreIndependent() async throws {
@@ -113,12 +113,12 @@ struct ImageSlotsTests {
     }
 
     @Test func aLoadThatLeavesThePreviousOneShowsAfterIt() async throws {
-        // The small one first, the large one later: the small one shows until the large one does, never after it.
+        // The small image loads first. It shows until the large one does, and never after it.
         let photo = Photo(photos.pipeline)
         photo.loadImage(from: photos.url("/slow/10"))
-        var large = photos.request("/slow/40")
-        large.options.presentation.cancelsPrevious = false
-        photo.loadImage(large)
+        var display = ImageDisplay()
+        display.cancelsPrevious = false
+        photo.loadImage(from: photos.url("/slow/40"), display: display)
         #expect(photo.imageLoads.all(for: .image).count == 2)
         try await photos.clock.waitForSleepers(2)
         photos.clock.advance(by: .seconds(1))
@@ -171,10 +171,10 @@ struct ImageSlotsTests {
         let table: BindingTable
         init(_ table: BindingTable) { self.table = table }
         var bindings: ViewBindings { ViewBindings(of: self, in: table) }
-        func showImage(_ shown: ShownImage, in slot: ImageSlot) {}
+        func showImage(_ update: ImageUpdate, in slot: ImageSlot) {}
     }
 
-    @Test func aViewThatIsFoundGoneEndsTheLoadsOfAllThatAre() async throws {
+    @Test func aReleasedViewEndsTheLoadsOfAllReleasedViews() async throws {
         let table = BindingTable()
         var views = (0..<60).map { _ in TableView(table) }
         let loads = views.enumerated().map { number, view in
@@ -183,7 +183,7 @@ struct ImageSlotsTests {
         }
         views = []
         #expect(table.count == 60)
-        // Something comes of those that are fetched at first, and then never again: what waits still is not waited for.
+        // Some loads receive data at first, and none after that: waiting loads are not awaited.
         let passing = Task { try await photos.advance() }
         for load in loads { #expect(await load.failure() == .cancelled) }
         passing.cancel()
@@ -197,7 +197,7 @@ struct ImageSlotsTests {
         for number in 0..<100_000 {
             let view = TableView(table)
             view.imagePipeline = photos.pipeline
-            // Of ten one has nothing to load, one is shown its picture at once; of a hundred one's is under way.
+            // Of ten loads one has no URL and one is in memory; of a hundred one is running.
             switch number % 100 {
             case 0: loads.append(view.loadImage(from: photos.url("/slow/40")))
             case let rest where rest % 10 == 1: view.loadImage(from: nil)
@@ -206,7 +206,8 @@ struct ImageSlotsTests {
             }
             if number.isMultiple(of: 1_000) { await Task.yield() }
         }
-        // What is left is bounded by the changes since the last sweep, and goes with the next one.
+        // The number of remaining entries is limited by the changes since the last sweep, and the next one removes
+        // them.
         #expect(table.count <= 129)
         table.sweep()
         #expect(table.count == 0 && loads.count == 1_000 && loads.allSatisfy { !$0.isActive })
@@ -231,7 +232,7 @@ struct ImageSlotsTests {
     // MARK: Pipelines
 
     private class Base: ImageViewModel {
-        func showImage(_ shown: ShownImage, in slot: ImageSlot) {}
+        func showImage(_ update: ImageUpdate, in slot: ImageSlot) {}
     }
     private class Middle: Base {}
     private final class Leaf: Middle {}
@@ -249,7 +250,7 @@ struct ImageSlotsTests {
         Leaf.imagePipeline = pipelines[2]
         leaf.imagePipeline = pipelines[3]
         #expect(leaf.currentImagePipeline === pipelines[3])
-        // nil falls back one step each.
+        // Each nil falls back one step.
         leaf.imagePipeline = nil
         #expect(leaf.currentImagePipeline === pipelines[2] && Leaf.imagePipeline === pipelines[2])
         Leaf.imagePipeline = nil

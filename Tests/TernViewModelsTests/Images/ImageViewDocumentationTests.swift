@@ -10,7 +10,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-// The examples of Documentation/LoadingImagesIntoViews.md, as they stand there, over widgets of no toolkit.
+// The examples of Documentation/LoadingImagesIntoViews.md, verbatim, with plain classes in place of widgets.
 
 @MainActor
 private class Canvas {
@@ -28,8 +28,8 @@ private final class PhotoView: Canvas {
 }
 
 extension PhotoView: ImageViewModel {
-    func showImage(_ shown: ShownImage, in slot: ImageSlot) {
-        draw(shown.image, fading: shown.transition != nil)
+    func showImage(_ update: ImageUpdate, in slot: ImageSlot) {
+        draw(update.image, fading: update.transition != nil)
     }
 }
 
@@ -49,7 +49,7 @@ private final class DetailView: Canvas {
 }
 
 extension DetailView: ImageViewModel {
-    func showImage(_ shown: ShownImage, in slot: ImageSlot) { draw(shown.image) }
+    func showImage(_ update: ImageUpdate, in slot: ImageSlot) { draw(update.image) }
     func beginImageActivity(in slot: ImageSlot) { spinner.start() }
     func endImageActivity(in slot: ImageSlot) { spinner.stop() }
     func showImageProgress(_ progress: Session.Progress, in slot: ImageSlot) {
@@ -66,7 +66,7 @@ private final class TileView: Canvas {
 }
 
 extension TileView: ImageViewModel {
-    func showImage(_ shown: ShownImage, in slot: ImageSlot) { draw(shown.image) }
+    func showImage(_ update: ImageUpdate, in slot: ImageSlot) { draw(update.image) }
     func imageSize(for slot: ImageSlot) -> PixelSize? { pixelSize }
     func layoutHasChanged() { imageSizesChanged() }
 }
@@ -81,14 +81,14 @@ private final class AnyView: BindableView {}
 @MainActor
 private final class PlayButton {
     private(set) var pictures: [ImageSlot: Int] = [:]
-    func setPicture(_ image: RasterImage?, _ part: ButtonImagePart, _ state: ButtonState) {
+    func setImage(_ image: RasterImage?, part: ButtonImagePart, state: ButtonState) {
         pictures[.button(part, state)] = image?.size.width
     }
 }
 
 extension PlayButton: ButtonImageViewModel {
-    func showImage(_ shown: ShownImage, as part: ButtonImagePart, for state: ButtonState) {
-        setPicture(shown.image, part, state)
+    func showImage(_ update: ImageUpdate, as part: ButtonImagePart, for state: ButtonState) {
+        setImage(update.image, part: part, state: state)
     }
 }
 
@@ -132,7 +132,7 @@ struct ImageViewDocumentationTests {
         #expect(view.spinner.calls == ["start", "stop"])
     }
 
-    @Test func whatTheCallerGets() async throws {
+    @Test func theCallerGetsTheResult() async throws {
         let view = view()
         var errors: [ImageError] = []
         func log(_ error: ImageError) { errors.append(error) }

@@ -11,7 +11,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// One load in one slot: what is shown, in which order, and what ends it.
+/// Tests one load in one slot: the order of the calls, and the end.
 @MainActor
 @Suite("Image views", .timeLimit(.minutes(1)))
 struct ImageViewModelTests {
@@ -19,26 +19,26 @@ struct ImageViewModelTests {
     private let grey = ImageDisplay(placeholder: .custom("grey"), failure: .custom("torn"), fallback: .custom("none"))
 
     @Test func aPictureFromTheNetworkComesAfterThePlaceholder() async throws {
-        let (photo, told) = (Photo(photos.pipeline), Told())
-        let load = photo.loadImage(from: photos.url("/slow/40"), display: grey, completion: told.tell)
+        let (photo, recorder) = (Photo(photos.pipeline), CompletionRecorder())
+        let load = photo.loadImage(from: photos.url("/slow/40"), display: grey, completion: recorder.record)
         #expect(photo.lines == ["grey placeholder", "begin"])
         #expect(photo.imageLoads[.image] === load)
         try await photos.advance()
         await photo.log.wait { $0.last == "ended" }
         #expect(photo.lines == ["grey placeholder", "begin", "end", "40 network slowly", "ended"])
-        #expect(told.widths == [40])
+        #expect(recorder.widths == [40])
         #expect(photo.imagePhase() == .success(.network))
-        // The end took its own entry.
+        // The end removed only the load's own entry.
         #expect(photo.imageLoads[.image] == nil)
         #expect(photo.imageLoads.url(for: .image) == photos.url("/slow/40"))
     }
 
-    @Test func whatIsInMemoryIsShownWithinTheCallAndAtOnce() async throws {
+    @Test func anImageInMemoryIsShownWithinTheCallWithoutATransition() async throws {
         try await photos.load("/40")
-        let (photo, told) = (Photo(photos.pipeline), Told())
-        let load = photo.loadImage(from: photos.url("/40"), display: grey, completion: told.tell)
+        let (photo, recorder) = (Photo(photos.pipeline), CompletionRecorder())
+        let load = photo.loadImage(from: photos.url("/40"), display: grey, completion: recorder.record)
         #expect(photo.lines == ["40 memory", "ended"])
-        #expect(told.widths == [40] && !load.isActive && photo.imageLoads[.image] == nil)
+        #expect(recorder.widths == [40] && !load.isActive && photo.imageLoads[.image] == nil)
         await settle()
         #expect(photo.lines.count == 2)
     }
@@ -55,15 +55,15 @@ struct ImageViewModelTests {
     }
 
     @Test func withoutAURLThePreviousLoadEndsAndTheFallbackIsShown() async throws {
-        let (photo, told) = (Photo(photos.pipeline), Told())
+        let (photo, recorder) = (Photo(photos.pipeline), CompletionRecorder())
         let previous = photo.loadImage(from: photos.url("/slow/40"))
-        let load = photo.loadImage(from: nil, display: grey, completion: told.tell)
+        let load = photo.loadImage(from: nil, display: grey, completion: recorder.record)
         #expect(photo.lines == ["begin", "end", "none failure invalid-url", "failed invalid-url"])
-        #expect(told.failures == [.invalidURL])
+        #expect(recorder.failures == [.invalidURL])
         #expect(await previous.failure() == .cancelled)
         #expect(await load.failure() == .invalidURL)
         await settle()
-        #expect(photo.lines.count == 4 && told.results.count == 1)
+        #expect(photo.lines.count == 4 && recorder.results.count == 1)
         #expect(photo.imageLoads.url(for: .image) == nil)
     }
 
@@ -79,26 +79,26 @@ struct ImageViewModelTests {
     }
 
     @Test func theSameLoadThatGoesOnIsNotBegunAgain() async throws {
-        let (photo, first, second) = (Photo(photos.pipeline), Told(), Told())
-        let load = photo.loadImage(from: photos.url("/slow/40"), display: grey, completion: first.tell)
-        let same = photo.loadImage(from: photos.url("/slow/40"), display: grey, completion: second.tell)
+        let (photo, first, second) = (Photo(photos.pipeline), CompletionRecorder(), CompletionRecorder())
+        let load = photo.loadImage(from: photos.url("/slow/40"), display: grey, completion: first.record)
+        let same = photo.loadImage(from: photos.url("/slow/40"), display: grey, completion: second.record)
         #expect(load === same && photo.lines == ["grey placeholder", "begin"])
         try await photos.advance()
         await photo.log.wait { $0.last == "ended" }
         #expect(first.widths == [40] && second.widths == [40] && photos.stub.calls.count == 1)
-        // One that has ended is.
+        // An ended load is.
         let again = photo.loadImage(from: photos.url("/slow/40"))
         #expect(again !== load)
     }
 
     @Test func anotherURLCancelsThePrevious() async throws {
-        let (photo, told) = (Photo(photos.pipeline), Told())
-        let first = photo.loadImage(from: photos.url("/slow/40"), completion: told.tell)
-        photo.loadImage(from: photos.url("/slow/41"), completion: told.tell)
+        let (photo, recorder) = (Photo(photos.pipeline), CompletionRecorder())
+        let first = photo.loadImage(from: photos.url("/slow/40"), completion: recorder.record)
+        photo.loadImage(from: photos.url("/slow/41"), completion: recorder.record)
         #expect(!first.isActive && first.task?.isFinished == true)
         await photos.whileSlowOnesCome { await photo.log.wait { $0.last == "ended" } }
         #expect(photo.lines == ["begin", "end", "begin", "end", "41 network slowly", "ended"])
-        #expect(told.widths == [41] && told.failures.isEmpty)
+        #expect(recorder.widths == [41] && recorder.failures.isEmpty)
     }
 
     @Test func thePipelinesOwnSessionAsksForImages() {
@@ -107,62 +107,61 @@ struct ImageViewModelTests {
     }
 
     @Test func nothingIsShownAfterACancellation() async throws {
-        let (photo, told) = (Photo(photos.pipeline), Told())
-        let load = photo.loadImage(from: photos.url("/slow/40"), completion: told.tell)
+        let (photo, recorder) = (Photo(photos.pipeline), CompletionRecorder())
+        let load = photo.loadImage(from: photos.url("/slow/40"), completion: recorder.record)
         try await photos.clock.waitForSleepers(1)
         photo.cancelImageLoad()
         photos.clock.advance(by: .seconds(1))
         #expect(await load.failure() == .cancelled)
         await settle()
-        #expect(photo.lines == ["begin", "end"] && told.results.isEmpty)
+        #expect(photo.lines == ["begin", "end"] && recorder.results.isEmpty)
     }
 
     @Test func aFailureShowsItsPicture() async throws {
-        let (photo, told) = (Photo(photos.pipeline), Told())
-        photo.loadImage(from: photos.url("/slow"), display: grey, completion: told.tell)
+        let (photo, recorder) = (Photo(photos.pipeline), CompletionRecorder())
+        photo.loadImage(from: photos.url("/slow"), display: grey, completion: recorder.record)
         try await photos.advance()
         await photo.log.wait { $0.last == "failed network" }
         let lines = ["grey placeholder", "begin", "end", "torn failure network", "failed network"]
         #expect(photo.lines == lines)
-        #expect(told.failures == [.network])
+        #expect(recorder.failures == [.network])
     }
 
     @Test func theDelayedPlaceholderIsShownOnFailureAlone() async throws {
         let photo = Photo(photos.pipeline)
-        var request = photos.request("/slow")
-        request.options.presentation.delaysPlaceholder = true
-        photo.loadImage(request, display: ImageDisplay(placeholder: .custom("grey")))
+        var display = ImageDisplay(placeholder: .custom("grey"))
+        display.delaysPlaceholder = true
+        photo.loadImage(from: photos.url("/slow"), display: display)
         try await photos.advance()
         await photo.log.wait { $0.last == "failed network" }
         #expect(photo.lines == ["begin", "end", "grey failure network", "failed network"])
     }
 
     @Test func aCallerWhoTakesThePictureSetsTheView() async throws {
-        let (photo, taken, told) = (Photo(photos.pipeline), Told(), Told())
-        photo.loadImage(from: photos.url("/slow/40"), display: grey, completion: told.tell, receive: taken.take)
+        let (photo, taken, recorder) = (Photo(photos.pipeline), CompletionRecorder(), CompletionRecorder())
+        photo.loadImage(from: photos.url("/slow/40"), display: grey, completion: recorder.record, receive: taken.take)
         try await photos.advance()
         await photo.log.wait { $0.last == "ended" }
         #expect(photo.lines == ["grey placeholder", "begin", "end", "ended"])
-        #expect(taken.widths == [40] && told.widths == [40])
+        #expect(taken.widths == [40] && recorder.widths == [40])
         // In memory: within the call.
         photo.loadImage(from: photos.url("/slow/40"), receive: taken.take)
         #expect(taken.widths == [40, 40] && photo.lines.count == 5)
-        var request = photos.request("/slow/40")
-        request.options.presentation.setsAutomatically = false
-        photo.loadImage(request, completion: told.tell)
-        #expect(told.widths == [40, 40] && photo.lines.count == 6)
+        var display = ImageDisplay()
+        display.setsAutomatically = false
+        photo.loadImage(from: photos.url("/slow/40"), display: display, completion: recorder.record)
+        #expect(recorder.widths == [40, 40] && photo.lines.count == 6)
     }
 
-    @Test func transitionsAreAsTheRequestSays() async throws {
+    @Test func transitionsAreAsTheDisplaySays() async throws {
         try await photos.load("/40")
         let photo = Photo(photos.pipeline)
-        var request = photos.request("/40")
-        request.options.presentation.transition = .always
-        photo.loadImage(request)
+        var display = ImageDisplay()
+        display.transition = .always
+        photo.loadImage(from: photos.url("/40"), display: display)
         #expect(photo.lines.first == "40 memory slowly")
-        request = photos.request("/41")
-        request.options.presentation.transition = .never
-        photo.loadImage(request)
+        display.transition = .never
+        photo.loadImage(from: photos.url("/41"), display: display)
         await photo.log.wait { $0.contains("41 network") }
     }
 
@@ -177,7 +176,7 @@ struct ImageViewModelTests {
         let photo = Photo(photos.pipeline)
         var request = photos.request("/slow/40")
         request.targetSize = PixelSize(width: 20, height: 20)
-        // Another size would do; what is asked for here cannot be made of it.
+        // Prevents the use of another size in memory.
         request.caching.memory = .write
         var display = grey
         display.usesCachedVariant = true
@@ -198,14 +197,14 @@ struct ImageViewModelTests {
         photo.imageSizesChanged()
         await settle()
         #expect(photo.lines == ["grey placeholder"] && load.task == nil && photos.stub.calls.isEmpty)
-        // The same load: it waits.
+        // The same load, because it still waits.
         #expect(photo.loadImage(from: photos.url("/40"), display: display) === load)
         photo.size = PixelSize(width: 10, height: 10)
         photo.imageSizesChanged()
         photo.imageSizesChanged()
         await photo.log.wait { $0.last == "ended" }
         #expect(photo.lines.contains { $0.hasPrefix("10 network") } && photos.stub.calls.count == 1)
-        // A size that is known is asked for at once, and what is in memory shown.
+        // A known size is used at once, and the image in memory is shown.
         photo.log.removeAll()
         photo.loadImage(from: photos.url("/40"), display: display)
         #expect(photo.lines == ["10 memory", "ended"])
@@ -226,21 +225,19 @@ struct ImageViewModelTests {
 
     @Test func theEndWaitsForTheTransition() async throws {
         let view = SlowPhoto(photos.pipeline)
-        var request = photos.request("/40")
-        request.options.presentation.waitsForTransition = true
-        let told = Told()
-        view.loadImage(request, completion: told.tell)
+        var display = ImageDisplay()
+        display.waitsForTransition = true
+        let recorder = CompletionRecorder()
+        view.loadImage(from: photos.url("/40"), display: display, completion: recorder.record)
         await eventually { view.transition != nil }
         await settle()
-        #expect(told.results.isEmpty && view.imageLoads[.image] != nil)
+        #expect(recorder.results.isEmpty && view.imageLoads[.image] != nil)
         view.transition?.end()
-        await eventually { told.widths == [40] }
+        await eventually { recorder.widths == [40] }
         #expect(view.imageLoads[.image] == nil)
-        // A view that lets go of it holds nothing up.
+        // A view that releases the transition delays nothing.
         let photo = Photo(photos.pipeline)
-        request = photos.request("/41")
-        request.options.presentation.waitsForTransition = true
-        photo.loadImage(request)
+        photo.loadImage(from: photos.url("/41"), display: display)
         await photo.log.wait { $0.last == "ended" }
     }
 
@@ -251,7 +248,7 @@ struct ImageViewModelTests {
 
         init(_ pipeline: ImagePipeline) { imagePipeline = pipeline }
 
-        func showImage(_ shown: ShownImage, in slot: ImageSlot) { transition = shown.transition }
+        func showImage(_ update: ImageUpdate, in slot: ImageSlot) { transition = update.transition }
     }
 
     @Test func aViewInTheTableIsFoundAgain() async throws {
@@ -266,7 +263,7 @@ struct ImageViewModelTests {
 
     @MainActor
     private final class TableView: ImageViewModel {
-        func showImage(_ shown: ShownImage, in slot: ImageSlot) {}
+        func showImage(_ update: ImageUpdate, in slot: ImageSlot) {}
     }
 
     @Test func aViewMayComeBackWithAnotherLoadWhileItIsTold() async throws {
@@ -274,10 +271,10 @@ struct ImageViewModelTests {
         try await photos.load("/41")
         let view = Restless(photos.pipeline)
         view.next = photos.url("/41")
-        let told = Told()
-        view.loadImage(from: photos.url("/40"), completion: told.tell)
-        // The first picture was shown, and the slot then given to the second: the first load is told of no more.
-        #expect(view.widths == [40, 41] && told.results.isEmpty)
+        let recorder = CompletionRecorder()
+        view.loadImage(from: photos.url("/40"), completion: recorder.record)
+        // The first image was shown, and the second load then took the slot: the first load's completion is not called.
+        #expect(view.widths == [40, 41] && recorder.results.isEmpty)
         #expect(view.imageLoads[.image] == nil && view.imageLoads.url(for: .image) == photos.url("/41"))
     }
 
@@ -289,8 +286,8 @@ struct ImageViewModelTests {
 
         init(_ pipeline: ImagePipeline) { imagePipeline = pipeline }
 
-        func showImage(_ shown: ShownImage, in slot: ImageSlot) {
-            widths += shown.image.map { [$0.size.width] } ?? []
+        func showImage(_ update: ImageUpdate, in slot: ImageSlot) {
+            widths += update.image.map { [$0.size.width] } ?? []
             guard let url = next else { return }
             next = nil
             loadImage(from: url)
@@ -314,7 +311,7 @@ struct ImageViewModelTests {
 
         init(_ pipeline: ImagePipeline) { imagePipeline = pipeline }
 
-        func showImage(_ shown: ShownImage, in slot: ImageSlot) {}
+        func showImage(_ update: ImageUpdate, in slot: ImageSlot) {}
         func showImageProgress(_ progress: Session.Progress, in slot: ImageSlot) { self.progress.append(progress) }
     }
 }

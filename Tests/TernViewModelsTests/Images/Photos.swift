@@ -11,9 +11,9 @@ import FoundationEssentials
 import Foundation
 #endif
 
-// Pictures whose width names them, and views that write down what they were told.
+// Images whose width identifies them, and views that record their calls.
 
-/// A file that says its width and how many frames it has; the frames' widths count up from it.
+/// A file that states its width and number of frames. The widths of the frames count up from that width.
 struct PhotoDecoder: ImageDecoder {
     static func file(_ width: Int, frames: Int = 1) -> Data { Data("GIF89a \(width) \(frames)".utf8) }
 
@@ -63,8 +63,8 @@ final class PhotoFrames: ImageFrames {
     }
 }
 
-/// A pipeline over a stub: `/40` is a picture of that width, `/40/3` one of three frames, anything else is not there. What
-/// begins with `/slow` comes a second later.
+/// A pipeline over a stub: `/40` is an image of that width, and `/40/3` an animation of three frames; all others do not
+/// exist. Responses to `/slow…` arrive a second later.
 struct Photos {
     let clock = ManualClock()
     let stub: StubTransport
@@ -102,16 +102,17 @@ struct Photos {
 
     func request(_ path: String) -> ImageRequest { ImageRequest(url(path)) }
 
-    /// Into memory.
+    /// Loads the image into memory.
     func load(_ path: String) async throws { _ = try await pipeline.image(for: request(path)) }
 
-    /// What is slow comes: for where one call is under way, and none was cancelled just before, which may still sleep.
+    /// Delivers slow responses. Requires one running call and no call that was cancelled just before and may still
+    /// sleep.
     func advance() async throws {
         try await clock.waitForSleepers(1)
         clock.advance(by: .seconds(1))
     }
 
-    /// What is slow comes while `work` waits for it, whatever else is under way.
+    /// Delivers slow responses while `work` waits, regardless of other calls.
     func whileSlowOnesCome<Value>(_ work: () async throws -> Value) async rethrows -> Value {
         let passing = Task { while true { try await advance() } }
         defer { passing.cancel() }
@@ -119,7 +120,7 @@ struct Photos {
     }
 }
 
-/// A view of any slots. Its log has a line for each call: what it shows by width or name, and for what it stands.
+/// A view with any slots. Its log has a line for each call: the width or name of the content, and its phase.
 @MainActor
 class Photo: ImageViewModel {
     let log = Log<String>()
@@ -130,7 +131,7 @@ class Photo: ImageViewModel {
 
     var lines: [String] { log.events }
 
-    func showImage(_ shown: ShownImage, in slot: ImageSlot) { log.append(Self.line(shown, slot)) }
+    func showImage(_ update: ImageUpdate, in slot: ImageSlot) { log.append(Self.line(update, slot)) }
     func imageSize(for slot: ImageSlot) -> PixelSize? { size }
     func beginImageActivity(in slot: ImageSlot) { log.append("begin") }
     func endImageActivity(in slot: ImageSlot) { log.append("end") }
@@ -143,29 +144,29 @@ class Photo: ImageViewModel {
         }
     }
 
-    static func line(_ shown: ShownImage, _ slot: ImageSlot) -> String {
+    static func line(_ update: ImageUpdate, _ slot: ImageSlot) -> String {
         let content =
-            switch shown.content {
+            switch update.content {
             case .none: "nothing"
             case .image(let image): "\(image.size.width)"
             case .custom(let name): "\(name)"
             }
         let phase =
-            switch shown.phase {
+            switch update.phase {
             case .idle: "idle"
             case .placeholder: "placeholder"
             case .preview(let number): "preview \(number)"
             case .success(let source): source.rawValue
             case .failure(let error): "failure \(error.kind)"
             }
-        let kind = shown.isFrame ? " frame" : shown.transition == nil ? "" : " slowly"
+        let kind = update.isFrame ? " frame" : update.transition == nil ? "" : " slowly"
         return "\(slot == .image ? "" : slot.name + ": ")\(content) \(phase)\(kind)"
     }
 }
 
-/// Notes what a load's caller is told.
+/// Records the results that a completion gets.
 @MainActor
-final class Told {
+final class CompletionRecorder {
     private(set) var results: [Result<ImageResponse, ImageError>] = []
 
     var widths: [Int] {
@@ -175,12 +176,12 @@ final class Told {
         results.compactMap { if case .failure(let error) = $0 { error.kind } else { nil } }
     }
 
-    func tell(_ result: Result<ImageResponse, ImageError>) { results.append(result) }
+    func record(_ result: Result<ImageResponse, ImageError>) { results.append(result) }
     func take(_ response: ImageResponse) { results.append(.success(response)) }
 }
 
 extension ImageLoad {
-    /// The kind of the error; nil for none.
+    /// Returns the kind of the error; nil for a success.
     func failure() async -> ImageError.Kind? {
         do throws(ImageError) {
             _ = try await value

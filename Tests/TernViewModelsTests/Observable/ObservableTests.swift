@@ -15,11 +15,11 @@ import Foundation
 struct ObservableTests {
     private let slow = Slow()
 
-    /// Whether a change of what `read` reads is told to its observer.
+    /// Returns a Boolean value that indicates whether the observer of the properties that `read` reads gets a change.
     private func isTold(_ read: () -> Void, when change: () async throws -> Void) async rethrows -> Bool {
         let log = Log<Void>()
         withObservationTracking(read) {
-            // Told on the main actor, where all of these live.
+            // Called on the main actor, where all models live.
             MainActor.assumeIsolated { log.append(()) }
         }
         try await change()

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import Tern
 @testable import TernViewModels
 
 #if canImport(FoundationEssentials)
@@ -22,7 +23,7 @@ struct WebCharsetTests {
         #expect(WebCharset(of: Data(page.utf8), nil).name == expected)
     }
 
-    @Test func theResponsesWordComesBeforeThePagesAndAMarkBeforeBoth() {
+    @Test func theCharsetOfTheResponsePrecedesThatOfThePageAndAMarkBoth() {
         let page = Data("<meta charset=shift_jis>".utf8)
         #expect(WebCharset(of: page, "KOI8-R").name == "koi8-r")
         #expect(WebCharset(of: page, "x-nonsense").name == "utf-8")
@@ -35,5 +36,33 @@ struct WebCharsetTests {
     @Test func onlyTheBeginningIsLookedAt() {
         let late = String(repeating: " ", count: 1_024) + "<meta charset=koi8-r>"
         #expect(WebCharset(of: Data(late.utf8), nil).name == "utf-8")
+    }
+}
+
+@Suite("Charsets both ways")
+struct CharsetTests {
+    @Test(arguments: [
+        ("shift_jis", "日本語 \\ ~"), ("euc-jp", "日本語"), ("windows-1252", "“é” €"), ("iso-8859-1", "é"), ("utf-8", "😀"),
+        ("koi8-r", "Привет"), ("gb2312", "中文"), ("us-ascii", "plain"),
+    ])
+    func textGoesBackIntoItsCharset(charset: String, text: String) throws {
+        let bytes = try #require(TextDecoding.bytes(of: text, charset: charset))
+        #expect(try TextDecoding.string(from: bytes, charset: charset) == text)
+    }
+
+    @Test(arguments: ["shift_jis", "windows-1252", "iso-8859-1", "us-ascii", "no-such-charset", "utf-8//TRANSLIT"])
+    func aTextThatACharsetCannotEncodeIsNil(charset: String) {
+        #expect(TextDecoding.bytes(of: "a 😀", charset: charset) == nil)
+    }
+
+    @Test func undecodableBytesAreReplacedIfAsked() throws {
+        // 日 in Shift_JIS, an invalid byte, 本, and half of a character.
+        let bytes: [UInt8] = [0x93, 0xFA, 0xFF, 0x96, 0x7B, 0x93]
+        #expect(throws: TextDecoding.Problem.self) { try TextDecoding.string(from: bytes, charset: "shift_jis") }
+        #expect(try TextDecoding.replacing(bytes, charset: "Shift_JIS") == "日\u{FFFD}本\u{FFFD}")
+        #expect(try TextDecoding.replacing([0x61, 0xFF, 0x62], charset: "utf-8") == "a\u{FFFD}b")
+        #expect(throws: TextDecoding.Problem.unknownCharset("nonsense")) {
+            try TextDecoding.replacing([0xFF], charset: "nonsense")
+        }
     }
 }

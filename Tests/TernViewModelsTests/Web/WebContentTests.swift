@@ -63,7 +63,7 @@ struct WebContentTests {
         #expect(content.textEncoding == "utf-8" && view.text == "a!")
     }
 
-    @Test func whatATransformReturnsIsWhatIsShown() async throws {
+    @Test func theResultOfATransformIsShown() async throws {
         let data = try await load("/page", WebOptions(transform: .data { data, _ in Data("<\(data.count)>".utf8) }))
         #expect(String(decoding: data.data, as: UTF8.self) == "<5>" && view.contents.last?.data == data.data)
         let html = try await load("/page", WebOptions(transform: .html { text, head in "\(text) \(head.status)" }))
@@ -84,7 +84,7 @@ struct WebContentTests {
         #expect(error?.kind == .decoding && error?.status == 200)
         #expect(view.log.events.last == .fail("/torn", .decoding) && view.contents.isEmpty)
         let replaced = try await load(
-            "/torn", WebOptions(transform: .html(undecodable: .isReplaced) { text, _ in text }))
+            "/torn", WebOptions(transform: .html(invalidBytes: .replace) { text, _ in text }))
         #expect(String(decoding: replaced.data, as: UTF8.self) == "a\u{FFFD}")
     }
 

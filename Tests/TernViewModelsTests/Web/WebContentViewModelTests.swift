@@ -3,6 +3,8 @@ import TernTesting
 import TernViewModels
 import Testing
 
+@testable import TernViewModels
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
@@ -137,7 +139,7 @@ struct WebContentViewModelTests {
         weak let weakView = view
         let options = WebOptions(startsImmediately: startsImmediately)
         let load = try #require(view?.load(try site.request("/slow"), options: options))
-        // What is known of its progress has been shown: nothing more comes that would find the view gone.
+        // The known progress was shown, so no later element finds the view released.
         await eventually { view?.progress.isEmpty == false }
         await settle()
         view = nil
@@ -195,5 +197,61 @@ struct WebContentViewModelTests {
         _ = try await view.load(try Request(.post, "https://a.example/form", body: .text("x"))).value
         _ = try await view.reload()?.value
         #expect(site.stub.calls.map { "\($0.method) \($0.path)" } == ["POST /form", "GET /thanks", "GET /thanks"])
+    }
+}
+
+@Suite("Web load state")
+struct WebLoadStateTests {
+    private enum Event: CaseIterable {
+        case resumed, succeeded, failed, shown, lost
+    }
+
+    private func apply(_ event: Event, to state: inout WebLoadState) -> WebLoadState.Action {
+        switch event {
+        case .resumed: state.resume()
+        case .succeeded: state.succeed()
+        case .failed: state.fail()
+        case .shown: state.finishShowing()
+        case .lost: state.cancel()
+        }
+    }
+
+    @Test func aGoodLoadStartsShowsAndFinishes() {
+        var state = WebLoadState()
+        let actions = [Event.resumed, .resumed, .succeeded, .shown, .lost].map { apply($0, to: &state) }
+        #expect(actions == [.start, .none, .show, .finish, .none] && state.hasEnded)
+    }
+
+    @Test func aLoadThatIsReplacedWhileItIsShownIsCancelled() {
+        var state = WebLoadState()
+        let actions = [Event.resumed, .succeeded, .lost, .shown].map { apply($0, to: &state) }
+        #expect(actions == [.start, .show, .endCancelled(notifiesView: true), .none])
+    }
+
+    @Test func theViewHearsNothingOfALoadThatNeverStarted() {
+        var state = WebLoadState()
+        let action = state.cancel()
+        #expect(action == .endCancelled(notifiesView: false))
+    }
+
+    /// Tries every order of five events of the five kinds.
+    @Test func everyOrderEndsOnceAndShowsNothingAfterItsEnd() {
+        let all = Event.allCases
+        for number in 0..<3_125 {
+            var (state, rest, actions) = (WebLoadState(), number, [WebLoadState.Action]())
+            for _ in 0..<5 {
+                let wasEnded = state.hasEnded
+                let action = apply(all[rest % 5], to: &state)
+                rest /= 5
+                if wasEnded { #expect(action == .none) }
+                actions.append(action)
+            }
+            let kinds: [WebLoadState.Action] = [
+                .fail, .finish, .endCancelled(notifiesView: true), .endCancelled(notifiesView: false),
+            ]
+            let ends = actions.filter { kinds.contains($0) }
+            #expect(ends.count == (state.hasEnded ? 1 : 0) && actions.filter { $0 == .start }.count <= 1)
+            #expect(actions.filter { $0 == .show }.count <= 1)
+        }
     }
 }

@@ -22,14 +22,14 @@ struct WebHistoryTests {
     }
 
     private mutating func show(_ path: String, _ placement: WebHistory.Placement = .append) throws {
-        history.commit(placement, try request(path), WebOptions(), try head(path))
+        history.commit(placement, request: try request(path), options: WebOptions(), head: try head(path))
     }
 
     private func url(_ step: WebHistory.Step, pending: WebHistory.Placement? = nil) -> String? {
         history.entry(step, pending: pending).map { String($0.urlString.suffix(1)) }
     }
 
-    @Test mutating func itGoesBackAndForward() throws {
+    @Test mutating func theHistoryGoesBackAndForward() throws {
         #expect(history.current == nil && url(.back) == nil && url(.forward) == nil)
         for path in ["a", "b", "c"] { try show(path) }
         #expect(url(.none) == "c" && url(.back) == "b" && url(.forward) == nil)
@@ -38,7 +38,7 @@ struct WebHistoryTests {
         #expect(url(.back) == "a" && url(.none) == "b" && url(.forward) == "c")
     }
 
-    @Test mutating func aNewPageForgetsWhatLayAhead() throws {
+    @Test mutating func aNewPageRemovesThePagesAhead() throws {
         for path in ["a", "b"] { try show(path) }
         try show("a", .visit(try #require(history.entry(.back)).id))
         try show("d")
@@ -52,7 +52,7 @@ struct WebHistoryTests {
         #expect(url(.back, pending: .append) == "c" && url(.forward, pending: .append) == nil)
     }
 
-    @Test mutating func itKeepsAHundredPages() throws {
+    @Test mutating func theHistoryKeepsAHundredPages() throws {
         for number in 0..<150 { try show("\(number)") }
         #expect(history.entries.count == WebHistory.limit && history.current?.urlString.hasSuffix("/149") == true)
     }
@@ -65,20 +65,20 @@ struct WebHistoryTests {
         var request = try request("form", Request.Method(rawValue: method))
         request.body = .text("x")
         request.headers = ["Authorization": "secret", "Accept": "text/html"]
-        let again = WebHistory.again(request, try head("page", redirects: redirects))
-        #expect(again.method.rawValue == expected)
+        let repeated = WebHistory.repeated(request, after: try head("page", redirects: redirects))
+        #expect(repeated.method.rawValue == expected)
         if expected != method {
-            #expect(again.urlString == "https://a.example/page" && again.body.isNone)
-            #expect(again.headers["Authorization"] == nil && again.headers["Accept"] == "text/html")
+            #expect(repeated.urlString == "https://a.example/page" && repeated.body.isNone)
+            #expect(repeated.headers["Authorization"] == nil && repeated.headers["Accept"] == "text/html")
         } else {
-            #expect(again.urlString == "https://a.example/form")
+            #expect(repeated.urlString == "https://a.example/form")
         }
     }
 }
 
 @Suite("Web navigations")
 struct WebNavigationTests {
-    /// Three pages, of which the second is shown.
+    /// A history of three pages at the second one.
     private let history: WebHistory
     private let next: Request
 
@@ -87,12 +87,12 @@ struct WebNavigationTests {
         for path in ["a", "b", "c"] {
             let target = try Target(absolute: "https://a.example/\(path)")
             let head = ResponseHead(status: 200, version: .http11, target: target, headers: [:])
-            history.commit(.append, Request(.get, target), WebOptions(), head)
+            history.commit(.append, request: Request(.get, target), options: WebOptions(), head: head)
         }
         let page = try #require(history.entry(.back))
         let target = try Target(absolute: page.urlString)
         let head = ResponseHead(status: 200, version: .http11, target: target, headers: [:])
-        history.commit(.visit(page.id), page.request, WebOptions(), head)
+        history.commit(.visit(page.id), request: page.request, options: WebOptions(), head: head)
         self.history = history
         next = try Request(.get, "https://a.example/next")
     }
@@ -106,7 +106,7 @@ struct WebNavigationTests {
         #expect(frame.decision(loadsLinks: true, history: history) == .loadInView)
     }
 
-    @Test func whatIsHandedToTheViewAndJumpsWithinThePageAreTheViews() throws {
+    @Test func theViewHandlesContentPassedToItAndJumpsWithinThePage() throws {
         let other = WebNavigation(.other, try Request(.get, "https://a.example/b"))
         #expect(other.decision(loadsLinks: true, history: history) == .loadInView)
         let jump = WebNavigation(.link, try Request(.get, "https://a.example/b#end"))

@@ -9,13 +9,13 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Random orders of loads, of their cancellations, pauses and failures, and of views that end: only the current load is
+/// Tests random orders of loads, cancellations, pauses, failures and released views: only the current load is
 /// shown, each load ends once for its caller, each start has one end for its view, and no view is kept alive.
 @MainActor
 @Suite("Web loads in any order", .timeLimit(.minutes(1)))
 struct WebPropertyTests {
     private final class View: WebContentViewModel {
-        /// nil for the table.
+        /// The view's own bindings; nil for bindings in the table.
         let stored: ViewBindings?
         /// The load that may be shown.
         var current: String?
@@ -54,7 +54,7 @@ struct WebPropertyTests {
         init(_ view: View) { self.view = view }
     }
 
-    /// One run.
+    /// One run of random steps.
     @MainActor
     private final class Run {
         private struct Refusal: Error {}
@@ -64,7 +64,7 @@ struct WebPropertyTests {
         private let session: Session
         private var views: [View] = []
         private var gone: [Weak] = []
-        /// What was loaded for views that have ended.
+        /// The loads of released views.
         private var orphans: [WebLoad] = []
         private var faults: [String] = []
         private var loads: [WebLoad] = []
@@ -118,7 +118,7 @@ struct WebPropertyTests {
             loads.append(load)
             callers.append(
                 Task { [weak self] in
-                    // How it ended is for the other tests: here it counts that it did.
+                    // `try?`: other tests check the result; this one only counts the ends.
                     _ = try? await load.value
                     self?.ends[number, default: 0] += 1
                 })
@@ -134,7 +134,7 @@ struct WebPropertyTests {
         }
 
         func finish() async {
-            // No load outlives its view, whatever the clock says.
+            // No load continues after its view was released, whatever the clock shows.
             BindingTable.shared.sweep()
             await eventually { orphans.allSatisfy { !$0.isActive } }
             for load in loads where Bool.random(using: &random) { load.resume() }

@@ -10,7 +10,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What the other suites say of web views over a stub, over sockets: with a server that counts what it is asked for.
+/// Tests web views over sockets, with a server that counts its requests; the other suites use a stub.
 @MainActor
 @Suite("Web views over sockets", .timeLimit(.minutes(1)))
 struct WebWireTests {
@@ -26,7 +26,7 @@ struct WebWireTests {
 
     private func text(_ content: WebContent) -> String { String(decoding: content.data, as: UTF8.self) }
 
-    // MARK: What is asked for
+    // MARK: Requests
 
     @Test func aPOSTGoesOutWhole() async throws {
         let url = wire.server.url("/echo?q=1").absoluteString
@@ -93,7 +93,7 @@ struct WebWireTests {
         #expect(Array(less.data) == WebWire.japanese.prefix(4) + Array("<p>page</p>".utf8))
     }
 
-    @Test func aPageTellsItsCharsetItself() async throws {
+    @Test func aPageDeclaresItsCharset() async throws {
         #expect(try await wire.load("/declared").textEncoding == "shift_jis")
         let wide = try await wire.load("/declared", WebOptions(transform: .html { html, _ in html + "😀" }))
         #expect(wide.textEncoding == "utf-8" && text(wide).hasSuffix("日本語😀"))
@@ -107,10 +107,10 @@ struct WebWireTests {
         #expect(error?.request?.url == wire.server.url("/torn-text"))
         #expect(view.log.events == [.start("/torn-text"), .fail("/torn-text", .decoding)] && view.contents.isEmpty)
         let replaced = try await wire.load(
-            "/torn-text", WebOptions(transform: .html(undecodable: .isReplaced) { html, _ in html }))
+            "/torn-text", WebOptions(transform: .html(invalidBytes: .replace) { html, _ in html }))
         // Shift_JIS has no U+FFFD.
         #expect(text(replaced) == "日本語\u{FFFD}\u{FFFD}" && replaced.textEncoding == "utf-8")
-        // Nobody asked for its text.
+        // No transform asked for the text.
         #expect(try await wire.load("/torn-text").data.count == 8)
     }
 
@@ -163,7 +163,7 @@ struct WebWireTests {
         #expect(view.progress.filter(\.isFinished).count == 1 && view.progress.last?.isFinished == true)
     }
 
-    @Test func ofAnUnknownLengthNoFractionIsShown() async throws {
+    @Test func anUnknownLengthHasNoFraction() async throws {
         #expect(try await wire.load("/chunks").data.count == 100)
         #expect(view.progress.dropLast().allSatisfy { $0.totalBytes == nil && $0.fractionCompleted == nil })
         #expect(view.progress.last?.completedBytes == 100 && view.progress.last?.isFinished == true)
@@ -184,7 +184,7 @@ struct WebWireTests {
         case .otherwise: await wire.session.tasks.cancelAll()
         }
         #expect(await wire.failure(load)?.kind == .cancelled && !load.isActive)
-        // The server hears of it: nothing more is sent into the void.
+        // The server sees the end of the connection and sends nothing more.
         try await wire.left.wait()
         if end == .replaced { await view.log.wait { $0.last == .finish("/next") } }
         await settle()
@@ -213,7 +213,8 @@ struct WebWireTests {
         let load = view.load(try wire.request("/halves"))
         try await wire.half.wait()
         load.pause()
-        // The engine serves its sockets before it takes commands: it has taken this one once a later one was served.
+        // The engine serves its sockets before it takes commands: it took the earlier command before it served this
+        // request.
         _ = try await wire.session.response(for: try wire.request("/plain"))
         wire.rest.open()
         await settle()
@@ -237,7 +238,7 @@ struct WebWireTests {
     }
 }
 
-/// What a transform saw.
+/// Stores the text that a transform got.
 private final class LockedText: Sendable {
     private let value = Lock("")
     var text: String {

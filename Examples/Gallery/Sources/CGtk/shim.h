@@ -4,8 +4,8 @@
 #include <gtk/gtk.h>
 #include <glib-unix.h>
 
-// libdispatch's interface for another main loop (CoreFoundation uses it): an eventfd that is readable when the main queue
-// has work, and the call that does the work.
+// The interface of libdispatch for other main loops, which CoreFoundation uses: an eventfd that is readable when the main
+// queue has work, and a function that performs the work.
 int _dispatch_get_main_queue_handle_4CF(void);
 void _dispatch_main_queue_callback_4CF(void *message);
 

@@ -1,7 +1,7 @@
 #ifndef TERN_CWEBKIT_SHIM_H
 #define TERN_CWEBKIT_SHIM_H
 
-// Of the module CGtk: its types are then one and the same in both modules.
+// Includes the header of CGtk, so that both modules share its types.
 #include "../CGtk/shim.h"
 #include <webkit/webkit.h>
 

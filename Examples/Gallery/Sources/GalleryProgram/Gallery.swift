@@ -10,8 +10,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The window: photos that load as they scroll and are pulled to be refreshed, a download with a bar, and a button with a
-/// picture for each of its states.
+/// The window: photos that load while scrolling and refresh with a pull, a download with a bar, and a button with an
+/// image for each state.
 @MainActor
 final class Gallery {
     static func cell() -> PhotoCell { PhotoCell(width: 176, height: 132) }
@@ -67,7 +67,7 @@ final class Gallery {
         pull.onPull = { [weak self] in self?.refresh() }
     }
 
-    /// Loads the pictures of the button's states.
+    /// Loads the images of the button's states.
     func loadButton() {
         for (state, number) in Self.buttonPhotos {
             var display = ImageDisplay()
@@ -76,7 +76,8 @@ final class Gallery {
         }
     }
 
-    /// Downloads so many bytes, a third of them each second, and binds bar, spinner and pause button to it.
+    /// Downloads a number of bytes in a number of seconds, and binds the bar, the spinner and the pause button to the
+    /// download.
     func startDownload(of bytes: Int = 6_000_000, taking seconds: Int = 3) {
         let task = client.task(.get, "bytes/\(bytes)", query: ["rate": bytes / seconds])
         bar.bindDownloadProgress(of: task)
@@ -84,12 +85,12 @@ final class Gallery {
         pauseButton.bindPause(to: task)
     }
 
-    /// Asks the server anew, and then shows every photo again.
+    /// Asks the server again, and then shows every photo again.
     func refresh() {
         let task = client.task(.get, "slow", query: ["count": 5])
         pull.bindRefresh(to: task)
         Task { [weak self] in
-            // The answer does not matter here, only that it has come; a failure leaves the photos as they are.
+            // `try?`: only the end of the request matters; after a failure the photos stay.
             guard (try? await task.value) != nil, let self else { return }
             grid.setCount(count)
         }
@@ -97,7 +98,7 @@ final class Gallery {
 }
 
 extension Gallery {
-    /// The cells of which at least a part is seen, row by row.
+    /// The cells that are at least partly visible, row by row.
     var visibleCells: [PhotoCell] {
         guard let room = scroll.frame(in: window) else { return [] }
         return grid.cells.compactMap { $0 as? PhotoCell }
@@ -113,13 +114,13 @@ extension ImagePhase {
 }
 
 extension PhotoCell {
-    /// Whether what it was given last has come.
+    /// A Boolean value that indicates whether the last photo has loaded.
     var hasLoaded: Bool { imagePhase().isSuccess }
 
-    /// The number of the photo that it was given last.
+    /// The number of the last photo.
     var number: Int? { imageLoads.url(for: .image).flatMap { PhotoAddress(path: $0.path()) }?.number }
 
-    /// Grey until the photo has come.
+    /// Loads a photo; the cell is grey until then.
     func load(from url: URL) { load(ImageRequest(url)) }
 
     func load(_ request: ImageRequest) {

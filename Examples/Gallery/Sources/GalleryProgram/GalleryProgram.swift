@@ -10,12 +10,12 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// `gallery` opens the window; `gallery --screenshot FILE` writes what it shows as PNG; `gallery --self-check` checks what it
-/// claims, a line each; `gallery --bind` is for a trace of its system calls.
+/// `gallery` opens the window, `gallery --screenshot FILE` writes a screenshot as PNG, `gallery --self-check` runs the
+/// checks and prints a line for each, and `gallery --bind` is for a trace of its system calls.
 @main
 @MainActor
 struct GalleryProgram {
-    // Synchronous: the main actor is served by GTK's loop, within `run`.
+    // Synchronous: GTK's loop serves the main actor within `run`.
     static func main() {
         do {
             exit(try run(Array(CommandLine.arguments.dropFirst())))
@@ -32,14 +32,14 @@ struct GalleryProgram {
         let server = try PhotoServer()
         defer { server.stop() }
         let folder = FileManager.default.temporaryDirectory.appending(path: "tern-gallery-\(getpid())")
-        // `try?`: a folder that is not there need not be removed, and what stays in the temporary folder is the system's.
+        // `try?`: a missing folder need not be removed, and the system cleans the temporary folder.
         defer { try? FileManager.default.removeItem(at: folder) }
         let pipeline = ImagePipeline(configuration: .gallery(folder))
         let checks = Checks()
         let status = MainLoop.run("dev.tern.gallery") {
             let shown = Gallery(server, pipeline, format: arguments.isEmpty ? .jpeg : .png)
             gallery = shown
-            // With it the peers of its widgets, and with them what is bound to them.
+            // Releases the peers of the widgets, and with them their bindings.
             shown.window.on("destroy") { _ in gallery = nil }
             switch arguments.first {
             case nil: shown.show()
@@ -52,14 +52,14 @@ struct GalleryProgram {
                     do {
                         try await shown.photograph(to: arguments.dropFirst().first ?? "gallery.png")
                     } catch {
-                        checks.check("the window is photographed", false, "\(error)")
+                        checks.check("the window is photographed", false, detail: "\(error)")
                     }
                 }
             case let option?:
-                checks.check("\(option) is no option", false)
+                checks.check("\(option) is not an option", false)
                 MainLoop.quit()
             }
-            /// Does something, closes the window, and with it the program.
+            /// Performs work, and closes the window, which ends the program.
             @MainActor func act(_ work: @escaping @MainActor () async -> Void) {
                 Task {
                     await work()
@@ -69,7 +69,7 @@ struct GalleryProgram {
         }
         guard let status else { throw NoDisplay() }
         guard arguments.first == "--self-check" else { return checks.failures == 0 ? status : 1 }
-        checks.check("at the end no widget's peer is left", Peer.liveCount == 0, "\(Peer.liveCount)")
+        checks.check("at the end no widget's peer is left", Peer.liveCount == 0, detail: "\(Peer.liveCount)")
         return checks.finish()
     }
 }
@@ -85,7 +85,7 @@ extension Gallery {
         window.present()
     }
 
-    /// Writes what the window shows once its photos are there, and closes it.
+    /// Writes a screenshot after the photos have loaded, and closes the window.
     func photograph(to path: String) async throws {
         loadButton()
         window.present()
@@ -101,7 +101,7 @@ extension Gallery {
 }
 
 extension ImagePipeline.Configuration {
-    /// One core is left to the user interface.
+    /// Leaves one core to the user interface.
     static func gallery(_ folder: URL) -> ImagePipeline.Configuration {
         var configuration = ImagePipeline.Configuration()
         configuration.disk = .folder(folder)

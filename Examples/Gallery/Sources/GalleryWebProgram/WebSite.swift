@@ -8,9 +8,9 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The pages that are shown, on this machine, and a record of who asked for them.
+/// Serves the pages on this machine, and records the requests.
 final class WebSite: Sendable {
-    /// One request as the server saw it.
+    /// One request that the server received.
     struct Visit: Sendable {
         let method: String
         let target: String
@@ -18,13 +18,13 @@ final class WebSite: Sendable {
         let referrer: String?
 
         var line: String { "\(method) \(target)" }
-        /// Tern names itself, and WebKit itself.
+        /// A Boolean value that indicates whether Tern sent the request, by its user agent.
         var isByTern: Bool { userAgent.contains("Tern/") && !userAgent.contains("WebKit") }
     }
 
     private final class Record: Sendable {
         let visits = Mutex<[Visit]>([])
-        /// Lets the slow page go.
+        /// Releases the slow page.
         let slow = LoopbackServer.Gate()
         let hasServedSlow = LoopbackServer.Gate()
     }
@@ -46,9 +46,9 @@ final class WebSite: Sendable {
     func stop() { server.stop() }
     func url(_ path: String) -> String { server.url(path).absoluteString }
     var visits: [Visit] { record.visits.withLock { $0 } }
-    /// Without the picture, which WebKit asks for when it likes.
+    /// The requests without the image, which WebKit requests at any time.
     var pages: [Visit] { visits.filter { $0.target != "/deep/dot.gif" } }
-    /// For who reads of a check that does not hold.
+    /// A summary for the output of a failed check.
     var summary: String { pages.map { "\($0.line) by \($0.userAgent)" }.joined(separator: "; ") }
     func forgetVisits() { record.visits.withLock { $0 = [] } }
 
@@ -83,7 +83,7 @@ final class WebSite: Sendable {
         }
     }
 
-    /// 日本語の頁, a link 次, a picture by a relative URL, and two forms: in Shift_JIS, byte by byte.
+    /// 日本語の頁, with a link 次, an image with a relative URL, and two forms; in Shift_JIS, byte by byte.
     private static let japanese: [UInt8] =
         Array("<p id='text'>".utf8) + [0x93, 0xFA, 0x96, 0x7B, 0x8C, 0xEA, 0x82, 0xCC, 0x95, 0xC5]
         + Array("</p><a id='next' href='next'>".utf8) + [0x8E, 0x9F]
@@ -95,7 +95,7 @@ final class WebSite: Sendable {
             <p id='below'>below
             """.utf8)
 
-    /// A picture of one pixel.
+    /// An image of one pixel.
     private static let dot: [UInt8] = [
         0x47, 0x49, 0x46, 0x38, 0x39, 0x61, 1, 0, 1, 0, 0x80, 0, 0, 0xFF, 0, 0, 0, 0, 0,
         0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0, 0x3B,

@@ -1,21 +1,21 @@
 import CGtk
 import Glibc
 
-/// GTK's main loop, and the main actor in it.
+/// GTK's main loop, which also serves the main actor.
 @MainActor
 public enum MainLoop {
     /// Runs a GTK program until its last window is closed.
     ///
-    /// Not from an `async main`: Swift's main actor is served from within this call, on the main thread.
+    /// Do not call it from an `async main`: this call serves Swift's main actor, on the main thread.
     ///
-    /// - Parameter activate: Makes the windows.
-    /// - Returns: The program's exit code; nil where there is no display.
+    /// - Parameter activate: Creates the windows.
+    /// - Returns: The exit code of the program; nil without a display.
     public static func run(_ identifier: String, activate: @escaping @MainActor () -> Void) -> Int32? {
         guard gtk_init_check() != 0 else { return nil }
         handOverMainQueue()
         let application = unsafe gtk_application_new(identifier, G_APPLICATION_NON_UNIQUE)
         guard let object = unsafe application.map(UnsafeMutableRawPointer.init) else { return nil }
-        unsafe connect(object, "activate") { _ in
+        unsafe connect(object, signal: "activate") { _ in
             unsafe current = application
             activate()
             return false
@@ -23,15 +23,15 @@ public enum MainLoop {
         let status = unsafe g_application_run(object.assumingMemoryBound(to: GApplication.self), 0, nil)
         unsafe current = nil
         unsafe g_object_unref(object)
-        // What was to be done when the last window closed.
+        // Handles the remaining work after the last window closed.
         while g_main_context_iteration(nil, 0) != 0 {}
         return status
     }
 
-    /// The running application, which windows belong to.
+    /// The running application, which owns the windows.
     static var current: UnsafeMutablePointer<GtkApplication>?
 
-    /// Ends `run`, whatever windows are open.
+    /// Ends `run` regardless of open windows.
     public static func quit() {
         guard let application = unsafe current else { return }
         unsafe g_application_quit(UnsafeMutableRawPointer(application).assumingMemoryBound(to: GApplication.self))
@@ -39,7 +39,8 @@ public enum MainLoop {
 
     // MARK: Timers
 
-    /// Calls the body once for each interval, until it returns false. Late if the loop is busy, and never early.
+    /// Calls the body once in each interval, until it returns false. A call may be late if the loop is busy, and is
+    /// never early.
     public static func every(_ milliseconds: Int, _ body: @escaping @MainActor () -> Bool) {
         let box = unsafe Unmanaged.passRetained(Ticker(body)).toOpaque()
         _ = unsafe g_timeout_add_full(
@@ -54,7 +55,7 @@ public enum MainLoop {
             })
     }
 
-    /// Returns after a time, by a timer of the loop.
+    /// Returns after a time, with a timer of the loop.
     public static func pause(_ milliseconds: Int) async {
         await withCheckedContinuation { continuation in
             every(milliseconds) {
@@ -64,7 +65,8 @@ public enum MainLoop {
         }
     }
 
-    /// Returns true as soon as something holds, and false after a time without it. It is looked at every few milliseconds.
+    /// Returns true as soon as a condition holds, and false after a timeout. The condition is evaluated every few
+    /// milliseconds.
     @discardableResult
     public static func wait(seconds: Int = 20, until condition: @MainActor () -> Bool) async -> Bool {
         let end = ContinuousClock.now + .seconds(seconds)
@@ -81,7 +83,7 @@ public enum MainLoop {
         init(_ body: @escaping @MainActor () -> Bool) { self.body = body }
     }
 
-    /// Starts another program, and does not wait for it. Whether it could be started.
+    /// Starts another program without waiting for it. Returns a Boolean value that indicates whether it started.
     public static func start(_ commandLine: String) -> Bool {
         unsafe g_spawn_command_line_async(commandLine, nil) != 0
     }
@@ -90,15 +92,15 @@ public enum MainLoop {
 
     private static var isHandedOver = false
 
-    /// Has GLib's loop serve the main queue, and so the main actor: without a timer, and without a wake-up while it has no
-    /// work. The priority is that of GTK's redrawing: neither starves the other.
+    /// Makes GLib's loop serve the main queue, and so the main actor, without a timer and without wake-ups while it is
+    /// idle. The priority equals that of GTK's redrawing, so that neither starves the other.
     private static func handOverMainQueue() {
         guard !isHandedOver else { return }
         isHandedOver = true
         _ = unsafe g_unix_fd_add_full(
             120, _dispatch_get_main_queue_handle_4CF(), G_IO_IN,
             { descriptor, _, _ in
-                // Read to make it silent; how many there were does not matter, the call below does all work.
+                // Reads the counter to reset it. Its value does not matter, because the call below performs all work.
                 var count: UInt64 = 0
                 _ = unsafe read(descriptor, &count, MemoryLayout<UInt64>.size)
                 _dispatch_main_queue_callback_4CF(nil)

@@ -7,7 +7,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// `tern get`: the body to standard output, as it comes.
+/// `tern get`: writes the body to standard output as it arrives.
 struct GetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
@@ -42,11 +42,11 @@ struct GetCommand: AsyncParsableCommand {
                 let head = try await stream.response
                 if include { tell(head, on: terminal) }
                 for try await chunk in stream.chunks { try Output.write(chunk) }
-                if include, let metrics = stream.task.metrics { terminal.say(MetricsLine.text(metrics)) }
+                if include, let metrics = stream.task.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
             } catch let error as NetworkError where error.kind == .status {
                 if include, let head = error.response { tell(head, on: terminal) }
                 try Output.write(error.body)
-                if include, let metrics = error.metrics { terminal.say(MetricsLine.text(metrics)) }
+                if include, let metrics = error.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
                 throw error
             }
         }
@@ -60,8 +60,8 @@ struct GetCommand: AsyncParsableCommand {
 
     private func tell(_ head: ResponseHead, on terminal: Terminal) {
         let phrase = head.reasonPhrase.isEmpty ? "" : " \(head.reasonPhrase)"
-        terminal.say(Terminal.plain("\(head.version.rawValue) \(head.status)\(phrase)"))
-        for field in head.headers { terminal.say(Terminal.plain("\(field.name): \(field.value)")) }
-        terminal.say("")
+        terminal.writeLine(Terminal.plain("\(head.version.rawValue) \(head.status)\(phrase)"))
+        for field in head.headers { terminal.writeLine(Terminal.plain("\(field.name): \(field.value)")) }
+        terminal.writeLine("")
     }
 }

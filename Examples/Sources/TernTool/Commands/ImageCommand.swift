@@ -9,14 +9,14 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// `tern image`: a picture in the terminal, loaded by the view-model protocols as into any view.
+/// `tern image`: shows an image in the terminal, loaded with the view-model protocols like in any view.
 struct ImageCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "image",
         abstract: "Show a picture in the terminal.",
         discussion: """
             JPEG, PNG, WebP, GIF and more. Previews are drawn over as the bytes come, animations play in place until \
-            Ctrl-C. Where standard output is no terminal, facts about the picture are written in its place.
+            Ctrl-C. If standard output is not a terminal, a line about the image is written instead.
             """)
 
     @Argument(help: "The URL, http, https or file, or a file's path.")
@@ -30,8 +30,8 @@ struct ImageCommand: AsyncParsableCommand {
 
     @Option(
         name: .customLong("protocol"),
-        help: "How the terminal is told: \(PictureForm.allCases.map(\.rawValue).joined(separator: ", ")).")
-    var form: PictureForm?
+        help: "The protocol for the terminal: \(GraphicsProtocol.allCases.map(\.rawValue).joined(separator: ", ")).")
+    var form: GraphicsProtocol?
 
     @Option(help: "How often an animation plays, 0 for ever; as often as its file says by default.")
     var loops: Int?
@@ -42,7 +42,7 @@ struct ImageCommand: AsyncParsableCommand {
     @Flag(help: "Fetch it anew, and keep nothing on the disk.")
     var noCache = false
 
-    @Flag(help: "Write the picture even where standard output is no terminal.")
+    @Flag(help: "Write the image even if standard output is not a terminal.")
     var force = false
 
     @OptionGroup var header: HeaderOptions
@@ -68,33 +68,33 @@ struct ImageCommand: AsyncParsableCommand {
             if isDrawn { try Output.write(Data(text.utf8)) }
         }
         let keyboard = view.isLive ? Keyboard() : nil
-        interrupt.performs { keyboard?.giveBack() }
-        defer { keyboard?.giveBack() }
+        interrupt.performs { keyboard?.restore() }
+        defer { keyboard?.restore() }
         do {
-            let show = PictureShow(view: view, bar: bar, interrupt: interrupt)
+            let show = ImagePresentation(view: view, bar: bar, interrupt: interrupt)
             let (response, time) = try await show.run(try request(), loops: loops)
-            let facts = PictureFacts(name: name, response: response, isFile: file != nil, time: time).line
-            if isDrawn { terminal.say(facts) } else { try Output.say(facts) }
+            let facts = ImageSummary(name: name, response: response, isFile: file != nil, time: time).line
+            if isDrawn { terminal.writeLine(facts) } else { try Output.writeLine(facts) }
         } catch {
             if let error = error as? NetworkError { alerts.showAlert(for: error) }
             throw alerts.wasShown ? ExitCode.failure : error
         }
         if let code = interrupt.exitCode { throw ExitCode(code) }
-        // What is not on the disk by now will be fetched again: nothing to fail for.
+        // `try?`: an image that is not on the disk yet is fetched again next time, which is no failure.
         if !noCache { try? await ImagePipeline.shared.flush() }
     }
 
-    private var painter: PicturePainter {
+    private var painter: ImagePainter {
         let environment = ProcessInfo.processInfo.environment
-        let form = form ?? PictureForm(environment: environment)
+        let form = form ?? GraphicsProtocol(environment: environment)
         let layout = CellLayout(WindowSize.of(1), form: form, columns: width, rows: height)
         // A square is two cells wide and one high.
         let backdrop: Backdrop =
             checker ? .checker(side: layout.cell.height) : .terminal(environment: environment)
-        return PicturePainter(form: form, layout: layout, backdrop: backdrop)
+        return ImagePainter(form: form, layout: layout, backdrop: backdrop)
     }
 
-    /// A path's, or that of a URL of the scheme `file`; nil for what is fetched.
+    /// The file of a path or of a `file` URL; nil for an address to fetch.
     private var file: URL? {
         guard source.contains("://") else { return URL(filePath: source) }
         return URL(string: source).flatMap { $0.isFileURL ? $0 : nil }

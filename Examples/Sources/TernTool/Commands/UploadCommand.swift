@@ -8,7 +8,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// `tern upload`: a file as the body of a request, with live progress.
+/// `tern upload`: sends a file as the body of a request, with live progress.
 struct UploadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "upload",
@@ -34,8 +34,8 @@ struct UploadCommand: AsyncParsableCommand {
             await bar.follow(task, .upload)
             let answer = try await task.value
             let time = task.metrics?.total ?? bar.elapsed
-            let size = await bar.figures.completed
-            terminal.say(
+            let size = await bar.status.completed
+            terminal.writeLine(
                 "\(source.lastPathComponent): \(ByteText.size(size)) sent in \(DurationText.span(time)), "
                     + ByteText.rate(size, in: time))
             try Output.write(answer)

@@ -3,17 +3,18 @@ import FoundationEssentials
 #else
 import Foundation
 #endif
+
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)
 import Darwin
 #endif
 
-/// Standard error: what is told about the work. Standard output is for its result alone.
+/// Standard error, for messages about the work. Standard output is only for the result.
 struct Terminal: Sendable {
     private static let descriptor: Int32 = 2
 
-    /// Whether a person watches, at something that can draw a line over.
+    /// A Boolean value that indicates whether the output is a terminal that can redraw a line.
     let isInteractive: Bool
     private let window: @Sendable () -> WindowSize
     private let output: @Sendable (String) -> Void
@@ -22,11 +23,11 @@ struct Terminal: Sendable {
         self.init(
             isInteractive: isatty(Self.descriptor) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb",
             window: { WindowSize.of(Self.descriptor) },
-            // Nobody is left to be told that telling failed.
+            // `try?`: there is no other place to report a failure of this output.
             output: { try? Output.write(Data($0.utf8), to: Self.descriptor) })
     }
 
-    /// A terminal by hand, for tests.
+    /// Creates a terminal for a test.
     init(
         isInteractive: Bool, window: @escaping @Sendable () -> WindowSize = { .usual },
         output: @escaping @Sendable (String) -> Void
@@ -36,10 +37,10 @@ struct Terminal: Sendable {
         self.output = output
     }
 
-    /// The width at this moment: a window may be resized.
+    /// The current width; a window may be resized.
     var columns: Int { window().columns }
 
-    /// A server's text as a terminal may show it: without control characters, which could rewrite the screen.
+    /// Returns a server's text without control characters, which could rewrite the screen.
     static func plain(_ text: String) -> String {
         String(
             text.unicodeScalars.map { scalar -> Character in
@@ -49,8 +50,72 @@ struct Terminal: Sendable {
     }
 
     /// Writes a line.
-    func say(_ line: String) { output(line + "\n") }
+    func writeLine(_ line: String) { output(line + "\n") }
 
-    /// Writes over the line where the cursor is, and leaves the cursor on it. In one write, so that nothing flickers.
+    /// Replaces the current line, and leaves the cursor on it. Writes in one call, so that nothing flickers.
     func redraw(_ line: String) { output("\r\(line)\u{1B}[K") }
+}
+
+/// The size of a terminal.
+struct WindowSize: Equatable {
+    /// The number of columns.
+    var columns: Int
+    /// The number of rows.
+    var rows: Int
+    /// The width in pixels; 0 if the terminal does not report it.
+    var pixelWidth = 0
+    /// The height in pixels; 0 if the terminal does not report it.
+    var pixelHeight = 0
+
+    /// The default size.
+    static let usual = WindowSize(columns: 80, rows: 24)
+
+    /// Returns the current size of the terminal of a descriptor, or the default size without a terminal. A window may
+    /// be resized.
+    static func of(_ descriptor: Int32) -> WindowSize {
+        var size = winsize()
+        let answer = unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size)
+        guard answer == 0, size.ws_col > 0 else { return usual }
+        return WindowSize(
+            columns: Int(size.ws_col), rows: size.ws_row > 0 ? Int(size.ws_row) : usual.rows,
+            pixelWidth: Int(size.ws_xpixel), pixelHeight: Int(size.ws_ypixel))
+    }
+}
+
+/// Standard output: the result, byte for byte. Writing waits for the reader, so that `tern get URL | less` fetches no
+/// more than is read.
+enum Output {
+    /// The error of a write.
+    struct Failure: Error, CustomStringConvertible {
+        let code: Int32
+        var description: String { "the output cannot be written (error \(code))" }
+        /// A Boolean value that indicates whether the reader has closed the pipe, as `head` does. This is not a
+        /// failure.
+        var isClosedPipe: Bool { code == EPIPE }
+    }
+
+    /// A Boolean value that indicates whether standard output is a terminal.
+    static var isTerminal: Bool { isatty(1) == 1 }
+
+    static func writeLine(_ line: String) throws { try write(Data((line + "\n").utf8)) }
+
+    static func write(_ data: Data, to descriptor: Int32 = 1) throws {
+        var rest = data[...]
+        while !rest.isEmpty {
+            #if canImport(Glibc)
+            let count = unsafe rest.withUnsafeBytes { bytes in
+                unsafe Glibc.write(descriptor, bytes.baseAddress, bytes.count)
+            }
+            #else
+            let count = unsafe rest.withUnsafeBytes { bytes in
+                unsafe Darwin.write(descriptor, bytes.baseAddress, bytes.count)
+            }
+            #endif
+            if count >= 0 {
+                rest = rest.dropFirst(count)
+            } else if errno != EINTR {
+                throw Failure(code: errno)
+            }
+        }
+    }
 }

@@ -7,7 +7,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Responses that become files.
+/// Steps that download responses to files.
 enum DownloadSteps {
     static func pausedDownload(_ stage: DemoStage) async throws -> String {
         let size = 200_000_000
@@ -42,7 +42,7 @@ enum DownloadSteps {
         for await progress in first.progress where progress.completedBytes >= size / 2 { first.cancel() }
         _ = try? await first.value  // It was cancelled: what counts is the token.
         guard let token = first.resumeData else { throw DemoFailure(description: "no token to continue it with") }
-        // The token may be kept for another process: it is Codable.
+        // The token is Codable and may be stored for another process.
         let kept = try JSONDecoder().decode(ResumeData.self, from: JSONEncoder().encode(token))
 
         let second = stage.client.download(resuming: kept, to: file)
@@ -69,7 +69,7 @@ enum DownloadSteps {
         } catch let error as NetworkError where error.isCancelled {
             let left = try stage.files().filter { !before.contains($0) }
             try DemoFailure.unless(left.isEmpty, "left on disk: \(left.joined(separator: ", "))")
-            return "at \(ByteText.size(await bar.figures.completed)): state \(task.state), nothing left on disk"
+            return "at \(ByteText.size(await bar.status.completed)): state \(task.state), nothing left on disk"
         }
     }
 
@@ -78,5 +78,42 @@ enum DownloadSteps {
         try DemoFailure.unless(
             content.count == pattern.count, "the file has \(content.count) of \(pattern.count) bytes")
         try DemoFailure.unless(pattern.matches(content), "the file's bytes are not those that were sent")
+    }
+}
+
+/// The observations of a paused transfer.
+struct PauseReport {
+    private static let watched = Duration.milliseconds(500)
+    private static let instant = Duration.milliseconds(20)
+
+    /// The bytes that the task had when it stopped.
+    let position: Int64
+    /// The bytes that the task received while it was observed.
+    let movedBytes: Int64
+    /// The bytes that the server could still send: the system's socket buffers fill after the last byte was read.
+    let bufferedBytes: Int64
+    /// The total duration of the pause.
+    let duration: Duration
+
+    /// Observes a task that was asked to pause, for half a second after it stops.
+    static func watch(_ task: some TaskHandle, _ stage: DemoStage) async throws -> PauseReport {
+        let start = ContinuousClock.now
+        let sentBefore = stage.server?.counts.bytesOut ?? 0
+        var position = await received(task, stage)
+        for _ in 0..<10 {
+            try await Task.sleep(for: instant)
+            let now = await received(task, stage)
+            if now == position { break }
+            position = now
+        }
+        try await Task.sleep(for: watched)
+        let sentAfter = stage.server?.counts.bytesOut ?? 0
+        return PauseReport(
+            position: position, movedBytes: await received(task, stage) - position,
+            bufferedBytes: Int64(sentAfter - sentBefore), duration: .now - start)
+    }
+
+    private static func received(_ task: some TaskHandle, _ stage: DemoStage) async -> Int64 {
+        await stage.session.tasks.snapshot.first { $0.id == task.id }?.progress.completedBytes ?? 0
     }
 }

@@ -8,7 +8,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Bodies that are never in memory as a whole.
+/// Steps whose bodies are never in memory as a whole.
 enum StreamSteps {
     static func lines(_ stage: DemoStage) async throws -> String {
         let expected = 50_000
@@ -34,14 +34,14 @@ enum StreamSteps {
         let receipt = try await task.value
         let time = task.metrics?.total ?? bar.elapsed
         try DemoFailure.unless(receipt.bytes == size, "the server got \(receipt.bytes) of \(size) bytes")
-        let shown = await bar.figures.completed
+        let shown = await bar.status.completed
         try DemoFailure.unless(shown == size, "the progress ended at \(shown) of \(size) bytes")
         return "\(ByteText.size(receipt.bytes)) in chunks of an async sequence, all received, in "
             + "\(DurationText.span(time)), \(ByteText.rate(receipt.bytes, in: time))"
     }
 }
 
-/// A pattern, piece by piece, made as fast as it is taken.
+/// A pattern in pieces, produced as fast as they are consumed.
 private struct PatternChunks: AsyncSequence, Sendable {
     typealias Element = Data
     let pattern: LoopbackServer.Pattern
@@ -60,4 +60,36 @@ private struct PatternChunks: AsyncSequence, Sendable {
             return Data(chunks.pattern.bytes(in: range))
         }
     }
+}
+
+/// The number of events of each kind. Pure.
+struct EventCount: Sendable, Equatable {
+    private(set) var resumed = 0
+    private(set) var suspended = 0
+    private(set) var filesMoved = 0
+    private(set) var completed = 0
+    private(set) var failed = 0
+    private(set) var cancelled = 0
+    private(set) var dropped = 0
+    private(set) var isInvalidated = false
+
+    mutating func add(_ event: TaskRegistry.Event) {
+        switch event {
+        case .resumed: resumed += 1
+        case .suspended: suspended += 1
+        case .fileMoved: filesMoved += 1
+        case .moveFailed: break
+        case .completed(let completion):
+            switch completion.error {
+            case nil: completed += 1
+            case let error? where error.isCancelled: cancelled += 1
+            case .some: failed += 1
+            }
+        case .sessionInvalidated: isInvalidated = true
+        case .dropped(let count): dropped += count
+        }
+    }
+
+    /// The number of tasks that have ended in any way.
+    var ended: Int { completed + failed + cancelled }
 }

@@ -1,5 +1,6 @@
-/// Who may be on the wire: at most so many connections per origin and in all; the rest waits, by priority and then by age.
-/// Origins take turns, so that one with many waiting does not hold up another with few. Pure.
+/// Decides which transfers may be on the wire. The number of connections is limited per origin and in total. The other
+/// transfers wait, by priority and then by age. Origins take turns, so that one with many waiting transfers does not
+/// hold up another with few. Pure.
 struct AdmissionQueue {
     typealias ID = UInt64
 
@@ -12,16 +13,16 @@ struct AdmissionQueue {
 
     private struct Origin {
         let name: String
-        /// Transfers on the wire that share connections, and those that have one of their own.
+        /// The number of transfers on the wire that share connections, and of those that have their own.
         var sharing = 0
         var exclusive = 0
-        /// How many one connection carries at a time, as far as known.
+        /// The number of transfers that one connection carries at a time, as far as known.
         var streamsPerConnection = 1
         var waiting: [Waiting] = []
 
         var isIdle: Bool { sharing == 0 && exclusive == 0 && waiting.isEmpty }
 
-        /// Connections that these take at least.
+        /// The minimum number of connections that these transfers take.
         var connections: Int {
             streamsPerConnection == 1
                 ? exclusive + sharing : exclusive + (sharing + streamsPerConnection - 1) / streamsPerConnection
@@ -32,7 +33,7 @@ struct AdmissionQueue {
         }
     }
 
-    /// Origins that are remembered though nothing is under way.
+    /// The number of origins that are kept although no transfer is under way.
     private static let keptOrigins = 1_000
 
     private let limitPerOrigin: Int
@@ -40,11 +41,12 @@ struct AdmissionQueue {
     private let order: Session.Configuration.QueueOrder
     private var origins: [Origin] = []
     private var indexes: [String: Int] = [:]
-    /// Places in `origins` that were given up.
+    /// The places in `origins` that are free.
     private var free: [Int] = []
-    /// The origin of the last call: most calls are for the same, and hashing its name costs more than all the rest.
+    /// The origin of the last call. Most calls are for the same origin, and hashing its name costs more than everything
+    /// else.
     private var last: (name: String, index: Int)?
-    /// Of all origins.
+    /// The number of connections of all origins.
     private var connections = 0
     private var nextAge: UInt64 = 0
     /// Origins with waiting transfers, in the order in which they get their turn.
@@ -82,7 +84,7 @@ struct AdmissionQueue {
         return index
     }
 
-    /// Counts one more transfer if there is room for it.
+    /// Counts one more transfer if there is room for it. Returns whether there is.
     private mutating func enter(_ index: Int, isExclusive: Bool) -> Bool {
         let before = origins[index].connections
         origins[index].count(1, isExclusive: isExclusive)
@@ -95,7 +97,8 @@ struct AdmissionQueue {
         return false
     }
 
-    /// Whether the transfer may start now; otherwise it waits. One that is exclusive shares its connection with nobody.
+    /// Submits a transfer. Returns whether it may start now; otherwise it waits. An exclusive transfer does not share
+    /// its connection.
     mutating func submit(_ id: ID, _ origin: String, priority: Int, isExclusive: Bool = false) -> Bool {
         let index = indexMaking(origin)
         let isFirst = origins[index].waiting.isEmpty
@@ -108,7 +111,7 @@ struct AdmissionQueue {
         return false
     }
 
-    /// An active transfer has ended: those that may start instead, in order.
+    /// Removes an active transfer that has ended. Returns those that may start instead, in order.
     mutating func release(_ origin: String, isExclusive: Bool = false) -> [ID] {
         guard let index = index(of: origin) else { return [] }
         connections -= origins[index].connections
@@ -122,7 +125,8 @@ struct AdmissionQueue {
         return waitingCount == 0 ? [] : admit()
     }
 
-    /// The origin's connections carry several transfers at a time: those that may start now.
+    /// Sets the number of transfers that the origin's connections carry at a time. Returns the transfers that may start
+    /// now.
     mutating func learn(_ origin: String, streamsPerConnection: Int) -> [ID] {
         guard let index = index(of: origin), origins[index].streamsPerConnection != streamsPerConnection else {
             return []
@@ -138,7 +142,7 @@ struct AdmissionQueue {
         index(of: origin).map { origins[$0].streamsPerConnection > 1 } ?? false
     }
 
-    /// A waiting transfer gives up; false when it was not waiting.
+    /// Removes a waiting transfer. Returns false if it was not waiting.
     mutating func withdraw(_ id: ID, _ origin: String) -> Bool {
         guard let index = index(of: origin), let place = origins[index].waiting.firstIndex(where: { $0.id == id })
         else {
@@ -150,7 +154,7 @@ struct AdmissionQueue {
         return true
     }
 
-    /// Moves a waiting transfer; one that runs is left alone.
+    /// Moves a waiting transfer. Does nothing for one that runs.
     mutating func prioritize(_ id: ID, _ origin: String, priority: Int) {
         guard let index = index(of: origin), let place = origins[index].waiting.firstIndex(where: { $0.id == id })
         else {
@@ -179,7 +183,7 @@ struct AdmissionQueue {
         return admitted
     }
 
-    /// Sorted: the most urgent first, and among equals the oldest or the newest.
+    /// Inserts a transfer. The most urgent comes first, and among equals the oldest or the newest.
     private func insert(_ new: Waiting, into waiting: inout [Waiting]) {
         var (low, high) = (0, waiting.count)
         while low < high {

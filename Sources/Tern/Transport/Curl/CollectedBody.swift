@@ -46,7 +46,7 @@ struct CollectedBody {
         }
     }
 
-    /// Whether so many bytes still fit into the chunk that is being filled.
+    /// Returns whether this many bytes still fit into the chunk that is being filled.
     func hasRoom(for count: Int) -> Bool { slab.isEmpty || slab.room >= count }
 
     /// Adds to the chunk that is being filled; false when there is no memory.
@@ -56,7 +56,7 @@ struct CollectedBody {
         return unsafe slab.append(bytes, count)
     }
 
-    /// What waits, without a copy.
+    /// Removes and returns the waiting bytes, without a copy.
     mutating func take() -> Data {
         guard slab.isEmpty else { return slab.take() }
         defer { small = Data() }

@@ -1,10 +1,10 @@
 #if os(Linux)
 /// The bytes of a response's head, line by line as libcurl hands them over, and those of its trailers.
 struct CollectedHead {
-    /// What a line was.
+    /// The kind of a line.
     enum Line {
         case inside
-        /// A status line of HTTP/2, in the form in which libcurl writes it. A server can send the same line over HTTP/1.
+        /// A status line of HTTP/2, as libcurl writes it. A server can send the same line over HTTP/1.
         case http2Status
         /// The empty line: the head, or that of an interim response, is whole.
         case end
@@ -40,22 +40,23 @@ struct CollectedHead {
     private var interims = 0
     private(set) var bytes: [UInt8] = []
     private var trailerBytes: [UInt8] = []
-    /// Whether the head has a Content-Encoding.
+    /// A Boolean value that indicates whether the head has a Content-Encoding.
     private(set) var isEncoded = false
-    /// Whether the head has a transfer coding besides `chunked`.
+    /// A Boolean value that indicates whether the head has a transfer coding other than `chunked`.
     private(set) var hasForeignTransferCoding = false
-    /// Whether the head has a Set-Cookie.
+    /// A Boolean value that indicates whether the head has a Set-Cookie.
     private(set) var setsCookies = false
-    /// Whether any line came, of an interim response too.
+    /// A Boolean value that indicates whether any line has arrived, including lines of interim responses.
     private(set) var hasBegun = false
     private var statedLength: Int64?
     /// A Boolean value that indicates whether the head has a Transfer-Encoding that libcurl undoes.
     private var isChunked = false
     private var isHTTP10 = false
     private var place = Place.start
-    /// Of the interim responses before: a server that never comes to the final one has no more room than one long head.
+    /// The number of bytes of the interim responses so far. A server that never sends the final response gets no more
+    /// room than one long head.
     private var interimSize = 0
-    /// Lines that come now are trailers.
+    /// A Boolean value that indicates whether the head is complete. Lines that arrive afterwards are trailers.
     private var isComplete = false
 
     init(limit: Int) {
@@ -185,8 +186,8 @@ struct CollectedHead {
         place = .start
     }
 
-    /// A Boolean value that indicates whether the head has both a Transfer-Encoding and a Content-Length. What follows
-    /// such a response on its connection cannot be relied on (RFC 9112 §6.1).
+    /// A Boolean value that indicates whether the head has both a Transfer-Encoding and a Content-Length. The bytes
+    /// that follow such a response on its connection are not reliable (RFC 9112 §6.1).
     var hasTwoLengths: Bool { isChunked && statedLength != nil }
 
     /// The reason why the end of the body is not reliable; nil if it is reliable.
@@ -195,7 +196,7 @@ struct CollectedHead {
         isChunked && isHTTP10 ? "the response is HTTP/1.0 and has a Transfer-Encoding (RFC 9112 §6.1)" : nil
     }
 
-    /// Whether a transfer coding leaves the body as it is.
+    /// Returns whether a transfer coding leaves the body unchanged.
     private static func isPlain(_ line: UnsafeRawBufferPointer) -> Bool {
         let value = unsafe line.dropFirst("transfer-encoding:".utf8.count).drop { $0.isHTTPWhitespace }
         let name = unsafe UnsafeRawBufferPointer(rebasing: value)

@@ -4,10 +4,10 @@ import CTernCurl
 import Glibc
 import Synchronization
 
-/// The wire: takes what was posted to the loop, drives libcurl, and hands back what came. An actor on the loop, entered
-/// once per turn.
+/// Runs transfers: takes what is posted to the loop, drives libcurl, and delivers the results. An actor on the loop,
+/// entered once per turn.
 @safe actor CurlEngine {
-    /// Starts per turn: each may open a connection, and no turn may hold the sockets up.
+    /// The maximum number of starts per turn. Each start may open a connection, and no turn may delay the sockets.
     private static let startsPerTurn = 64
     private static let messagesPerTurn = 1_024
 
@@ -19,11 +19,11 @@ import Synchronization
     private var transfers: [CurlTransfer?] = []
     private var freePlaces: [Int] = []
     private var multis: [CurlMulti] = []
-    /// Messages that were taken out of the mailbox, and how many of them are done.
+    /// Messages from the mailbox, and the number of those that are done.
     private var messages: [EventLoop.Message] = []
     private var messagesDone = 0
     private var flushing: [CurlTransfer] = []
-    /// What epoll reports; the loop is never freed, and neither is this.
+    /// The events that epoll reports. The loop is never freed, so the buffer is not freed either.
     private let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 128)
     private var eventCount = 0
 
@@ -34,7 +34,7 @@ import Synchronization
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
-    /// One turn, and the sleep after it.
+    /// Runs one turn and the sleep after it.
     func turnAndSleep() {
         let start = loop.measuresTurns ? tern_thread_user_microseconds() : nil
         let rest = turnOnce()
@@ -44,8 +44,8 @@ import Synchronization
         eventCount = Int(max(0, count))
     }
 
-    /// One turn: sockets → messages → timers → ended transfers → time limits → progress → readers. Returns the
-    /// milliseconds until the next one at the latest, −1 for none.
+    /// Runs one turn: sockets → messages → timers → ended transfers → time limits → progress → readers. Returns the
+    /// number of milliseconds until the next turn at the latest; −1 for no limit.
     private func turnOnce() -> Int32 {
         turn.now = MonotonicClock.nanoseconds()
         let isIdle = serveSockets()
@@ -60,7 +60,7 @@ import Synchronization
         return hasUnflushed || messagesDone < messages.count ? 0 : millisecondsToSleep()
     }
 
-    /// Returns whether no socket had anything.
+    /// Returns whether no socket had an event.
     private func serveSockets() -> Bool {
         var isIdle = true
         for index in 0..<eventCount {
@@ -93,7 +93,7 @@ import Synchronization
             case .control(let transfer, let command):
                 if let live = live(transfer) { control(live, command) }
             case .openPool(let id, let settings):
-                pools[id] = CurlPool(settings, sockets, turn)
+                pools[id] = CurlPool(settings, sockets: sockets, turn: turn)
             case .closePool(let id):
                 if let pool = pools.removeValue(forKey: id) { close(pool) }
             case .job(let job):
@@ -111,7 +111,7 @@ import Synchronization
             unsafe turn.wake(transfer.complete(TransferOutcome(failure: .cancelled)))
             return
         }
-        let started = CurlTransfer(transfer, pool, turn)
+        let started = CurlTransfer(transfer, pool: pool, turn: turn)
         keep(started)
         pool.liveCount += 1
         turn.watch(started.clock)
@@ -151,7 +151,8 @@ import Synchronization
         }
     }
 
-    /// A transfer that has sent nothing yet leaves the wire, or the queue: libcurl would send its request all the same.
+    /// Takes a transfer that has sent nothing yet off the wire or out of the queue, because libcurl would still send
+    /// its request.
     private func pause(_ transfer: CurlTransfer) {
         guard !transfer.isPaused else { return }
         transfer.setPaused(true)
@@ -238,8 +239,7 @@ import Synchronization
         if pool.isClosing, pool.liveCount == 0 { drop(pool) }
     }
 
-    /// The attempt gives up what it has: its place on the wire, the one it was given and has not taken yet, or its place
-    /// in the queue.
+    /// Gives up the attempt's place: on the wire, in the queue, or the one that it was given and has not taken yet.
     private func giveUpPlace(_ transfer: CurlTransfer) {
         let pool = transfer.pool
         if transfer.handle?.transfer != nil {
@@ -254,7 +254,7 @@ import Synchronization
         }
     }
 
-    /// A place on the wire is free.
+    /// Frees a place on the wire.
     private func release(_ transfer: CurlTransfer) {
         transfer.pool.release(transfer)
         admitWaiting(transfer.pool)
@@ -262,7 +262,7 @@ import Synchronization
 
     private func admitWaiting(_ pool: CurlPool) {
         while !pool.admitted.isEmpty {
-            // Those that paused or ended since they were admitted have given their place up.
+            // Transfers that paused or ended since they were admitted have given up their place.
             for id in pool.takeAdmitted() {
                 if let waiting = pool.waiting.removeValue(forKey: id) { enter(waiting) }
             }
@@ -281,8 +281,8 @@ import Synchronization
 
     // MARK: Time limits
 
-    /// Activity only moves a limit away, so a transfer is not looked at until the earliest limit known has come; then all
-    /// are.
+    /// Ends the transfers that have reached a limit. Activity only moves a limit further away, so no transfer is
+    /// checked before the earliest known limit. Then all are.
     private func checkLimits() {
         guard turn.nextDeadline <= turn.now else { return }
         turn.nextDeadline = .max
@@ -301,7 +301,7 @@ import Synchronization
     /// Returns whether small pieces wait for more.
     private func flush(isIdle: Bool) -> Bool {
         guard !turn.changed.isEmpty else { return false }
-        // Two lists in turn: what one transfer marks while it is flushed is for the next turn.
+        // Two lists take turns. Transfers that are marked during the flush belong to the next turn.
         swap(&turn.changed, &flushing)
         defer { flushing.removeAll(keepingCapacity: true) }
         var waiting = false

@@ -2,13 +2,13 @@
 import CTernCurl
 import Glibc
 
-/// What libcurl's results mean.
+/// The meaning of libcurl's results.
 extension CurlTransfer {
-    /// The failure that a result is; nil for none. What a callback decided comes first.
+    /// Returns the failure that a result means; nil for none. A failure that a callback has set comes first.
     func failure(for result: CURLcode) -> TransferFailure? {
         if let failure { return failure }
         if result == CURLE_OK, head != nil { return nil }
-        var failure = failureAsTold(result)
+        var failure = failureByCode(result)
         guard !isConnected, let problem = problemOfDescriptors(result) else { return failure }
         // libcurl returns this when it cannot use the resolver.
         if result == CURLE_OUT_OF_MEMORY {
@@ -29,22 +29,22 @@ extension CurlTransfer {
         return error == EMFILE || error == ENFILE ? ErrorText.text(error) : nil
     }
 
-    private func failureAsTold(_ result: CURLcode) -> TransferFailure {
+    private func failureByCode(_ result: CURLcode) -> TransferFailure {
         let said = Self.withoutURL(handle?.failureText ?? "")
         if let trustFailure, !isConnected { return trustFailure }
-        let host = "\(transfer.order.target.host):\(transfer.order.target.port)"
+        let host = "\(transfer.request.target.host):\(transfer.request.target.port)"
         switch result {
         // libcurl takes an end within the head for the end of a response without a body.
-        case CURLE_OK: return lostConnection(result, host, "the head is not whole")
+        case CURLE_OK: return lostConnection(result, host: host, message: "the head is not whole")
         case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY:
             return proxyFailure(host, said)
         case CURLE_RECV_ERROR where said.contains("CONNECT"), CURLE_COULDNT_CONNECT where isSOCKSFailure(said):
             return proxyFailure(host, said)
-        case CURLE_COULDNT_RESOLVE_HOST where transfer.order.unixSocketPath != nil:
-            // Its name for a path that does not fit into an address.
+        case CURLE_COULDNT_RESOLVE_HOST where transfer.request.unixSocketPath != nil:
+            // libcurl's result for a path that does not fit into an address.
             return TransferFailure(.invalidRequest, "the path of \(destination(host, "")) is too long for the system")
         case CURLE_COULDNT_RESOLVE_HOST:
-            return TransferFailure(.dns, "the name '\(transfer.order.target.host)' could not be resolved")
+            return TransferFailure(.dns, "the name '\(transfer.request.target.host)' could not be resolved")
         case CURLE_COULDNT_CONNECT:
             return connectFailure(host, said)
         case CURLE_OPERATION_TIMEDOUT:
@@ -68,21 +68,21 @@ extension CurlTransfer {
             return TransferFailure(.malformedResponse, "what \(host) sent is not HTTP: \(said)")
         // Without a head it is an HTTP/2 stream whose connection ended.
         case CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_HTTP2, CURLE_HTTP2_STREAM:
-            return lostConnection(result, host, said)
+            return lostConnection(result, host: host, message: said)
         case CURLE_OUT_OF_MEMORY:
-            // Its name for a line beyond its own limit, too.
+            // libcurl also returns this for a line beyond its own limit.
             let what = hasResponse && head == nil ? "a line of the response's head is too long, or " : ""
             return TransferFailure(.tooLarge, "\(what)libcurl has no memory left")
         case CURLE_URL_MALFORMAT:
             return TransferFailure(.invalidRequest, "libcurl cannot read the URL: \(said)")
         default:
-            return unknownFailure(result, host, said)
+            return unknownFailure(result, host: host, message: said)
         }
     }
 
     /// Returns the failure for a result without a more specific kind. It says that nothing was sent only if that is
     /// known.
-    private func unknownFailure(_ result: CURLcode, _ host: String, _ said: String) -> TransferFailure {
+    private func unknownFailure(_ result: CURLcode, host: String, message said: String) -> TransferFailure {
         let text = said.isEmpty ? unsafe String(cString: curl_easy_strerror(result)) : said
         let reason = "\(host): \(text) (libcurl \(result.rawValue))"
         if hasResponse { return TransferFailure(.malformedResponse, "the response cannot be read: \(reason)") }
@@ -90,7 +90,7 @@ extension CurlTransfer {
         return TransferFailure(.connectionFailed, reason)
     }
 
-    /// Removes a URL that libcurl quotes, as in "Unsupported proxy syntax in '…'": it can hold a password.
+    /// Removes a URL that libcurl quotes, as in "Unsupported proxy syntax in '…'", because it can contain a password.
     static func withoutURL(_ said: String) -> String {
         guard said.contains("://") || said.contains("@") else { return said }
         let start = said.firstIndex(of: "'") ?? said.lastIndex(of: ":") ?? said.startIndex
@@ -100,23 +100,23 @@ extension CurlTransfer {
     private func isSOCKSFailure(_ said: String) -> Bool { said.contains("SOCKS") }
 
     private func proxyFailure(_ host: String, _ said: String) -> TransferFailure {
-        let proxy = pool.settings.proxies.name(isSecure: transfer.order.target.isSecure) ?? "without a name"
+        let proxy = pool.settings.proxies.name(isSecure: transfer.request.target.isSecure) ?? "without a name"
         return TransferFailure(.proxy, "the proxy \(proxy) made no connection to \(host): \(said)")
     }
 
     func timeout(_ phase: Timeouts.Phase) -> TransferFailure {
-        let host = "\(transfer.order.target.host):\(transfer.order.target.port)"
+        let host = "\(transfer.request.target.host):\(transfer.request.target.port)"
         switch phase {
         case .connect:
             return TransferFailure(
-                .connectTimedOut, "no connection to \(host) within \(Self.text(transfer.order.timeouts.connect))")
+                .connectTimedOut, "no connection to \(host) within \(Self.text(transfer.request.timeouts.connect))")
         case .idle:
             return TransferFailure(
                 .idleTimedOut,
-                "no byte moved to or from \(host) for \(Self.text(transfer.order.timeouts.idle)), after \(receivedText)"
+                "no byte moved to or from \(host) for \(Self.text(transfer.request.timeouts.idle)), after \(receivedText)"
             )
         case .total:
-            let limit = Self.text(transfer.order.timeouts.total)
+            let limit = Self.text(transfer.request.timeouts.total)
             return TransferFailure(.totalTimedOut, "not done within \(limit), after \(receivedText) from \(host)")
         }
     }
@@ -131,10 +131,10 @@ extension CurlTransfer {
         return TransferFailure(.connectionFailed, "no connection to \(destination): \(reason)")
     }
 
-    /// Whom a connection was tried with: a Unix socket, or the proxy if libcurl's text names that, or the host.
+    /// Returns the destination of a connection: a Unix socket, the proxy if libcurl's text names it, or the host.
     private func destination(_ host: String, _ said: String) -> String {
-        if let path = transfer.order.unixSocketPath { return "the Unix socket \(path.printable(limit: 200))" }
-        guard let proxy = pool.settings.proxies.name(isSecure: transfer.order.target.isSecure),
+        if let path = transfer.request.unixSocketPath { return "the Unix socket \(path.printable(limit: 200))" }
+        guard let proxy = pool.settings.proxies.name(isSecure: transfer.request.target.isSecure),
             let colon = proxy.lastIndex(of: ":")
         else { return host }
         let (name, port) = (proxy[..<colon].filter { $0 != "[" && $0 != "]" }, proxy[colon...].filter(\.isNumber))
@@ -149,7 +149,7 @@ extension CurlTransfer {
         return failure
     }
 
-    private func lostConnection(_ result: CURLcode, _ host: String, _ said: String) -> TransferFailure {
+    private func lostConnection(_ result: CURLcode, host: String, message said: String) -> TransferFailure {
         // The chunked decoder reports a broken size as a failed read.
         if said.contains("chunk") {
             return TransferFailure(.malformedResponse, "the chunked body from \(host) is malformed: \(said)")

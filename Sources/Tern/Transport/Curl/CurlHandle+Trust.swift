@@ -3,7 +3,8 @@ import CTernCurl
 import FoundationEssentials
 
 extension CurlHandle {
-    /// What libcurl itself does of a trust policy. Its connections remember these options, and none is used under others.
+    /// Sets the part of a trust policy that libcurl itself enforces. libcurl's connections store these options, and are
+    /// never used with others.
     func apply(_ policy: TrustPolicy) {
         set(CURLOPT_SSL_VERIFYPEER, policy.anchors == .none && !TLSBackend.current.isOpenSSL ? 0 : 1)
         set(CURLOPT_SSL_VERIFYHOST, policy.checksHostName ? 2 : 0)
@@ -18,7 +19,7 @@ extension CurlHandle {
     }
 
     private func apply(_ identity: ClientIdentity?) {
-        // Never none: for an encrypted key libcurl, or OpenSSL at the terminal, would look for it where there is nothing.
+        // Never nil. Otherwise libcurl, or OpenSSL at the terminal, would look for the password of an encrypted key.
         unsafe tern_easy_set_string(easy, CURLOPT_KEYPASSWD, identity.map { $0.password ?? "" })
         switch identity?.content {
         case nil:

@@ -5,10 +5,11 @@ import CTernTLS
 import FoundationEssentials
 import Glibc
 
-/// One easy handle of libcurl, used for one attempt after another: what never changes is set once, the rest only when it
-/// differs from the last attempt. Before libcurl 8.1.0, each attempt uses a new handle. Confined to the loop's thread.
+/// One easy handle of libcurl, used for one attempt after another. Options that never change are set once, and the
+/// others only when they differ from the last attempt. Before libcurl 8.1.0, each attempt uses a new handle. Confined
+/// to the loop's thread.
 @safe final class CurlHandle {
-    /// What the handle is for, by the size of its buffers.
+    /// The purpose of the handle, which determines the size of its buffers.
     enum Size {
         case small
         case bulk
@@ -25,7 +26,8 @@ import Glibc
         var connectMilliseconds = 0
         var list = ListSource()
         var trust: TrustPolicy?
-        /// The method is one of those that say how long their body is, also when there is none.
+        /// A Boolean value that indicates whether the method always states the length of its body, even if there is
+        /// none.
         var isPost = false
     }
 
@@ -46,11 +48,11 @@ import Glibc
 
     private(set) var easy: UnsafeMutableRawPointer
     let size: Size
-    /// The attempt under way: callbacks find it here.
+    /// The attempt under way, for the callbacks.
     var transfer: CurlTransfer? {
         didSet { unsafe current = transfer.map { unsafe Unmanaged.passUnretained($0) } }
     }
-    /// `transfer` for callbacks, which come for each line of a head.
+    /// The same as `transfer`, for callbacks that run for each line of a head.
     private var current: Unmanaged<CurlTransfer>?
     private let errorText: UnsafeMutablePointer<CChar>
     private var headerList: UnsafeMutablePointer<curl_slist>?
@@ -62,7 +64,7 @@ import Glibc
     private let allowsHTTP2: Bool
     private let sockets: SocketTable
 
-    init?(_ size: Size, _ settings: PoolSettings, _ trust: CurlTrust?, _ sockets: SocketTable) {
+    init?(_ size: Size, settings: PoolSettings, trust: CurlTrust?, sockets: SocketTable) {
         guard let easy = unsafe curl_easy_init() else { return nil }
         unsafe self.easy = easy
         self.size = size
@@ -105,13 +107,13 @@ import Glibc
 
     private func setConstants(_ settings: PoolSettings) {
         unsafe tern_easy_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
-        // No signals, in a process whose threads are not ours.
+        // No signals, because the process's threads belong to the program.
         set(CURLOPT_NOSIGNAL, 1)
         set(CURLOPT_NOPROGRESS, 1)
         // Without it, cancelling during a name look-up blocks the loop until the resolver answers.
         set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_HTTP_VERSION, settings.allowsHTTP2 ? Int(CURL_HTTP_VERSION_2TLS) : Int(CURL_HTTP_VERSION_1_1))
-        // The default policy's; libcurl's own default is the TLS library's.
+        // The minimum of the default policy. libcurl's own default is that of the TLS library.
         set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         set(CURLOPT_PATH_AS_IS, 1)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
@@ -119,10 +121,10 @@ import Glibc
         set(CURLOPT_BUFFERSIZE, size == .bulk ? 512 << 10 : 64 << 10)
         if size == .bulk { set(CURLOPT_UPLOAD_BUFFERSIZE, 256 << 10) }
         unsafe tern_easy_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
-        // An empty string: no proxy, and above all no look at the environment.
+        // An empty string means no proxy, and keeps libcurl from reading the environment.
         unsafe tern_easy_set_string(easy, CURLOPT_PROXY, "")
         unsafe tern_easy_set_string(easy, CURLOPT_NOPROXY, "")
-        // Where the authorities of a proxy lie is copied for each request, without a proxy too.
+        // libcurl copies the path of a proxy's authorities for each request, even without a proxy.
         if proxies.http == nil, proxies.https == nil {
             unsafe tern_easy_set_string(easy, CURLOPT_PROXY_CAINFO, nil)
             unsafe tern_easy_set_string(easy, CURLOPT_PROXY_CAPATH, nil)
@@ -166,7 +168,7 @@ import Glibc
                 unsafe transfer.sendBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
             } ?? Int(CURL_READFUNC_ABORT)
         }
-        // A body is never sent twice by libcurl: whether it may be is the session's decision.
+        // libcurl never sends a body twice. The session decides whether a body may be sent again.
         unsafe tern_easy_set_seek(easy) { _, _, _ in CURL_SEEKFUNC_FAIL }
         unsafe tern_easy_set_prerequest(easy) { context, _, _, _, localPort in
             let goesOn = unsafe CurlHandle.with(context) { $0.connected(localPort: localPort) } ?? false
@@ -212,8 +214,9 @@ import Glibc
         unsafe tern_easy_set_list(easy, CURLOPT_RESOLVE, hostList)
     }
 
-    /// Runs `body` with the attempt under way; nil without one. Nothing is retained: libcurl calls back for handles alone
-    /// that are on the wire, and the engine takes none off it, and lets go of no attempt, while libcurl runs.
+    /// Runs `body` with the attempt under way; returns nil without one. Nothing is retained: libcurl only calls back
+    /// for handles on the wire, and while libcurl runs, the engine takes none of them off the wire and releases no
+    /// attempt.
     @inline(__always)
     private static func with<Result>(
         _ context: UnsafeMutableRawPointer?, _ body: (CurlTransfer) -> Result
@@ -241,14 +244,14 @@ import Glibc
             unsafe tern_easy_set_string(easy, CURLOPT_CUSTOMREQUEST, custom)
         }
         // A Unix socket replaces every host and every proxy.
-        let proxy = transfer.order.unixSocketPath == nil ? proxies.url(for: transfer.order.target) : nil
+        let proxy = transfer.request.unixSocketPath == nil ? proxies.url(for: transfer.request.target) : nil
         if left.proxy != proxy {
             guard unsafe tern_easy_set_string(easy, CURLOPT_PROXY, proxy ?? "") == CURLE_OK else { return false }
             left.proxy = proxy
         }
-        setTarget(transfer.order.target)
-        if left.unixSocketPath != transfer.order.unixSocketPath {
-            let path = transfer.order.unixSocketPath
+        setTarget(transfer.request.target)
+        if left.unixSocketPath != transfer.request.unixSocketPath {
+            let path = transfer.request.unixSocketPath
             guard unsafe tern_easy_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, path) == CURLE_OK else { return false }
             left.unixSocketPath = path
         }
@@ -260,29 +263,31 @@ import Glibc
             left.forbidsReuse = false
             set(CURLOPT_FORBID_REUSE, 0)
         }
-        // A request to a host that is being connected to waits for the connection: it may carry both. Over TLS alone: with
-        // plain HTTP libcurl knows only after the first response, which may never come, that the connection carries one.
-        let waitsForALPN = allowsHTTP2 && transfer.order.target.isSecure
+        // A request to a host whose connection is being opened waits for the connection, which may carry both. Only
+        // over TLS: with plain HTTP, libcurl learns only from the first response, which may never arrive, that the
+        // connection carries one request at a time.
+        let waitsForALPN = allowsHTTP2 && transfer.request.target.isSecure
         if left.waitsForALPN != waitsForALPN {
             left.waitsForALPN = waitsForALPN
             set(CURLOPT_PIPEWAIT, left.waitsForALPN ? 1 : 0)
         }
-        if trust != nil, transfer.order.target.isSecure { setTrust(transfer.order.target.host) }
-        // libcurl is told as well: it divides the time among a host's addresses.
-        let limit = Int(min((transfer.order.timeouts.connect?.wholeNanoseconds ?? 0) / 1_000_000, 86_400_000))
+        if trust != nil, transfer.request.target.isSecure { setTrust(transfer.request.target.host) }
+        // libcurl gets the limit, too, because it divides the time among a host's addresses.
+        let limit = Int(min((transfer.request.timeouts.connect?.wholeNanoseconds ?? 0) / 1_000_000, 86_400_000))
         if left.connectMilliseconds != limit {
             left.connectMilliseconds = limit
             set(CURLOPT_CONNECTTIMEOUT_MS, limit)
         }
-        setHeaders(transfer, isForwarded: proxy != nil && proxies.forwards(transfer.order.target))
+        setHeaders(transfer, isForwarded: proxy != nil && proxies.forwards(transfer.request.target))
         return true
     }
 
-    /// libcurl would parse each URL, write it anew and take that apart: a tenth of all it does for a small request. What
-    /// stands before the path is parsed once, and the rest is given as it is sent.
+    /// Sets the URL. libcurl would parse each URL, write it again, and parse the result, which takes a tenth of its
+    /// time for a small request. Tern therefore has the part before the path parsed once, and passes the rest as it is
+    /// sent.
     private func setTarget(_ target: Target) {
         let text = target.authority.root
-        // To a proxy that is no tunnel goes the whole URL.
+        // A proxy that is not a tunnel gets the whole URL.
         let isWhole = left.proxy != nil && !target.isSecure
         if isWhole || root?.text != text {
             root = isWhole ? nil : CurlRoot(text)
@@ -299,7 +304,7 @@ import Glibc
     }
 
     private func setTrust(_ host: String) {
-        // Without a policy no connection is made: the transport has refused before.
+        // Without a policy, there is no connection, because the transport has refused the request.
         guard let policy = trust?.policies.policy(for: host) else { return }
         if left.trust != policy {
             left.trust = policy
@@ -307,11 +312,11 @@ import Glibc
         }
     }
 
-    /// Bodies up to this size are given to libcurl whole, and go out with the head.
+    /// The maximum number of bytes of a body that libcurl gets whole and sends with the head.
     private static let wholeBodySize = 64 << 10
 
-    /// Whether libcurl has the body in memory, and no callback of ours gives it.
-    static func isWhole(_ source: TransferOrder.Source) -> Bool {
+    /// Returns whether libcurl has the body in memory, without a callback of Tern.
+    static func isWhole(_ source: WireRequest.Source) -> Bool {
         switch source {
         case .none: true
         case .bytes(let data): data.count <= wholeBodySize
@@ -319,11 +324,11 @@ import Glibc
         }
     }
 
-    /// Returns the method's name where libcurl's own would be another.
+    /// Returns the method's name if libcurl would send another one.
     private func setMethod(_ transfer: Transfer) -> String? {
-        let method = transfer.order.method
+        let method = transfer.request.method
         left.isPost = method == .post || method == .put || method == .patch
-        switch transfer.order.source {
+        switch transfer.request.source {
         case .none where method == .head:
             set(CURLOPT_NOBODY, 1)
             return nil
@@ -362,40 +367,40 @@ import Glibc
         return method == .put ? nil : method.rawValue
     }
 
-    /// The list holds what libcurl does not write by itself, and no more: it looks every line up for each field of its
-    /// own.
+    /// Sets the header fields. The list contains only the fields that libcurl does not write by itself, because libcurl
+    /// searches the whole list for each field of its own.
     private func setHeaders(_ transfer: Transfer, isForwarded: Bool) {
-        let hasBody = if case .none = transfer.order.source { left.isPost } else { true }
+        let hasBody = if case .none = transfer.request.source { left.isPost } else { true }
         // CURLOPT_ACCEPT_ENCODING is never set: libcurl decompresses nothing.
-        let codings = transfer.order.decompresses ? ContentDecoder.acceptEncoding : nil
+        let codings = transfer.request.decompresses ? ContentDecoder.acceptEncoding : nil
         // A list with a raw Cookie field is used for one request only.
-        let headers = transfer.order.rawCookie == nil ? transfer.order.headers : nil
+        let headers = transfer.request.rawCookie == nil ? transfer.request.headers : nil
         let source = ListSource(headers: headers, hasBody: hasBody, codings: codings, isForwarded: isForwarded)
         if source.isSame(as: left.list) { return }
         left.list = source
         var list: UnsafeMutablePointer<curl_slist>?
-        for field in transfer.order.headers {
+        for field in transfer.request.headers {
             // Credentials for a proxy are never sent to a server, nor to a server behind a tunnel.
             if !isForwarded, Headers.namesMatch(field.name, "Proxy-Authorization") { continue }
             // A field without a value is written with a semicolon; "Name:" would remove it.
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
             unsafe list = curl_slist_append(list, line) ?? list
         }
-        if let cookies = transfer.order.rawCookie {
+        if let cookies = transfer.request.rawCookie {
             let line = Array("Cookie: ".utf8) + cookies + [0]
             unsafe list = line.withUnsafeBytes { buffer in
                 unsafe curl_slist_append(list, buffer.bindMemory(to: CChar.self).baseAddress) ?? list
             }
         }
         if hasBody {
-            if !transfer.order.headers.contains("Expect") { unsafe list = curl_slist_append(list, "Expect:") ?? list }
-            // libcurl would say that a body is a form.
-            if !transfer.order.headers.contains("Content-Type") {
+            if !transfer.request.headers.contains("Expect") { unsafe list = curl_slist_append(list, "Expect:") ?? list }
+            // libcurl would declare the body a form.
+            if !transfer.request.headers.contains("Content-Type") {
                 unsafe list = curl_slist_append(list, "Content-Type:") ?? list
             }
         }
-        if let codings, !transfer.order.headers.contains("Accept-Encoding") {
-            // In the list it is formatted once; libcurl formats what it makes of its own option twice.
+        if let codings, !transfer.request.headers.contains("Accept-Encoding") {
+            // A field in the list is formatted once. libcurl would format the field of its own option twice.
             unsafe list = curl_slist_append(list, "Accept-Encoding: " + codings) ?? list
         }
         unsafe tern_easy_set_list(easy, CURLOPT_HTTPHEADER, list)
@@ -407,25 +412,25 @@ import Glibc
 
     /// Returns whether the next response on the connection can only belong to the next request: the connection is new,
     /// carries HTTP/2, whose frames name their request, or has no unread bytes.
-    func isConnectionClean(_ order: TransferOrder, localPort: Int32) -> Bool {
+    func isConnectionClean(_ request: WireRequest, localPort: Int32) -> Bool {
         if number(CURLINFO_NUM_CONNECTS) > 0 { return true }
-        if hasReadableTLS(order), let tls = unsafe tern_easy_tls(easy) {
+        if hasReadableTLS(request), let tls = unsafe tern_easy_tls(easy) {
             if allowsHTTP2, unsafe tern_tls_is_http2(tls) != 0 { return true }
             if unsafe tern_tls_has_input(tls) != 0 { return false }
         }
-        return sockets.isSilent(localPort: order.unixSocketPath == nil ? localPort : nil)
+        return sockets.isSilent(localPort: request.unixSocketPath == nil ? localPort : nil)
     }
 
     /// Returns whether the connection of the attempt is known to carry HTTP/1. HTTP/2 needs TLS and its consent (ALPN);
     /// with a TLS library other than OpenSSL, the result of ALPN is not known.
-    func isHTTP1(_ order: TransferOrder) -> Bool {
-        guard allowsHTTP2, order.target.isSecure else { return true }
-        guard hasReadableTLS(order), let tls = unsafe tern_easy_tls(easy) else { return false }
+    func isHTTP1(_ request: WireRequest) -> Bool {
+        guard allowsHTTP2, request.target.isSecure else { return true }
+        guard hasReadableTLS(request), let tls = unsafe tern_easy_tls(easy) else { return false }
         return unsafe tern_tls_is_http2(tls) == 0
     }
 
-    private func hasReadableTLS(_ order: TransferOrder) -> Bool {
-        (order.target.isSecure || left.proxy != nil) && TLSBackend.current.isOpenSSL
+    private func hasReadableTLS(_ request: WireRequest) -> Bool {
+        (request.target.isSecure || left.proxy != nil) && TLSBackend.current.isOpenSSL
     }
 
     /// Makes libcurl close the connection when the response ends. libcurl reads the option at that time.
@@ -443,10 +448,11 @@ import Glibc
         return unsafe String(cString: text)
     }
 
-    /// What libcurl says of its failure; empty when it says nothing.
+    /// libcurl's text about its failure; empty if there is none.
     var failureText: String { unsafe String(cString: errorText) }
 
-    /// Not CURLE_OK when what was held back has ended the attempt, which libcurl then does not tell otherwise.
+    /// Pauses directions of the transfer or continues them. The result is not CURLE_OK if delivering held-back bytes
+    /// has ended the attempt. libcurl does not report this in any other way.
     func pause(_ bits: Int32) -> CURLcode { unsafe curl_easy_pause(easy, bits) }
 }
 

@@ -11,7 +11,7 @@ import CTernCurl
     private(set) var mayHaveFinished = false
 
     /// `isExclusive`: a connection carries one transfer at a time, over HTTP/2 too.
-    init?(_ settings: PoolSettings, isExclusive: Bool, _ sockets: SocketTable, _ turn: LoopTurn) {
+    init?(_ settings: PoolSettings, isExclusive: Bool, sockets: SocketTable, turn: LoopTurn) {
         guard let multi = unsafe curl_multi_init() else { return nil }
         unsafe self.multi = multi
         self.sockets = sockets

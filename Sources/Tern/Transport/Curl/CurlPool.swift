@@ -37,7 +37,7 @@ final class CurlPool {
     /// The session is gone: the pool ends with its last transfer.
     var isClosing = false
 
-    init(_ settings: PoolSettings, _ sockets: SocketTable, _ turn: LoopTurn) {
+    init(_ settings: PoolSettings, sockets: SocketTable, turn: LoopTurn) {
         self.settings = settings
         trust = settings.trust.map { CurlTrust($0, settings.authorities) }
         self.sockets = sockets
@@ -53,7 +53,7 @@ final class CurlPool {
 
     // MARK: The queue
 
-    /// Whether the transfer may enter now; otherwise it waits.
+    /// Returns whether the transfer may enter now; otherwise it waits.
     func admits(_ transfer: CurlTransfer) -> Bool {
         let id = transfer.transfer.id
         let isExclusive = isExclusive(transfer.transfer)
@@ -68,28 +68,29 @@ final class CurlPool {
         admitted += queue.release(transfer.origin, isExclusive: isExclusive(transfer.transfer))
     }
 
-    /// A transfer that waits no longer; no effect on another.
+    /// Removes a transfer that waits. Does nothing for other transfers.
     func withdraw(_ transfer: CurlTransfer) {
         if queue.withdraw(transfer.transfer.id, transfer.origin) { waiting[transfer.transfer.id] = nil }
     }
 
     // MARK: The wire
 
-    /// Whether it shares its connection with nobody. Over plain HTTP nothing is shared.
+    /// Returns whether the transfer needs a connection that it does not share. Over plain HTTP, connections are never
+    /// shared.
     private func isExclusive(_ transfer: Transfer) -> Bool {
-        transfer.order.isPausable && transfer.order.target.isSecure && settings.allowsHTTP2
+        transfer.request.isPausable && transfer.request.target.isSecure && settings.allowsHTTP2
     }
 
     private func multi(for transfer: Transfer) -> CurlMulti? {
         if isExclusive(transfer) {
             if exclusive == nil {
-                exclusive = CurlMulti(settings, isExclusive: true, sockets, turn)
+                exclusive = CurlMulti(settings, isExclusive: true, sockets: sockets, turn: turn)
                 newMultis.append(contentsOf: exclusive.map { [$0] } ?? [])
             }
             return exclusive
         }
         if shared == nil {
-            shared = CurlMulti(settings, isExclusive: false, sockets, turn)
+            shared = CurlMulti(settings, isExclusive: false, sockets: sockets, turn: turn)
             newMultis.append(contentsOf: shared.map { [$0] } ?? [])
         }
         return shared
@@ -132,14 +133,14 @@ final class CurlPool {
 
     private func takeHandle(_ size: CurlHandle.Size) -> CurlHandle? {
         switch size {
-        case .small: idleSmall.popLast() ?? CurlHandle(size, settings, trust, sockets)
-        case .bulk: idleBulk.popLast() ?? CurlHandle(size, settings, trust, sockets)
+        case .small: idleSmall.popLast() ?? CurlHandle(size, settings: settings, trust: trust, sockets: sockets)
+        case .bulk: idleBulk.popLast() ?? CurlHandle(size, settings: settings, trust: trust, sockets: sockets)
         }
     }
 
     private static func size(for transfer: Transfer) -> CurlHandle.Size {
-        if transfer.order.delivery == .streamed { return .bulk }
-        return switch transfer.order.source {
+        if transfer.request.delivery == .streamed { return .bulk }
+        return switch transfer.request.source {
         case .none: .small
         case .bytes(let data): data.count > 256 << 10 ? .bulk : .small
         case .pipe: .bulk

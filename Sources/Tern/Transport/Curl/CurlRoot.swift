@@ -1,12 +1,12 @@
 #if os(Linux)
 import CTernCurl
 
-/// What stands before the path of a URL, as libcurl has parsed it. Confined to the loop's thread.
+/// The part of a URL before the path, as parsed by libcurl. Confined to the loop's thread.
 @safe final class CurlRoot {
     let text: String
     let url: OpaquePointer
 
-    /// nil where libcurl cannot read it.
+    /// Parses the text. Returns nil if libcurl cannot read it.
     init?(_ text: String) {
         guard let url = unsafe curl_url() else { return nil }
         self.text = text

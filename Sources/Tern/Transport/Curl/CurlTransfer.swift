@@ -48,29 +48,29 @@ final class CurlTransfer {
     /// Not earlier: who watches is woken, which costs more than the bytes of a turn.
     private(set) var nextPublication: UInt64 = 0
 
-    private var standstill: Standstill
+    private var pauseState: PauseState
     private var isPauseNew = false
     /// libcurl is being told: it may call back before it has returned, and is not told more meanwhile.
     private var isSettling = false
     private var failureOfPause: CURLcode?
 
-    var isPaused: Bool { standstill.isPaused }
+    var isPaused: Bool { pauseState.isPaused }
 
     /// The connection carries the request, or has begun to.
     var isConnected: Bool { connections > 0 }
 
-    init(_ transfer: Transfer, _ pool: CurlPool, _ turn: LoopTurn) {
+    init(_ transfer: Transfer, pool: CurlPool, turn: LoopTurn) {
         self.transfer = transfer
         self.pool = pool
         self.turn = turn
-        headLines = CollectedHead(limit: transfer.order.headLimit)
-        isStreamed = transfer.order.delivery == .streamed
-        let sendsNothing = if case .none = transfer.order.source { true } else { false }
-        standstill = Standstill(sendsNothing: sendsNothing)
-        needsFreshConnection = transfer.order.needsFreshConnection
-        origin = transfer.order.unixSocketPath ?? transfer.order.target.origin
-        priority = transfer.order.priority
-        clock = TransferClock(transfer.order.timeouts, now: turn.now)
+        headLines = CollectedHead(limit: transfer.request.headLimit)
+        isStreamed = transfer.request.delivery == .streamed
+        let sendsNothing = if case .none = transfer.request.source { true } else { false }
+        pauseState = PauseState(sendsNothing: sendsNothing)
+        needsFreshConnection = transfer.request.needsFreshConnection
+        origin = transfer.request.unixSocketPath ?? transfer.request.target.origin
+        priority = transfer.request.priority
+        clock = TransferClock(transfer.request.timeouts, now: turn.now)
     }
 
     // MARK: The response
@@ -80,19 +80,19 @@ final class CurlTransfer {
         case .inside:
             clock.moved(turn.now)
         case .http2Status:
-            if handle?.isHTTP1(transfer.order) == true {
+            if handle?.isHTTP1(transfer.request) == true {
                 let reason = "the response's status line names HTTP/2, and the connection carries HTTP/1.1"
                 failure = TransferFailure(.malformedResponse, reason)
                 return 0
             }
             clock.moved(turn.now)
         case .end:
-            if let problem = headLines.framingProblem, transfer.order.method != .head {
+            if let problem = headLines.framingProblem, transfer.request.method != .head {
                 failure = TransferFailure(.malformedResponse, problem)
                 return 0
             }
             if headLines.hasTwoLengths { handle?.closeAfterResponse() }
-            if headLines.hasForeignTransferCoding, transfer.order.method != .head {
+            if headLines.hasForeignTransferCoding, transfer.request.method != .head {
                 // libcurl decodes transfer codings that were not requested (RFC 9112 §7.4), and bypasses all limits of
                 // Tern.
                 let reason = "the response has a transfer coding that was not asked for (RFC 9112 §7.4)"
@@ -106,7 +106,7 @@ final class CurlTransfer {
             failure = TransferFailure(.tooLarge, "the head of the response has more than \(limit) fields")
             return 0
         case .tooLarge:
-            let limit = transfer.order.headLimit
+            let limit = transfer.request.headLimit
             failure = TransferFailure(.tooLarge, "the head of the response has more than \(limit) bytes")
             return 0
         case .malformed(let reason):
@@ -120,8 +120,8 @@ final class CurlTransfer {
         guard let handle else { return }
         clock.moved(turn.now)
         let status = handle.number(CURLINFO_RESPONSE_CODE)
-        if status == 101, !transfer.order.headers.contains("Upgrade") {
-            // What follows is of an unknown protocol.
+        if status == 101, !transfer.request.headers.contains("Upgrade") {
+            // The bytes that follow belong to an unknown protocol.
             let reason = "the server switched to another protocol without being asked (RFC 9110 §15.2.2)"
             failure = TransferFailure(.malformedResponse, reason)
             return
@@ -135,22 +135,23 @@ final class CurlTransfer {
         }
         let version = Self.version(handle.number(CURLINFO_HTTP_VERSION))
         let head = ResponseHead(
-            status: status, version: version, target: transfer.order.target, rawHead: headLines.bytes,
+            status: status, version: version, target: transfer.request.target, rawHead: headLines.bytes,
             maySetCookies: headLines.setsCookies)
         self.head = head
         headLines.complete()
         let length = handle.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
-        if length >= 0, transfer.order.method != .head { body.expected = length }
+        if length >= 0, transfer.request.method != .head { body.expected = length }
         if version == .http2 { pool.learnedHTTP2(self) }
-        isCompressed = headLines.isEncoded && transfer.order.decompresses && !head.contentCodings.isEmpty
-        isStreamed = transfer.order.isAnswer(head, isCompressed: isCompressed)
-        if isStreamed || transfer.order.announcesHead {
+        isCompressed = headLines.isEncoded && transfer.request.decompresses && !head.contentCodings.isEmpty
+        isStreamed = transfer.request.streamsBody(of: head, isCompressed: isCompressed)
+        if isStreamed || transfer.request.announcesHead {
             unsafe turn.wake(transfer.receive(head, isCompressed: isCompressed))
             markChanged()
         }
     }
 
-    /// Whether any line of a response came, of an interim one too.
+    /// A Boolean value that indicates whether any line of a response has arrived, including lines of an interim
+    /// response.
     var hasResponse: Bool { headLines.hasBegun }
 
     private static func version(_ value: Int) -> HTTPVersion {
@@ -163,7 +164,7 @@ final class CurlTransfer {
     }
 
     func receiveBody(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
-        if standstill.refusesBytes() { return Int(CURL_WRITEFUNC_PAUSE) }
+        if pauseState.refusesBytes() { return Int(CURL_WRITEFUNC_PAUSE) }
         clock.moved(turn.now)
         body.count(count)
         if let refusal = refusalOfBody() {
@@ -172,7 +173,7 @@ final class CurlTransfer {
             return 0
         }
         let isKept: Bool
-        switch transfer.order.delivery {
+        switch transfer.request.delivery {
         case .collected(let limit) where !isStreamed:
             unsafe isKept = body.collect(bytes, count, limit: limit)
         default:
@@ -187,15 +188,15 @@ final class CurlTransfer {
         return count
     }
 
-    /// The start of a body that is refused is its error's to show.
+    /// Keeps the start of a refused body for the error.
     private func keepStart(_ bytes: UnsafeRawPointer, _ count: Int) {
-        guard !isStreamed, case .collected(let limit) = transfer.order.delivery else { return }
+        guard !isStreamed, case .collected(let limit) = transfer.request.delivery else { return }
         let room = limit - Int(clamping: body.received - Int64(count))
         if room > 0 { _ = unsafe body.collect(bytes, min(count, room), limit: limit) }
     }
 
     private func refusalOfBody() -> TransferFailure? {
-        guard !isStreamed, case .collected(let limit) = transfer.order.delivery else { return nil }
+        guard !isStreamed, case .collected(let limit) = transfer.request.delivery else { return nil }
         return max(body.received, body.expected ?? 0) > limit ? .bodyTooLarge(limit: limit) : nil
     }
 
@@ -206,7 +207,7 @@ final class CurlTransfer {
     /// unexpected unread bytes, which libcurl then closes.
     func connected(localPort: Int32) -> Bool {
         if connections == 0, let handle, !isMultiplexed,
-            !handle.isConnectionClean(transfer.order, localPort: localPort)
+            !handle.isConnectionClean(transfer.request, localPort: localPort)
         {
             mustStartOver = true
             return false
@@ -219,10 +220,10 @@ final class CurlTransfer {
 
     func sendBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         if isPaused {
-            standstill.refusedToSend()
+            pauseState.refusedToSend()
             return Int(CURL_READFUNC_PAUSE)
         }
-        switch transfer.order.source {
+        switch transfer.request.source {
         case .none:
             return 0
         case .bytes(let data):
@@ -244,9 +245,9 @@ final class CurlTransfer {
             produced += Int64(count)
             return moved(count)
         case .wait:
-            standstill.isStarved = true
+            pauseState.isStarved = true
             clock.heldUp(true, turn.now)
-            standstill.refusedToSend()
+            pauseState.refusedToSend()
             return Int(CURL_READFUNC_PAUSE)
         case .end:
             return 0
@@ -264,7 +265,7 @@ final class CurlTransfer {
 
     /// Without OpenSSL, the protocol of a connection is not known before the first response on it.
     private var isMultiplexed: Bool {
-        transfer.order.target.isSecure && !TLSBackend.current.isOpenSSL && pool.queue.isMultiplexed(origin)
+        transfer.request.target.isSecure && !TLSBackend.current.isOpenSSL && pool.queue.isMultiplexed(origin)
     }
 
     // MARK: The end of a turn
@@ -275,10 +276,10 @@ final class CurlTransfer {
         turn.changed.append(self)
     }
 
-    /// Comes back in the next turn, with what it brings.
+    /// Marks the transfer for the next turn, together with its new bytes.
     func waitForMore() { markChanged() }
 
-    /// Hands on what the turn brought. Small pieces wait while more is coming: returns whether some do.
+    /// Hands on the bytes of the turn. Small pieces wait while more is coming. Returns whether some wait.
     func flush(isIdle: Bool) -> Bool {
         isMarked = false
         guard handle != nil else { return false }
@@ -295,8 +296,8 @@ final class CurlTransfer {
     private func deliverChunk() -> Bool {
         let (wake, isFull) = unsafe transfer.receive(body.take())
         unsafe turn.wake(wake)
-        guard isFull, !standstill.isHeldUp else { return false }
-        standstill.isHeldUp = true
+        guard isFull, !pauseState.isHeldUp else { return false }
+        pauseState.isHeldUp = true
         clock.heldUp(true, turn.now)
         return true
     }
@@ -306,13 +307,13 @@ final class CurlTransfer {
         // The session counts the decompressed bytes, whose number is not known in advance.
         let received = isCompressed ? nil : body.received
         let expected = isCompressed ? nil : body.expected
-        let isWatched = transfer.meter.note(sent: sent, of: total, received: received, of: expected)
+        let isWatched = transfer.meter.update(sent: sent, of: total, received: received, of: expected)
         guard isWatched, !isUnpublished else { return }
         isUnpublished = true
         turn.publishLater(self)
     }
 
-    /// To be called when `nextPublication` has come.
+    /// Publishes the progress. Called when `nextPublication` has come.
     func publishProgress() {
         isUnpublished = false
         nextPublication = turn.now + Self.publicationInterval
@@ -320,96 +321,99 @@ final class CurlTransfer {
     }
 
     private func uploadCounts() -> (sent: Int64, total: Int64?) {
-        switch transfer.order.source {
+        switch transfer.request.source {
         case .none: (0, nil)
         case .bytes(let data): (handle?.offset(CURLINFO_SIZE_UPLOAD_T) ?? 0, Int64(data.count))
-        // Without a length libcurl counts the framing of the chunks too.
+        // Without a length, libcurl also counts the framing of the chunks.
         case .pipe(_, let length): (min(handle?.offset(CURLINFO_SIZE_UPLOAD_T) ?? 0, produced), length)
         }
     }
 
-    // MARK: Standing still
+    // MARK: Pausing
 
     func setPaused(_ paused: Bool) {
         guard isPaused != paused else { return }
-        standstill.isPaused = paused
+        pauseState.isPaused = paused
         if paused { clock.paused(turn.now) } else { clock.resumed(turn.now) }
         turn.watch(clock)
         applyPause()
     }
 
     func readerTookAll() {
-        guard standstill.isHeldUp else { return }
-        standstill.isHeldUp = false
-        clock.heldUp(standstill.isStarved, turn.now)
+        guard pauseState.isHeldUp else { return }
+        pauseState.isHeldUp = false
+        clock.heldUp(pauseState.isStarved, turn.now)
         turn.watch(clock)
         applyPause()
     }
 
     func sourceIsReady() {
-        guard standstill.isStarved else { return }
-        standstill.isStarved = false
-        clock.heldUp(standstill.isHeldUp, turn.now)
+        guard pauseState.isStarved else { return }
+        pauseState.isStarved = false
+        clock.heldUp(pauseState.isHeldUp, turn.now)
         turn.watch(clock)
         applyPause()
     }
 
-    /// The reader is behind.
+    /// Stops reading when the reader is behind.
     private func stopReading() {
-        guard let handle, let head, !isSettling, let bits = standstill.stopAtOnce(head.version) else { return }
-        if handle.pause(bits) != CURLE_BAD_FUNCTION_ARGUMENT { standstill.stoppedAtOnce(bits) }
+        guard let handle, let head, !isSettling, let bits = pauseState.stopAtOnce(head.version) else { return }
+        if handle.pause(bits) != CURLE_BAD_FUNCTION_ARGUMENT { pauseState.stoppedAtOnce(bits) }
     }
 
-    /// What must stand still has changed: libcurl is told once a turn, of the outcome. Let go on and stopped again at once,
-    /// it would read all the same, and drop what it had read if that was the end of the response.
+    /// Notes that the directions to pause have changed. libcurl gets only the final state, once a turn. If it were
+    /// continued and paused again at once, it would read in between, and drop the bytes if they were the end of the
+    /// response.
     private func applyPause() {
         if isPauseNew { return }
         isPauseNew = true
         turn.pausing.append(self)
     }
 
-    /// Tells libcurl what must stand still. It may call back, and be stopped again, before it returns.
+    /// Tells libcurl which directions to pause. libcurl may call back, and be paused again, before it returns.
     func settlePause() {
         isPauseNew = false
         guard let handle, isConnected else { return }
-        guard let bits = standstill.settle() else { return }
+        guard let bits = pauseState.settle() else { return }
         isSettling = true
         defer { isSettling = false }
         let result = handle.pause(bits)
-        // A bad argument: the attempt has no connection, or none any more, and nothing was held back.
+        // CURLE_BAD_FUNCTION_ARGUMENT means that the attempt has no connection, or no longer has one, and nothing was
+        // held back.
         if result != CURLE_OK, result != CURLE_BAD_FUNCTION_ARGUMENT { failureOfPause = result }
     }
 
-    /// libcurl hands on what it held back while it is told to go on, and forgets to end an attempt that refuses it.
+    /// Returns the failure of delivering held-back bytes. libcurl delivers them while it is continued, and does not end
+    /// an attempt that refuses them.
     func takeFailureOfPause() -> TransferFailure? {
         guard let result = failureOfPause else { return nil }
         failureOfPause = nil
         return failure(for: result)
     }
 
-    /// Taken off the wire before anything was sent; it may go there again.
+    /// Resets an attempt that was taken off the wire before anything was sent. It may go there again.
     func withdraw() {
-        // A proxy can have answered already.
+        // A proxy may have answered already.
         if !CurlPool.reusesHandles { handle = nil }
         connections = 0
         if mustStartOver { needsFreshConnection = true }
         mustStartOver = false
-        standstill.withdraw()
+        pauseState.withdraw()
         clock.withdrawn()
     }
 
     // MARK: The end
 
-    /// The end of the attempt: all that was gathered goes to the session, and the engine keeps nothing of it.
+    /// Ends the attempt. All collected bytes go to the session, and the engine keeps nothing of the attempt.
     func complete(_ failure: TransferFailure?) {
         if handle != nil { storeProgress() }
         if isUnpublished {
-            // The task may go on: with another attempt, or with what becomes of the body.
+            // The task may continue, with another attempt or with the processing of its body.
             turn.forget(self)
             publishProgress()
         }
         if isStreamed, body.waitingCount > 0 { _ = deliverChunk() }
-        if case .pipe(let pipe, _) = transfer.order.source { pipe.close() }
+        if case .pipe(let pipe, _) = transfer.request.source { pipe.close() }
         let outcome = TransferOutcome(
             head: head, body: body.take(), failure: failure, metrics: handle.map(metrics) ?? TaskMetrics(),
             trailers: headLines.trailers)
@@ -430,19 +434,19 @@ final class CurlTransfer {
         metrics.totalTime = handle.offset(CURLINFO_TOTAL_TIME_T)
         metrics.receivedBytes = Int64(handle.number(CURLINFO_HEADER_SIZE)) + handle.offset(CURLINFO_SIZE_DOWNLOAD_T)
         metrics.sentBytes = Int64(handle.number(CURLINFO_REQUEST_SIZE))
-        // A body that is given whole goes out with the head, and libcurl counts it there.
-        if !CurlHandle.isWhole(transfer.order.source) { metrics.sentBytes += handle.offset(CURLINFO_SIZE_UPLOAD_T) }
+        // A body that libcurl gets whole goes out with the head, and libcurl counts it there.
+        if !CurlHandle.isWhole(transfer.request.source) { metrics.sentBytes += handle.offset(CURLINFO_SIZE_UPLOAD_T) }
         metrics.decodedBodyBytes = body.received
         metrics.httpVersion = head?.version
-        // For a Unix socket libcurl tells its path there.
-        if isConnected, transfer.order.unixSocketPath == nil {
+        // For a Unix socket, libcurl reports its path here.
+        if isConnected, transfer.request.unixSocketPath == nil {
             metrics.remoteAddress = handle.text(CURLINFO_PRIMARY_IP)
             metrics.remotePort = handle.number(CURLINFO_PRIMARY_PORT)
         }
         return metrics
     }
 
-    /// Bytes of the response's body so far, and of how many: for the text of a failure.
+    /// The number of bytes of the response's body so far and in total, for the text of a failure.
     var receivedText: String {
         body.expected.map { "\(body.received) of \($0) bytes" } ?? "\(body.received) bytes"
     }

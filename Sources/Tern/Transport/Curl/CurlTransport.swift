@@ -36,29 +36,29 @@ final class CurlTransport: Transport {
 
     func forwardsToProxy(_ target: Target) -> Bool { settings.proxies.forwards(target) }
 
-    func refusal(of order: TransferOrder) -> TransferFailure? {
+    func refusal(of request: WireRequest) -> TransferFailure? {
         if let problem { return problem }
         if let problem = loop.problem() {
-            let host = "\(order.target.host):\(order.target.port)"
+            let host = "\(request.target.host):\(request.target.port)"
             return TransferFailure(
                 .connectionFailed, "no connection to \(host): \(problem)", underlying: OutOfDescriptors())
         }
-        if order.trust == nil, settings.trust == nil { return nil }
-        return refusalOfTrust(order)
+        if request.trust == nil, settings.trust == nil { return nil }
+        return refusalOfTrust(request)
     }
 
-    private func refusalOfTrust(_ order: TransferOrder) -> TransferFailure? {
-        let host = order.target.host
-        guard let policy = order.trust?.policy ?? (settings.trust ?? TrustPolicies()).policy(for: host) else {
+    private func refusalOfTrust(_ request: WireRequest) -> TransferFailure? {
+        let host = request.target.host
+        guard let policy = request.trust?.policy ?? (settings.trust ?? TrustPolicies()).policy(for: host) else {
             return TrustPolicies.refusal(of: host)
         }
         // The environment's as well, which the configuration does not know.
-        let proxy = order.target.isSecure ? settings.proxies.https : settings.proxies.http
+        let proxy = request.target.isSecure ? settings.proxies.https : settings.proxies.http
         if proxy?.lowercased().hasPrefix("https:") == true {
             return TransferFailure(.unsupported, TrustPolicies.proxyReason)
         }
         if let problem = Session.Configuration.problem(of: policy) { return problem }
-        if policy.pins != nil, !order.target.isSecure {
+        if policy.pins != nil, !request.target.isSecure {
             return TransferFailure(
                 .invalidRequest, "the trust policy for \(host) has pins, and http has no certificates")
         }
@@ -66,7 +66,7 @@ final class CurlTransport: Transport {
     }
 
     func start(_ transfer: Transfer) {
-        guard let policy = transfer.order.trust?.policy else { return loop.post(.start(transfer, pool: pool)) }
+        guard let policy = transfer.request.trust?.policy else { return loop.post(.start(transfer, pool: pool)) }
         // Posted under the lock, which posting never waits in: a pool is opened before, and closed after, all its transfers.
         trusted.withLock { pools in
             let (pool, isNew, old) = pools.pool(for: policy) {

@@ -3,8 +3,8 @@ import CTernCurl
 import CTernTLS
 import FoundationEssentials
 
-/// The trust policies of one pool, as libcurl and OpenSSL are told of them. Confined to the loop's thread, on which OpenSSL
-/// asks as well.
+/// Applies the trust policies of one pool to libcurl and OpenSSL. Confined to the loop's thread, on which OpenSSL calls
+/// back, too.
 final class CurlTrust {
     let policies: TrustPolicies
     private let authorities: Session.Configuration.Authorities
@@ -15,16 +15,16 @@ final class CurlTrust {
         self.authorities = authorities
     }
 
-    /// Whether OpenSSL must be asked, because libcurl's own options do not know what the policy wants.
+    /// Returns whether a policy needs OpenSSL because libcurl's own options cannot express it.
     static func needsOpenSSL(_ policy: TrustPolicy) -> Bool {
         if policy.anchors != .standard { return true }
         guard policy.pins != nil else { return false }
         return TLSBackend.current.isOpenSSL || policy.libcurlPins == nil
     }
 
-    /// Before the handshake of the connection that an attempt makes; false when it must not begin.
+    /// Prepares the handshake of an attempt's new connection. Returns false if the handshake must not begin.
     func prepare(_ context: UnsafeMutableRawPointer, for transfer: CurlTransfer) -> Bool {
-        let host = transfer.transfer.order.target.host
+        let host = transfer.transfer.request.target.host
         guard let policy = policies.policy(for: host) else { return false }
         guard Self.needsOpenSSL(policy) else { return true }
         var own: TrustAnchors?
@@ -40,7 +40,8 @@ final class CurlTrust {
                 return false
             }
         }
-        let judge = unsafe Unmanaged.passRetained(TrustJudge(transfer, policy, own, host: host)).toOpaque()
+        let judge = unsafe Unmanaged.passRetained(TrustJudge(transfer, policy: policy, anchors: own, host: host))
+            .toOpaque()
         return unsafe tern_tls_attach(
             context, judge,
             { judge, store in
@@ -60,7 +61,8 @@ final class CurlTrust {
         return made
     }
 
-    /// libcurl judges the staple, by the set of the SSL_CTX: it gets one for each connection, to which it may add.
+    /// Sets the anchors for stapled responses. libcurl judges the staple with the set of the SSL_CTX, so each
+    /// connection gets a set to which libcurl may add.
     private func usesForStaples(_ policy: TrustPolicy, _ context: UnsafeMutableRawPointer) -> Bool {
         guard let copy = TrustAnchors(TrustAnchors.Key(policy), authorities) else { return false }
         unsafe tern_tls_use_anchors(context, copy.store)
@@ -68,16 +70,17 @@ final class CurlTrust {
     }
 }
 
-/// Judges the one handshake of one connection; OpenSSL owns it with the connection.
+/// Judges the one handshake of one connection. OpenSSL owns the judge together with the connection.
 private final class TrustJudge {
-    // Whose connection it is, and who is told. The connection outlives it; nobody else may be told by mistake.
+    // The transfer that made the connection and gets the result. The connection outlives the transfer, and the result
+    // must not go to another one.
     private weak var transfer: CurlTransfer?
     private let policy: TrustPolicy
-    /// nil for libcurl's own.
+    /// The anchors to verify with; nil for libcurl's own.
     private let anchors: TrustAnchors?
     private let host: String
 
-    init(_ transfer: CurlTransfer, _ policy: TrustPolicy, _ anchors: TrustAnchors?, host: String) {
+    init(_ transfer: CurlTransfer, policy: TrustPolicy, anchors: TrustAnchors?, host: String) {
         self.transfer = transfer
         self.policy = policy
         self.anchors = anchors
@@ -86,7 +89,7 @@ private final class TrustJudge {
 
     func judge(_ store: UnsafeMutableRawPointer) -> Bool {
         let isVerified = policy.anchors != .none
-        // OpenSSL's own refusal is libcurl's to tell.
+        // libcurl reports OpenSSL's own refusals.
         if let anchors {
             guard unsafe tern_tls_verify_with(store, anchors.store) == 1 else { return false }
         } else if isVerified {
@@ -118,14 +121,14 @@ private final class TrustJudge {
             guard count > 0, let start = unsafe bytes else { continue }
             let der = unsafe Data(bytes: start, count: Int(count))
             unsafe tern_tls_free(start)
-            // What OpenSSL took for a certificate is one for us too; if not, no pin fits it.
+            // A certificate that OpenSSL accepts is also valid here. If it is not, no pin matches it.
             if let certificate = try? Certificate(der: der) { chain.append(certificate) }
         }
         return chain
     }
 }
 
-/// A set of anchors in OpenSSL's form, made once for all connections.
+/// A set of anchors in OpenSSL's form, created once for all connections.
 @safe private final class TrustAnchors {
     struct Key: Hashable {
         let anchors: TrustPolicy.Anchors
@@ -155,7 +158,7 @@ private final class TrustJudge {
         case .pem(let pem):
             isSystem = false
             guard isAdded else { break }
-            // Unreadable: no connection is made, as libcurl would make none.
+            // If the file is not readable, there is no connection, as with libcurl.
             guard let certificates = try? Certificate.load(pem: pem) else { return nil }
             more = certificates
         }
@@ -168,7 +171,7 @@ private final class TrustJudge {
             }
             if isTaken != 1 { return nil }
         }
-        // libcurl has put the lists into its own set, which this one replaces.
+        // libcurl has put the lists into its own set, which this set replaces.
         if case .list(let file) = key.revocation, unsafe tern_tls_anchors_add_revoked(store, file) != 1 { return nil }
     }
 

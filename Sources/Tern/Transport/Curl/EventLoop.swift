@@ -5,17 +5,17 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// The one thread of the process on which sockets are served: a mailbox, an epoll descriptor, and the serial executor of
-/// the actors on the hot path. It is never freed, and sleeps without a time limit while nothing is under way.
-/// If the process has no free descriptor, the loop is not set up yet: posted work waits, and each request tries to set
-/// the loop up and fails if that is not possible. Meanwhile, the actors run on a queue.
-/// to set the loop up again. The actors run on a queue meanwhile.
+/// The one thread of the process that serves sockets. It has a mailbox and an epoll descriptor, and is the serial
+/// executor of the actors on the hot path. It is never freed, and sleeps without a time limit while nothing is under
+/// way. If the process has no free descriptor, the loop is not set up yet: posted work waits, and each request tries to
+/// set the loop up and fails if that is not possible. Meanwhile, the actors run on a queue.
 final class EventLoop: SerialExecutor {
-    /// What can be posted from any thread.
+    /// A message that can be posted from any thread.
     enum Message: Sendable {
         case start(Transfer, pool: UInt64)
         case control(Transfer, TransferCommand)
-        /// Indirect: every message is as large as the largest, and the usual ones are moved about for each request.
+        /// Indirect, because every message is as large as the largest one, and the usual ones are moved several times
+        /// per request.
         indirect case openPool(UInt64, PoolSettings)
         case closePool(UInt64)
         case job(UnownedJob)
@@ -46,7 +46,8 @@ final class EventLoop: SerialExecutor {
     let longestTurn = Atomic<Int64>(-1)
 
     private init() {
-        // Here and not on the loop's thread: a program that ends at once would tear OpenSSL down while it is set up.
+        // Set up here and not on the loop's thread. A program that ends at once would otherwise tear OpenSSL down
+        // during its setup.
         tern_curl_set_up()
     }
 
@@ -82,7 +83,7 @@ final class EventLoop: SerialExecutor {
             return error
         }
         isReady.store(true, ordering: .releasing)
-        // After OpenSSL's own, and so called before it.
+        // Registered after OpenSSL's handler, and therefore called before it.
         atexit { EventLoop.shared.stopForGood() }
         return 0
     }
@@ -105,13 +106,14 @@ final class EventLoop: SerialExecutor {
         return 0
     }
 
-    /// At the process's end: what libcurl and OpenSSL stand on is torn down next, and the loop must not be in them.
+    /// Stops the loop at the process's end. libcurl and OpenSSL are torn down next, and the loop must not be running in
+    /// them.
     private func stopForGood() {
         // A forked process has no loop.
         guard getpid() == process, !isCurrent else { return }
         isEnding.store(true, ordering: .sequentiallyConsistent)
         wake()
-        // A loop that a system call holds for longer is left to its luck: a program can always end.
+        // The process does not wait longer for a loop in a system call, because a program must always be able to end.
         var turns = 0
         while !hasStopped.load(ordering: .acquiring), turns < 2_000 {
             usleep(50)
@@ -180,7 +182,8 @@ final class EventLoop: SerialExecutor {
         if turn > longestTurn.load(ordering: .relaxed) { longestTurn.store(turn, ordering: .relaxed) }
     }
 
-    /// Milliseconds to sleep at most: 0 while messages wait, else what the engine says, −1 for ever.
+    /// Returns the maximum number of milliseconds to sleep: 0 while messages wait, and otherwise the engine's value,
+    /// where −1 means no limit.
     func prepareToSleep(_ rest: Int32) -> Int32 {
         guard rest != 0 else { return 0 }
         return mailbox.withLock { mailbox in
@@ -190,7 +193,7 @@ final class EventLoop: SerialExecutor {
         }
     }
 
-    /// All messages so far; the array given is recycled as the next mailbox.
+    /// Takes all messages so far. The array is reused as the next mailbox.
     func takeMessages(_ recycled: inout [Message]) {
         mailbox.withLock { mailbox in
             mailbox.isAsleep = false

@@ -1,12 +1,12 @@
 #if os(Linux)
-/// What one turn of the loop gathers: callbacks of libcurl add to it, the engine acts on it after the sockets are served.
-/// Confined to the loop's thread.
+/// The work that one turn of the loop collects. Callbacks of libcurl add to it, and the engine acts on it after the
+/// sockets are served. Confined to the loop's thread.
 @safe final class LoopTurn {
-    /// Nanoseconds, read once per turn.
+    /// The time in nanoseconds, read once per turn.
     var now: UInt64 = 0
     /// Readers and producers to be resumed at the end of the turn.
     var wakes: [Transfer.Wake] = unsafe []
-    /// Transfers that are to stand still, or to go on, otherwise than libcurl knows.
+    /// Transfers whose pause state differs from the one that libcurl has.
     var pausing: [CurlTransfer] = []
     /// Transfers with bytes or numbers that their session has not seen.
     var changed: [CurlTransfer] = []
@@ -31,7 +31,7 @@
 
     func forget(_ transfer: CurlTransfer) { unpublished.removeAll { $0 === transfer } }
 
-    /// Shows the progress of those whose time has come.
+    /// Publishes the progress of the transfers whose time has come.
     func publishProgress() {
         guard nextPublication <= now else { return }
         nextPublication = .max
@@ -45,6 +45,8 @@
         }
     }
 
+    /// Resumes the readers and producers of the turn. Called after all sockets are served: a task that runs at once on
+    /// another thread then delays none of them, and a reader wakes once for everything that its transfer received.
     func resumeReaders() {
         guard unsafe !wakes.isEmpty else { return }
         for index in unsafe wakes.indices { unsafe wakes[index].resume() }

@@ -1,4 +1,4 @@
-/// What a session's configuration means for its connections.
+/// The settings of a session's connections, derived from its configuration.
 struct PoolSettings: Sendable {
     let maximumConnectionsPerHost: Int
     let maximumConnections: Int
@@ -6,10 +6,10 @@ struct PoolSettings: Sendable {
     let idleSeconds: Int
     let allowsHTTP2: Bool
     let authorities: Session.Configuration.Authorities
-    /// nil where every host has the default policy.
+    /// The trust policies of hosts; nil if every host has the default policy.
     var trust: TrustPolicies?
     let proxies: ProxyEnvironment
-    /// As libcurl takes them.
+    /// The overrides in libcurl's format.
     let hostOverrides: [String]
     let localEndpoint: String?
 

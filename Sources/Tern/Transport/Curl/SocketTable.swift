@@ -2,21 +2,22 @@
 import CTernCurl
 import Glibc
 
-/// Which descriptor belongs to which multi handle, and what epoll knows of it.
+/// The multi handle that each descriptor belongs to, and the events that are registered with epoll.
 ///
-/// Lazy: `CURL_POLL_REMOVE` for a connection changes nothing at epoll, since the next request on it asks for the same
-/// again. A descriptor that fires while nobody wants it is deregistered then, and one that closes leaves by itself.
-/// Confined to the loop's thread.
+/// Registrations are lazy: `CURL_POLL_REMOVE` for a connection changes nothing in epoll, because the next request on it
+/// asks for the same events again. A descriptor that fires while no handle wants it is deregistered then. A descriptor
+/// that closes is removed by the system. Confined to the loop's thread.
 final class SocketTable {
     private struct Entry {
-        /// What epoll reports, 0 when not registered.
+        /// The events that epoll reports; 0 if the descriptor is not registered.
         var registered: UInt32 = 0
-        /// What libcurl wants.
+        /// The events that libcurl wants.
         var wanted: UInt32 = 0
-        /// Kept until the connection closes, or `forget`: a weak reference costs twenty times as much, four times a request.
+        /// Kept until the connection closes, or until `forget`. A weak reference takes twenty times as long, four times
+        /// a request.
         var multi: CurlMulti?
-        /// Opened by us: its close is seen. The resolver's own descriptors close unseen, and a later one may get the same
-        /// number.
+        /// A Boolean value that indicates whether Tern opened the descriptor, and therefore sees it close. The
+        /// resolver's own descriptors close unseen, and a later one can get the same number.
         var isLazy = false
     }
 
@@ -67,7 +68,7 @@ final class SocketTable {
             if tern_has_input(Int32(index)) != 0 { return false }
         }
         if isFound || localPort == nil { return isFound }
-        // The first time that this connection is used again.
+        // The connection is being reused for the first time.
         for index in ports.indices where ports[index] == Self.unknown {
             ports[index] = tern_local_port(Int32(index))
             guard ports[index] == port else { continue }
@@ -77,7 +78,7 @@ final class SocketTable {
         return isFound
     }
 
-    /// What libcurl wants to hear of a descriptor: a `CURL_POLL_…`.
+    /// Registers the events that libcurl wants for a descriptor, a `CURL_POLL_…`.
     func want(_ descriptor: Int32, _ what: Int32, for multi: CurlMulti) {
         let index = Int(descriptor)
         ensure(index)
@@ -91,12 +92,12 @@ final class SocketTable {
             }
         let (wanted, registered) = (entries[index].wanted, entries[index].registered)
         if wanted == 0, entries[index].isLazy { return }
-        // A registration for reading may stay; one for writing fires all the time.
+        // A registration for reading may stay. A registration for writing would fire all the time.
         if registered == wanted || registered == wanted | EPOLLIN.rawValue { return }
         register(index, wanted)
     }
 
-    /// The multi handle goes away, and what is open is closed with it.
+    /// Forgets a multi handle that is being freed, which closes its open connections.
     func forget(_ multi: CurlMulti) {
         for index in entries.indices where entries[index].multi === multi {
             entries[index].multi = nil
@@ -108,7 +109,7 @@ final class SocketTable {
         let operation =
             events == 0 ? EPOLL_CTL_DEL : entries[index].registered == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD
         var result = tern_epoll_control(epoll, operation, Int32(index), events)
-        // A descriptor that closed unseen took its registration along.
+        // A descriptor that closed unseen has lost its registration.
         if result == ENOENT, operation == EPOLL_CTL_MOD {
             result = tern_epoll_control(epoll, EPOLL_CTL_ADD, Int32(index), events)
         } else if result == EEXIST {
@@ -117,7 +118,8 @@ final class SocketTable {
         entries[index].registered = result == 0 ? events : 0
     }
 
-    /// What epoll reported, for the multi handle that wants it: nil when nobody does.
+    /// Returns the multi handle that wants the events from epoll, and the events in libcurl's form; nil if no handle
+    /// wants them.
     func fired(_ descriptor: Int32, _ events: UInt32) -> (multi: CurlMulti, mask: Int32)? {
         let index = Int(descriptor)
         guard entries.indices.contains(index) else { return nil }
@@ -130,7 +132,7 @@ final class SocketTable {
         var mask: Int32 = 0
         if events & EPOLLIN.rawValue != 0 { mask |= CURL_CSELECT_IN }
         if events & EPOLLOUT.rawValue != 0 { mask |= CURL_CSELECT_OUT }
-        // An error shows itself at the next read or write: libcurl tells it better than epoll.
+        // An error appears at the next read or write, where libcurl describes it better than epoll.
         if events & ended != 0 { mask |= wanted & EPOLLOUT.rawValue != 0 ? CURL_CSELECT_OUT : CURL_CSELECT_IN }
         return (multi, mask)
     }

@@ -2,16 +2,16 @@
 import TernConcurrency
 import Foundation
 
-/// One attempt, between the system's task and the transfer that it fills. Its methods are called on the delegate queue
-/// alone, one at a time; the lock is for the compiler.
+/// Connects one attempt's system task with its transfer. Its functions are called only on the delegate queue, one at a
+/// time; the locks are for the compiler.
 final class URLSessionAttempt: Sendable {
     let transfer: Transfer
     private let state: Lock<URLSessionAttemptState>
     private let task = Lock<(any SystemTask)?>(nil)
-    /// Feeds, or collects, the body that comes through a pipe.
+    /// Feeds or collects a body that arrives through a pipe.
     let body: (any URLSessionBody)?
 
-    /// Takes the file with the body; without it the file is read, and delivered in pieces.
+    /// Called with the file of the body. Without it, the file is read and delivered in pieces.
     private let onFile: (@Sendable (String) -> Void)?
     private let file = Lock<FileHandle?>(nil)
     private static let fileReadSize = 256 << 10
@@ -24,16 +24,16 @@ final class URLSessionAttempt: Sendable {
         self.body = body
         self.onFile = onFile
         state = Lock(
-            URLSessionAttemptState(transfer.order, abilities: abilities, now: MonotonicClock.nanoseconds()))
+            URLSessionAttemptState(transfer.request, abilities: abilities, now: MonotonicClock.nanoseconds()))
     }
 
-    /// nil until the system's task is made.
+    /// The identifier of the system's task; nil until the task is created.
     var taskIdentifier: Int? { task.withLock { $0?.taskIdentifier } }
     var isEnded: Bool { state.withLock { $0.isEnded } }
-    /// When the next time limit runs out, if nothing moves until then; `.max` for never.
+    /// The time at which the next limit runs out if nothing moves until then; `.max` for never.
     var deadline: UInt64 { state.withLock { $0.isEnded ? .max : $0.clock.nextDeadline } }
 
-    /// The system's task is made, and is resumed unless the attempt is paused.
+    /// Sets the system's task, and resumes it unless the attempt is paused.
     func start(_ task: any SystemTask) {
         self.task.withLock { $0 = task }
         act { state, _ in state.start() }
@@ -54,23 +54,23 @@ final class URLSessionAttempt: Sendable {
     func reportPins(_ text: String) { state.withLock { $0.pinReport = text } }
     func checkLimits() { act { $0.checkLimits($1) } }
 
-    // MARK: What the system's task tells
+    // MARK: Events of the system's task
 
     func handle(_ event: SystemEvent) {
-        let order = transfer.order
+        let request = transfer.request
         switch event {
         case .response(let response):
-            act { $0.receive(URLSessionResponse(response, order.target, order.method), $1) }
+            act { $0.receive(URLSessionResponse(response, to: request), $1) }
         case .data(let data):
             act { $0.receive(data, $1) }
         case .sent(let total):
             act { state, now in
-                state.sent(total, now)
+                state.recordSent(total, now)
                 return []
             }
         case .wrote(let total, let whole):
             act { state, now in
-                state.wrote(total, of: whole, now)
+                state.wrote(total, of: whole, at: now)
                 return []
             }
         case .file(let path):
@@ -81,11 +81,11 @@ final class URLSessionAttempt: Sendable {
         case .failed(let failure):
             fail(failure)
         case .completed(let error, let response):
-            act { $0.complete(error, response.map { URLSessionResponse($0, order.target, order.method) }, $1) }
+            act { $0.complete(error, response: response.map { URLSessionResponse($0, to: request) }, at: $1) }
         }
     }
 
-    /// The file has no name from here on, so that nothing can be left behind.
+    /// Opens the file and removes its name, so that nothing can be left behind.
     private func open(_ path: String) {
         do {
             let handle = try FileHandle(forReadingFrom: URL(filePath: path))

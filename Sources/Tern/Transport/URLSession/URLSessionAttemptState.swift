@@ -1,10 +1,10 @@
 #if TERN_URLSESSION || !os(Linux)
 import Foundation
 
-/// One attempt over URLSession: what is known of it, and what follows from each event. Pure; the system's task, the
-/// transfer and the lock are around it.
+/// The state of one attempt over URLSession. Each event returns the actions that follow. Pure; `URLSessionAttempt` adds
+/// the system's task, the transfer and the lock.
 struct URLSessionAttemptState {
-    /// What is to be done to the system's task, or told to the session.
+    /// An action on the system's task or on the transfer.
     enum Action {
         case resumeTask
         case suspendTask
@@ -13,25 +13,25 @@ struct URLSessionAttemptState {
         case finish(TransferOutcome)
     }
 
-    /// What to do about the bytes that wait.
+    /// The next action on the bytes that wait.
     enum Delivery {
         case nothing
         case chunk(Data)
-        /// The next piece of the file in which the body is.
+        /// Reads the next piece of the file with the body.
         case readFile
         case actions([Action])
     }
 
-    /// Bytes that may wait for a paused task or a slow reader where the system's task cannot be held back.
+    /// The number of bytes that may wait for a paused task or a slow reader if the system's task cannot be suspended.
     static let waitingLimit = 256 << 20
 
-    private let order: TransferOrder
+    private let request: WireRequest
     private let abilities: URLSessionAbilities
     private(set) var clock: TransferClock
     private var stopwatch: URLSessionStopwatch
     private var response: URLSessionResponse?
     private var measured: TaskMetrics?
-    /// What is to be told of the certificates of the attempt's connection.
+    /// The report on the certificates of the attempt's connection.
     var pinReport: String?
 
     private var waiting: [Data] = []
@@ -40,10 +40,10 @@ struct URLSessionAttemptState {
     private var sent: Int64 = 0
     private(set) var received: Int64 = 0
 
-    /// The body is in a file, and counted already.
+    /// A Boolean value that indicates whether the body is in a file and was counted already.
     private var isInFile = false
     private var fileExpected: Int64?
-    /// The file has not been read to its end.
+    /// A Boolean value that indicates whether the file has not been read to its end.
     private var hasFile = false
 
     private var isStarted = false
@@ -51,16 +51,16 @@ struct URLSessionAttemptState {
     private var isPaused = false
     private var isHeldUp = false
     private(set) var isEnded = false
-    /// Decided here; the end of the system's task brings the measurements that tell more of it.
+    /// The limit that ran out. The end of the system's task brings the measurements that give the exact error.
     private var expired: Timeouts.Phase?
-    /// The system's task has ended; the outcome waits for what is not delivered yet.
+    /// The end of the system's task. The outcome waits for the bytes that are not delivered yet.
     private var ending: Result<Void, any Error>?
 
-    init(_ order: TransferOrder, abilities: URLSessionAbilities, now: UInt64) {
-        self.order = order
+    init(_ request: WireRequest, abilities: URLSessionAbilities, now: UInt64) {
+        self.request = request
         self.abilities = abilities
-        // URLSession does not say when a connection is there. Until the first sign of life both limits have to pass.
-        var limits = abilities.limitsTime ? order.timeouts : Timeouts(connect: nil, idle: nil, total: nil)
+        // URLSession does not report the connection. Until the first sign of life, both limits must pass.
+        var limits = abilities.limitsTime ? request.timeouts : Timeouts(connect: nil, idle: nil, total: nil)
         limits.connect = limits.idle.map { max($0, limits.connect ?? $0) }
         clock = TransferClock(limits, now: now)
         clock.connecting(now)
@@ -71,7 +71,7 @@ struct URLSessionAttemptState {
 
     var progress: (sent: Int64, sentTotal: Int64?, received: Int64, expected: Int64?) {
         let total: Int64? =
-            switch order.source {
+            switch request.source {
             case .none: nil
             case .bytes(let data): Int64(data.count)
             case .pipe(_, let length): length
@@ -81,7 +81,7 @@ struct URLSessionAttemptState {
 
     // MARK: Commands
 
-    /// The system's task is there, with its body.
+    /// The system's task was created, with its body.
     mutating func start() -> [Action] {
         isStarted = true
         return drive()
@@ -115,7 +115,7 @@ struct URLSessionAttemptState {
         return drive()
     }
 
-    /// Suspensions of a system task are counted: it is told of changes alone.
+    /// Resumes or suspends the system's task on a change only, because the system counts suspensions.
     private mutating func drive() -> [Action] {
         guard !isEnded else { return [] }
         let wants = isStarted && !isPaused && !isHeldUp && ending == nil
@@ -130,7 +130,7 @@ struct URLSessionAttemptState {
         return []
     }
 
-    /// Ends now, whatever the system's task does.
+    /// Ends the attempt now, regardless of the system's task.
     mutating func fail(_ failure: TransferFailure, _ now: UInt64) -> [Action] {
         guard !isEnded else { return [] }
         isEnded = true
@@ -144,18 +144,18 @@ struct URLSessionAttemptState {
             expired = phase
             return [.cancelTask]
         }
-        // What cannot be told apart is said to be idle: no byte moved, that is known.
-        return fail(context.timeout(phase == .connect ? .idle : phase, order.timeouts), now)
+        // Without measurements, the error is that of the idle limit: no byte moved.
+        return fail(context.timeout(phase == .connect ? .idle : phase, request.timeouts), now)
     }
 
-    // MARK: What the system's task tells
+    // MARK: Events of the system's task
 
     mutating func receive(_ response: URLSessionResponse, _ now: UInt64) -> [Action] {
         guard !isEnded, self.response == nil else { return [] }
         self.response = response
         stopwatch.firstByteAt = now
         signOfLife(now)
-        return order.announcesHead || order.isAnswer(response.head) ? [.announce(response.head)] : []
+        return request.announcesHead || request.streamsBody(of: response.head) ? [.announce(response.head)] : []
     }
 
     mutating func receive(_ data: Data, _ now: UInt64) -> [Action] {
@@ -168,26 +168,26 @@ struct URLSessionAttemptState {
         return fail(TransferFailure(.unsupported, reason), now)
     }
 
-    mutating func sent(_ total: Int64, _ now: UInt64) {
+    mutating func recordSent(_ total: Int64, _ now: UInt64) {
         sent = max(sent, total)
         signOfLife(now)
     }
 
-    /// The system puts the body into a file, and has come so far.
-    mutating func wrote(_ total: Int64, of whole: Int64?, _ now: UInt64) {
+    /// The system has written this many bytes to its file.
+    mutating func wrote(_ total: Int64, of whole: Int64?, at now: UInt64) {
         isInFile = true
         received = max(received, total)
         fileExpected = whole ?? fileExpected
         signOfLife(now)
     }
 
-    /// The body is in a file, and comes no other way: also one that was written before this process began.
+    /// The body is in a file, possibly written before this process began, and does not arrive as data.
     mutating func bodyIsInFile() { isInFile = true }
 
-    /// The body is to be read from its file.
+    /// The file is open and can be read.
     mutating func fileIsReady() { hasFile = true }
 
-    /// A piece of the file; none at its end.
+    /// Receives a piece of the file; empty at its end.
     mutating func receiveFromFile(_ data: Data) {
         if data.isEmpty { hasFile = false } else { waiting.append(data) }
     }
@@ -196,8 +196,8 @@ struct URLSessionAttemptState {
 
     private mutating func signOfLife(_ now: UInt64) { clock.connected(now) }
 
-    /// The last word of the system's task. `response`: in case that it never told of one.
-    mutating func complete(_ error: (any Error)?, _ response: URLSessionResponse?, _ now: UInt64) -> [Action] {
+    /// The system's task has ended. `response` is there in case it was never reported.
+    mutating func complete(_ error: (any Error)?, response: URLSessionResponse?, at now: UInt64) -> [Action] {
         guard !isEnded, ending == nil else { return [] }
         let announcement = response.map { receive($0, now) } ?? []
         ending = error.map { .failure($0) } ?? .success(())
@@ -206,10 +206,10 @@ struct URLSessionAttemptState {
 
     // MARK: Bytes
 
-    /// The next thing to do about the bytes that wait; to be asked until it is nothing.
+    /// Returns the next action on the bytes that wait. Called until it is `.nothing`.
     mutating func next(_ now: UInt64) -> Delivery {
         guard !isEnded, !isPaused else { return .nothing }
-        // Nothing can be held back of what has come, but a file can wait.
+        // Bytes that have arrived cannot be held back at the end, but a file can wait.
         let mayDeliver = !isHeldUp || ending != nil && !hasFile
         while let chunk = waiting.first, mayDeliver {
             waiting.removeFirst()
@@ -218,7 +218,7 @@ struct URLSessionAttemptState {
                 received += Int64(chunk.count)
             }
             if let failure = excess { return .actions(fail(failure, now)) }
-            guard case .collected = order.delivery else { return .chunk(chunk) }
+            guard case .collected = request.delivery else { return .chunk(chunk) }
             if body.isEmpty { body = chunk } else { body.append(chunk) }
         }
         guard let ending else { return .nothing }
@@ -228,11 +228,11 @@ struct URLSessionAttemptState {
     }
 
     private var excess: TransferFailure? {
-        if response?.isCompressed == true, received > order.decompressionLimit {
+        if response?.isCompressed == true, received > request.decompressionLimit {
             return TransferFailure(
-                .tooLarge, "the response decompresses to more than \(order.decompressionLimit) bytes")
+                .tooLarge, "the response decompresses to more than \(request.decompressionLimit) bytes")
         }
-        if case .collected(let limit) = order.delivery, received > limit {
+        if case .collected(let limit) = request.delivery, received > limit {
             return .bodyTooLarge(limit: limit)
         }
         return nil
@@ -240,23 +240,23 @@ struct URLSessionAttemptState {
 
     private func failure(of ending: Result<Void, any Error>) -> TransferFailure? {
         if let expired {
-            return context.timeout(context.wasConnected ? .idle : expired, order.timeouts)
+            return context.timeout(context.wasConnected ? .idle : expired, request.timeouts)
         }
         switch ending {
         case .failure(let error):
             return context.failure(error)
         case .success:
             guard response != nil else {
-                return TransferFailure(.malformedResponse, "what \(order.target.host) sent is not HTTP")
+                return TransferFailure(.malformedResponse, "what \(request.target.host) sent is not HTTP")
             }
             guard !isInFile, let expected, received < expected else { return nil }
             return TransferFailure(
-                .truncatedBody, "the body from \(order.target.host) ended after \(received) of \(expected) bytes")
+                .truncatedBody, "the body from \(request.target.host) ended after \(received) of \(expected) bytes")
         }
     }
 
     private var context: URLSessionFailure {
-        var context = URLSessionFailure(target: order.target)
+        var context = URLSessionFailure(target: request.target)
         context.hasHead = response != nil
         context.received = received
         context.expected = expected

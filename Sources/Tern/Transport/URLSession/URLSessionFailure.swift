@@ -4,14 +4,14 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What was going on when an attempt failed: the same code of URLSession means different things before the head of the
-/// response and after it.
+/// Maps the errors of URLSession to failures. The same error code means different things before and after the head of the
+/// response.
 struct URLSessionFailure {
     let target: Target
     var hasHead = false
     var received: Int64 = 0
     var expected: Int64?
-    /// A connection was there, or cannot be told not to have been.
+    /// A Boolean value that indicates whether there was a connection, or that this is not known.
     var wasConnected = true
     var isReusedConnection = false
 
@@ -24,7 +24,7 @@ struct URLSessionFailure {
             return TransferFailure(.connectionFailed, "\(host): \(details.domain) \(details.code)", underlying: error)
         }
         var failure = failure(code, Self.posixCode(details))
-        // Our own decision: the system's error would only confuse.
+        // Tern cancelled the task, so the system's error adds nothing.
         if failure.kind != .cancelled { failure.underlying = error }
         return failure
     }
@@ -75,7 +75,7 @@ struct URLSessionFailure {
             return TransferFailure(.connectionLost, "the connection to \(host) was lost after \(receivedText)")
         }
         #if !canImport(FoundationNetworking)
-        // FoundationNetworking says this of a connection that was closed without an answer.
+        // FoundationNetworking reports this for a connection that was closed without a response.
         if code == .badServerResponse {
             return TransferFailure(.malformedResponse, "what \(host) sent is not HTTP")
         }
@@ -86,7 +86,7 @@ struct URLSessionFailure {
         return failure
     }
 
-    /// The limit of ours that ran out.
+    /// Returns the failure of a time limit that ran out.
     func timeout(_ phase: Timeouts.Phase, _ limits: Timeouts) -> TransferFailure {
         switch phase {
         case .connect:
@@ -119,7 +119,7 @@ struct URLSessionFailure {
         }
     }
 
-    /// The errno below an error, where CFNetwork tells it.
+    /// Returns the errno of an error; nil if CFNetwork does not report it.
     private static func posixCode(_ error: NSError) -> Int32? {
         for candidate in [error, error.userInfo[NSUnderlyingErrorKey] as? NSError].compactMap({ $0 }) {
             if candidate.domain == NSPOSIXErrorDomain { return Int32(truncatingIfNeeded: candidate.code) }

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What the system tells of its tasks, on the delegate queue.
+/// Receives the events of the system's tasks, on the delegate queue.
 extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
@@ -33,7 +33,7 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
         handle(.wrote(totalBytesWritten, of: whole), downloadTask)
     }
 
-    /// The system removes its file when this returns.
+    /// Takes over the file. The system removes its own when this function returns.
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
     ) {
@@ -54,13 +54,13 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
         completionHandler(attempt(task)?.body?.takeStream())
     }
 
-    /// Redirects are decided above the transport: the response is the redirect itself.
+    /// Follows no redirect: `RequestExecution` does, so the response is the redirect itself.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
         #if canImport(FoundationNetworking)
-        // It ends the process when the answer comes after the task was cancelled.
+        // FoundationNetworking ends the process if it is called after the task was cancelled.
         if attempt(task)?.isEnded ?? true { return }
         #endif
         completionHandler(nil)
@@ -71,20 +71,20 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(FoundationNetworking)
-        // Asked when the whole response is there. Every answer but a credential makes the task hang, or cancels it: the
-        // attempt is complete as it is, and what the task says afterwards is not heard.
+        // Called when the whole response has arrived. Every answer except a credential makes the task hang or cancels it.
+        // The attempt is therefore completed here, and later events of the task are ignored.
         attempt(task)?.handle(.completed(nil, SystemResponse(task.response)))
         completionHandler(.cancelAuthenticationChallenge, nil)
         #else
         let space = challenge.protectionSpace
         switch space.authenticationMethod {
         case NSURLAuthenticationMethodServerTrust:
-            answer(space.serverTrust, host: space.host, task, completionHandler)
+            answer(space.serverTrust, host: space.host, for: task, completionHandler: completionHandler)
         case NSURLAuthenticationMethodClientCertificate:
             let credential = settings.trust.policy(for: space.host)?.identity?.credential
             completionHandler(credential == nil ? .performDefaultHandling : .useCredential, credential)
         default:
-            // The response with its 401 is what the caller gets; a proxy's credentials are the system's own business.
+            // The 401 response is delivered; the system handles the credentials of proxies.
             completionHandler(space.isProxy() ? .performDefaultHandling : .rejectProtectionSpace, nil)
         }
         #endif
@@ -92,12 +92,12 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
 
     #if !canImport(FoundationNetworking)
     private func answer(
-        _ trust: SecTrust?, host: String, _ task: URLSessionTask,
-        _ completionHandler: @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        _ trust: SecTrust?, host: String, for task: URLSessionTask,
+        completionHandler: @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        // None for a background task that the system kept, until it is taken over: the policy holds for it as well.
+        // nil for a background task that is not restored yet. The policy applies to it as well.
         let attempt = attempt(task)
-        let host = attempt?.transfer.order.target.host ?? host
+        let host = attempt?.transfer.request.target.host ?? host
         guard let trust, let policy = settings.trust.policy(for: host) else {
             return completionHandler(.cancelAuthenticationChallenge, nil)
         }

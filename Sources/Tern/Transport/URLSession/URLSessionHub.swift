@@ -5,19 +5,19 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The attempts of one transport, by the system's tasks. All of it happens on one serial queue, the delegate's: commands
-/// take effect in call order, and a command never runs into a lock of the one who gave it.
+/// Maps the system's tasks to the attempts of one transport. Everything runs on one serial queue, that of the delegate, so
+/// commands take effect in call order, and never meet a lock of their caller.
 final class URLSessionHub: NSObject, Sendable {
     private struct Shared {
         var byTransfer: [UInt64: URLSessionAttempt] = [:]
         var byTask: [Int: URLSessionAttempt] = [:]
         var session: URLSession?
-        /// What is to be removed when a task has ended.
+        /// The files to remove when their tasks have ended.
         var uploadFiles: [Int: URL] = [:]
         var isClosing = false
-        /// What was told of tasks that nobody has taken over yet.
+        /// The events of tasks that are not restored yet.
         var parked: [Int: (task: any SystemTask, events: [SystemEvent])] = [:]
-        /// When the limits are looked at next.
+        /// The time of the next check of the limits.
         var nextCheck = UInt64.max
 
         mutating func takeSessionToInvalidate() -> URLSession? {
@@ -33,13 +33,13 @@ final class URLSessionHub: NSObject, Sendable {
     private let abilities: URLSessionAbilities
     private let shared = Lock(Shared())
 
-    /// How the system is to work.
+    /// The mode of the system's session.
     struct Mode: Sendable {
-        /// Of a background session, which the system carries on without the process.
+        /// The identifier of a background session, which the system continues without the process.
         var identifier: String?
-        /// Bodies of responses go through files of the system, and those of requests too.
+        /// A Boolean value that indicates whether bodies of requests and responses go through files of the system.
         var usesFiles = false
-        /// Called when all that the system kept for the process has been told.
+        /// Called when the system has reported everything that it kept for the process.
         var eventsDelivered: (@Sendable () -> Void)?
     }
 
@@ -63,13 +63,13 @@ final class URLSessionHub: NSObject, Sendable {
 
     func start(_ transfer: Transfer) {
         var body: (any URLSessionBody)?
-        if case .pipe(let pipe, let length) = transfer.order.source { body = makeBody(pipe, length) }
+        if case .pipe(let pipe, let length) = transfer.request.source { body = makeBody(pipe, length) }
         let attempt = URLSessionAttempt(transfer, abilities: abilities, body: body)
         shared.withLock { $0.byTransfer[transfer.id] = attempt }
         watch(attempt)
         if let body {
             body.begin { [self] upload in post { hub in hub.send(upload, attempt) } }
-        } else if case .bytes(let data) = transfer.order.source {
+        } else if case .bytes(let data) = transfer.request.source {
             send(.whole(data), attempt)
         } else {
             send(.none, attempt)
@@ -88,7 +88,7 @@ final class URLSessionHub: NSObject, Sendable {
             attempt.fail(failure)
             return settle(attempt)
         }
-        guard !attempt.isEnded, let request = URLSessionRequest.make(attempt.transfer.order) else {
+        guard !attempt.isEnded, let request = URLSessionRequest.make(attempt.transfer.request) else {
             attempt.fail(TransferFailure(.invalidRequest, "URLSession cannot read the URL"))
             return settle(attempt)
         }
@@ -100,7 +100,7 @@ final class URLSessionHub: NSObject, Sendable {
             attempt.fail(TransferFailure(.requestBody, reason, underlying: error))
             return settle(attempt)
         }
-        task.priority = URLSessionRequest.priority(attempt.transfer.order.priority)
+        task.priority = URLSessionRequest.priority(attempt.transfer.request.priority)
         shared.withLock { $0.byTask[task.taskIdentifier] = attempt }
         attempt.start(task)
     }
@@ -110,7 +110,7 @@ final class URLSessionHub: NSObject, Sendable {
         switch upload {
         case .whole(let data) where mode.usesFiles:
             let file = URL(filePath: Self.temporaryPath)
-            try PrivateFile.write(data, to: file.path)
+            try OwnerOnlyFile.write(data, to: file.path)
             let task = session.uploadTask(with: request, fromFile: file)
             shared.withLock { $0.uploadFiles[task.taskIdentifier] = file }
             return task
@@ -123,7 +123,7 @@ final class URLSessionHub: NSObject, Sendable {
 
     static var temporaryPath: String { FilePath.join(TemporaryFolder.path, "tern-\(UUID().uuidString).tern") }
 
-    /// The system holds its delegate until the session is invalidated, which happens after the last attempt.
+    /// Returns the system's session. It holds its delegate until it is invalidated, after the last attempt.
     func openSession() -> URLSession {
         if let session = shared.withLock({ $0.session }) { return session }
         var configuration = URLSessionConfiguration.ephemeral
@@ -136,18 +136,18 @@ final class URLSessionHub: NSObject, Sendable {
         return session
     }
 
-    /// The system's task has said its last word. The attempt may live on without it: paused, with bytes to be delivered.
+    /// Called when the system's task has ended. The attempt can outlive it, if it is paused and has bytes to deliver.
     func ended(_ attempt: URLSessionAttempt, _ task: any SystemTask) {
         let file = shared.withLock { shared in
             shared.byTask[task.taskIdentifier] = nil
             return shared.uploadFiles.removeValue(forKey: task.taskIdentifier)
         }
-        // A file in the temporary folder, which the system empties too.
+        // `try?`: the system empties the temporary folder, too.
         if let file { try? FileManager.default.removeItem(at: file) }
         settle(attempt)
     }
 
-    /// Forgets an attempt once it has ended, and the system's task too.
+    /// Removes an attempt once it and the system's task have ended.
     private func settle(_ attempt: URLSessionAttempt) {
         guard attempt.isEnded else { return watch(attempt) }
         let session = shared.withLock { shared -> URLSession? in
@@ -158,7 +158,7 @@ final class URLSessionHub: NSObject, Sendable {
         session?.finishTasksAndInvalidate()
     }
 
-    /// The transport is gone: no more attempts come.
+    /// Called when the transport is released and no more attempts follow.
     func close() {
         let session = shared.withLock { shared -> URLSession? in
             shared.isClosing = true
@@ -173,7 +173,7 @@ final class URLSessionHub: NSObject, Sendable {
         settle(attempt)
     }
 
-    /// The attempt that a task is of; nil when it is not known, or has ended.
+    /// Returns the attempt of a system task; nil if it is not known or has ended.
     func attempt(_ task: any SystemTask) -> URLSessionAttempt? {
         shared.withLock { $0.byTask[task.taskIdentifier] }
     }
@@ -186,17 +186,17 @@ final class URLSessionHub: NSObject, Sendable {
         if case .completed = event { ended(attempt, task) } else { settle(attempt) }
     }
 
-    /// A background session tells of tasks that it kept before anybody can have asked for them.
+    /// Stores the events of a background session's tasks until the tasks are restored.
     private func park(_ event: SystemEvent, _ task: any SystemTask) {
         guard mode.usesFiles else { return }
         shared.withLock { $0.parked[task.taskIdentifier, default: (task, [])].events.append(event) }
     }
 
-    /// The tasks that were heard of and that nobody has taken over.
+    /// The tasks that have reported events and are not restored yet.
     var parkedTasks: [any SystemTask] { shared.withLock { $0.parked.values.map(\.task) } }
 
-    /// Takes a kept task over: what was told of it, and what comes, goes to an attempt of its own.
-    func adopt(_ task: any SystemTask, _ transfer: Transfer, onFile: @escaping @Sendable (String) -> Void) {
+    /// Restores a task: its stored and further events go to an attempt of its own.
+    func adopt(_ task: any SystemTask, for transfer: Transfer, onFile: @escaping @Sendable (String) -> Void) {
         let attempt = URLSessionAttempt(transfer, abilities: abilities, onFile: onFile)
         let parked = shared.withLock { shared in
             shared.byTransfer[transfer.id] = attempt
@@ -213,7 +213,8 @@ final class URLSessionHub: NSObject, Sendable {
 
     // MARK: Time limits
 
-    /// Activity only moves a limit away: nothing is scheduled anew until the earliest one known has come.
+    /// Schedules a check of the limits. Activity only moves a limit further away, so the next check is scheduled at the
+    /// earliest known one.
     private func watch(_ attempt: URLSessionAttempt) {
         let deadline = attempt.deadline
         let isEarlier = shared.withLock { shared in
@@ -231,7 +232,7 @@ final class URLSessionHub: NSObject, Sendable {
 
     private func checkLimits(_ deadline: UInt64) {
         let attempts = shared.withLock { shared -> [URLSessionAttempt] in
-            // An earlier one was scheduled meanwhile, and has looked.
+            // An earlier check was scheduled meanwhile and has run.
             guard shared.nextCheck == deadline else { return [] }
             shared.nextCheck = .max
             return Array(shared.byTransfer.values)

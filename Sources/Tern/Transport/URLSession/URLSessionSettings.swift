@@ -3,15 +3,18 @@ import Foundation
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
+#if canImport(Darwin)
+import Security
+#endif
 
-/// What a session's configuration means to URLSession, and what it cannot mean.
+/// Maps a session's configuration to URLSession, and refuses the settings that URLSession does not support.
 struct URLSessionSettings: Sendable {
     private let maximumConnectionsPerHost: Int
     private let proxies: URLSessionProxies
-    /// The certificates of the authorities that alone are trusted, in DER form; nil for the system's.
+    /// The certificates of the only trusted authorities, in DER form; nil for those of the system.
     let anchors: [Data]?
     let trust: TrustPolicies
-    /// Why no request of this session can be sent.
+    /// The reason why no request of this session can be sent; nil if requests can be sent.
     let refusal: TransferFailure?
 
     init(_ configuration: Session.Configuration) {
@@ -28,7 +31,7 @@ struct URLSessionSettings: Sendable {
         }
     }
 
-    /// Nothing is kept by the system: no cookies, no cache, no credentials. Those are decided above the transport.
+    /// Switches off the system's cookies, cache and credentials. Tern handles them above the transport.
     func apply(to configuration: URLSessionConfiguration) {
         configuration.httpCookieStorage = nil
         configuration.httpShouldSetCookies = false
@@ -42,24 +45,24 @@ struct URLSessionSettings: Sendable {
         if let dictionary = proxies.dictionary { configuration.connectionProxyDictionary = dictionary }
     }
 
-    func refusal(of order: TransferOrder) -> TransferFailure? {
+    func refusal(of request: WireRequest) -> TransferFailure? {
         if let refusal { return refusal }
-        if order.trust != nil {
+        if request.trust != nil {
             return TransferFailure(
                 .unsupported, "URLSession shares its connections: a request cannot have a trust policy of its own")
         }
-        let host = order.target.host
+        let host = request.target.host
         guard let policy = trust.policy(for: host) else {
             return TrustPolicies.refusal(of: host)
         }
-        if policy.pins != nil, !order.target.isSecure {
+        if policy.pins != nil, !request.target.isSecure {
             return TransferFailure(
                 .invalidRequest, "the trust policy for \(host) has pins, and http has no certificates")
         }
-        if order.unixSocketPath != nil {
+        if request.unixSocketPath != nil {
             return TransferFailure(.unsupported, "URLSession cannot connect to a Unix socket")
         }
-        if order.target.url == nil {
+        if request.target.url == nil {
             return TransferFailure(.invalidRequest, "URLSession cannot read the URL")
         }
         return nil
@@ -84,7 +87,7 @@ struct URLSessionSettings: Sendable {
         #endif
     }
 
-    /// Why nothing can be sent under a trust policy; nil when it can.
+    /// Returns the reason why nothing can be sent under a trust policy; nil if requests can be sent.
     static func problem(of policy: TrustPolicy) -> TransferFailure? {
         if policy == TrustPolicy() { return nil }
         #if canImport(FoundationNetworking)
@@ -129,4 +132,130 @@ struct URLSessionSettings: Sendable {
         #endif
     }
 }
+
+/// The proxies for `URLSessionConfiguration.connectionProxyDictionary`.
+struct URLSessionProxies: Sendable {
+    private let http: Proxy?
+    private let https: Proxy?
+    private let exceptions: [String]
+    /// A Boolean value that indicates whether the proxies of the system's settings are used.
+    private let isSystems: Bool
+
+    init(_ proxies: Session.Configuration.Proxies) {
+        isSystems = proxies == .environment
+        switch proxies {
+        case .environment, .none: (http, https, exceptions) = (nil, nil, [])
+        case .only(let proxy, let except): (http, https, exceptions) = (proxy, proxy, except)
+        case .schemes(let http, let https, let except): (self.http, self.https, exceptions) = (http, https, except)
+        }
+    }
+
+    /// The dictionary; nil to use the system's settings, empty for no proxies.
+    var dictionary: [AnyHashable: Any]? {
+        if isSystems { return nil }
+        var result: [AnyHashable: Any] = [:]
+        add(http, scheme: "HTTP", to: &result)
+        add(https, scheme: "HTTPS", to: &result)
+        // Networks, and names with a leading dot, stay unchanged.
+        let hosts = exceptions.map { (try? CanonicalHost($0))?.text ?? $0 }
+        if !hosts.isEmpty { result["ExceptionsList"] = hosts }
+        return result
+    }
+
+    private func add(_ proxy: Proxy?, scheme: String, to result: inout [AnyHashable: Any]) {
+        guard let proxy else { return }
+        let name =
+            switch proxy.kind {
+            case .http, .https: scheme
+            case .socks5, .socks5WithLocalNames: "SOCKS"
+            }
+        result["\(name)Enable"] = 1
+        result["\(name)Proxy"] = proxy.canonicalHost?.text ?? proxy.host
+        result["\(name)Port"] = Int(proxy.port)
+    }
+}
+
+#if canImport(Darwin)
+/// Evaluates the trust in a server by a policy, and by authorities that replace those of the system.
+struct URLSessionTrust {
+    private let policy: TrustPolicy
+    /// The authorities of the session, in DER form; nil for those of the system.
+    private let authorities: [Data]?
+
+    init(_ policy: TrustPolicy, authorities: [Data]?) {
+        self.policy = policy
+        self.authorities = authorities
+    }
+
+    /// Returns the reason why the server is not trusted; nil if it is trusted. Can load a missing certificate from the
+    /// network, so do not call it with a lock held. Calls `report` with the text of a violation that is only reported.
+    func refusal(of trust: SecTrust, host: String, report: (String) -> Void) -> TransferFailure? {
+        SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, policy.checksHostName ? host as CFString : nil))
+        setAnchors(trust)
+        var error: CFError?
+        if policy.anchors != .none, !(unsafe SecTrustEvaluateWithError(trust, &error)) {
+            let reason = error.map { CFErrorCopyDescription($0) as String } ?? "no reason is known"
+            return TransferFailure(
+                .untrustedServer, "the certificate of \(host) is not trusted: \(reason)", underlying: error)
+        }
+        // After the evaluation, this is the verified chain, and not everything that was sent.
+        let chain = (SecTrustCopyCertificateChain(trust) as? [SecCertificate] ?? []).compactMap { certificate in
+            // `try?`: no pin matches a certificate that only the system can read.
+            try? Certificate(der: SecCertificateCopyData(certificate) as Data)
+        }
+        switch policy.verdict(on: chain, of: host, now: Date()) {
+        case .accepted:
+            return nil
+        case .reported(let text):
+            report(text)
+            return nil
+        case .refused(let reason):
+            return TransferFailure(.pinMismatch, reason)
+        }
+    }
+
+    private func setAnchors(_ trust: SecTrust) {
+        let given: [Certificate]
+        var isOnly = true
+        switch policy.anchors {
+        case .none:
+            return
+        case .standard:
+            guard authorities != nil else { return }
+            given = []
+        case .standardAnd(let certificates):
+            given = certificates
+            isOnly = authorities != nil
+        case .only(let certificates):
+            given = certificates
+        }
+        var anchors = given.map(\.der)
+        if case .only = policy.anchors {} else { anchors += authorities ?? [] }
+        let certificates = anchors.compactMap { SecCertificateCreateWithData(nil, $0 as CFData) }
+        SecTrustSetAnchorCertificates(trust, certificates as CFArray)
+        SecTrustSetAnchorCertificatesOnly(trust, isOnly)
+    }
+}
+
+extension ClientIdentity {
+    /// The identity for the system; nil if the file or its password is wrong.
+    var credential: URLCredential? {
+        guard case .pkcs12(let bytes) = content else { return nil }
+        var items: CFArray?
+        var options: [String: Any] = [kSecImportExportPassphrase as String: password ?? ""]
+        #if os(macOS)
+        // On macOS, each handshake would otherwise add it to the user's keychain. Other systems keep nothing.
+        options[kSecImportToMemoryOnly as String] = true
+        #endif
+        guard unsafe SecPKCS12Import(bytes as CFData, options as CFDictionary, &items) == errSecSuccess,
+            let first = (items as? [[String: Any]])?.first, let found = first[kSecImportItemIdentity as String]
+        else { return nil }
+        let identity = found as CFTypeRef
+        guard CFGetTypeID(identity) == SecIdentityGetTypeID() else { return nil }
+        // The type was checked above, because a conditional cast to a Core Foundation type always succeeds.
+        return URLCredential(
+            identity: unsafe unsafeDowncast(identity, to: SecIdentity.self), certificates: nil, persistence: .none)
+    }
+}
+#endif
 #endif

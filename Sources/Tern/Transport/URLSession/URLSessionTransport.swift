@@ -1,32 +1,32 @@
 #if TERN_URLSESSION || !os(Linux)
-import TernConcurrency
 import Foundation
+import TernConcurrency
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
 
-/// The transport over the system's URLSession: the one of Apple's systems, and on Linux, for tests, under the build
-/// condition `TERN_URLSESSION`.
+/// Sends requests over the system's URLSession. It is the transport of Apple's systems, and for tests on Linux under the
+/// build condition `TERN_URLSESSION`.
 ///
-/// The system is asked for connections and HTTP alone. Redirects, cookies, caches and credentials are switched off;
-/// what is not followed, kept or answered here is decided above. Against libcurl's transport, URLSession
-/// - adds fields of its own (`Accept`, `Accept-Language`, `Accept-Encoding`) where the request has none;
-/// - joins several values of a name into one, in both directions, and forgets the order of the names;
-/// - decompresses also what was not to be compressed, and tells the HTTP version only at the end;
-/// - does not say when a connection is there: until the first sign of the server `Timeouts.idle` holds, or
-///   `Timeouts.connect` if that is longer, with the time in the system's own queue; on Apple's systems the error says
-///   `.connectTimedOut` when there was no connection;
-/// - knows no limit of connections in all, of idle connections, or of a head's size, cannot leave out HTTP/2, gives no
-///   trailers, and connects to no Unix socket.
+/// The system provides connections and HTTP only. Its redirects, cookies, caches and credentials are switched off, because
+/// Tern handles them above the transport. Compared with libcurl's transport, URLSession
+/// - adds `Accept`, `Accept-Language` and `Accept-Encoding` if the request has none;
+/// - joins several values of a name into one, in both directions, and loses the order of the names;
+/// - decompresses every compressed body, even if none was requested, and reports the HTTP version only at the end;
+/// - does not report the connection: until the first sign of the server, `Timeouts.idle` applies, or `Timeouts.connect` if
+///   that is longer, including the time in the system's own queue; on Apple's systems, the error is `.connectTimedOut` if
+///   there was no connection;
+/// - has no limit for all connections, idle connections, or the size of a head, cannot switch HTTP/2 off, delivers no
+///   trailers, and cannot connect to a Unix socket.
 ///
-/// FoundationNetworking, on Linux, moreover cannot
-/// - suspend a running task: pausing holds back what arrives, and up to 256 MiB may wait for a paused task or a slow
-///   reader; beyond that the attempt fails as `.unsupported`;
+/// FoundationNetworking, on Linux, also cannot
+/// - suspend a running task: a pause holds back the bytes that arrive, and up to 256 MiB can wait for a paused task or a
+///   slow reader; beyond that, the attempt fails with `.unsupported`;
 /// - stream a request's body: it is collected, up to 64 MiB, and sent with its length;
 /// - trust other authorities than the system's, use proxies as configured, or keep a POST from being sent twice when a
 ///   pooled connection has died;
-/// - measure: only first byte, total and byte counts are known;
-/// - tell a redirect's body where `Location` is missing; or keep tasks beyond the process.
+/// - measure more than the times of the first byte and of the end, and the numbers of bytes;
+/// - deliver the body of a redirect without `Location`, or keep tasks beyond the process.
 final class URLSessionTransport: Transport {
     private let hub: URLSessionHub
 
@@ -40,10 +40,61 @@ final class URLSessionTransport: Transport {
 
     var executor: any SerialExecutor { QueueExecutor.shared }
 
-    func refusal(of order: TransferOrder) -> TransferFailure? { hub.settings.refusal(of: order) }
+    func refusal(of request: WireRequest) -> TransferFailure? { hub.settings.refusal(of: request) }
 
     func start(_ transfer: Transfer) {
         hub.post { $0.start(transfer) }
+    }
+
+    func control(_ transfer: Transfer, _ command: TransferCommand) {
+        let id = transfer.id
+        hub.post { $0.control(id, command) }
+    }
+}
+
+/// Sends the requests of a background session, which the system continues without the process.
+///
+/// Bodies of responses go through files of the system and are delivered when they are complete. Bodies of requests are
+/// written to files before they are sent. The system follows redirects without asking, and has its own time limits.
+final class BackgroundTransport: Transport {
+    /// A restored task that waits for its transfer.
+    struct Adoption: Sendable {
+        let task: any SystemTask
+        let onFile: @Sendable (String) -> Void
+    }
+
+    private let hub: URLSessionHub
+    private let adoptions = Lock<[UInt64: Adoption]>([:])
+
+    init(_ hub: URLSessionHub) { self.hub = hub }
+
+    deinit {
+        hub.post { $0.close() }
+    }
+
+    var executor: any SerialExecutor { QueueExecutor.shared }
+
+    func refusal(of request: WireRequest) -> TransferFailure? { hub.settings.refusal(of: request) }
+
+    /// Connects a transfer that is not started yet with a restored task.
+    func bind(_ transfer: Transfer, to adoption: Adoption) {
+        adoptions.withLock { $0[transfer.id] = adoption }
+    }
+
+    /// Removes the connection of a transfer that is not started after all.
+    func unbind(_ transfer: Transfer) {
+        adoptions.withLock { $0[transfer.id] = nil }
+    }
+
+    func start(_ transfer: Transfer) {
+        let adoption = adoptions.withLock { $0.removeValue(forKey: transfer.id) }
+        hub.post { hub in
+            if let adoption {
+                hub.adopt(adoption.task, for: transfer, onFile: adoption.onFile)
+            } else {
+                hub.start(transfer)
+            }
+        }
     }
 
     func control(_ transfer: Transfer, _ command: TransferCommand) {

@@ -108,7 +108,7 @@ final class InterleavingRun {
         case 80..<84: kit.pipeline.setScrolling(Bool.random(using: &random))
         case 84..<86: try await kit.pipeline.remove(request(Int.random(in: 0..<ColorServer.count, using: &random)))
         case 86..<94: clock.advance(by: .milliseconds(Int.random(in: 50...2_000, using: &random)))
-        default: await kit.pipeline.served()
+        default: await kit.pipeline.waitForMessages()
         }
         for _ in 0..<Int.random(in: 0..<4, using: &random) { await Task.yield() }
     }
@@ -118,7 +118,7 @@ final class InterleavingRun {
         kit.pipeline.setScrolling(false)
         while live.contains(where: { !$0.isFinished }) {
             clock.advance(by: .seconds(1))
-            await kit.pipeline.served()
+            await kit.pipeline.waitForMessages()
         }
         var faults: [String] = []
         for witness in witnesses { faults += await witness.value }

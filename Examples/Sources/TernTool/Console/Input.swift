@@ -1,0 +1,98 @@
+import Dispatch
+import Synchronization
+import Tern
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Keeps typed characters, such as `^C`, out of an image that is being drawn, until `restore()`.
+final class Keyboard: Sendable {
+    private static let descriptor: Int32 = 0
+    private let usual: Mutex<termios?>
+
+    /// Stops the echo, and prevents Ctrl-C from discarding output. No effect if standard input is not a terminal.
+    init() {
+        var mode = termios()
+        guard unsafe tcgetattr(Self.descriptor, &mode) == 0 else {
+            usual = Mutex(nil)
+            return
+        }
+        usual = Mutex(mode)
+        mode.c_lflag = mode.c_lflag & ~tcflag_t(ECHO) | tcflag_t(NOFLSH)
+        _ = unsafe tcsetattr(Self.descriptor, TCSANOW, &mode)
+    }
+
+    /// Restores the terminal's settings. May be called on any thread and more than once.
+    func restore() {
+        usual.withLock { mode in
+            guard var usual = mode else { return }
+            _ = unsafe tcsetattr(Self.descriptor, TCSANOW, &usual)
+            mode = nil
+        }
+    }
+}
+
+/// Handles Ctrl-C, the polite request to end, and the end of the terminal. The first signal cancels the work, so that
+/// it can clean up; the second has its usual effect and ends the process at once.
+final class Interrupt: Sendable {
+    private struct State {
+        var signal: Int32?
+        var actions: [@Sendable () -> Void] = []
+        var sources: [any DispatchSourceSignal] = []
+    }
+
+    /// The value of SIG_IGN as a number, because function pointers cannot be compared.
+    private static let ignored = unsafe unsafeBitCast(SIG_IGN, to: Int.self)
+
+    private let state = Mutex(State())
+
+    /// Handles the signals for the rest of the process; none in a test.
+    init(_ signals: [Int32] = [SIGINT, SIGTERM, SIGHUP]) {
+        // A queue of its own, so that the signal is handled while the tool's thread waits for a slow reader.
+        let queue = DispatchQueue(label: "tern.interrupt")
+        state.withLock { state in
+            for number in signals {
+                // Under `nohup`, the end of the terminal is ignored.
+                let earlier = unsafe unsafeBitCast(signal(number, SIG_IGN), to: Int.self)
+                if number == SIGHUP, earlier == Self.ignored { continue }
+                let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+                source.setEventHandler { [weak self] in
+                    signal(number, SIG_DFL)
+                    self?.receive(number)
+                }
+                source.activate()
+                state.sources.append(source)
+            }
+        }
+    }
+
+    /// The exit code, 128 plus the number of the signal, as shells expect it: 130 after Ctrl-C. Nil without a signal.
+    var exitCode: Int32? { state.withLock { $0.signal }.map { 128 + $0 } }
+
+    /// Cancels a task at the signal, or now if the signal has already come.
+    func cancels(_ task: some TaskHandle) {
+        let task = task.erased
+        performs { task.cancel() }
+    }
+
+    /// Performs an action at the signal, or now if the signal has already come.
+    func performs(_ action: @escaping @Sendable () -> Void) {
+        let isLate = state.withLock { state in
+            if state.signal == nil { state.actions.append(action) }
+            return state.signal != nil
+        }
+        if isLate { action() }
+    }
+
+    private func receive(_ number: Int32) {
+        let actions = state.withLock { state in
+            state.signal = state.signal ?? number
+            defer { state.actions = [] }
+            return state.actions
+        }
+        for action in actions { action() }
+    }
+}

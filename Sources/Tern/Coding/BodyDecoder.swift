@@ -1,0 +1,210 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// Decodes the body of a response to a value. It runs off every actor and off the engine's loop.
+public struct BodyDecoder<Value: Sendable>: Sendable {
+    let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ context: SessionContext) throws -> Value
+    /// The content types that it can decode.
+    let acceptedTypes: AcceptedTypes
+
+    /// Creates a decoder from a closure. An error of the closure becomes the `underlying` error of one of kind
+    /// `.decoding`.
+    ///
+    /// - Parameter contentTypes: The content types that the closure can decode, such as `text/csv` or `image/*`. A
+    ///   response of another type is refused before. nil, the default, accepts any type.
+    public init(
+        contentTypes: [String]? = nil,
+        _ decode: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Value
+    ) {
+        self.decode = { body, head, _ in try decode(body, head) }
+        acceptedTypes = contentTypes.map { .these($0) } ?? .any
+    }
+
+    init(
+        acceptedTypes: AcceptedTypes,
+        configured: @escaping @Sendable (_ body: Data, _ head: ResponseHead, _ context: SessionContext) throws -> Value
+    ) {
+        decode = configured
+        self.acceptedTypes = acceptedTypes
+    }
+}
+
+extension BodyDecoder where Value == Data {
+    /// Returns the body unchanged.
+    public static var data: Self { Self { body, _ in body } }
+}
+
+extension BodyDecoder where Value == String {
+    /// Decodes text in the charset of the response's Content-Type. Without a charset, decodes UTF-8, or ISO-8859-1 if
+    /// that fails.
+    public static var string: Self {
+        Self { body, head in
+            let charset = head.headers["Content-Type"].flatMap { MediaType($0) }?.charset
+            return try TextDecoding.string(from: body, charset: charset)
+        }
+    }
+}
+
+extension BodyDecoder where Value == NoContent {
+    /// Ignores the body.
+    public static var noContent: Self { Self { _, _ in NoContent() } }
+}
+
+extension BodyDecoder where Value: Decodable {
+    /// Decodes JSON with the decoder of the session's configuration.
+    public static var json: Self {
+        Self(acceptedTypes: .json) { body, _, context in
+            if body.isEmpty { throw AutomaticBody.EmptyBody() }
+            return try context.configuration.makeJSONDecoder().decode(Value.self, from: body)
+        }
+    }
+
+    /// Decodes by type: `Data`, `String` and `NoContent` as a body, an optional of any as nil for an empty body, and
+    /// other types as JSON.
+    public static var automatic: Self {
+        Self(acceptedTypes: AutomaticBody.acceptedTypes(for: Value.self)) { body, head, context in
+            try AutomaticBody.decode(Value.self, from: body, head: head, context: context)
+        }
+    }
+}
+
+/// The value of a response without a value, and the type to request if the body does not matter.
+public struct NoContent: Sendable, Hashable, Codable {
+    /// Creates the value.
+    public init() {}
+}
+
+enum AutomaticBody {
+    static func acceptedTypes(for type: any Any.Type) -> AcceptedTypes {
+        if let optional = type as? any OptionalBody.Type { return optional.acceptedTypes }
+        return type == Data.self || type == String.self || type == NoContent.self ? .any : .json
+    }
+
+    static func decode<Value: Decodable>(
+        _ type: Value.Type, from body: Data, head: ResponseHead, context: SessionContext
+    ) throws -> Value {
+        if type == Data.self, let value = body as? Value { return value }
+        if type == String.self, let value = try BodyDecoder.string.decode(body, head, context) as? Value {
+            return value
+        }
+        if type == NoContent.self, let value = NoContent() as? Value { return value }
+        if let optional = type as? any OptionalBody.Type,
+            let value = try optional.decode(from: body, head: head, context: context) as? Value
+        {
+            return value
+        }
+        if body.isEmpty { throw EmptyBody() }
+        return try context.configuration.makeJSONDecoder().decode(Value.self, from: body)
+    }
+
+    struct EmptyBody: Error, CustomStringConvertible {
+        var description: String { "it is empty; ask for an optional, Data or NoContent where that may be" }
+    }
+}
+
+/// An optional of a type that a body can be decoded to.
+private protocol OptionalBody {
+    static func decode(from body: Data, head: ResponseHead, context: SessionContext) throws -> Self
+    static var acceptedTypes: AcceptedTypes { get }
+}
+
+extension Optional: OptionalBody where Wrapped: Decodable {
+    fileprivate static var acceptedTypes: AcceptedTypes { AutomaticBody.acceptedTypes(for: Wrapped.self) }
+
+    fileprivate static func decode(
+        from body: Data, head: ResponseHead, context: SessionContext
+    ) throws -> Self {
+        if body.isEmpty { return nil }
+        // For a Decodable type, a body of JSON null, or of the single space that some servers send, counts as empty.
+        // Data and String take it as content.
+        let isText = Wrapped.self == Data.self || Wrapped.self == String.self
+        if !isText, body.elementsEqual("null".utf8) || body.elementsEqual(" ".utf8) { return nil }
+        return try AutomaticBody.decode(Wrapped.self, from: body, head: head, context: context)
+    }
+}
+
+extension BodyDecoder where Value: Decodable {
+    /// Decodes JSON that needs changes before its type can be decoded.
+    ///
+    /// - Parameters:
+    ///   - prefix: Bytes before the JSON that keep it from running as a script, such as `)]}',`. They are removed if
+    ///     present, with a following line break.
+    ///   - removesNulls: A Boolean value that indicates whether names with the value null, and nulls in arrays, are
+    ///     removed at every depth first.
+    ///   - makeDecoder: Returns the decoder; nil for that of the session.
+    public static func json(
+        removingPrefix prefix: String, removesNulls: Bool = false,
+        makeDecoder: (@Sendable () -> JSONDecoder)? = nil
+    ) -> Self {
+        Self(acceptedTypes: .json) { body, _, context in
+            var json = body
+            if json.starts(with: prefix.utf8) { json = json.dropFirst(prefix.utf8.count) }
+            if json.isEmpty { throw AutomaticBody.EmptyBody() }
+            if removesNulls {
+                json = try JSONEncoder().encode(JSONDecoder().decode(JSONValue.self, from: json).removingNulls)
+            }
+            let decoder = makeDecoder?() ?? context.configuration.makeJSONDecoder()
+            return try decoder.decode(Value.self, from: json)
+        }
+    }
+
+    /// Decodes JSON without names whose value is null and without nulls in arrays, at every depth.
+    public static var jsonWithoutNulls: Self { json(removingPrefix: "", removesNulls: true) }
+
+    /// Decodes a property list in XML or binary form.
+    public static var propertyList: Self {
+        let types = ["application/x-plist", "application/xml", "text/xml", "application/x-apple-binary-plist"]
+        return Self(acceptedTypes: .these(types)) { body, _, _ in
+            try PropertyListDecoder().decode(Value.self, from: body)
+        }
+    }
+}
+
+extension BodyDecoder {
+    /// Returns the value of the first decoder that succeeds. Each decoder checks its own content types. If all fail,
+    /// throws the error of the last one.
+    public static func first(of decoders: [BodyDecoder]) -> Self {
+        Self(acceptedTypes: .any) { body, head, context in
+            var last: any Error = NoDecoder()
+            for decoder in decoders {
+                if case .these(let types) = decoder.acceptedTypes, !AcceptedTypes.these(types).fits(head) { continue }
+                do {
+                    return try decoder.decode(body, head, context)
+                } catch {
+                    last = error
+                }
+            }
+            throw last
+        }
+    }
+}
+
+private struct NoDecoder: Error, CustomStringConvertible {
+    var description: String { "none of the decoders reads this content type" }
+}
+
+extension AcceptedTypes {
+    fileprivate func fits(_ head: ResponseHead) -> Bool {
+        head.headers["Content-Type"].flatMap { MediaType($0) }.map { contain($0) } ?? false
+    }
+}
+
+extension NetworkError {
+    /// Decodes the start of the refused response's body, for example the problem document of an API.
+    ///
+    /// ```swift
+    /// } catch {
+    ///     let problem = try error.decode(as: Problem.self)
+    /// }
+    /// ```
+    ///
+    /// - Throws: The error of the decoder, also for a body that is longer than the session's `errorBodyLimit`.
+    public func decode<Value: Decodable>(
+        as type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
+    ) throws -> Value {
+        try decoder.decode(type, from: body)
+    }
+}

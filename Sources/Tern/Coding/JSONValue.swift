@@ -1,0 +1,122 @@
+/// A JSON value of unknown structure (RFC 8259), for responses without a `Decodable` type.
+///
+/// ```swift
+/// let value = try await client.get("report", as: JSONValue.self)
+/// let names = value["users"]?.array?.compactMap { $0["name"]?.string }
+/// ```
+public enum JSONValue: Sendable, Hashable {
+    /// null.
+    case null
+    /// true or false.
+    case bool(Bool)
+    /// A number without a fraction or exponent that fits into 64 bits.
+    case integer(Int64)
+    /// Any other number, with the precision of a `Double`.
+    case number(Double)
+    /// A string.
+    case string(String)
+    /// An array.
+    case array([JSONValue])
+    /// An object. The order of its names is not kept.
+    case object([String: JSONValue])
+
+    /// The value of a name; nil for a value that is not an object, or an object without the name.
+    public subscript(name: String) -> JSONValue? { object?[name] }
+
+    /// An element of an array; nil for a value that is not an array, or an index beyond its end.
+    public subscript(index: Int) -> JSONValue? {
+        guard let array, array.indices.contains(index) else { return nil }
+        return array[index]
+    }
+
+    /// A Boolean value that indicates whether this is null.
+    public var isNull: Bool { self == .null }
+    /// The Boolean; nil for other values.
+    public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
+    /// The integer; nil for other values.
+    public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
+    /// The number, integer or not; nil for other values.
+    public var number: Double? {
+        switch self {
+        case .integer(let value): Double(value)
+        case .number(let value): value
+        default: nil
+        }
+    }
+    /// The string; nil for other values.
+    public var string: String? { if case .string(let value) = self { value } else { nil } }
+    /// The elements; nil for other values.
+    public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
+    /// The object; nil for other values.
+    public var object: [String: JSONValue]? { if case .object(let value) = self { value } else { nil } }
+
+    /// The same value without names whose value is null and without nulls in arrays, at every depth. A null at the top
+    /// level stays.
+    public var removingNulls: JSONValue {
+        switch self {
+        case .array(let elements):
+            .array(elements.filter { !$0.isNull }.map(\.removingNulls))
+        case .object(let members):
+            .object(members.filter { !$0.value.isNull }.mapValues(\.removingNulls))
+        default:
+            self
+        }
+    }
+}
+
+extension JSONValue: Codable {
+    /// Decodes any JSON value.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {  // `try?`: asks which of the kinds it is.
+            self = .bool(value)
+        } else if let value = try? container.decode(Int64.self) {  // The same.
+            self = .integer(value)
+        } else if let value = try? container.decode(Double.self) {  // The same.
+            self = .number(value)
+        } else if let value = try? container.decode(String.self) {  // The same.
+            self = .string(value)
+        } else if let value = try? container.decode([JSONValue].self) {  // The same.
+            self = .array(value)
+        } else {
+            self = .object(try container.decode([String: JSONValue].self))
+        }
+    }
+
+    /// Encodes the value.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .bool(let value): try container.encode(value)
+        case .integer(let value): try container.encode(value)
+        case .number(let value): try container.encode(value)
+        case .string(let value): try container.encode(value)
+        case .array(let value): try container.encode(value)
+        case .object(let value): try container.encode(value)
+        }
+    }
+}
+
+extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+    ExpressibleByFloatLiteral, ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+    /// Creates null.
+    public init(nilLiteral: ()) { self = .null }
+    /// Creates a Boolean.
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    /// Creates an integer.
+    public init(integerLiteral value: Int64) { self = .integer(value) }
+    /// Creates a number.
+    public init(floatLiteral value: Double) { self = .number(value) }
+    /// Creates a string.
+    public init(stringLiteral value: String) { self = .string(value) }
+    /// Creates an array.
+    public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+    /// Creates an object. If a name occurs twice, the last value counts.
+    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+        self = .object(Dictionary(elements) { _, last in last })
+    }
+}

@@ -1,0 +1,113 @@
+/// Decodes a body as text, in the charset that the response names.
+package enum TextDecoding {
+    /// The reason why bytes cannot be decoded as text.
+    package enum Problem: Error, Sendable, Hashable, CustomStringConvertible {
+        /// The system has no charset of this name.
+        case unknownCharset(String)
+        /// The bytes are not text in the charset.
+        case invalidBytes(charset: String)
+
+        package var description: String {
+            switch self {
+            case .unknownCharset(let name): "the charset \"\(name.printable(limit: 64))\" is not known"
+            case .invalidBytes(let name): "the bytes are not text in the charset \"\(name.printable(limit: 64))\""
+            }
+        }
+    }
+
+    /// Decodes a body.
+    ///
+    /// A byte order mark takes precedence over the charset (RFC 3629 §6, RFC 2781 §3.2) and is not part of the text.
+    /// Without a charset the text is UTF-8, and bytes that are not UTF-8 are read as ISO-8859-1, which never fails.
+    package static func string(from bytes: some Collection<UInt8>, charset: String?) throws(Problem) -> String {
+        let result = bytes.withContiguousStorageIfAvailable { buffer in
+            let span = unsafe Span(_unsafeElements: buffer)
+            return Result { () throws(Problem) in try string(from: span, charset: charset) }
+        }
+        if let result { return try result.get() }
+        return try string(from: Array(bytes).span, charset: charset)
+    }
+
+    /// Decodes a body in place.
+    package static func string(from bytes: Span<UInt8>, charset: String?) throws(Problem) -> String {
+        let name = charset.map { String(decoding: $0.utf8.lazy.map(\.asciiLowercased), as: UTF8.self).trimmed }
+        if let mark = ByteOrderMark(bytes, isUTF32Expected: name?.hasPrefix("utf-32") ?? false) {
+            return try decode(bytes.extracting(mark.length..<bytes.count), charset: mark.charset)
+        }
+        guard let name else {
+            return utf8(bytes) ?? latin1(bytes)
+        }
+        return try decode(bytes, charset: name)
+    }
+
+    private static func decode(_ bytes: Span<UInt8>, charset: String) throws(Problem) -> String {
+        switch charset {
+        case "utf-8", "utf8":
+            guard let text = utf8(bytes) else { throw .invalidBytes(charset: charset) }
+            return text
+        case "us-ascii", "ascii":
+            // UTF-8 with a wrong label is more common than invalid bytes.
+            return utf8(bytes) ?? latin1(bytes)
+        case "iso-8859-1", "iso_8859-1", "iso8859-1", "latin1", "latin-1", "l1": return latin1(bytes)
+        // Without a mark the order is big-endian (RFC 2781 §4.3; Unicode says the same for UTF-32).
+        case "utf-16", "utf16": return try CharsetConverter.string(from: bytes, charset: "utf-16be")
+        case "utf-32", "utf32": return try CharsetConverter.string(from: bytes, charset: "utf-32be")
+        default: return try CharsetConverter.string(from: bytes, charset: charset)
+        }
+    }
+
+    private static func utf8(_ bytes: Span<UInt8>) -> String? {
+        unsafe bytes.withUnsafeBufferPointer { unsafe String(validating: $0, as: UTF8.self) }
+    }
+
+    /// Decodes each byte as the code point of its number.
+    static func latin1(_ bytes: Span<UInt8>) -> String {
+        var utf8: [UInt8] = []
+        utf8.reserveCapacity(bytes.count + bytes.count / 8)
+        for index in bytes.indices {
+            let byte = bytes[index]
+            if byte < 0x80 {
+                utf8.append(byte)
+            } else {
+                utf8.append(0xC0 | byte &>> 6)
+                utf8.append(0x80 | byte & 0x3F)
+            }
+        }
+        return String(decoding: utf8, as: UTF8.self)
+    }
+}
+
+/// The byte order mark at the start of a text, and its charset.
+private struct ByteOrderMark {
+    let length: Int
+    let charset: String
+
+    /// Finds the mark; nil without one. `FF FE 00 00` is UTF-32 only if that is expected, otherwise a NUL in UTF-16.
+    init?(_ bytes: Span<UInt8>, isUTF32Expected: Bool) {
+        func begins(with mark: UInt8...) -> Bool {
+            bytes.count >= mark.count && mark.indices.allSatisfy { bytes[$0] == mark[$0] }
+        }
+        if begins(with: 0xEF, 0xBB, 0xBF) {
+            (length, charset) = (3, "utf-8")
+        } else if begins(with: 0x00, 0x00, 0xFE, 0xFF) {
+            (length, charset) = (4, "utf-32be")
+        } else if isUTF32Expected, begins(with: 0xFF, 0xFE, 0x00, 0x00) {
+            (length, charset) = (4, "utf-32le")
+        } else if begins(with: 0xFE, 0xFF) {
+            (length, charset) = (2, "utf-16be")
+        } else if begins(with: 0xFF, 0xFE) {
+            (length, charset) = (2, "utf-16le")
+        } else {
+            return nil
+        }
+    }
+}
+
+extension String {
+    /// The text without spaces and tabs at its ends.
+    fileprivate var trimmed: String {
+        let start = utf8.drop(while: \.isHTTPWhitespace)
+        let length = start.reversed().drop(while: \.isHTTPWhitespace).count
+        return String(decoding: start.prefix(length), as: UTF8.self)
+    }
+}

@@ -1,0 +1,245 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// The data needed to continue a download where it stopped, in this process or a later one. Encode it and keep it next
+/// to the partial file that it names.
+///
+/// Decoding checks every value, so that a file that someone else changed can neither add fields to a request nor name
+/// another file. A value that Tern would not produce fails with a `DecodingError`.
+public struct ResumeData: Sendable, Hashable, Codable {
+    /// The URL of the download, as it is sent.
+    public let url: String
+    /// The strong ETag of the downloaded part, or its Last-Modified date if there is no strong ETag. The server
+    /// continues the download only if the file still has this validator (If-Range, RFC 9110 §13.1.5).
+    public let validator: String
+    /// The number of bytes in the partial file.
+    public let offset: Int64
+    /// The name of the partial file. The file is in the folder of the destination, or in the temporary folder when the
+    /// download has no destination yet. The destination and the partial file can be moved together to another folder.
+    public let partialFile: String
+    /// The folder that the partial file was in when this value was made. Tern does not look for the file there. It uses
+    /// the value only to tell a partial file that no longer exists from one that is in another folder.
+    public let folder: String
+    /// The size of the whole file in bytes; nil when the server did not state it.
+    public let totalBytes: Int64?
+
+    /// Creates resume data from the path of the partial file.
+    ///
+    /// - Parameter path: The path of the partial file.
+    package init(url: String, validator: String, offset: Int64, partialFile path: String, totalBytes: Int64?) {
+        self.url = url
+        self.validator = validator
+        self.offset = offset
+        partialFile = FilePath.name(of: path)
+        folder = FilePath.folder(of: path)
+        self.totalBytes = totalBytes
+    }
+
+    /// Decodes and checks an encoded value.
+    ///
+    /// - Throws: A `DecodingError` that names the invalid value.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        url = try values.decode(String.self, forKey: .url)
+        validator = try values.decode(String.self, forKey: .validator)
+        offset = try values.decode(Int64.self, forKey: .offset)
+        partialFile = try values.decode(String.self, forKey: .partialFile)
+        folder = try values.decode(String.self, forKey: .folder)
+        totalBytes = try values.decodeIfPresent(Int64.self, forKey: .totalBytes)
+        if let (key, problem) = problem {
+            throw DecodingError.dataCorruptedError(forKey: key, in: values, debugDescription: problem)
+        }
+    }
+
+    /// The continuation that asks for the rest.
+    package var resumeRules: ResumedDownloadRules {
+        ResumedDownloadRules(offset: offset, validator: validator, totalBytes: totalBytes)
+    }
+
+    /// The path of the partial file when this value was made.
+    package var partialPath: String { FilePath.join(folder, partialFile) }
+
+    /// Returns the same download with another number of bytes in the partial file.
+    package func at(_ offset: Int64) -> ResumeData {
+        ResumeData(url: url, validator: validator, offset: offset, partialFile: partialPath, totalBytes: totalBytes)
+    }
+}
+
+extension ResumeData {
+    private static let longestURL = 1 << 16
+    private static let longestFolder = 1 << 12
+    private static let longestValidator = 1 << 10
+    /// An upper bound for the length of a file, which sums cannot overflow.
+    private static let mostBytes: Int64 = 1 << 60
+
+    /// The first value that Tern would not produce, and the reason; nil when all are valid.
+    private var problem: (CodingKeys, String)? {
+        // `try?`: the reason of an invalid URL does not matter here.
+        guard url.utf8.count <= Self.longestURL, (try? Target(absolute: url)) != nil else { return (.url, "no URL") }
+        guard Self.isValidator(validator) else { return (.validator, "neither a strong entity tag nor a date") }
+        guard let name = TemporaryName(partialFile), name.isPartial else {
+            return (.partialFile, "not the name of a partial file")
+        }
+        guard folder.utf8.count <= Self.longestFolder, !folder.isEmpty, !folder.utf8.contains(0) else {
+            return (.folder, "no path")
+        }
+        guard (0...Self.mostBytes).contains(offset) else { return (.offset, "no length of a file") }
+        if let totalBytes, totalBytes < offset || totalBytes > Self.mostBytes {
+            return (.totalBytes, "less than the offset, or no length of a file")
+        }
+        return nil
+    }
+
+    /// The reason why this value cannot continue a download; nil when it can.
+    var invalidity: String? { problem.map { "its \($0.stringValue) is \($1)" } }
+
+    /// Returns whether a text can be sent in If-Range: a strong entity tag (RFC 9110 §8.8.3) or a date.
+    package static func isValidator(_ text: String) -> Bool {
+        let bytes = Array(text.utf8)
+        guard bytes.count <= longestValidator else { return false }
+        let quote = UInt8(ascii: "\"")
+        if bytes.first == quote {
+            guard bytes.count >= 2, bytes.last == quote else { return false }
+            return bytes.dropFirst().dropLast().allSatisfy { $0 >= 0x21 && $0 != quote && $0 != 0x7F }
+        }
+        return bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F } && HTTPDate.date(from: text) != nil
+    }
+}
+
+extension ResumeData: CustomStringConvertible, CustomReflectable {
+    /// The URL, the offset, the size and the path of the partial file. The values of the URL's query are hidden.
+    public var description: String {
+        let total = totalBytes.map(String.init) ?? "an unknown number of"
+        return "\(Target.redact(url)), \(offset) of \(total) bytes in \(partialPath)"
+    }
+
+    /// An empty mirror. Without it, `dump` would show the whole URL.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// The types that describe how a response is written to a file.
+public enum Download {
+    /// Returns the destination of a finished file, or nil to leave the decision to others. Called once, off every actor,
+    /// after the status was accepted and the whole body was written to `temporaryURL`. If it throws, the task fails and
+    /// the file is removed.
+    public typealias Destination =
+        @Sendable (_ temporaryURL: URL, _ response: ResponseHead) throws -> URL?
+
+    /// The action when something is already at the destination.
+    public enum Existing: Sendable, Hashable {
+        /// Replace it, in one step.
+        case overwrite
+        /// Give the new file a number: `name 2.ext`.
+        case keepBoth
+        /// Fail with an error of kind `.fileSystem`; what is there stays.
+        case fail
+    }
+
+    /// The options of a download.
+    public struct Options: Sendable, Hashable {
+        /// The action when something is already at the destination. `.overwrite` by default.
+        public var existing: Existing
+        /// A Boolean value that indicates whether missing folders on the way to the destination are created, for their
+        /// owner alone (mode 0700). False by default.
+        public var createsFolders: Bool
+        /// A Boolean value that indicates whether the partial file of a cancelled or failed download is kept, together
+        /// with `resumeData` to continue it. False by default: nothing is left behind.
+        ///
+        /// A resumable download asks for an uncompressed body. If the server compresses the body anyway, it is
+        /// decompressed as in every download, and the download cannot be continued.
+        public var isResumable: Bool
+
+        /// Creates options. By default, a download overwrites, creates no folders and keeps no partial file.
+        public init(existing: Existing = .overwrite, createsFolders: Bool = false, isResumable: Bool = false) {
+            self.existing = existing
+            self.createsFolders = createsFolders
+            self.isResumable = isResumable
+        }
+    }
+
+    /// Returns `folder/name 2.ext` for `folder/name.ext`.
+    static func numbered(_ path: String, _ number: Int) -> String {
+        let name = FilePath.name(of: path)
+        let folder = path.dropLast(name.count)
+        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "\(folder)\(name) \(number)" }
+        return "\(folder)\(name[..<dot]) \(number)\(name[dot...])"
+    }
+}
+
+/// Makes the request for the rest of a download, and decides how to use its response (RFC 9110 §13.1.5, §14.4,
+/// §15.3.7). Pure.
+///
+/// A 206 response is used only if it is certain to be the entire rest of the same bytes: it begins where the file ends
+/// and ends where the whole ends, it has the requested validator, and it is not encoded.
+package struct ResumedDownloadRules: Sendable, Equatable {
+    /// The next step after a response.
+    package enum Decision: Sendable, Equatable {
+        /// Appends the body to the file. `total` is the length of the file afterwards, in bytes.
+        case append(total: Int64)
+        /// Uses the response from its beginning. The validation judges its status.
+        case replace
+        /// Discards the response and asks for the whole file.
+        case startOver
+    }
+
+    /// The number of bytes in the file.
+    package let offset: Int64
+    /// A strong entity tag or a date.
+    package let validator: String
+    /// The length of the whole file in bytes; nil when it is not known.
+    package let totalBytes: Int64?
+
+    package init(offset: Int64, validator: String, totalBytes: Int64?) {
+        self.offset = offset
+        self.validator = validator
+        self.totalBytes = totalBytes
+    }
+
+    /// The fields that ask for the rest, on the condition that the file has not changed.
+    package var fields: Headers { ["Range": "bytes=\(offset)-", "If-Range": validator] }
+
+    /// Decides how to use a response.
+    ///
+    /// - Parameters:
+    ///   - status: The status of the response.
+    ///   - headers: The fields of the response.
+    ///   - isSameOrigin: A Boolean value that indicates whether the response comes from the origin that sent the
+    ///     beginning. A redirect can lead to another one.
+    package func decision(on status: Int, headers: Headers, isSameOrigin: Bool) -> Decision {
+        if status == 416 { return .startOver }
+        guard status == 206 else { return .replace }
+        guard let total = end(of: headers), isSameVersion(headers, isSameOrigin: isSameOrigin) else {
+            return .startOver
+        }
+        return .append(total: total)
+    }
+
+    /// Returns the length of the whole file if the part is the entire rest; otherwise nil.
+    private func end(of headers: Headers) -> Int64? {
+        let ranges = headers.values(for: "Content-Range")
+        guard ranges.count == 1, let field = ContentRange(ranges[0]), field.unit == "bytes", let range = field.range,
+            range.lowerBound == offset
+        else { return nil }
+        // Without a length, the end of the file is unknown.
+        guard let total = field.completeLength ?? totalBytes, (totalBytes ?? total) == total,
+            range.upperBound == total - 1
+        else { return nil }
+        if headers.contains("Content-Encoding") { return nil }
+        let lengths = headers.values(for: "Content-Length")
+        guard lengths.allSatisfy({ Int64($0) == total - offset }) else { return nil }
+        return total
+    }
+
+    /// Returns whether a response is a part of the same version. A server that ignores If-Range sends the rest of its
+    /// current file. One that supports it repeats an entity tag (RFC 9110 §15.3.7) but can leave out a date.
+    private func isSameVersion(_ headers: Headers, isSameOrigin: Bool) -> Bool {
+        if validator.hasPrefix("\"") { return headers.values(for: "ETag") == [validator] }
+        let dates = headers.values(for: "Last-Modified")
+        if !dates.isEmpty { return dates == [validator] }
+        guard isSameOrigin, let totalBytes else { return false }
+        return headers["Content-Range"].flatMap { ContentRange($0) }?.completeLength == totalBytes
+    }
+}

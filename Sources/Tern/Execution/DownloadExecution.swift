@@ -1,0 +1,352 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Executes one download: request → validate, before a byte is written → write to a temporary file → ask for the
+/// destination → move the file there in one step.
+struct DownloadExecution: Sendable {
+    /// The place of the finished file.
+    enum Destination: Sendable {
+        case file(String)
+        case ask(Download.Destination?)
+    }
+
+    /// The partial file that a download continues.
+    struct Resumed: Sendable {
+        let data: ResumeData
+        /// The folder that the caller names for the partial file; nil for the folder of the destination and the
+        /// temporary folder.
+        let folder: String?
+        /// The path at which the partial file was found.
+        var path = ""
+    }
+
+    let request: PreparedRequest
+    let record: TaskRecord
+    let destination: Destination
+    let options: Download.Options
+    /// The partial file that the download continues; nil for a new download.
+    var resumed: Resumed?
+
+    private var files: FileStore { record.context.files }
+
+    // MARK: From call to file
+
+    /// Downloads the file and returns its URL.
+    func run() async throws(NetworkError) -> URL {
+        try await checkDestination()
+        guard let resumed else { return try await requestAndSave() }
+        // Until the partial file is opened, a failure leaves everything as it was.
+        record.setResumeData(resumed.data)
+        guard let path = try await findPartial(resumed) else { return try await startingOver().requestAndSave() }
+        return try await claiming(path) { () throws(NetworkError) in
+            try await continuing(resumed, at: path).requestAndSave()
+        }
+    }
+
+    /// Checks a file that was given as the destination before anything is sent, unless another one may be named later.
+    private func checkDestination() async throws(NetworkError) {
+        let mayBeReplaced =
+            request.context.configuration.destination != nil || request.context.hasPolicy
+            || request.request.policy != nil
+        guard case .file(let path) = destination, !mayBeReplaced else { return }
+        do {
+            try await files.checkPlace(path)
+        } catch {
+            throw fileError("no file can be moved to the destination: \(error)", cause: error)
+        }
+    }
+
+    private func requestAndSave() async throws(NetworkError) -> URL {
+        let response = try await acceptedResponse()
+        let file = try await openFile(for: response)
+        // Claim the file: another task could resume from `task.resumeData` while this one still writes.
+        guard options.isResumable, resumed == nil else { return try await save(response, to: file) }
+        return try await claiming(file.path) { () throws(NetworkError) in try await save(response, to: file) }
+    }
+
+    private func save(_ response: IncomingResponse, to file: PartialFile) async throws(NetworkError) -> URL {
+        do throws(NetworkError) {
+            try await write(response, to: file)
+        } catch {
+            await keepOrRemove(file, of: response)
+            throw error
+        }
+        record.setResumeData(nil)
+        return try await finish(file, head: response.head)
+    }
+
+    // MARK: The partial file of a continued download
+
+    /// Returns the path of the partial file; nil when it no longer exists.
+    ///
+    /// Searches the folder of the destination and the temporary folder, or only the folder that the caller names. Never
+    /// searches the folder in the resume data, because others may have changed that value.
+    private func findPartial(_ resumed: Resumed) async throws(NetworkError) -> String? {
+        var folders = [TemporaryFolder.path]
+        if let folder = resumed.folder {
+            folders = [folder]
+        } else if case .file(let path) = destination {
+            folders.insert(FilePath.folder(of: path), at: 0)
+        }
+        let paths = folders.map { FilePath.join($0, resumed.data.partialFile) }
+        for path in paths {
+            if await files.exists(path) { return path }
+        }
+        if paths.contains(where: { FilePath.folder(of: $0) == resumed.data.folder }) { return nil }
+        let reason =
+            "the partial file \(resumed.data.partialFile) is not in \(folders.joined(separator: " or ")): "
+            + "move it there, or name its folder"
+        throw NetworkError(TransferFailure(.fileSystem, reason), request: request.request)
+    }
+
+    /// Returns the same download from its beginning.
+    private func startingOver() -> DownloadExecution {
+        record.setResumeData(nil)
+        record.meter.startDownload(at: 0)
+        return DownloadExecution(request: request, record: record, destination: destination, options: options)
+    }
+
+    /// Returns the same download, from its beginning if the partial file no longer exists or is too short.
+    private func continuing(_ resumed: Resumed, at path: String) async throws(NetworkError) -> DownloadExecution {
+        do {
+            if try await files.hasPartial(path, of: resumed.data.offset) {
+                var execution = self
+                execution.resumed?.path = path
+                return execution
+            }
+        } catch {
+            throw fileError("the partial file cannot be continued: \(error)", cause: error)
+        }
+        return startingOver()
+    }
+
+    /// Does `work` as the only download of the process that writes the partial file.
+    private func claiming(
+        _ path: String, _ work: () async throws(NetworkError) -> URL
+    ) async throws(NetworkError) -> URL {
+        guard await files.claim(path) else {
+            let reason = "another download continues the file \(path)"
+            throw NetworkError(TransferFailure(.fileSystem, reason), request: request.request)
+        }
+        do throws(NetworkError) {
+            let place = try await work()
+            await files.endClaim(path)
+            return place
+        } catch {
+            await files.endClaim(path)
+            throw error
+        }
+    }
+
+    // MARK: The response
+
+    private func acceptedResponse() async throws(NetworkError) -> IncomingResponse {
+        let execution = RequestExecution(request: request, record: record)
+        if !request.hasInterceptors { return try await validatedResponse(to: request, execution) }
+        return try await execution.intercepted { request throws(NetworkError) in
+            try await validatedResponse(to: request, execution)
+        }
+    }
+
+    private func validatedResponse(
+        to request: PreparedRequest, _ execution: RequestExecution
+    ) async throws(NetworkError) -> IncomingResponse {
+        let response = try await performAtOffset(request, execution)
+        if let refusal = response.request.refusal(of: response) { throw await response.error(refusal) }
+        return response
+    }
+
+    /// Performs the request. A continued download asks for the rest, and for the whole file if the server no longer has
+    /// that rest.
+    private func performAtOffset(
+        _ request: PreparedRequest, _ execution: RequestExecution
+    ) async throws(NetworkError) -> IncomingResponse {
+        guard let resumed else { return try await execution.perform(request) }
+        let resumeRules = resumed.data.resumeRules
+        record.meter.startDownload(at: resumed.data.offset)
+        var response = try await execution.perform(request.requestingIdentity(adding: resumeRules.fields))
+        // `try?`: an invalid URL has no origin to compare.
+        let origin = (try? Target(absolute: resumed.data.url))?.origin
+        let (head, isSameOrigin) = (response.head, response.head.target.origin == origin)
+        switch resumeRules.decision(on: head.status, headers: head.headers, isSameOrigin: isSameOrigin) {
+        case .append(let total):
+            response.continuedTotal = total
+            return response
+        case .replace:
+            return response
+        case .startOver:
+            await response.discard()
+            record.meter.startDownload(at: 0)
+            return try await execution.perform(request)
+        }
+    }
+
+    // MARK: The temporary file
+
+    private func openFile(for response: IncomingResponse) async throws(NetworkError) -> PartialFile {
+        do {
+            if let resumed {
+                record.setResumeData(nil)
+                if response.continuedTotal != nil {
+                    return try await PartialFile(continuing: resumed.path, at: resumed.data.offset, files)
+                }
+                // The server sends the whole file again: the bytes in the partial file are replaced.
+                record.meter.startDownload(at: 0)
+                return try await PartialFile(continuing: resumed.path, at: 0, files)
+            }
+            if case .file(let path) = destination, options.createsFolders {
+                try await files.makeFolders(FilePath.folder(of: path))
+            }
+            if case .file(let path) = destination { await OrphanSweeper.shared.sweep(beside: path) }
+            let isPartial = options.isResumable && Self.validator(of: response.head) != nil
+            return try await PartialFile(creating: temporaryPlace(isPartial: isPartial), files)
+        } catch {
+            record.cancelTransfer()
+            throw fileError("the file for the download cannot be written: \(error)", cause: error, head: response.head)
+        }
+    }
+
+    /// Returns a place beside the destination, so that the last move is one step, or else in the temporary folder.
+    private func temporaryPlace(isPartial: Bool) -> TemporaryPlace {
+        guard case .file(let path) = destination else {
+            return TemporaryPlace(folder: TemporaryFolder.path, destination: nil, isPartial: isPartial)
+        }
+        let (folder, name) = (FilePath.folder(of: path), FilePath.name(of: path))
+        return TemporaryPlace(folder: folder, destination: name, isPartial: isPartial)
+    }
+
+    private func write(_ response: IncomingResponse, to file: PartialFile) async throws(NetworkError) {
+        do {
+            // A killed process runs no code at its end, so the resume data are kept up to date during the download.
+            let beginning = resumeData(for: file, of: response)
+            let end = response.continuedTotal ?? response.head.partLength
+            while let chunks = await response.chunks() {
+                if let end, chunks.reduce(file.writtenLength, { $0 + Int64($1.count) }) > end {
+                    record.cancelTransfer()
+                    let reason = "the part (206) has more bytes than its Content-Range says"
+                    throw response.request.error(
+                        TransferFailure(.malformedResponse, reason), await response.finalOutcome())
+                }
+                try await file.write(chunks)
+                if let beginning { record.setResumeData(beginning.at(file.writtenLength)) }
+            }
+            let outcome = await response.finalOutcome()
+            if let failure = outcome.failure { throw response.request.error(failure, outcome) }
+            if let end, file.writtenLength < end {
+                let reason = "the part (206) ended after \(file.writtenLength) of \(end) bytes"
+                throw response.request.error(TransferFailure(.truncatedBody, reason), outcome)
+            }
+            try await file.close()
+        } catch let error as NetworkError {
+            throw error
+        } catch {
+            record.cancelTransfer()
+            throw fileError("the download cannot be written: \(error)", cause: error, head: response.head)
+        }
+    }
+
+    /// Keeps a partial file that was requested and can be continued. Removes any other one.
+    private func keepOrRemove(_ file: PartialFile, of response: IncomingResponse) async {
+        guard let start = resumeData(for: file, of: response), let length = await file.closeForResuming(), length > 0
+        else {
+            record.setResumeData(nil)
+            await file.discard()
+            return
+        }
+        record.setResumeData(start.at(length))
+    }
+
+    /// Returns the resume data for offset 0; nil if the caller did not ask for them or the response has no validator.
+    private func resumeData(for file: PartialFile, of response: IncomingResponse) -> ResumeData? {
+        guard options.isResumable else { return nil }
+        let (validator, total): (String?, Int64?) =
+            if let total = response.continuedTotal {
+                (resumed?.data.validator, total)
+            } else {
+                (Self.validator(of: response.head), response.head.contentLength)
+            }
+        guard let validator else { return nil }
+        return ResumeData(
+            url: request.request.urlString, validator: validator, offset: 0, partialFile: file.path, totalBytes: total)
+    }
+
+    /// Returns the validator for If-Range: a strong ETag or else a date. A compressed body has no offset to continue
+    /// at. Neither has a part that the caller requested, because its offsets differ from those of the whole file.
+    private static func validator(of head: ResponseHead) -> String? {
+        let headers = head.headers
+        if head.status == 206 || !head.contentCodings.isEmpty || headers["Accept-Ranges"]?.lowercased() == "none" {
+            return nil
+        }
+        guard let validator = headers["ETag"] ?? headers["Last-Modified"], ResumeData.isValidator(validator) else {
+            return nil
+        }
+        return validator
+    }
+
+    // MARK: The destination
+
+    private func finish(_ file: PartialFile, head: ResponseHead) async throws(NetworkError) -> URL {
+        // A file that may stay in the temporary folder no longer belongs to a download, and no sweep may remove it.
+        if case .ask = destination { await file.release() }
+        do throws(NetworkError) {
+            let temporary = URL(filePath: file.path)
+            let place = try await move(temporary, head: head) { path in try await file.move(to: path, options) }
+            if place == nil { await file.unlock() }
+            return place ?? temporary
+        } catch {
+            await file.discard()
+            throw error
+        }
+    }
+
+    /// Moves a finished file to its destination and reports that. The destination of the session is asked first, then
+    /// those of the policies and of the task. Returns nil, and leaves the file in place, if none names a destination.
+    func move(
+        _ temporary: URL, head: ResponseHead, by move: (_ path: String) async throws -> String
+    ) async throws(NetworkError) -> URL? {
+        do {
+            guard let path = try await destination(of: temporary, head: head) else { return nil }
+            if record.isCancelled { throw NetworkError(TransferFailure.cancelled, request: request.request) }
+            let place = URL(filePath: try await move(path))
+            record.context.taskTable.publish { .fileMoved(AnySessionTask(record), to: place) }
+            return place
+        } catch let error as NetworkError {
+            throw error
+        } catch {
+            let failure = fileError("the file cannot be moved to its destination: \(error)", cause: error, head: head)
+            record.context.taskTable.publish { .moveFailed(AnySessionTask(record), failure) }
+            throw failure
+        }
+    }
+
+    private func destination(of temporary: URL, head: ResponseHead) async throws -> String? {
+        if let url = try request.context.configuration.destination?(temporary, head) { return try FilePath.of(url) }
+        let answer = try await request.policies?.ask(about: request.request) { policy in
+            try await policy.destination(for: temporary, response: head, of: AnySessionTask(record))
+        }
+        if let answer { return try FilePath.of(answer) }
+        switch destination {
+        case .file(let path): return path
+        case .ask(let destination): return try destination?(temporary, head).map(FilePath.of)
+        }
+    }
+
+    private func fileError(_ reason: String, cause: any Error, head: ResponseHead? = nil) -> NetworkError {
+        NetworkError(
+            TransferFailure(.fileSystem, reason, underlying: cause), request: request.request, response: head)
+    }
+}
+
+extension ResponseHead {
+    /// The number of bytes of a part (206) by its Content-Range; nil for other responses, and for a compressed body.
+    fileprivate var partLength: Int64? {
+        guard status == 206, contentCodings.isEmpty, let field = headers["Content-Range"].flatMap({ ContentRange($0) }),
+            field.unit == "bytes", let range = field.range
+        else { return nil }
+        let (count, overflows) = (range.upperBound - range.lowerBound).addingReportingOverflow(1)
+        return overflows ? nil : count
+    }
+}

@@ -1,0 +1,200 @@
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// A response on its way to the task: the head, and either the whole body or the means to read it.
+struct IncomingResponse: Sendable {
+    /// The request that was answered. After a redirect, a challenge or a change by an interceptor, it differs from the
+    /// request that the task was created with.
+    let request: PreparedRequest
+    var head: ResponseHead
+    /// The end of the response, with its body if that was collected; nil while a body is still to be read.
+    var outcome: TransferOutcome?
+    /// A Boolean value that indicates whether the response is a redirect that is not followed. Its status is accepted
+    /// regardless of the validation.
+    var isStoppedRedirect = false
+    /// The length of the whole file in bytes, if the body is the rest of a continued download; otherwise nil.
+    var continuedTotal: Int64?
+    /// The attempt that brings the body; nil for a response that an interceptor made.
+    private let attempt: (record: TaskRecord, transfer: Transfer, pump: BodyPump?, number: Int)?
+    /// Decompresses the body; nil if nothing is to be decompressed.
+    private let decoder: ContentDecoder?
+    private let customBody: CustomBody?
+
+    /// The limits for reading the body of a response that another request follows, so that its connection can be used
+    /// again.
+    private static let restLimit = (bytes: 64 << 10, time: Duration.seconds(1))
+    /// The time in which the body of a refused response is read for its error.
+    static let errorBodyTime = Duration.seconds(5)
+
+    /// Creates a response from the wire.
+    init(
+        request: PreparedRequest, head: ResponseHead, outcome: TransferOutcome?, record: TaskRecord,
+        transfer: Transfer, pump: BodyPump?, attempt: Int, decoder: ContentDecoder?
+    ) {
+        self.request = request
+        self.head = head
+        self.outcome = outcome
+        self.attempt = (record, transfer, pump, attempt)
+        self.decoder = decoder
+        customBody = nil
+    }
+
+    /// Creates a response that an interceptor returned in place of a server.
+    init(customBody data: Data, request: PreparedRequest, head: ResponseHead, metrics: TaskMetrics) {
+        self.request = request
+        self.head = head
+        outcome = TransferOutcome(head: head, body: data, metrics: metrics)
+        attempt = nil
+        decoder = nil
+        customBody = CustomBody(data)
+    }
+
+    // MARK: The body
+
+    /// Returns the next bytes of the body, about as many as wanted; nil at the end. `finalOutcome()` gives the reason
+    /// of the end.
+    func chunks(_ wanted: Int = .max) async -> [Data]? {
+        if let customBody { return customBody.take().map { [$0] } }
+        guard let decoder, let attempt else { return await receivedChunks() }
+        while true {
+            let chunks = decoder.next(wanted)
+            if !chunks.isEmpty {
+                attempt.record.meter.setDecoded(decoder.produced)
+                return chunks
+            }
+            if decoder.failure != nil {
+                request.context.transport.control(attempt.transfer, .cancel)
+                return nil
+            }
+            guard let compressed = await receivedChunks() else { return nil }
+            decoder.add(compressed)
+        }
+    }
+
+    /// Returns the bytes that have arrived, as they were sent; nil at the end.
+    private func receivedChunks() async -> [Data]? {
+        guard let transfer = attempt?.transfer, let taken = await transfer.chunks() else { return nil }
+        if taken.owesDemand { request.context.transport.control(transfer, .demand) }
+        return taken.chunks
+    }
+
+    /// Waits for the end of the response and returns its outcome.
+    func finalOutcome() async -> TransferOutcome {
+        if let outcome { return outcome }
+        guard let attempt else { return TransferOutcome(head: head) }
+        var outcome = await attempt.transfer.outcome()
+        if attempt.number > 1 { outcome = outcome.counted(attempt.number) }
+        if let decoder { outcome = outcome.decoded(decoder) }
+        return attempt.record.endAttempt(with: outcome, pump: attempt.pump)
+    }
+
+    /// Collects at most `limit` bytes of the body in memory and returns the end of the response. Does not wait for the
+    /// bytes of a longer body.
+    func collect(upTo limit: Int) async -> TransferOutcome {
+        if let outcome { return outcome }
+        let limit = max(0, limit)
+        let expected = decoder == nil ? head.contentLength : nil
+        var body = Data()
+        var refusal: TransferFailure?
+        while refusal == nil, let chunks = await chunks(max(1, limit - body.count)) {
+            if body.isEmpty, let expected, expected > limit { refusal = .bodyTooLarge(limit: limit) }
+            for chunk in chunks where refusal == nil || body.count < limit {
+                if chunk.count > limit - body.count { refusal = .bodyTooLarge(limit: limit) }
+                body.collect(chunk.prefix(limit - body.count), expected: min(limit, Int(clamping: expected ?? 0)))
+            }
+        }
+        if refusal != nil, let attempt { request.context.transport.control(attempt.transfer, .cancel) }
+        let outcome = await finalOutcome()
+        // A transport that collects the body itself returns it here.
+        return outcome.collected(body.isEmpty ? outcome.body : body, refusal: refusal)
+    }
+
+    // MARK: Responses that are not delivered
+
+    /// Returns the error of a refused response, with the start of its body: at most `errorBodyLimit` bytes, and what has
+    /// arrived after 5 seconds. A server that sends its body slowly cannot hold the error back longer.
+    func error(_ refusal: TransferFailure, readsBody: Bool = true) async -> NetworkError {
+        let limit = readsBody ? max(0, request.context.configuration.errorBodyLimit) : 0
+        var start = outcome?.body.prefix(limit) ?? Data()
+        if outcome == nil, limit > 0 {
+            start = await reading(for: Self.errorBodyTime) {
+                var start = Data()
+                while start.count < limit, let chunks = await chunks() {
+                    for chunk in chunks { start.append(chunk.prefix(limit - start.count)) }
+                }
+                return start
+            }
+        }
+        let end = outcome == nil ? await discard() : outcome
+        return NetworkError(
+            refusal, request: request.request, response: head, body: Data(start), metrics: end?.metrics)
+    }
+
+    /// Ends a response that another request follows, and returns its outcome. The rest of a small body is read, so that
+    /// the connection can be used again: at most 64 KiB and for 1 second. Beyond that, the connection is closed. A
+    /// failure of the body does not matter.
+    @discardableResult
+    func readRest() async -> TransferOutcome? {
+        guard outcome == nil, let attempt else { return outcome }
+        // The connection cannot be reused, or need not be kept, in three cases: HTTP/2, where one stream can be
+        // cancelled alone; a body known to be longer; an upload that still runs.
+        let isShort = (head.contentLength ?? 0) <= Int64(Self.restLimit.bytes)
+        if isShort, attempt.pump == nil, head.version == .http11 {
+            await reading(for: Self.restLimit.time) {
+                var count = 0
+                while count <= Self.restLimit.bytes, let chunks = await receivedChunks() {
+                    for chunk in chunks { count += chunk.count }
+                }
+            }
+        }
+        return await discard()
+    }
+
+    /// Gives the transfer up if it has not ended, and returns its outcome; nil if there was nothing to give up.
+    @discardableResult
+    func discard() async -> TransferOutcome? {
+        guard outcome == nil, let attempt else { return nil }
+        request.context.transport.control(attempt.transfer, .cancel)
+        return await finalOutcome()
+    }
+
+    /// Reads a body for a limited time. At the limit, the transfer ends as cancelled, and with it the body.
+    private func reading<Value: Sendable>(for limit: Duration, _ read: () async -> Value) async -> Value {
+        // No timer for a body that has arrived together with its head.
+        guard let transfer = attempt?.transfer, !transfer.hasEnded else { return await read() }
+        // Owned and cancelled here. A separate task, because cancelling this one would not end the reader's wait.
+        let timer = Task { [context = request.context] in
+            // An error means that the timer was cancelled: the body was read in time.
+            guard (try? await context.clock.sleepWithoutDescriptor(for: limit)) != nil else { return }
+            context.transport.control(transfer, .cancel)
+        }
+        defer { timer.cancel() }
+        return await read()
+    }
+}
+
+/// A body that an interceptor returned, for one reader.
+private final class CustomBody: Sendable {
+    private let data: Lock<Data?>
+
+    init(_ data: Data) { self.data = Lock(data.isEmpty ? nil : data) }
+
+    func take() -> Data? { data.withLock { $0.take() } }
+}
+
+extension Data {
+    /// Appends a chunk. A large first chunk is used without a copy.
+    fileprivate mutating func collect(_ chunk: Data, expected: Int) {
+        if isEmpty, chunk.count > 16 << 10, chunk.count >= expected {
+            self = chunk
+        } else {
+            if isEmpty { reserveCapacity(expected) }
+            append(chunk)
+        }
+    }
+}

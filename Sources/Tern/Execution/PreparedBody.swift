@@ -1,0 +1,298 @@
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The body of a request, ready to be sent: encoded, opened or compressed, with its length if that is known.
+struct PreparedBody: Sendable {
+    enum Content: Sendable {
+        case none
+        case bytes(Data)
+        case file(String)
+        case stream(@Sendable () -> ChunkSource)
+    }
+
+    private(set) var content: Content
+    /// The exact number of bytes; nil if it is not known.
+    private(set) var length: Int64?
+    let files: FileStore
+    /// The speed limit; nil for none.
+    let throttle: Request.Body.Throttle?
+    private let contentType: String?
+    private let contentEncoding: String?
+
+    static let none = PreparedBody()
+
+    private init() {
+        content = .none
+        length = nil
+        contentType = nil
+        contentEncoding = nil
+        throttle = nil
+        files = .shared
+    }
+
+    /// Encodes, measures and compresses the body of a request.
+    ///
+    /// - Throws: An error of kind `.requestBody` or `.invalidRequest`.
+    init(_ prepared: PreparedRequest, files: FileStore) async throws(NetworkError) {
+        let request = prepared.request
+        self.files = files
+        let transformation = request.body.transformation
+        contentType = request.body.contentType
+        throttle = transformation?.throttle
+        contentEncoding = transformation?.compression?.rawValue
+        let stated = prepared.statedLength
+        switch request.body.content {
+        case .none:
+            content = .none
+            length = nil
+        case .data(let data):
+            content = .bytes(data)
+            length = Int64(data.count)
+        case .encoded(let format, let encode):
+            do {
+                let data = try encode(prepared.context.configuration)
+                content = .bytes(data)
+                length = Int64(data.count)
+            } catch {
+                throw Self.failure(
+                    "the body cannot be encoded as \(format): \(EncodingProblem.text(error))", cause: error, of: request
+                )
+            }
+        case .file(let url):
+            let path = url.path
+            do {
+                length = try await files.length(ofFile: path)
+            } catch {
+                throw Self.failure("the body's file cannot be read: \(error)", cause: error, of: request)
+            }
+            content = .file(path)
+        case .multipart(let form):
+            do {
+                let message = try await MultipartMessage(form, files)
+                content = .stream { message.makeSource(files) }
+                length = message.length
+            } catch {
+                throw Self.failure("the multipart form cannot be sent: \(error)", cause: error, of: request)
+            }
+        case .stream(let makeSource, let length):
+            let exact = length ?? stated
+            if exact == 0 {
+                // An empty body is sent without its source, so the source is checked here.
+                try await Self.confirmEmpty(makeSource(), of: request)
+                content = .bytes(Data())
+            } else {
+                content = .stream(makeSource)
+            }
+            self.length = exact
+        }
+        if let compression = transformation?.compression {
+            if prepared.headers.contains("Content-Encoding") || stated != nil {
+                let reason =
+                    "a body that Tern compresses cannot have a Content-Encoding or Content-Length of its own"
+                throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
+            }
+            try compress(compression, of: request)
+        } else if let stated, let length, stated != length {
+            let reason = "Content-Length says \(stated) bytes and the body has \(length)"
+            throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
+        }
+    }
+
+    /// Compresses bytes in memory at once, so that their length is known. A body that is read piece by piece is compressed
+    /// while it is sent.
+    private mutating func compress(
+        _ compression: Request.Body.Compression, of request: Request
+    ) throws(NetworkError) {
+        switch content {
+        case .none:
+            break
+        case .bytes(let data):
+            do {
+                let compressed = try Deflater.compress(data, compression)
+                content = .bytes(compressed)
+                length = Int64(compressed.count)
+            } catch {
+                throw Self.failure("the body cannot be compressed: \(error)", cause: error, of: request)
+            }
+        case .file(let path):
+            let (files, expected) = (files, length)
+            content = .stream {
+                Deflater.source(compression, of: ChunkSource.exactly(expected) { try await files.reader(ofFile: path) })
+            }
+            length = nil
+        case .stream(let makeSource):
+            let expected = length
+            content = .stream { Deflater.source(compression, of: .exactly(expected) { makeSource() }) }
+            length = nil
+        }
+    }
+
+    private static func confirmEmpty(_ source: ChunkSource, of request: Request) async throws(NetworkError) {
+        var isEmpty = true
+        do {
+            while isEmpty, let chunk = try await source.next() { isEmpty = chunk.isEmpty }
+        } catch {
+            throw failure("the body failed after 0 bytes: \(error)", cause: error, of: request)
+        }
+        if !isEmpty {
+            let reason = "the body has more than the stated 0 bytes"
+            throw NetworkError(TransferFailure(.requestBody, reason), request: request)
+        }
+    }
+
+    private static func failure(_ reason: String, cause: any Error, of request: Request) -> NetworkError {
+        NetworkError(TransferFailure(.requestBody, reason, underlying: cause), request: request)
+    }
+
+    /// Adds the body and its header fields to a request. The transport sets Content-Length.
+    func add(to wire: inout WireRequest, pipe: UploadPipe?) {
+        if wire.headers.contains("Content-Length") { wire.headers.remove("Content-Length") }
+        if case .none = content { return }
+        if let contentType, !wire.headers.contains("Content-Type") { wire.headers["Content-Type"] = contentType }
+        if let contentEncoding { wire.headers["Content-Encoding"] = contentEncoding }
+        if case .bytes(let data) = content { wire.source = .bytes(data) }
+        if let pipe { wire.source = .pipe(pipe, length: length) }
+    }
+
+    /// The bytes of a body in memory, empty for no body; nil for a file or a stream.
+    var bytesInMemory: Data? {
+        switch content {
+        case .none: Data()
+        case .bytes(let data): data
+        case .file, .stream: nil
+        }
+    }
+
+    /// Creates a pipe for a body that is produced piece by piece; nil for a body in memory.
+    func makePipe() -> UploadPipe? {
+        if case .none = content { return nil }
+        // A throttled body is sent piece by piece from any source, at most one piece ahead.
+        if let throttle { return UploadPipe(capacity: throttle.pieceSize) }
+        if case .bytes = content { return nil }
+        return UploadPipe()
+    }
+}
+
+/// Feeds the pipe of one attempt in a Swift task of its own, because the response can end the attempt at any time.
+final class BodyPump: Sendable {
+    // Owned here and cancelled by `stop` at the end of the attempt. It is not awaited, because a sequence that ignores
+    // cancellation must not delay the response.
+    private let task: Task<Void, Never>
+    private let pipe: UploadPipe
+
+    init(_ body: PreparedBody, into pipe: UploadPipe, for transfer: Transfer, over transport: any Transport) {
+        self.pipe = pipe
+        task = Task {
+            let failure = await Self.feed(pipe, from: body) { transport.control(transfer, .bodyReady) }
+            if pipe.end(failure: failure) { transport.control(transfer, .bodyReady) }
+        }
+    }
+
+    deinit {
+        // The end of the attempt was not awaited: a stream was dropped.
+        stop()
+    }
+
+    /// Closes the pipe and cancels the production of the body.
+    func stop() {
+        pipe.close()
+        task.cancel()
+    }
+
+    /// Produces the body to its end, and checks that it has the stated length.
+    @concurrent
+    private static func feed(
+        _ pipe: UploadPipe, from body: PreparedBody, wakeTransport: @Sendable () -> Void
+    ) async -> TransferFailure? {
+        var sent: Int64 = 0
+        var throttle = BodyThrottle(body.throttle)
+        // The chunk that completes the stated length waits for the end of the source. Otherwise, the server would answer
+        // before it is known whether the source produces more bytes.
+        var last: Data?
+        do {
+            let (source, lent) = try await body.openSource(pipe, wakeTransport)
+            sent = lent
+            while let chunk = try await source.next() {
+                if chunk.isEmpty { continue }
+                sent += Int64(chunk.count)
+                if let length = body.length, sent > length {
+                    return TransferFailure(.requestBody, "the body has more than the stated \(length) bytes")
+                }
+                if sent == body.length {
+                    last = chunk
+                    continue
+                }
+                guard try await throttle.push(chunk, into: pipe, wakeTransport: wakeTransport) else { return nil }
+            }
+        } catch {
+            return TransferFailure(.requestBody, "the body failed after \(sent) bytes: \(error)", underlying: error)
+        }
+        if let length = body.length, sent < length {
+            return TransferFailure(.requestBody, "the body ended after \(sent) of the stated \(length) bytes")
+        }
+        // `try?`: a task that is cancelled while it waits has already ended.
+        if let last { _ = try? await throttle.push(last, into: pipe, wakeTransport: wakeTransport) }
+        return nil
+    }
+}
+
+extension PreparedBody {
+    /// Returns the source of the body and the number of bytes that were already sent.
+    fileprivate func openSource(
+        _ pipe: UploadPipe, _ wakeTransport: () -> Void
+    ) async throws -> (source: ChunkSource, sent: Int64) {
+        switch content {
+        case .none:
+            return (ChunkSource { nil }, 0)
+        case .bytes(let data):
+            var rest: Data? = data
+            return (ChunkSource { rest.take() }, 0)
+        case .file(let path):
+            let file = try await files.openForReading(path)
+            // The last byte is held back until a read confirms the end of the file. A throttled body is read in pieces.
+            let most = throttle == nil ? (length ?? 0) - 1 : 0
+            let sent = most > 0 ? await pipe.sendFile(file, upTo: most, wakeTransport: wakeTransport) : 0
+            return (files.reader(of: file, from: sent), sent)
+        case .stream(let makeSource):
+            return (makeSource(), 0)
+        }
+    }
+}
+
+/// Pushes the chunks of one body into its pipe, as fast as the throttle allows.
+struct BodyThrottle {
+    private let throttle: Request.Body.Throttle?
+    /// The time to wait before the next piece.
+    private var delay = Duration.zero
+
+    init(_ throttle: Request.Body.Throttle?) { self.throttle = throttle }
+
+    /// Pushes a chunk. Returns false if the transport reads no more bytes.
+    ///
+    /// - Throws: `CancellationError` if the wait is cancelled.
+    mutating func push(
+        _ chunk: Data, into pipe: UploadPipe, wakeTransport: () -> Void
+    ) async throws -> Bool {
+        guard let throttle else { return await Self.push(chunk, into: pipe, wakeTransport: wakeTransport) }
+        var rest = chunk
+        while !rest.isEmpty {
+            if delay > .zero { try await throttle.clock.sleepWithoutDescriptor(for: delay) }
+            let piece = rest.prefix(throttle.pieceSize)
+            guard await Self.push(piece, into: pipe, wakeTransport: wakeTransport) else { return false }
+            delay = throttle.delay(after: piece.count)
+            rest = rest.dropFirst(piece.count)
+        }
+        return true
+    }
+
+    private static func push(_ chunk: Data, into pipe: UploadPipe, wakeTransport: () -> Void) async -> Bool {
+        let push = await pipe.push(chunk)
+        if push.accepted, push.isStarved { wakeTransport() }
+        return push.accepted
+    }
+}

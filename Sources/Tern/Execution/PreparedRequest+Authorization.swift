@@ -1,0 +1,90 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+extension PreparedRequest {
+    /// The owner of the credentials that the request uses. The credentials of one owner are never sent for another.
+    var credentialOwner: AuthenticationCache.Owner {
+        if let own = Credential(of: request.target) { return .url(own) }
+        return request.credentialOwner.map { .request($0) } ?? .session
+    }
+
+    /// A Boolean value that indicates whether a proxy receives the request whole. A Unix socket replaces every proxy.
+    var isForwarded: Bool {
+        let socket = request.unixSocketPath ?? context.configuration.unixSocketPath
+        return socket == nil && context.transport.forwardsToProxy(request.target)
+    }
+
+    /// Adds the authorization that the server or the proxy accepted before, unless the caller wrote the field.
+    func addAuthorization(to wire: inout WireRequest, _ body: PreparedBody) throws(NetworkError) {
+        for source in [AuthenticationChallenge.Source.server, .proxy] {
+            // The nonce of this request's challenge, even if other requests have used it meanwhile.
+            var own = challengeAnswer?.source == source ? challengeAnswer : nil
+            guard !headers.contains(source.authorizationField),
+                let known = own
+                    ?? context.authorizations.authorization(
+                        for: request.target, owner: credentialOwner, source: source)
+            else { continue }
+            let hash = try known.bodyDigest.map { algorithm throws(NetworkError) in
+                try bodyHash(body, algorithm)
+            }
+            let field =
+                own?.field(method: request.method, target: request.target, bodyHash: hash ?? [])
+                ?? context.authorizations.field(
+                    for: request.target, owner: credentialOwner, source: source, method: request.method,
+                    bodyHash: hash ?? [])
+            if let field { wire.headers[field.name] = field.value }
+        }
+    }
+
+    /// Remembers the answer that was accepted, and the next nonce if the server names one (RFC 7616 §3.5).
+    ///
+    /// Called only after the response: a server may accept a nonce once, and another request could use it first.
+    func rememberAuthorization(from head: ResponseHead) {
+        let cache = context.authorizations
+        if let challengeAnswer, head.status != challengeAnswer.source.status {
+            cache.remember(challengeAnswer.afterOneUse, for: request.target, owner: credentialOwner)
+        }
+        for source in [AuthenticationChallenge.Source.server, .proxy] {
+            cache.update(
+                from: head.headers[source.informationField], for: request.target, owner: credentialOwner,
+                source: source)
+        }
+    }
+
+    private func bodyHash(
+        _ body: PreparedBody, _ algorithm: DigestFunction.Algorithm
+    ) throws(NetworkError) -> [UInt8] {
+        guard let bytes = body.bytesInMemory else {
+            let reason =
+                "the server wants the hash of the body in the head (auth-int), which is known only for a body in memory"
+            throw NetworkError(TransferFailure(.authentication, reason), request: request)
+        }
+        return DigestFunction.hash(Array(bytes), algorithm)
+    }
+
+    /// Asks the credential provider for a credential to send before a challenge, and remembers it.
+    func prepareAuthorization() async throws(NetworkError) {
+        guard let provider = request.credentials ?? context.configuration.credentials,
+            !headers.contains("Authorization"),
+            context.authorizations.authorization(for: request.target, owner: credentialOwner) == nil
+        else { return }
+        do {
+            guard let credential = try await provider.preemptiveCredential(for: request) else { return }
+            let authorization = try Authorization(preemptive: credential)
+            context.authorizations.remember(authorization, for: request.target, owner: credentialOwner)
+        } catch {
+            throw authenticationError(error)
+        }
+    }
+
+    /// Returns the public error of a credential that could not be obtained or sent.
+    func authenticationError(_ error: any Error) -> NetworkError {
+        if let error = error as? NetworkError { return error }
+        if error is CancellationError { return NetworkError(.cancelled, request: request) }
+        let reason = "no credential is available: \(error)"
+        return NetworkError(TransferFailure(.authentication, reason, underlying: error), request: request)
+    }
+}

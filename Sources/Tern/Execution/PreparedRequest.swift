@@ -1,0 +1,329 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// A request that has been checked and combined with the session's configuration. Whatever can be refused is refused
+/// here, before a task exists.
+///
+/// A class, because it passes through every stage, and copies of its many fields showed in profiles.
+final class PreparedRequest: Sendable {
+    /// How the task takes the body of the response.
+    enum Delivery {
+        /// In memory, whole.
+        case collected
+        /// In chunks: a stream or a download.
+        case streamed
+    }
+
+    let request: Request
+    let context: SessionContext
+    let delivery: Delivery
+    /// A Boolean value that indicates whether the task has a handle. It can then be paused, and its head can be
+    /// requested before its end.
+    let hasHandle: Bool
+    /// The content types that are accepted for the task's value.
+    let acceptedTypes: AcceptedTypes
+    /// The header fields of the session and of the request.
+    let headers: Headers
+    let decompresses: Bool
+    /// A Boolean value that indicates whether the request asks for an uncompressed body, because offsets count its
+    /// bytes.
+    private let requestsIdentity: Bool
+    /// The URLs of the redirects that led here, oldest first.
+    private let redirectedFrom: [Target]
+    /// The answer to a challenge of this request; nil if a remembered authorization is sent, if any.
+    let challengeAnswer: Authorization?
+
+    /// Checks a request.
+    ///
+    /// - Throws: An error of kind `.invalidRequest` for a request that cannot be sent.
+    init(
+        _ request: consuming Request, context: SessionContext, delivery: Delivery, isPausable: Bool = false,
+        acceptedTypes: AcceptedTypes = .any
+    ) throws(NetworkError) {
+        self.acceptedTypes = acceptedTypes
+        self.context = context
+        self.delivery = delivery
+        hasHandle = isPausable || delivery == .streamed
+        decompresses = context.configuration.decompresses
+        requestsIdentity = false
+        redirectedFrom = []
+        challengeAnswer = nil
+        let hasNoHeaders = request.headers.isEmpty
+        let standard = context.headers.fields(for: request.target)
+        let headers = hasNoHeaders ? standard : standard.overriding(with: request.headers)
+        self.headers = headers
+        let problem =
+            context.headers.problem
+            ?? Self.problem(of: request, headers: headers, isChecked: hasNoHeaders && context.hasValidHeaders)
+        self.request = request
+        if let problem { throw NetworkError(TransferFailure(.invalidRequest, problem), request: self.request) }
+    }
+
+    /// Creates the request of a task that the system kept. An earlier process checked and sent it.
+    init(restoring request: Request, context: SessionContext) {
+        self.request = request
+        self.context = context
+        delivery = .collected
+        hasHandle = true
+        acceptedTypes = .any
+        headers = [:]
+        decompresses = context.configuration.decompresses
+        requestsIdentity = false
+        redirectedFrom = []
+        challengeAnswer = nil
+    }
+
+    private init(
+        like other: PreparedRequest, request: Request, headers: Headers, requestsIdentity: Bool? = nil,
+        redirectedFrom: [Target]? = nil, challengeAnswer: Authorization? = nil
+    ) {
+        self.redirectedFrom = redirectedFrom ?? other.redirectedFrom
+        self.challengeAnswer = challengeAnswer
+        self.request = request
+        context = other.context
+        delivery = other.delivery
+        acceptedTypes = other.acceptedTypes
+        hasHandle = other.hasHandle
+        self.headers = headers
+        decompresses = other.decompresses
+        self.requestsIdentity = requestsIdentity ?? other.requestsIdentity
+    }
+
+    // MARK: Requests that take its place
+
+    /// Returns the same request for an uncompressed body. Offsets count bytes as they arrive, and a compressed body has
+    /// no offset to continue at. If the server compresses the body anyway, it is decompressed like any other body.
+    func requestingIdentity(adding extra: Headers = [:]) -> PreparedRequest {
+        var headers = headers.overriding(with: extra)
+        // Without the field, every coding is acceptable (RFC 9110 §12.5.3).
+        if !headers.contains("Accept-Encoding") { headers["Accept-Encoding"] = "identity" }
+        return PreparedRequest(like: self, request: request, headers: headers, requestsIdentity: true)
+    }
+
+    /// Checks a request that an interceptor or a policy sends in place of this one. It is delivered like this one.
+    func replacing(_ other: Request) throws(NetworkError) -> PreparedRequest {
+        let prepared = try PreparedRequest(
+            other, context: context, delivery: delivery, isPausable: hasHandle, acceptedTypes: acceptedTypes)
+        return requestsIdentity ? prepared.requestingIdentity() : prepared
+    }
+
+    /// Checks a request that follows a redirect. Its headers are complete; the session's are not added again.
+    func following(_ other: Request) throws(NetworkError) -> PreparedRequest {
+        if let problem = Self.problem(of: other, headers: other.headers, isChecked: false) {
+            throw NetworkError(TransferFailure(.invalidRequest, problem), request: other)
+        }
+        return PreparedRequest(
+            like: self, request: other, headers: other.headers, redirectedFrom: redirectedFrom + [request.target])
+    }
+
+    /// Returns the same request with less time, because earlier attempts used some of the total limit.
+    func limitingTotalTime(spent: Duration) -> PreparedRequest {
+        var timeouts = request.timeouts ?? context.configuration.timeouts
+        guard timeouts.total != nil else { return self }
+        timeouts.spent = spent
+        var other = request
+        other.timeouts = timeouts
+        return PreparedRequest(like: self, request: other, headers: headers, challengeAnswer: challengeAnswer)
+    }
+
+    /// Returns the same request with another body.
+    func sending(_ body: Request.Body) -> PreparedRequest {
+        var other = request
+        other.body = body
+        return PreparedRequest(like: self, request: other, headers: headers)
+    }
+
+    /// Returns the same request with the answer to its challenge.
+    func answering(_ authorization: Authorization) -> PreparedRequest {
+        PreparedRequest(like: self, request: request, headers: headers, challengeAnswer: authorization)
+    }
+
+    // MARK: Responses
+
+    /// Returns the reason why a response is refused; nil if it is accepted.
+    func refusal(of response: IncomingResponse) -> TransferFailure? {
+        if response.isStoppedRedirect { return nil }
+        let head = response.head
+        if head.status == 206, !headers.contains("Range") {
+            let reason = "a part of the content (206) came, and no Range was sent (RFC 9110 §15.3.7)"
+            return TransferFailure(.malformedResponse, reason)
+        }
+        let isEmpty = response.outcome?.body.isEmpty ?? (head.contentLength == 0)
+        if let own = request.validation { return own.refusal(of: head, acceptedTypes: acceptedTypes, isEmpty: isEmpty) }
+        return context.configuration.validation.refusal(of: head, acceptedTypes: acceptedTypes, isEmpty: isEmpty)
+    }
+
+    /// Returns whether the validation accepts a status.
+    func accepts(_ status: Int) -> Bool { (request.validation ?? context.configuration.validation).accepts(status) }
+
+    /// Returns whether the status of a response is refused and the failure of its body therefore does not matter. The
+    /// error then shows only the start of the body.
+    func ignoresBodyFailure(_ failure: TransferFailure, of head: ResponseHead?) -> Bool {
+        guard let head else { return false }
+        return switch failure.kind {
+        case .tooLarge, .truncatedBody, .malformedResponse: !accepts(head.status)
+        default: false
+        }
+    }
+
+    /// Decodes a collected body.
+    func decode<Value: Sendable>(
+        _ outcome: TransferOutcome, head: ResponseHead, with decoder: BodyDecoder<Value>
+    ) throws(NetworkError) -> Value {
+        do {
+            return try decoder.decode(outcome.body, head, context)
+        } catch let problem as NetworkError {
+            throw problem
+        } catch {
+            let reason =
+                "the response body (\(outcome.body.count) bytes) could not be decoded as \(Value.self): "
+                + DecodingProblem.text(error)
+            throw self.error(TransferFailure(.decoding, reason, underlying: error), outcome)
+        }
+    }
+
+    /// Returns the decoder for a body that the session decompresses; nil if nothing is to be decompressed.
+    func decoder(for head: ResponseHead) -> ContentDecoder? {
+        guard decompresses, context.transport.leavesStreamsCompressed, case let codings = head.contentCodings,
+            !codings.isEmpty
+        else { return nil }
+        return ContentDecoder(
+            codings.joined(separator: ", "), host: head.target.host,
+            limit: context.configuration.maximumDecompressedSize,
+            ratio: context.configuration.maximumDecompressionRatio)
+    }
+
+    /// Returns the public error of a failed attempt, with the request, the head and the start of the body.
+    func error(_ failure: TransferFailure, _ outcome: TransferOutcome) -> NetworkError {
+        NetworkError(
+            failure, request: request, response: outcome.head,
+            body: Data(outcome.body.prefix(max(0, context.configuration.errorBodyLimit))), metrics: outcome.metrics)
+    }
+
+    // MARK: Hooks
+
+    /// A Boolean value that indicates whether interceptors stand between the task and the wire.
+    var hasInterceptors: Bool {
+        context.hasInterceptors || !(request.hasNoExtras || request.interceptors.isEmpty)
+    }
+
+    /// A Boolean value that indicates whether a policy decides on the heads of responses.
+    private var hasPolicy: Bool { context.hasPolicy || (!request.hasNoExtras && request.policy != nil) }
+
+    /// The policies of the session and of the request; nil for none.
+    var policies: Policies? {
+        context.hasPolicy || !request.hasNoExtras ? Policies(context.configuration.policy, request.policy) : nil
+    }
+
+    /// The cookies that the request sends and stores; nil for none.
+    private var cookieStore: CookieStore? {
+        guard let use = request.cookies else { return context.cookies }
+        return use.makeStore()
+    }
+
+    /// Stores the cookies of a response. A head without any is not parsed.
+    func storeCookies(of head: ResponseHead) {
+        guard head.maySetCookies, let cookieStore else { return }
+        cookieStore.store(bytes: head.setCookies, from: head.target)
+    }
+
+    /// Adds the present cookies, after those that the caller wrote.
+    private func addCookies(to wire: inout WireRequest) {
+        guard let cookieStore, !cookieStore.isEmpty else { return }
+        let own = headers["Cookie"].map { Array($0.utf8) } ?? []
+        guard
+            let cookies = cookieStore.headerBytes(
+                for: request.target, method: request.method, redirects: redirectedFrom, taken: own.count)
+        else { return }
+        let field = own.isEmpty ? cookies : own + "; ".utf8 + cookies
+        if let text = String(validating: field, as: UTF8.self) {
+            wire.headers["Cookie"] = text
+        } else {
+            wire.headers.remove("Cookie")
+            wire.rawCookie = field
+        }
+    }
+
+    // MARK: The wire
+
+    /// Returns the request for the transport, complete except for the body.
+    @inline(__always)
+    func makeWireRequest(priority: Request.Priority, attempt: Int) -> WireRequest {
+        var wire = WireRequest(
+            method: request.method, target: request.target, headers: headers,
+            delivery: delivery == .streamed
+                ? .streamed : .collected(limit: request.maximumBodySize ?? context.configuration.maximumBodySize),
+            timeouts: request.timeouts ?? context.configuration.timeouts,
+            headLimit: context.configuration.maximumHeadSize,
+            decompressionLimit: context.configuration.maximumDecompressedSize, decompresses: decompresses,
+            priority: priority, isPausable: hasHandle, announcesHead: hasHandle, isDecidedAtHead: hasPolicy,
+            needsFreshConnection: attempt > 1,
+            unixSocketPath: request.unixSocketPath ?? context.configuration.unixSocketPath,
+            trust: request.hasNoExtras ? nil : RequestTrust(request.trust))
+        addCookies(to: &wire)
+        return wire
+    }
+
+    /// Returns the reason why a request cannot be sent; nil if it can. With `isChecked`, the headers are those of the
+    /// session, which were checked before.
+    private static func problem(of request: Request, headers: Headers, isChecked: Bool) -> String? {
+        guard request.method.isValidToken else { return "the method is not a token (RFC 9110 §9.1)" }
+        if !isChecked, let problem = Self.problem(of: headers) { return problem }
+        if let type = request.body.contentType, let problem = Headers.Field(name: "Content-Type", value: type).problem {
+            return problem
+        }
+        if !request.body.isNone, request.method == .get || request.method == .head || request.method == .trace {
+            return "a \(request.method) request cannot have a body (RFC 9110 §9.3)"
+        }
+        if let problem = request.body.problem { return problem }
+        if let problem = request.timeouts?.problem { return problem }
+        if request.method == .connect { return "CONNECT is for proxies and cannot be sent as a request" }
+        return nil
+    }
+
+    /// Returns the reason why header fields cannot be sent; nil if they can.
+    static func problem(of headers: Headers) -> String? {
+        if let problem = headers.firstProblem() { return problem }
+        if headers.contains("Transfer-Encoding") {
+            return "Transfer-Encoding is set by Tern: give the body as a stream without a length"
+        }
+        return nil
+    }
+
+    /// The Content-Length that the caller wrote.
+    var statedLength: Int64? { headers["Content-Length"].flatMap { Int64($0) } }
+}
+
+extension PreparedRequest: CustomReflectable {
+    // Empty. Otherwise, `dump` of every value that refers to this one would show headers and credentials.
+    var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension PreparedRequest {
+    /// A Boolean value that indicates whether the request can be sent a second time: it is idempotent (RFC 9110 §9.2.2),
+    /// and its body can be produced again.
+    var canBeSentAgain: Bool { request.method.isIdempotent && request.body.isReplayable }
+}
+
+/// Describes a decoder's error in one line that quotes no value of the body.
+enum DecodingProblem {
+    static func text(_ error: any Error) -> String {
+        guard let error = error as? DecodingError else { return "\(error)" }
+        return switch error {
+        case .keyNotFound(let key, let context): "no value for '\(path(context, key))'"
+        case .valueNotFound(let type, let context): "null in place of \(type) at '\(path(context))'"
+        case .typeMismatch(let type, let context): "not a \(type) at '\(path(context))'"
+        case .dataCorrupted(let context): "\(context.debugDescription) at '\(path(context))'"
+        @unknown default: "it cannot be decoded"
+        }
+    }
+
+    private static func path(_ context: DecodingError.Context, _ last: (any CodingKey)? = nil) -> String {
+        let keys = context.codingPath + (last.map { [$0] } ?? [])
+        if keys.isEmpty { return "the top level" }
+        return keys.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+    }
+}

@@ -1,0 +1,180 @@
+// The functions after a redirect or a challenge. `FollowUpRules` decides. These functions ask the policies and the
+// credential provider, and create the request that follows.
+
+extension RequestExecution {
+    /// Returns the request that follows a response; nil if the response is final.
+    func nextRequest(
+        after response: inout IncomingResponse, rules: inout FollowUpRules
+    ) async throws(NetworkError) -> PreparedRequest? {
+        switch action(after: response, rules: &rules) {
+        case .deliver:
+            return nil
+        case .redirect(let step):
+            guard let next = try await redirect(to: step, after: &response) else { return nil }
+            rules.recordRedirect(response.head)
+            record.context.observe { [head = response.head] in
+                $0.didRedirect(to: next, after: head, of: AnySessionTask(record))
+            }
+            return try response.request.following(next)
+        case .refuse(let failure):
+            let stops = record.context.configuration.redirects.stops(atRefused: failure.kind)
+            try await deliverRedirect(&response, otherwiseFailWith: failure, sessionStops: stops)
+            return nil
+        case .renew(let authorization):
+            return try await sendAgain(response.request, with: authorization)
+        case .ask(let challenge):
+            return try await answer(challenge, to: response.request, rules: &rules)
+        }
+    }
+
+    private func action(after response: IncomingResponse, rules: inout FollowUpRules) -> FollowUpRules.Action {
+        let (request, head) = (response.request, response.head)
+        guard let source = AuthenticationChallenge.Source(status: head.status) else {
+            return rules.redirect(after: head, of: request.request, headers: request.headers)
+        }
+        // A 407 comes from the proxy only if the proxy received the request whole. Any other server that sends a 407
+        // asks for credentials that are not meant for it.
+        if source == .proxy, !request.isForwarded { return .deliver }
+        // The caller wrote the field and handles the challenge.
+        if request.headers.contains(source.authorizationField) { return .deliver }
+        let (cache, owner, target) = (record.context.authorizations, request.credentialOwner, request.request.target)
+        let sent = cache.authorization(for: target, owner: owner, source: source)
+        let action = rules.challenge(head, sent: sent, target: target)
+        if case .renew = action { return action }
+        if let sent { cache.forget(sent.credential, for: target, owner: owner, source: source) }
+        return action
+    }
+
+    // MARK: Redirects
+
+    /// Returns the request to follow a redirect with; nil if the redirect is delivered as the final response.
+    private func redirect(
+        to step: RedirectRules.Step, after response: inout IncomingResponse
+    ) async throws(NetworkError) -> Request? {
+        let stops = record.context.configuration.redirects.stops(at: step.target, response.request.request)
+        guard let proposed = try await proposedRequest(for: step, after: response) else {
+            let reason = "the redirect to \(step.target) keeps the body, which can be sent only once"
+            try await deliverRedirect(
+                &response, otherwiseFailWith: TransferFailure(.redirect, reason), sessionStops: stops)
+            return nil
+        }
+        switch try await decision(on: proposed, after: response) {
+        case .follow(let other)?: return other
+        case nil where !stops: return proposed
+        case .stop?, nil:
+            response.isStoppedRedirect = true
+            return nil
+        }
+    }
+
+    /// Delivers a redirect that cannot be followed as the final response if a policy or, without one, the session
+    /// decides so. Otherwise, fails.
+    private func deliverRedirect(
+        _ response: inout IncomingResponse, otherwiseFailWith failure: TransferFailure, sessionStops stops: Bool
+    ) async throws(NetworkError) {
+        switch try await decision(on: response.request.request, after: response) {
+        case nil where stops: response.isStoppedRedirect = true
+        case .stop?: response.isStoppedRedirect = true
+        case .follow?, nil: throw await response.error(failure)
+        }
+    }
+
+    private func decision(
+        on proposed: Request, after response: IncomingResponse
+    ) async throws(NetworkError) -> RedirectDecision? {
+        try await response.request.policies?.ask(about: response.request.request) { [head = response.head] policy in
+            try await policy.redirect(to: proposed, after: head, of: AnySessionTask(record))
+        }
+    }
+
+    /// Returns the request that the rules propose: the answered request with their changes; nil if it has a body that
+    /// can be sent only once and has no replacement.
+    private func proposedRequest(
+        for step: RedirectRules.Step, after response: IncomingResponse
+    ) async throws(NetworkError) -> Request? {
+        var request = response.request.request
+        request.method = step.method
+        if step.target.origin != request.target.origin, request.trust != nil { request.trust = nil }
+        request.target = step.target
+        request.headers = step.headers
+        if let own = request.clientHeaders, own.origin != step.target.origin {
+            request.headers = own.removed(
+                from: step.headers, standard: record.context.headers.fields(for: step.target))
+        }
+        if !step.keepsBody {
+            request.body = .none
+        } else if !request.body.isReplayable {
+            guard let body = try await replacementBody(for: request, policies: response.request.policies) else {
+                return nil
+            }
+            request.body = body
+        }
+        return request
+    }
+
+    /// Asks the policies for a body in place of one that can be sent only once and was sent.
+    private func replacementBody(
+        for request: Request, policies: Policies?
+    ) async throws(NetworkError) -> Request.Body? {
+        try await policies?.ask(about: request) { policy in
+            try await policy.replacementBody(for: request, of: AnySessionTask(record))
+        }
+    }
+
+    // MARK: Challenges
+
+    /// Asks the policies, the URL and the credential provider, in this order, for the answer to a challenge. Returns
+    /// nil if the challenge is delivered as the final response.
+    private func answer(
+        _ challenge: AuthenticationChallenge, to request: PreparedRequest, rules: inout FollowUpRules
+    ) async throws(NetworkError) -> PreparedRequest? {
+        record.context.observe { $0.didReceive(challenge, of: AnySessionTask(record)) }
+        let decision = try await request.policies?.ask(about: request.request) { policy in
+            try await policy.answer(to: challenge, for: request.request, of: AnySessionTask(record))
+        }
+        let credential: Credential?
+        switch decision {
+        case .reject?: return nil
+        case .cancel(let error)?: throw request.authenticationError(error)
+        case .send(let other)?: return try request.replacing(other)
+        case .use(let chosen)?: credential = chosen
+        case .performDefault?, nil: credential = try await defaultCredential(for: challenge, request)
+        }
+        guard let credential else { return nil }
+        let authorization: Authorization?
+        do {
+            authorization = try rules.answer(challenge, with: credential)
+        } catch {
+            throw request.authenticationError(error)
+        }
+        guard let authorization else { return nil }
+        return try await sendAgain(request, with: authorization)
+    }
+
+    /// Returns the credential of the URL, which answers one challenge only, or that of the provider.
+    private func defaultCredential(
+        for challenge: AuthenticationChallenge, _ request: PreparedRequest
+    ) async throws(NetworkError) -> Credential? {
+        if let own = Credential(of: request.request.target) { return challenge.source == .server ? own : nil }
+        guard let provider = request.request.credentials ?? record.context.configuration.credentials else {
+            return nil
+        }
+        do {
+            return try await provider.credential(for: challenge, of: request.request)
+        } catch {
+            throw request.authenticationError(error)
+        }
+    }
+
+    /// Returns the same request with an answer to its challenge; nil if its body cannot be sent again, and the
+    /// challenge is delivered as the final response.
+    private func sendAgain(
+        _ request: PreparedRequest, with authorization: Authorization
+    ) async throws(NetworkError) -> PreparedRequest? {
+        if request.request.body.isReplayable { return request.answering(authorization) }
+        guard let body = try await replacementBody(for: request.request, policies: request.policies) else {
+            return nil
+        }
+        return request.sending(body).answering(authorization)
+    }
+}

@@ -1,0 +1,255 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Executes one request from call to value: intercept → send → follow up → validate → collect → decode.
+///
+/// The functions stand in the order in which they run. ``perform(_:)`` is the loop that sends the request and follows
+/// redirects and challenges. Everything runs in the task's own Swift task, or in the caller's for a call without a
+/// handle; never on an actor and never on the transport's loop.
+struct RequestExecution: Sendable {
+    /// The request that the task was created with. Interceptors, redirects and challenges can replace it on the wire.
+    let request: PreparedRequest
+    let record: TaskRecord
+
+    private var context: SessionContext { record.context }
+
+    // MARK: From call to value
+
+    /// Registers a task, executes it in the caller's own Swift task and ends it. Cancelling the Swift task cancels the
+    /// transfer.
+    @concurrent
+    static func response<Value: Sendable>(
+        to request: PreparedRequest, decode decoder: BodyDecoder<Value>
+    ) async throws(NetworkError) -> Response<Value> {
+        let context = request.context
+        if request.hasInterceptors { return try await responseThroughHandle(to: request, decode: decoder) }
+        let record = TaskRecord(
+            id: context.taskTable.nextID(), context: context, request: request, valueType: Response<Value>.self)
+        guard record.startInCaller() else { throw context.invalidated(request.request) }
+        let result = await withTaskCancellationHandler {
+            await record.run { record throws(NetworkError) in
+                try await RequestExecution(request: request, record: record).response(decode: decoder)
+            }
+        } onCancel: {
+            record.cancel()
+        }
+        // Consumed: copying a response copies many references.
+        switch consume result {
+        case .success(let response):
+            record.end(nil)
+            return response
+        case .failure(let error):
+            record.end(error)
+            throw error
+        }
+    }
+
+    /// Executes a request with interceptors as a task with a handle. An interceptor can wait for something other than
+    /// the wire, so it needs a Swift task that is cancelled together with the session's task, also by the registry.
+    /// Returns when the task has left the registry, even if the caller is cancelled.
+    private static func responseThroughHandle<Value: Sendable>(
+        to request: PreparedRequest, decode decoder: BodyDecoder<Value>
+    ) async throws(NetworkError) -> Response<Value> {
+        let task = request.context.makeTask(request, startsImmediately: false) { record throws(NetworkError) in
+            try await RequestExecution(request: request, record: record).response(decode: decoder)
+        }
+        let result = await withTaskCancellationHandler {
+            // Started here, so that a caller that is already cancelled sends nothing.
+            task.resume()
+            return await task.result.outcome()
+        } onCancel: {
+            task.cancel()
+        }
+        return try result.get()
+    }
+
+    /// Returns the response with its decoded body.
+    func response<Value: Sendable>(decode decoder: BodyDecoder<Value>) async throws(NetworkError) -> Response<Value> {
+        let response = try await acceptedResponse()
+        let outcome = await response.finalOutcome()
+        let value = try response.request.decode(outcome, head: response.head, with: decoder)
+        return Response(value: value, head: response.head, trailers: outcome.trailers, metrics: outcome.metrics)
+    }
+
+    // MARK: Interceptors and validation
+
+    /// Returns the accepted response, through the interceptors if there are any.
+    func acceptedResponse() async throws(NetworkError) -> IncomingResponse {
+        if !request.hasInterceptors { return try await validatedResponse(to: request) }
+        return try await intercepted { request throws(NetworkError) in try await validatedResponse(to: request) }
+    }
+
+    /// Runs the interceptors of the session and of the request around `send`.
+    func intercepted(_ send: @escaping InterceptorChain.Innermost) async throws(NetworkError) -> IncomingResponse {
+        try await InterceptorChain(prepared: request, record: record, innermost: send).run()
+    }
+
+    /// Performs the request, collects the body if the task wants it in memory, and validates the response.
+    private func validatedResponse(to request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
+        var response = try await perform(request)
+        if response.outcome == nil, request.delivery == .collected { response.outcome = try await collect(response) }
+        if let refusal = response.request.refusal(of: response) { throw await response.error(refusal) }
+        return response
+    }
+
+    /// Collects the body of a response whose head has arrived.
+    private func collect(_ response: IncomingResponse) async throws(NetworkError) -> TransferOutcome {
+        let (request, configuration) = (response.request, context.configuration)
+        let limit = request.request.maximumBodySize ?? configuration.maximumBodySize
+        let isRefused = !response.isStoppedRedirect && !request.accepts(response.head.status)
+        let outcome = await response.collect(upTo: isRefused ? min(limit, configuration.errorBodyLimit) : limit)
+        if let failure = outcome.failure, !(isRefused && request.ignoresBodyFailure(failure, of: response.head)) {
+            throw request.error(failure, outcome)
+        }
+        return outcome
+    }
+
+    // MARK: The loop
+
+    /// Sends a request, and then each request that a redirect or a challenge leads to. Returns the final response.
+    func perform(_ first: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
+        if context.hasCredentials || !first.request.hasNoExtras { try await first.prepareAuthorization() }
+        var request = first
+        var rules = FollowUpRules(maximumRedirects: context.configuration.maximumRedirects)
+        while true {
+            var response = try await send(request)
+            // One comparison for most responses.
+            let mayFollow = FollowUpRules.mayFollow(response.head)
+            if mayFollow, let next = try await nextRequest(after: &response, rules: &rules) {
+                rules.addTime(of: await response.readRest())
+                request = next.limitingTotalTime(spent: rules.timeSpent)
+                continue
+            }
+            if mayFollow || !rules.history.isEmpty {
+                response.head.redirects = rules.history
+                record.receive(response.head)
+            }
+            if let policies = first.policies { try await checkDisposition(of: response, policies: policies) }
+            return response
+        }
+    }
+
+    /// Asks the policies whether the task wants the body of its final response.
+    ///
+    /// - Throws: An error of kind `.cancelled` if it does not.
+    private func checkDisposition(of response: IncomingResponse, policies: Policies) async throws(NetworkError) {
+        let disposition = try await policies.ask(about: response.request.request) { policy in
+            try await policy.disposition(of: response.head, for: AnySessionTask(record))
+        }
+        guard disposition == .cancel else { return }
+        let failure = TransferFailure(.cancelled, "the policy does not want the response")
+        throw await response.error(failure, readsBody: false)
+    }
+
+    // MARK: One request on the wire
+
+    /// Sends one request and returns its response: the whole of it if the transport collects the body, or else the head.
+    /// A request that fails on a dead pooled connection is sent a second time if that is safe.
+    private func send(_ request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
+        context.observe { $0.willSend(request.request, of: AnySessionTask(record)) }
+        let body = request.request.body.isNone ? PreparedBody.none : try await prepareBody(of: request)
+        var attempt = 1
+        var (transfer, pump) = try start(request, body: body, attempt: attempt)
+        var (earlyHead, outcome) = await transfer.response()
+        if outcome?.failure?.isDeadPooledConnection == true, request.canBeSentAgain {
+            pump?.stop()
+            attempt = 2
+            (transfer, pump) = try start(request, body: body, attempt: attempt)
+            (earlyHead, outcome) = await transfer.response()
+        }
+        if let end = outcome { outcome = record.endAttempt(with: attempt > 1 ? end.counted(attempt) : end, pump: pump) }
+        if let outcome, let failure = outcome.failure, !request.ignoresBodyFailure(failure, of: outcome.head) {
+            throw request.error(failure, outcome)
+        }
+        guard let head = outcome?.head ?? earlyHead else {
+            throw request.error(.noHead, outcome ?? TransferOutcome())
+        }
+        request.storeCookies(of: head)
+        if request.challengeAnswer != nil || context.authorizations.hasAny { request.rememberAuthorization(from: head) }
+        context.observe { $0.didReceive(head, of: AnySessionTask(record)) }
+        return IncomingResponse(
+            request: request, head: head, outcome: outcome, record: record, transfer: transfer, pump: pump,
+            attempt: attempt, decoder: outcome == nil ? request.decoder(for: head) : nil)
+    }
+
+    /// Encodes or opens the body of a request. A task that is already cancelled reads no file and encodes nothing.
+    private func prepareBody(of request: PreparedRequest) async throws(NetworkError) -> PreparedBody {
+        if record.isCancelled { throw NetworkError(TransferFailure.cancelled, request: request.request) }
+        return try await PreparedBody(request, files: context.files)
+    }
+
+    /// Starts an attempt. The pump feeds a body that is produced piece by piece.
+    private func start(
+        _ request: PreparedRequest, body: PreparedBody, attempt: Int
+    ) throws(NetworkError) -> (Transfer, BodyPump?) {
+        let pipe = body.makePipe()
+        var wire = request.makeWireRequest(priority: record.priority, attempt: attempt)
+        body.add(to: &wire, pipe: pipe)
+        if request.challengeAnswer != nil || context.authorizations.hasAny {
+            try request.addAuthorization(to: &wire, body)
+        }
+        let onHead: (@Sendable (ResponseHead) -> Void)? =
+            wire.announcesHead
+            ? { @Sendable [record] head in if !FollowUpRules.mayFollow(head) { record.receive(head) } } : nil
+        // Asked before the request is handed over: reading it back from the transfer would copy it.
+        if let refusal = context.transport.refusal(of: wire) { throw NetworkError(refusal, request: request.request) }
+        let transfer = Transfer(consume wire, meter: record.meter, onHead: onHead)
+        guard record.begin(transfer) else { throw NetworkError(TransferFailure.cancelled, request: request.request) }
+        let pump = pipe.map { BodyPump(body, into: $0, for: transfer, over: context.transport) }
+        return (transfer, pump)
+    }
+}
+
+extension TaskRecord {
+    /// Sets the operation of a task with a handle. It runs in a Swift task of its own once the task is resumed.
+    func assign<Value: Sendable>(operation: @escaping TaskOperation<Value>, to result: TaskValue<Value>) {
+        assign(result) { record in
+            let value = await record.run(operation)
+            record.end(value.failure, file: value.file) { result.deliver(value) }
+        }
+    }
+
+    /// Runs an operation off every actor. The error identifies the task.
+    @inline(__always)
+    func run<Value: Sendable>(
+        _ operation: (TaskRecord) async throws(NetworkError) -> Value
+    ) async -> Result<Value, NetworkError> {
+        do {
+            return .success(try await operation(self))
+        } catch {
+            let isFromCancellation = isCancelled && error.isThrownByHooks
+            let identified = (isFromCancellation ? error.asCancellation : error)
+                .identified(task: id, session: context.id, label: label)
+            return .failure(identified.carrying(resumeData))
+        }
+    }
+
+    /// Records the end of an attempt and stops its upload. Returns the outcome.
+    func endAttempt(with outcome: TransferOutcome, pump: BodyPump?) -> TransferOutcome {
+        pump?.stop()
+        if let report = outcome.metrics.pinReport {
+            context.observe { $0.didFindUnpinned(report, of: AnySessionTask(self)) }
+        }
+        attemptEnded(outcome.metrics, head: outcome.head.flatMap { FollowUpRules.mayFollow($0) ? nil : $0 })
+        return outcome
+    }
+}
+
+extension Result where Failure == NetworkError {
+    /// The error; nil for a value.
+    var failure: NetworkError? {
+        if case .failure(let error) = self { error } else { nil }
+    }
+
+    /// The file of a download.
+    fileprivate var file: URL? {
+        if case .success(let value) = self { value as? URL } else { nil }
+    }
+}
+
+extension TransferFailure {
+    static let noHead = TransferFailure(.malformedResponse, "the response ended without a head")
+}

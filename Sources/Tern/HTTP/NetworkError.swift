@@ -1,0 +1,284 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// The error of a failed request, transfer or task. It tells what failed, on what, and why.
+///
+/// Every call that sends a request throws this type. A few calls without a request, such as `CookieStore.insert` and
+/// `FormEncoder`, throw errors of their own. Its texts never contain secrets: no header values, no user information,
+/// and no query values.
+public struct NetworkError: Error, Sendable {
+    // A reference, so that the success path of every `throws(NetworkError)` call moves only one word.
+    private final class Storage: Sendable {
+        let fields: Fields
+        init(_ fields: Fields) { self.fields = fields }
+    }
+
+    private struct Fields: Sendable {
+        var kind: Kind
+        var reason: String
+        var method: Request.Method?
+        var target: Target?
+        var request: Request?
+        var response: ResponseHead?
+        var body = Data()
+        var metrics: TaskMetrics?
+        var underlying: (any Error)?
+        var taskID: TaskID?
+        var sessionID: Session.ID?
+        var label: String?
+        var resumeData: ResumeData?
+        var attempts = 1
+        var attemptsDuration: Duration?
+    }
+
+    private var storage: Storage
+    /// The maximum number of characters of a reason. A reason can quote bytes from a server; this type makes all of it
+    /// printable.
+    private static let reasonLimit = 4_096
+
+    package init(
+        _ kind: Kind, method: Request.Method? = nil, target: Target? = nil, reason: String,
+        underlying: (any Error)? = nil
+    ) {
+        let reason = reason.printable(limit: Self.reasonLimit)
+        var fields = Fields(kind: kind, reason: reason, method: method, target: target)
+        fields.underlying = underlying
+        storage = Storage(fields)
+    }
+
+    package init(
+        _ failure: TransferFailure, request: Request, response: ResponseHead? = nil, body: Data = Data(),
+        metrics: TaskMetrics? = nil
+    ) {
+        var fields = Fields(kind: failure.kind, reason: failure.reason.printable(limit: Self.reasonLimit))
+        fields.method = request.method
+        fields.target = request.target
+        fields.request = request.body.isSequence ? request.withoutSequence : request
+        fields.response = response
+        fields.body = body
+        fields.metrics = metrics
+        fields.underlying = failure.underlying
+        fields.label = request.label
+        storage = Storage(fields)
+    }
+
+    private func with(_ change: (inout Fields) -> Void) -> NetworkError {
+        var copy = self
+        var fields = storage.fields
+        change(&fields)
+        copy.storage = Storage(fields)
+        return copy
+    }
+
+    package func identified(task: TaskID, session: Session.ID, label: String?) -> NetworkError {
+        with { fields in
+            fields.taskID = task
+            fields.sessionID = session
+            fields.label = label ?? fields.label
+        }
+    }
+
+    package func identified(session: Session.ID) -> NetworkError {
+        with { $0.sessionID = session }
+    }
+
+    package func adding(_ reason: String) -> NetworkError {
+        with { $0.reason += "; \(reason.printable(limit: Self.reasonLimit))" }
+    }
+
+    /// Returns the error of the last of several attempts, with the number and the duration of all attempts.
+    package func ending(attempts: Int, in duration: Duration) -> NetworkError {
+        with { fields in
+            fields.attempts = attempts
+            fields.attemptsDuration = duration
+            let (seconds, attoseconds) = duration.components
+            let milliseconds = attoseconds / 1_000_000_000_000_000
+            let fraction = "\(milliseconds + 1_000)".dropFirst()
+            fields.reason += "; \(attempts) attempts failed in \(seconds).\(fraction) seconds"
+        }
+    }
+
+    package func carrying(_ resumeData: ResumeData?) -> NetworkError {
+        with { $0.resumeData = resumeData }
+    }
+
+    package func carrying(_ metrics: TaskMetrics) -> NetworkError {
+        with { $0.metrics = $0.metrics ?? metrics }
+    }
+
+    /// A Boolean value that indicates whether an interceptor, a policy or a credential provider failed.
+    var isThrownByHooks: Bool { kind == .interceptor || kind == .policy || kind == .authentication }
+
+    /// Returns this error as a cancellation. After a task was cancelled, the cancellation is the cause of any error
+    /// that such code throws.
+    var asCancellation: NetworkError {
+        with { fields in
+            fields.kind = .cancelled
+            fields.reason = TransferFailure.cancelled.reason
+        }
+    }
+
+    /// The kind of the failure.
+    public var kind: Kind { storage.fields.kind }
+    /// One sentence that says what failed and with which host. It is safe for logs, because it contains no control
+    /// characters.
+    public var reason: String { storage.fields.reason }
+    /// The request of the caller; nil if none could be created.
+    public var request: Request? { storage.fields.request }
+    /// The head of the response, if it arrived before the failure.
+    public var response: ResponseHead? { storage.fields.response }
+    /// The start of the response's body, if it arrived before the failure. A refused status has at most the session's
+    /// `errorBodyLimit` bytes.
+    public var body: Data { storage.fields.body }
+    /// The metrics up to the failure.
+    public var metrics: TaskMetrics? { storage.fields.metrics }
+    /// The number of attempts, including this one. Greater than 1 if a `RetryInterceptor` gave up after retries;
+    /// otherwise 1, also for a cancelled task.
+    public var attempts: Int { storage.fields.attempts }
+    /// The duration of all attempts, including the waits between them; nil without a retry and for a cancelled task.
+    public var attemptsDuration: Duration? { storage.fields.attemptsDuration }
+    /// The underlying error, for example of a decoder, the file system, or the caller's own body sequence.
+    public var underlying: (any Error)? { storage.fields.underlying }
+    /// The task that failed; nil if the failure came before a task existed.
+    public var taskID: TaskID? { storage.fields.taskID }
+    /// The session of the task.
+    public var sessionID: Session.ID? { storage.fields.sessionID }
+    /// The label of the task.
+    public var label: String? { storage.fields.label }
+    /// The data to continue a failed or cancelled download.
+    public var resumeData: ResumeData? { storage.fields.resumeData }
+
+    /// A Boolean value that indicates whether the task was cancelled: by its handle, by the Swift task that ran it, or
+    /// by its session.
+    public var isCancelled: Bool { kind == .cancelled }
+    /// The time limit that was exceeded; nil for other kinds.
+    public var timeoutPhase: Timeouts.Phase? {
+        switch kind {
+        case .connectTimedOut: .connect
+        case .idleTimedOut: .idle
+        case .totalTimedOut: .total
+        default: nil
+        }
+    }
+    /// The status of the response, if it arrived.
+    public var status: Int? { response?.status }
+}
+
+extension NetworkError: CustomStringConvertible {
+    /// One line that says what failed, on what and why, without secrets. Control characters are written as `\u{1B}`.
+    public var description: String {
+        let fields = storage.fields
+        var text = fields.kind.rawValue
+        if let method = fields.method, let target = fields.target {
+            text += ": \(method.rawValue.printable(limit: 80)) \(target)"
+        } else if let method = fields.method {
+            text += ": \(method.rawValue.printable(limit: 80))"
+        }
+        if let label = fields.label { text += " [\(label.printable())]" }
+        text += ": \(fields.reason)"
+        return text
+    }
+
+    /// A short form for metric labels: the kind, and the status if there is one.
+    public var shortDescription: String {
+        if kind == .status, let status { "\(kind.rawValue)-\(status)" } else { kind.rawValue }
+    }
+}
+
+extension NetworkError: LocalizedError {
+    /// The same as ``description``, for `localizedDescription`.
+    public var errorDescription: String? { description }
+}
+
+extension NetworkError: CustomReflectable {
+    /// The parts of ``description``. Without this mirror, `dump` would show the request and the response with their
+    /// secrets.
+    public var customMirror: Mirror {
+        let fields = storage.fields
+        let request = fields.method.flatMap { method in fields.target.map { "\(method) \($0)" } }
+        let children: KeyValuePairs<String, Any> = [
+            "kind": kind, "reason": reason, "request": request as Any, "status": status as Any, "label": label as Any,
+            "taskID": taskID as Any, "underlying": underlying as Any,
+        ]
+        return Mirror(self, children: children)
+    }
+}
+
+extension NetworkError {
+    /// The kind of a failure. New kinds can be added, so a switch needs a `default`.
+    public struct Kind: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+        /// The name of the kind, suitable as a metric label.
+        public let rawValue: String
+
+        /// Creates a kind from its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The kind's name.
+        public var description: String { rawValue }
+
+        /// The request cannot be sent. Nothing was sent.
+        public static let invalidRequest = Kind(rawValue: "invalid-request")
+        /// The host's name could not be resolved.
+        public static let dns = Kind(rawValue: "dns")
+        /// A proxy could not be resolved or reached, or refused to connect to the server.
+        public static let proxy = Kind(rawValue: "proxy")
+        /// The host refused the connection.
+        public static let connectionRefused = Kind(rawValue: "connection-refused")
+        /// No connection could be made, for a reason other than a refusal.
+        public static let connectionFailed = Kind(rawValue: "connection-failed")
+        /// The server's certificate is not trusted.
+        public static let untrustedServer = Kind(rawValue: "untrusted-server")
+        /// No pin of the trust policy matches the server's certificates.
+        public static let pinMismatch = Kind(rawValue: "pin-mismatch")
+        /// The TLS handshake failed.
+        public static let tls = Kind(rawValue: "tls")
+        /// The limit `Timeouts.connect` was exceeded.
+        public static let connectTimedOut = Kind(rawValue: "connect-timed-out")
+        /// The limit `Timeouts.idle` was exceeded.
+        public static let idleTimedOut = Kind(rawValue: "idle-timed-out")
+        /// The limit `Timeouts.total` was exceeded.
+        public static let totalTimedOut = Kind(rawValue: "total-timed-out")
+        /// The connection ended before the response was complete. The server may have acted on the request.
+        public static let connectionLost = Kind(rawValue: "connection-lost")
+        /// The body of the response ended before its stated length.
+        public static let truncatedBody = Kind(rawValue: "truncated-body")
+        /// The response is not HTTP, or violates its rules.
+        public static let malformedResponse = Kind(rawValue: "malformed-response")
+        /// The head or the body of the response exceeds its limit.
+        public static let tooLarge = Kind(rawValue: "too-large")
+        /// The status is not accepted.
+        public static let status = Kind(rawValue: "status")
+        /// The content type is not accepted.
+        public static let contentType = Kind(rawValue: "content-type")
+        /// A check of `ResponseValidation` refused the response. Its error is the `underlying` error.
+        public static let validation = Kind(rawValue: "validation")
+        /// The body could not be decoded as the requested type.
+        public static let decoding = Kind(rawValue: "decoding")
+        /// The body of the request could not be produced: its encoder, file or sequence failed, or its length differs
+        /// from the stated one.
+        public static let requestBody = Kind(rawValue: "request-body")
+        /// A file could not be written or moved.
+        public static let fileSystem = Kind(rawValue: "file-system")
+        /// The task was cancelled.
+        public static let cancelled = Kind(rawValue: "cancelled")
+        /// The session accepts no more tasks.
+        public static let sessionInvalidated = Kind(rawValue: "session-invalidated")
+        /// A redirect has no valid destination, leaves TLS, or needs a body that can be sent only once.
+        public static let redirect = Kind(rawValue: "redirect")
+        /// The redirects form a loop.
+        public static let redirectLoop = Kind(rawValue: "redirect-loop")
+        /// There were more redirects than `Session.Configuration.maximumRedirects`.
+        public static let tooManyRedirects = Kind(rawValue: "too-many-redirects")
+        /// A credential could not be obtained or renewed.
+        public static let authentication = Kind(rawValue: "authentication")
+        /// An interceptor failed. Its error is the `underlying` error.
+        public static let interceptor = Kind(rawValue: "interceptor")
+        /// A policy failed. Its error is the `underlying` error.
+        public static let policy = Kind(rawValue: "policy")
+        /// The platform or its transport does not support the operation.
+        public static let unsupported = Kind(rawValue: "unsupported")
+    }
+}

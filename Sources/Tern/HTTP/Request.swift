@@ -1,0 +1,346 @@
+import Synchronization
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A request to send. It is a value, created by `Client`'s methods or directly, and validated before a task exists.
+///
+/// ```swift
+/// var request = try Request(.put, "https://api.example.com/v1/users/1")
+/// request.headers["If-Match"] = "\"7\""
+/// request.body = .json(["name": "Ada"])
+/// let response = try await Session.shared.response(for: request)
+/// ```
+public struct Request: Sendable {
+    /// The method. Any token of RFC 9110 is valid.
+    public var method: Method
+    /// The header fields. The session's default headers are added for names that are missing here.
+    public var headers: Headers
+    /// The body. None by default.
+    public var body: Body
+    /// The priority among queued requests. `.normal` by default.
+    public var priority: Priority
+    package var target: Target
+    /// The properties that few requests set.
+    private var extras: Extras?
+
+    package init(_ method: Method, _ target: Target, headers: Headers = [:], body: Body = .none) {
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.body = body
+        priority = .normal
+    }
+
+    /// Creates a request of a client. `clientHeaders` records which of the headers the client added.
+    init(_ method: Method, _ target: Target, headers: Headers, body: Body, clientHeaders: Extras?) {
+        self.init(method, target, headers: headers, body: body)
+        extras = clientHeaders
+    }
+
+    /// Creates a request to an absolute http or https URL.
+    ///
+    /// - Throws: `NetworkError` of kind `.invalidRequest` when the URL cannot be requested.
+    public init(_ method: Method = .get, url: URL, headers: Headers = [:], body: Body = .none) throws(NetworkError) {
+        do {
+            self.init(method, try Target(url), headers: headers, body: body)
+        } catch {
+            throw NetworkError(.invalidRequest, method: method, reason: error.reason)
+        }
+    }
+
+    /// Creates a request to an absolute http or https URL. Bytes that a URL cannot contain are percent-encoded (RFC
+    /// 3986 §2.1).
+    ///
+    /// - Throws: `NetworkError` of kind `.invalidRequest` when the text is not a URL that can be requested.
+    public init(
+        _ method: Method = .get, _ url: String, headers: Headers = [:], body: Body = .none
+    ) throws(NetworkError) {
+        do {
+            self.init(method, try Target(absolute: url), headers: headers, body: body)
+        } catch {
+            throw NetworkError(.invalidRequest, method: method, reason: error.reason)
+        }
+    }
+
+    /// The absolute URL, without user information and fragment.
+    public var url: URL? { target.url }
+
+    /// The part of the URL after `#`. It is never sent, and is kept for callers that show the response.
+    public var fragment: String? { target.fragment }
+
+    /// The absolute URL as it is sent, without user information and fragment.
+    public var urlString: String { target.string }
+}
+
+extension Request {
+    /// The position of a request among those that wait for a connection.
+    public enum Priority: Int, Sendable, Hashable, Comparable, CaseIterable {
+        /// After all others.
+        case veryLow
+        /// After normal requests.
+        case low
+        /// The default.
+        case normal
+        /// Before normal requests.
+        case high
+        /// Before all others.
+        case veryHigh
+
+        /// Orders priorities from `.veryLow` to `.veryHigh`.
+        public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    }
+}
+
+extension Request {
+    // One reference: a request is copied often, and each field of its own would need a reference count update on every
+    // copy.
+    final class Extras: Sendable {
+        fileprivate struct Fields: Sendable {
+            var timeouts: Timeouts?
+            var label: String?
+            var maximumBodySize: Int?
+            var unixSocketPath: String?
+            var interceptors: [any Interceptor] = []
+            var policy: (any SessionPolicy)?
+            var cookies: CookieUse?
+            var validation: ResponseValidation?
+            var trust: TrustPolicy?
+            var credentials: (any CredentialProvider)?
+            /// Identifies the request's own provider and policy. An authorization that one owner obtained is never sent
+            /// for another.
+            var credentialScope: UInt64?
+            /// The headers that the client added.
+            var clientHeaders: ClientHeaders?
+        }
+
+        fileprivate let fields: Fields
+        /// A Boolean value that indicates whether `clientHeaders` is the only field that is set.
+        fileprivate let hasClientHeadersOnly: Bool
+
+        fileprivate init(_ fields: Fields) {
+            self.fields = fields
+            hasClientHeadersOnly = false
+        }
+
+        /// Creates the value that all requests of a client share.
+        init(_ headers: ClientHeaders) {
+            var fields = Fields()
+            fields.clientHeaders = headers
+            self.fields = fields
+            hasClientHeadersOnly = true
+        }
+
+        private static let lastCredentialScope = Atomic<UInt64>(0)
+
+        fileprivate static func nextCredentialScope() -> UInt64 {
+            lastCredentialScope.wrappingAdd(1, ordering: .relaxed).newValue
+        }
+    }
+
+    /// The owner of the request's own credentials; nil for the session's credentials.
+    var credentialOwner: UInt64? { extras?.fields.credentialScope }
+
+    /// The headers that a client with a base URL added; nil for none.
+    var clientHeaders: ClientHeaders? { extras?.fields.clientHeaders }
+
+    private mutating func change(_ change: (inout Extras.Fields) -> Void) {
+        var fields = extras?.fields ?? Extras.Fields()
+        change(&fields)
+        extras = Extras(fields)
+    }
+
+    /// A Boolean value that indicates whether the request has only a method, URL, headers, body and priority.
+    var hasNoExtras: Bool { extras?.hasClientHeadersOnly ?? true }
+
+    /// The time limits of this request; nil for those of the session.
+    public var timeouts: Timeouts? {
+        get { extras?.fields.timeouts }
+        set { change { $0.timeouts = newValue } }
+    }
+
+    /// A name for logs, events and errors. It is never sent.
+    public var label: String? {
+        get { extras?.fields.label }
+        set { change { $0.label = newValue } }
+    }
+
+    /// The maximum size of a body collected in memory, in bytes after decompression; nil for the session's limit.
+    public var maximumBodySize: Int? {
+        get { extras?.fields.maximumBodySize }
+        set { change { $0.maximumBodySize = newValue } }
+    }
+
+    /// The path of a Unix domain socket to connect to in place of the URL's host and port; nil for that of the session.
+    public var unixSocketPath: String? {
+        get { extras?.fields.unixSocketPath }
+        set { change { $0.unixSocketPath = newValue } }
+    }
+
+    /// The interceptors of this request, outermost first. The session's interceptors surround them.
+    public var interceptors: [any Interceptor] {
+        get { extras?.fields.interceptors ?? [] }
+        set { change { $0.interceptors = newValue } }
+    }
+
+    /// The cookies that this request sends and stores; nil for the session's. `.separate` creates a store for this
+    /// request, which its redirects share.
+    public var cookies: CookieUse? {
+        get { extras?.fields.cookies }
+        set {
+            // A store of the request's own is created once, not for each of its redirects.
+            var use = newValue
+            if case .separate? = use { use = .store(CookieStore()) }
+            change { $0.cookies = use }
+        }
+    }
+
+    /// The rules by which a response is accepted; nil for the session's rules.
+    public var validation: ResponseValidation? {
+        get { extras?.fields.validation }
+        set { change { $0.validation = newValue } }
+    }
+
+    /// The trust policy of this request, in place of the session's policy for the host; nil for that one. The
+    /// connection is not shared with requests of another policy, and the policy does not apply after a redirect to
+    /// another origin.
+    public var trust: TrustPolicy? {
+        get { extras?.fields.trust }
+        set { change { $0.trust = newValue } }
+    }
+
+    /// The provider of credentials for this request; nil for the session's provider.
+    public var credentials: (any CredentialProvider)? {
+        get { extras?.fields.credentials }
+        set {
+            change { fields in
+                fields.credentials = newValue
+                fields.credentialScope = Extras.nextCredentialScope()
+            }
+        }
+    }
+
+    /// The policy that decides if the session's policy does not; nil by default.
+    public var policy: (any SessionPolicy)? {
+        get { extras?.fields.policy }
+        set {
+            change { fields in
+                fields.policy = newValue
+                fields.credentialScope = Extras.nextCredentialScope()
+            }
+        }
+    }
+}
+
+extension Request: CustomStringConvertible, CustomReflectable {
+    /// The method and the URL, without user information and query values.
+    public var description: String { "\(method) \(target)" }
+
+    /// The method, URL and headers without secrets. Without this mirror, `dump` would show them and the body.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["method": method, "url": target.description, "headers": headers])
+    }
+}
+
+extension Request {
+    /// The place and the form of a request's parameters.
+    public enum ParameterEncoding: Sendable {
+        /// Names and values: in the query if the method has no body, otherwise as a form in the body.
+        case form(FormEncoder)
+        /// JSON, encoded by the session's encoder.
+        case json
+        /// A property list.
+        case propertyList
+
+        /// A form, encoded by the default encoder.
+        public static var form: Self { .form(FormEncoder()) }
+    }
+
+    /// Sets parameters in the place that fits the method: for GET, HEAD and DELETE in the query, after existing items,
+    /// otherwise in the body. The `Content-Type` is set only if the request has none.
+    ///
+    /// - Throws: `NetworkError` of kind `.invalidRequest` when the values do not fit into a query. A body is encoded
+    ///   when the request is sent.
+    public mutating func setParameters(
+        _ parameters: some Encodable & Sendable, as encoding: ParameterEncoding = .form
+    ) throws(NetworkError) {
+        if method == .get || method == .head || method == .delete {
+            var encoder = FormEncoder()
+            if case .form(let given) = encoding { encoder = given }
+            target = target.appending(try Query(encoding: parameters, with: encoder))
+            return
+        }
+        switch encoding {
+        case .form(let encoder): body = .form(parameters, encoder: encoder)
+        case .json: body = .json(parameters)
+        case .propertyList: body = .propertyList(parameters)
+        }
+    }
+}
+
+extension Request {
+    /// A request method: a well-known one, or any other token.
+    ///
+    /// Methods are case-sensitive (RFC 9110 §9.1): `"get"` is not ``get``.
+    public struct Method: Sendable, Hashable, RawRepresentable {
+        /// The method as it is sent.
+        public let rawValue: String
+
+        /// Creates a method from its name. The name is validated when a request is sent, not here.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// Creates a method from its name. The name is validated when a request is sent, not here.
+        public init(_ name: String) { rawValue = name }
+
+        /// Requests a representation.
+        public static let get = Method("GET")
+        /// Requests the head of the response to ``get``, without the body.
+        public static let head = Method("HEAD")
+        /// Sends the body for processing.
+        public static let post = Method("POST")
+        /// Replaces the resource by the body.
+        public static let put = Method("PUT")
+        /// Changes a part of the resource (RFC 5789).
+        public static let patch = Method("PATCH")
+        /// Removes the resource.
+        public static let delete = Method("DELETE")
+        /// Requests the options that the server supports.
+        public static let options = Method("OPTIONS")
+        /// Asks the server to return the request that it received.
+        public static let trace = Method("TRACE")
+        /// Requests a tunnel through a proxy.
+        public static let connect = Method("CONNECT")
+
+        /// A Boolean value that indicates whether the method only reads (RFC 9110 §9.2.1): GET, HEAD, OPTIONS and
+        /// TRACE.
+        public var isSafe: Bool {
+            switch self {
+            case .get, .head, .options, .trace: true
+            default: false
+            }
+        }
+
+        /// A Boolean value that indicates whether repeating the method has the same effect as sending it once (RFC 9110
+        /// §9.2.2): the safe methods, PUT and DELETE.
+        public var isIdempotent: Bool { isSafe || self == .put || self == .delete }
+
+        /// A Boolean value that indicates whether the name is a token (RFC 9110 §9.1), so that a request line can
+        /// contain it.
+        package var isValidToken: Bool {
+            !rawValue.isEmpty && rawValue.consists(of: .token)
+        }
+    }
+}
+
+extension Request.Method: ExpressibleByStringLiteral {
+    /// Creates a method from its name, as in `"PURGE"`.
+    public init(stringLiteral value: String) { rawValue = value }
+}
+
+extension Request.Method: CustomStringConvertible {
+    /// The method as it is sent.
+    public var description: String { rawValue }
+}

@@ -1,0 +1,164 @@
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A complete response: its head, its value and its metrics.
+public struct Response<Value: Sendable>: Sendable {
+    /// The status code.
+    public var status: Int { head.status }
+    /// The header fields.
+    public var headers: Headers { head.headers }
+    /// The body, as data or decoded.
+    public let value: Value
+    /// The status, header fields and URL.
+    public let head: ResponseHead
+    /// The fields after a chunked body or an HTTP/2 stream (RFC 9110 §6.5).
+    public let trailers: Headers
+    /// The times and numbers of bytes.
+    public let metrics: TaskMetrics
+
+    package init(value: Value, head: ResponseHead, trailers: Headers, metrics: TaskMetrics) {
+        self.value = value
+        self.head = head
+        self.trailers = trailers
+        self.metrics = metrics
+    }
+
+    package func map<Other: Sendable>(_ value: Other) -> Response<Other> {
+        Response<Other>(value: value, head: head, trailers: trailers, metrics: metrics)
+    }
+}
+
+extension Response: CustomStringConvertible, CustomReflectable {
+    /// The status and the URL, without query values and without the value, which can be secret.
+    public var description: String { head.description }
+
+    /// The head and the metrics without secrets. Without this mirror, `dump` would show the value.
+    public var customMirror: Mirror { Mirror(self, children: ["head": head, "metrics": metrics]) }
+}
+
+/// The head of a response: status and header fields.
+///
+/// The raw bytes are kept and parsed on first access. Copies share the result.
+public struct ResponseHead: Sendable {
+    /// The state that all copies share. A head is copied often, and each reference in it would need a count update on
+    /// every copy.
+    private final class Shared: Sendable {
+        let target: Target
+        let bytes: [UInt8]
+        let maySetCookies: Bool
+        private let parsed: Lock<(reason: String, headers: Headers)?>
+
+        init(_ target: Target, _ bytes: [UInt8], maySetCookies: Bool) {
+            self.target = target
+            self.bytes = bytes
+            self.maySetCookies = maySetCookies
+            parsed = Lock(nil)
+        }
+
+        init(_ target: Target, reason: String, headers: Headers) {
+            self.target = target
+            bytes = []
+            maySetCookies = headers.contains("Set-Cookie")
+            parsed = Lock((reason, headers))
+        }
+
+        var content: (reason: String, headers: Headers) {
+            if let known = parsed.withLock({ $0 }) { return known }
+            // The engine refuses a head that cannot be parsed, so it never gets here.
+            let head = try? ResponseHeadParser.parse(bytes)
+            let content = (head?.reason ?? "", head?.headers ?? [:])
+            parsed.withLock { $0 = content }
+            return content
+        }
+    }
+
+    /// The status code.
+    public let status: Int
+    /// The version of HTTP of the response.
+    public let version: HTTPVersion
+    /// The URL of the response, as it was sent.
+    public var urlString: String { target.string }
+    /// The redirects that led to the response, oldest first.
+    public package(set) var redirects: [ResponseHead] = []
+    package var target: Target { shared.target }
+    private let shared: Shared
+
+    /// `maySetCookies` is false only if the reader of the raw bytes found no Set-Cookie field.
+    package init(
+        status: Int, version: HTTPVersion, target: Target, rawHead: [UInt8], maySetCookies: Bool = true
+    ) {
+        self.status = status
+        self.version = version
+        shared = Shared(target, rawHead, maySetCookies: maySetCookies)
+    }
+
+    package init(status: Int, version: HTTPVersion, target: Target, reason: String = "", headers: Headers) {
+        self.status = status
+        self.version = version
+        shared = Shared(target, reason: reason, headers: headers)
+    }
+
+    /// The `Set-Cookie` fields byte for byte, if the head came from the network.
+    package var setCookies: [[UInt8]] {
+        shared.bytes.isEmpty
+            ? headers.values(for: "Set-Cookie").map { Array($0.utf8) }
+            : ResponseHeadParser.rawValues(of: "Set-Cookie", in: shared.bytes)
+    }
+    /// A Boolean value that indicates whether there can be a `Set-Cookie` field, known without parsing.
+    package var maySetCookies: Bool { shared.maySetCookies }
+    /// The header fields in order. A name can have several values.
+    public var headers: Headers { shared.content.headers }
+    /// The reason phrase of an HTTP/1 status line; empty over HTTP/2.
+    public var reasonPhrase: String { shared.content.reason }
+    /// The URL of the response.
+    public var url: URL? { target.url }
+
+    /// The fragment that applies to the response: that of the requested URL, or of a redirect that named another (RFC
+    /// 9110 §10.2.2). It is never sent; nil without one.
+    public var fragment: String? { target.fragment }
+
+    /// A name for a file with the body: from Content-Disposition (RFC 6266), otherwise the last component of the URL's
+    /// path, otherwise `download`. It is one path component without separators and `..`.
+    public var suggestedFilename: String {
+        SuggestedFilename.name(contentDisposition: headers["Content-Disposition"], target: target)
+    }
+
+    /// The codings of the body in the order in which they were applied, in lower case. Empty elements of the list are
+    /// ignored (RFC 9110 §5.6.1).
+    package var contentCodings: [String] {
+        headers.values(for: "Content-Encoding")
+            .flatMap { $0.split { $0 == "," || $0 == " " || $0 == "\t" } }.map { $0.lowercased() }
+            // "none" is not a coding of RFC 9110; servers send it for a body without a coding.
+            .filter { $0 != "identity" && $0 != "none" }
+    }
+
+    /// The length of the body that the head states; nil if it states none.
+    public var contentLength: Int64? { headers["Content-Length"].flatMap { Int64($0) } }
+}
+
+extension ResponseHead: CustomStringConvertible, CustomReflectable {
+    /// The status and the URL, without query values.
+    public var description: String { "\(status) \(target)" }
+
+    /// The status, URL and headers without secrets. Without this mirror, `dump` would show the raw bytes.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["status": status, "url": target.description, "headers": headers])
+    }
+}
+
+/// A version of HTTP.
+public enum HTTPVersion: String, Sendable, Hashable {
+    /// HTTP/1.0.
+    case http10 = "HTTP/1.0"
+    /// HTTP/1.1.
+    case http11 = "HTTP/1.1"
+    /// HTTP/2.
+    case http2 = "HTTP/2"
+    /// HTTP/3.
+    case http3 = "HTTP/3"
+}

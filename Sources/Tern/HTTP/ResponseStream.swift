@@ -1,0 +1,189 @@
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A response whose body is read while it arrives, by one reader at a time.
+///
+/// The socket waits while about 2 MiB are unread. The time limit `idle` does not run while the transfer waits for the
+/// reader. A response that the validation refuses, by default one with a status outside 200–299, is an error that
+/// contains the start of the body.
+///
+/// The transfer ends with its last byte, with an error, with the cancellation of a Swift task that reads, with
+/// `task.cancel()`, and when the stream and its readers are released.
+public struct ResponseStream: Sendable {
+    let source: StreamSource
+
+    /// The task of the stream, with progress, pause, resume and cancel.
+    public var task: AnySessionTask { AnySessionTask(source.record) }
+
+    /// The head of the response. Returns when the head has arrived and was accepted.
+    public var response: ResponseHead {
+        get async throws(NetworkError) {
+            // Releasing the source ends the transfer, so it must live as long as the wait.
+            defer { withExtendedLifetime(source) {} }
+            return try await source.opened.value().head
+        }
+    }
+
+    /// The body in chunks as they arrive. Each has 1 byte to 256 KiB.
+    public var chunks: Chunks { Chunks(source: source) }
+
+    /// The body as a sequence of bytes.
+    public var bytes: Bytes { Bytes(chunks: chunks) }
+
+    /// The body as lines of UTF-8 text, without their line endings: LF, CRLF, or CR. The last line can end without one.
+    /// Bytes that are not UTF-8 are replaced by U+FFFD.
+    ///
+    /// A line is collected in memory. A line that exceeds `maximumBodySize` of the request or the session (128 MiB by
+    /// default) ends the transfer with an error of kind `.tooLarge`.
+    public var lines: Lines { Lines(chunks: chunks) }
+
+    init(_ prepared: PreparedRequest, _ context: SessionContext) {
+        source = StreamSource(prepared, context)
+    }
+
+    init(failed error: NetworkError, _ session: Session) {
+        source = StreamSource(failed: error, session.context)
+    }
+
+    /// The body as a sequence of chunks.
+    public struct Chunks: AsyncSequence, Sendable {
+        /// A chunk of the body.
+        public typealias Element = Data
+        let source: StreamSource
+
+        /// Returns an iterator over the rest of the body.
+        public func makeAsyncIterator() -> Iterator { Iterator(source: source) }
+
+        /// An iterator over chunks.
+        public struct Iterator: AsyncIteratorProtocol {
+            let source: StreamSource
+
+            /// Returns the next chunk; nil at the end.
+            public mutating func next() async throws(NetworkError) -> Data? { try await source.next() }
+
+            /// Returns the next chunk; nil at the end. Runs on the caller's actor.
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws(NetworkError) -> Data? {
+                try await next()
+            }
+        }
+    }
+}
+
+/// Owns the transfer of a stream, which ends when the source is released.
+final class StreamSource: Sendable {
+    let record: TaskRecord
+    /// The response, once its head was accepted.
+    let opened = TaskValue<IncomingResponse>()
+    private let reading = Lock(Reading())
+
+    /// The reading position, shared by consecutive readers.
+    private struct Reading {
+        var isUnderWay = false
+        /// The chunks that have arrived and were not read. The next one is last.
+        var unread: [Data] = []
+        /// The end of the transfer, once a reader received it. Later readers receive the same.
+        var end: Result<Void, NetworkError>?
+    }
+
+    init(_ prepared: PreparedRequest, _ context: SessionContext) {
+        record = TaskRecord(id: context.taskTable.nextID(), context: context, request: prepared, valueType: Data.self)
+        guard context.taskTable.addFresh(record) else {
+            record.fail()
+            opened.deliver(.failure(context.invalidated(prepared.request)))
+            return
+        }
+        let opened = opened
+        record.assign(opened) { record in
+            let outcome = await record.run { record throws(NetworkError) in
+                try await RequestExecution(request: prepared, record: record).acceptedResponse()
+            }
+            // The stream's reader reads and ends a response that has arrived.
+            if let error = outcome.failure { record.end(error) { opened.deliver(outcome) } }
+            // Also delivered after a task that ended before, for example because its stream was dropped, so that no
+            // reader waits forever.
+            opened.deliver(outcome)
+            if outcome.failure == nil { record.handToReader() }
+        }
+        // A caller that is already cancelled sends nothing.
+        if Task.isCancelled { record.cancel() } else { record.resume() }
+    }
+
+    init(failed error: NetworkError, _ context: SessionContext) {
+        record = TaskRecord(id: context.taskTable.nextID(), context: context, request: nil, valueType: Data.self)
+        record.fail()
+        opened.deliver(.failure(error))
+    }
+
+    deinit {
+        record.abandon()
+    }
+
+    /// The maximum number of bytes in a line.
+    var lineLimit: Int { record.request?.maximumBodySize ?? record.context.configuration.maximumBodySize }
+
+    /// Ends the transfer because a line is too long, and returns the error.
+    func refuseLine() -> NetworkError {
+        let reason = "a line of the response has more than \(lineLimit) bytes: read chunks, or raise maximumBodySize"
+        let failure = TransferFailure(.tooLarge, reason)
+        let error = record.request.map { NetworkError(failure, request: $0) } ?? NetworkError(.tooLarge, reason: reason)
+        record.cancel()
+        return error.identified(task: record.id, session: record.context.id, label: record.label)
+    }
+
+    /// Takes back the bytes that a reader fetched and did not return.
+    func returnUnreadBytes(_ rest: some Sequence<UInt8>) {
+        let rest = Data(rest)
+        if !rest.isEmpty { reading.withLock { $0.unread.append(rest) } }
+    }
+
+    /// Returns the next chunk; nil at the end. Cancelling the reading Swift task ends the transfer.
+    func next() async throws(NetworkError) -> Data? {
+        let (chunk, isFree) = reading.withLock { reading in
+            if reading.isUnderWay { return (Data?.none, false) }
+            let chunk = reading.unread.popLast()
+            reading.isUnderWay = chunk == nil
+            return (chunk, true)
+        }
+        guard isFree else {
+            throw NetworkError(.unsupported, reason: "a response stream has one reader at a time")
+        }
+        if let chunk { return chunk }
+        defer { reading.withLock { $0.isUnderWay = false } }
+        let result = await withTaskCancellationHandler {
+            await read()
+        } onCancel: {
+            record.cancel()
+        }
+        guard var chunks = try result.get() else { return nil }
+        chunks.reverse()
+        let first = chunks.popLast()
+        // These chunks follow the bytes that a reader gave back in the meantime.
+        if !chunks.isEmpty { reading.withLock { $0.unread.insert(contentsOf: chunks, at: 0) } }
+        return first
+    }
+
+    @concurrent
+    private func read() async -> Result<[Data]?, NetworkError> {
+        if let end = reading.withLock({ $0.end }) { return end.map { nil } }
+        do {
+            // Cancelling the reader cancels the task, which then ends with its own error.
+            let opened = try await self.opened.outcome().get()
+            if let chunks = await opened.chunks() { return .success(chunks) }
+            let outcome = await opened.finalOutcome()
+            let error = outcome.failure.map { failure in
+                opened.request.error(failure, outcome).identified(
+                    task: record.id, session: record.context.id, label: record.label)
+            }
+            reading.withLock { $0.end = error.map { .failure($0) } ?? .success(()) }
+            record.end(error)
+            return error.map { .failure($0) } ?? .success(nil)
+        } catch {
+            return .failure(error)
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Writes one line when a request is sent, and one when its reply or failure arrives. The lines contain no secrets and
+/// no control characters.
+///
+/// ```
+/// → session 1 #12 GET https://api.example.com/users?page=<redacted>
+/// ← session 1 #12 200 in 31 ms, 4096 bytes
+/// ```
+///
+/// Place it last to log every attempt of the interceptors before it, or first to log the result that the caller
+/// receives.
+public struct LoggingInterceptor: Interceptor {
+    /// The amount of output.
+    public enum Level: Int, Sendable, Comparable {
+        /// Failures only.
+        case failures
+        /// One line for each request and each reply.
+        case lines
+        /// One line each, with the header fields. Secret values are redacted.
+        case headers
+
+        /// Orders levels by the amount of output.
+        public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    private let level: Level
+    private let redacted: Set<String>
+    private let write: @Sendable (String) -> Void
+
+    /// - Parameters:
+    ///   - level: The amount of output. `.lines` by default.
+    ///   - redacting: The names of further header fields with secret values, besides `Authorization`, `Cookie` and
+    ///     similar.
+    ///   - write: Receives one entry without a trailing line break. Called from any thread.
+    public init(
+        _ level: Level = .lines, redacting: Set<String> = [], write: @escaping @Sendable (_ entry: String) -> Void
+    ) {
+        self.level = level
+        redacted = Set(redacting.map { $0.lowercased() })
+        self.write = write
+    }
+
+    /// Sends the request and logs the result.
+    public func intercept(_ request: Request, next: Next) async throws -> Reply {
+        let name =
+            "\(next.prepared.context.id) \(next.task.id)" + (next.task.label.map { " [\($0.printable())]" } ?? "")
+        let start = MonotonicClock.nanoseconds()
+        if level >= .lines { write("→ \(name) \("\(request)".printable(limit: 600))" + fields(request.headers)) }
+        do {
+            let reply = try await next(request)
+            if level >= .lines {
+                let size = reply.body.map { ", \($0.count) bytes" } ?? ""
+                write(
+                    "← \(name) \(reply.status) in \(Self.milliseconds(since: start)) ms\(size)" + fields(reply.headers))
+            }
+            return reply
+        } catch {
+            let reason = "\(error)".printable(limit: 8_192)
+            write("✗ \(name) failed in \(Self.milliseconds(since: start)) ms: \(reason)")
+            throw error
+        }
+    }
+
+    private static func milliseconds(since start: UInt64) -> UInt64 {
+        (MonotonicClock.nanoseconds() &- start) / 1_000_000
+    }
+
+    private func fields(_ headers: Headers) -> String {
+        guard level >= .headers else { return "" }
+        return headers.map { field in
+            let isHidden = redacted.contains(field.name.lowercased())
+            let value = isHidden ? "<redacted>" : field.printableValue.printable(limit: 8_192)
+            return "\n    \(field.name.printable()): \(value)"
+        }.joined()
+    }
+}
+
+extension Request {
+    /// The request as a `curl` command for a shell, without secrets. Values of `Authorization`, `Cookie` and similar
+    /// fields, and query values, are replaced by `<redacted>`; user information is left out. A file is named as the
+    /// body; any other body is read from standard input. The session's own headers are not included.
+    public var curlDescription: String {
+        var words = ["curl"]
+        if method == .head {
+            words.append("--head")
+        } else if method != .get {
+            words += ["--request", Self.quoted(method.rawValue)]
+        }
+        for field in headers {
+            words += ["--header", Self.quoted("\(field.name): \(field.printableValue)")]
+        }
+        if let contentType = body.contentType, !headers.contains("Content-Type") {
+            words += ["--header", Self.quoted("Content-Type: \(contentType)")]
+        }
+        switch body.content {
+        case .none: break
+        case .file(let url): words += ["--data-binary", Self.quoted("@\(url.path)")]
+        default: words += ["--data-binary", "@-"]
+        }
+        if let unixSocketPath { words += ["--unix-socket", Self.quoted(unixSocketPath)] }
+        words.append(Self.quoted("\(target)"))
+        return words.joined(separator: " ")
+    }
+
+    /// Quotes a text for a POSIX shell. Within single quotes only the quote itself is special.
+    private static func quoted(_ text: String) -> String {
+        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+    }
+}

@@ -1,0 +1,169 @@
+extension Session.Configuration {
+    /// The proxies of a session.
+    public enum Proxies: Sendable, Hashable {
+        /// The proxies of the environment, read once per process.
+        case environment
+        /// No proxies, regardless of the environment.
+        case none
+        /// One proxy for all requests, except to the hosts in `except`: names such as `example.com`, which include
+        /// every name below them, addresses, networks such as `10.0.0.0/8`, or `*` for all hosts.
+        case only(Proxy, except: [String] = [])
+        /// One proxy for http and another for https; nil connects directly.
+        case schemes(http: Proxy?, https: Proxy?, except: [String] = [])
+    }
+
+    /// The redirects that a session follows.
+    ///
+    /// A redirect that is not followed is the response, and its 3xx status is accepted regardless of the validation.
+    public enum Redirects: Sendable, Hashable {
+        /// Follows every redirect that the rules of RFC 9110 §15.4 allow. A redirect to a scheme other than http and
+        /// https, or from https to http, fails with an error of kind `.redirect`.
+        case follow
+        /// Follows no redirect.
+        case stop
+        /// Follows redirects to the scheme, host and port of the request that was answered. Every other redirect is the
+        /// response, also one whose `Location` is not a URL or not http or https, and one from https to http.
+        case sameOrigin
+
+        /// Returns whether a redirect that the rules allow is the response.
+        func stops(at target: Target, _ request: Request) -> Bool {
+            switch self {
+            case .follow: false
+            case .stop: true
+            case .sameOrigin: target.origin != request.target.origin
+            }
+        }
+
+        /// Returns whether a refused redirect is the response. With `.sameOrigin`, a redirect beyond the maximum number
+        /// is an error instead, because the redirects before it stayed on one origin.
+        func stops(atRefused kind: NetworkError.Kind) -> Bool {
+            self == .stop || self == .sameOrigin && kind == .redirect
+        }
+    }
+
+    /// The order of requests of the same priority that wait for a connection.
+    public enum QueueOrder: Sendable, Hashable {
+        /// The oldest request goes first.
+        case firstInFirstOut
+        /// The newest request goes first. For lists that scroll, where the last requested item is the visible one.
+        case lastInFirstOut
+    }
+
+    /// The local endpoint of connections.
+    public enum LocalEndpoint: Sendable, Hashable {
+        /// The endpoint that the system chooses.
+        case any
+        /// A network interface, such as `eth0`. The process may need the right to bind to one.
+        case interface(String)
+        /// An IPv4 or IPv6 address of this machine.
+        case address(String)
+    }
+
+    var givenProxies: [Proxy] {
+        switch proxies {
+        case .environment, .none: []
+        case .only(let proxy, _): [proxy]
+        case .schemes(let http, let https, _): [http, https].compactMap { $0 }
+        }
+    }
+
+    private var givenExceptions: [String] {
+        switch proxies {
+        case .environment, .none: []
+        case .only(_, let except), .schemes(_, _, let except): except
+        }
+    }
+
+    /// The reason why the network settings are invalid; nil if they are valid. It is the error of every request.
+    var networkProblem: String? {
+        if let problem = givenProxies.lazy.compactMap(\.problem).first { return problem }
+        #if os(Linux) && !TERN_URLSESSION
+        // On other systems `.environment` means the system's settings.
+        if proxies == .environment, let problem = ProxyEnvironment.process.problem { return problem }
+        #endif
+        if let wrong = givenExceptions.first(where: { ProxyExceptions.Entry($0) == nil }) {
+            return "\"\(wrong.printable(limit: 80))\" is no host or network to reach without the proxy"
+        }
+        if let problem = HostOverride.problem(hostAddresses) { return problem }
+        switch localEndpoint {
+        case .any: return nil
+        case .interface(let name):
+            let isName = !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "!") }
+            return isName ? nil : "\"\(name.printable(limit: 80))\" is no name of a network interface"
+        case .address(let address):
+            return IPAddress.isValid(address)
+                ? nil : "\"\(address.printable(limit: 80))\" is no address to connect from"
+        }
+    }
+}
+
+extension Session.Configuration {
+    /// Checks for settings that make every request of a session fail: limits below their minimum, invalid addresses, and
+    /// trust policies that this platform, or the TLS library of the installed libcurl, does not support. A session with such
+    /// a configuration fails each request with the same error, before anything is sent.
+    ///
+    /// - Throws: `NetworkError` of kind `.invalidRequest` or `.unsupported`; the latter names the library.
+    public func check() throws(NetworkError) {
+        if let problem { throw NetworkError(problem.kind, reason: problem.reason) }
+    }
+
+    var problem: TransferFailure? {
+        if let limitProblem {
+            return TransferFailure(.invalidRequest, "the session's configuration: \(limitProblem)")
+        }
+        if let problem = SessionHeaders(headers, secretsTo: secretHeaderOrigins).problem {
+            return TransferFailure(.invalidRequest, "the session's configuration: \(problem)")
+        }
+        if let networkProblem {
+            return TransferFailure(.invalidRequest, "the session's configuration: \(networkProblem)")
+        }
+        if let problem = trust.problem {
+            return TransferFailure(.invalidRequest, "the session's trust policies: \(problem)")
+        }
+        if let problem = trust.all.lazy.compactMap(Self.problem(of:)).first { return problem }
+        if !trust.isDefault, givenProxies.contains(where: { $0.kind == .https }) {
+            // libcurl would have the proxy's certificate judged by the policy of the host behind it.
+            return TransferFailure(.unsupported, TrustPolicies.proxyReason)
+        }
+        return nil
+    }
+
+    /// The reason why a limit is invalid: no connections, or a negative number of bytes.
+    private var limitProblem: String? {
+        let limits = [
+            ("maximumConnectionsPerHost", Int64(maximumConnectionsPerHost), 1),
+            ("maximumConnections", Int64(maximumConnections), 1), ("maximumHeadSize", Int64(maximumHeadSize), 1),
+            ("maximumBodySize", Int64(maximumBodySize), 0), ("maximumDecompressedSize", maximumDecompressedSize, 0),
+            ("maximumDecompressionRatio", Int64(maximumDecompressionRatio), 1),
+            ("errorBodyLimit", Int64(errorBodyLimit), 0), ("maximumRedirects", Int64(maximumRedirects), 0),
+        ]
+        guard let wrong = limits.first(where: { $0.1 < $0.2 }) else {
+            if idleConnectionLifetime < .zero { return "idleConnectionLifetime is negative" }
+            return timeouts.problem.map { "timeouts: \($0)" }
+        }
+        return "\(wrong.0) is \(wrong.1), and must be at least \(wrong.2)"
+    }
+
+    /// Returns the reason why nothing can be sent under a policy; nil if requests can be sent.
+    static func problem(of policy: TrustPolicy) -> TransferFailure? {
+        switch policy.anchors {
+        case .only(let certificates) where certificates.isEmpty:
+            return TransferFailure(.invalidRequest, "a trust policy without anchors trusts nobody")
+        case .none where policy.revocation != .unchecked:
+            return TransferFailure(
+                .invalidRequest, "a trust policy that takes every certificate cannot ask whether one was revoked")
+        default: break
+        }
+        #if os(Linux) && !TERN_URLSESSION
+        let backend = TLSBackend.current
+        if CurlTrust.needsOpenSSL(policy), !backend.isOpenSSL {
+            let reason =
+                "the trust policy needs a libcurl with OpenSSL 1.1 or 3; this one has \(backend.name), which supports "
+            return TransferFailure(.unsupported, reason + "only pins of the server's own key")
+        }
+        return nil
+        #else
+        return URLSessionSettings.problem(of: policy)
+        #endif
+    }
+}

@@ -1,0 +1,52 @@
+/// The measurements of a task: times, bytes and the connection. They are those of the last attempt, unless stated
+/// otherwise.
+public struct TaskMetrics: Sendable, Hashable {
+    // Microseconds since the attempt began on the wire, as the transport counts them; −1 if never reached.
+    package var nameLookupEnd: Int64 = -1
+    package var connectEnd: Int64 = -1
+    package var tlsEnd: Int64 = -1
+    package var firstByteTime: Int64 = -1
+    package var totalTime: Int64 = -1
+    /// Nanoseconds that count for the total time limit, without pauses, but with the wait for a connection.
+    package var activeTime: UInt64 = 0
+
+    /// The number of bytes of the response on the wire: head and body as they arrived, before decompression.
+    public package(set) var receivedBytes: Int64 = 0
+    /// The number of bytes of the request on the wire: head and body.
+    public package(set) var sentBytes: Int64 = 0
+    /// The number of bytes of the response's body after decompression.
+    public package(set) var decodedBodyBytes: Int64 = 0
+    /// The version of HTTP; nil without a response.
+    public package(set) var httpVersion: HTTPVersion?
+    /// A Boolean value that indicates whether the connection carried another request before.
+    public package(set) var isReusedConnection = false
+    /// The numeric address of the peer; nil when there was no connection, and for a Unix domain socket.
+    public package(set) var remoteAddress: String?
+    /// The port of the peer; nil when there was no connection, and for a Unix domain socket.
+    public package(set) var remotePort: Int?
+    /// The reason why a trust policy that is `isReportOnly` would have refused the server; nil without one. Reported with
+    /// the request that opened the connection.
+    public package(set) var pinReport: String?
+    /// The number of times that the request was sent over the wire: 2 after a dead pooled connection, otherwise 1.
+    ///
+    /// Redirects, challenges and retries are requests of their own and do not count here. `NetworkError.attempts` counts
+    /// the tries of a `RetryInterceptor`.
+    public package(set) var transactions = 1
+
+    package init() {}
+
+    /// The time until the name of the host was resolved; nil if that was not needed or not reached.
+    public var nameLookup: Duration? { Self.duration(nameLookupEnd) }
+    /// The time from the resolved name to the TCP connection; nil on a reused connection.
+    public var connect: Duration? { Self.duration(connectEnd, since: nameLookupEnd) }
+    /// The time from the TCP connection to the end of the TLS handshake; nil without one.
+    public var tls: Duration? { tlsEnd > 0 ? Self.duration(tlsEnd, since: connectEnd) : nil }
+    /// The time from the start of the attempt to the first byte of the response.
+    public var firstByte: Duration? { Self.duration(firstByteTime) }
+    /// The time from the start of the attempt to its end.
+    public var total: Duration? { Self.duration(totalTime) }
+
+    private static func duration(_ microseconds: Int64, since start: Int64 = 0) -> Duration? {
+        microseconds >= 0 ? .microseconds(max(0, microseconds - max(0, start))) : nil
+    }
+}

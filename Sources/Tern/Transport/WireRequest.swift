@@ -1,0 +1,100 @@
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+
+/// The request of one attempt, complete to the last header field, as a transport sends it.
+package struct WireRequest: Sendable {
+    /// The way in which the body of the response reaches the session.
+    package enum Delivery: Sendable, Equatable {
+        /// Collects the body in memory and delivers it at the end. More than `limit` bytes is a failure. If the session
+        /// reads the body itself (`streamsBody(of:)`), it receives chunks, and collects and counts them.
+        case collected(limit: Int)
+        /// Delivers chunks, with back-pressure to the socket.
+        case streamed
+    }
+
+    /// The source of the request's body.
+    package enum Source: Sendable {
+        case none
+        case bytes(Data)
+        /// Bytes from a bounded pipe; the length is nil if it is not known.
+        case pipe(UploadPipe, length: Int64?)
+    }
+
+    package var method: Request.Method
+    package var target: Target
+    package var headers: Headers
+    /// The value of the `Cookie` field if its bytes are not UTF-8. `headers` then has no such field.
+    package var rawCookie: [UInt8]?
+    package var source: Source = .none
+    package var delivery: Delivery
+    package var timeouts: Timeouts
+    package var priority: Request.Priority
+    /// The maximum number of bytes of the response's head.
+    package var headLimit: Int
+    /// The maximum number of bytes of a compressed body after decompression, for URLSession's transport, which
+    /// decompresses itself. With libcurl, `ContentDecoder` applies the limit.
+    package var decompressionLimit: Int64
+    package var decompresses: Bool
+    /// A Boolean value that indicates whether the attempt may be paused. It then has a connection of its own over HTTP/2,
+    /// because libcurl buffers up to 32 MiB for a paused stream whose siblings run.
+    package var isPausable: Bool
+    /// A Boolean value that indicates whether the attempt must not use a pooled connection, because the one before was
+    /// dead.
+    package var needsFreshConnection: Bool
+    package var unixSocketPath: String?
+    /// The trust policy of this request, in place of the session's policy for the host.
+    package var trust: RequestTrust?
+    /// A Boolean value that indicates whether the head is reported as soon as it arrives, not only with the outcome.
+    package var announcesHead: Bool
+    /// A Boolean value that indicates whether the session decides at the head of a collected response whether it wants the
+    /// body.
+    package var isDecidedAtHead: Bool
+
+    package init(
+        method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,
+        headLimit: Int, decompressionLimit: Int64, decompresses: Bool, priority: Request.Priority = .normal,
+        isPausable: Bool = false, announcesHead: Bool = false, isDecidedAtHead: Bool = false,
+        needsFreshConnection: Bool = false, unixSocketPath: String? = nil, trust: RequestTrust? = nil
+    ) {
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.delivery = delivery
+        self.timeouts = timeouts
+        self.headLimit = headLimit
+        self.decompressionLimit = decompressionLimit
+        self.decompresses = decompresses
+        self.priority = priority
+        self.isPausable = isPausable
+        self.announcesHead = announcesHead
+        self.isDecidedAtHead = isDecidedAtHead
+        self.needsFreshConnection = needsFreshConnection
+        self.unixSocketPath = unixSocketPath
+        self.trust = trust
+    }
+
+    /// Returns whether the session reads the body of a response in chunks, after its head. This is so for a stream or a
+    /// download, for a response on whose head it decides, for a body that it decompresses, and for a response that another
+    /// request may follow.
+    package func streamsBody(of head: ResponseHead, isCompressed: Bool = false) -> Bool {
+        delivery == .streamed || isDecidedAtHead || isCompressed || FollowUpRules.mayFollow(head)
+    }
+}
+
+/// The trust policy of one request. A class, because few requests have one, and every wire request is copied.
+package final class RequestTrust: Sendable {
+    package let policy: TrustPolicy
+
+    package init?(_ policy: TrustPolicy?) {
+        guard let policy else { return nil }
+        self.policy = policy
+    }
+}
+
+extension WireRequest: CustomReflectable {
+    /// Empty. Otherwise, `dump` of every value that refers to this one would show headers and the body.
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

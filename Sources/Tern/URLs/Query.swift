@@ -1,0 +1,142 @@
+extension Request {
+    /// Query items of one request, in order.
+    ///
+    /// A literal keeps its order. A value can have any type with a description; nil gives the bare name, without `=`.
+    /// The items follow a query that the URL already has.
+    ///
+    /// ```swift
+    /// let query: Request.Query = ["page": 2, "tags": "a b", "flag": nil]   // page=2&tags=a%20b&flag
+    /// ```
+    public struct Query: Sendable, Hashable {
+        /// A name with its value.
+        public struct Item: Sendable, Hashable {
+            /// The name, not encoded.
+            public var name: String
+            /// The value, not encoded; nil for a bare name.
+            public var value: String?
+
+            /// Creates an item from a name and a value, both not encoded.
+            public init(name: String, value: String?) {
+                self.name = name
+                self.value = value
+            }
+        }
+
+        /// The items in the order in which they are sent. A name can occur more than once.
+        public var items: [Item]
+
+        /// The encoding of a space. `.percentEncoded` by default.
+        public var spaces = FormEncoder.Spaces.percentEncoded
+
+        /// Creates a query without items.
+        public init() { items = [] }
+
+        /// Creates a query from items in order.
+        public init(_ items: some Sequence<Item>) { self.items = Array(items) }
+
+        /// Creates a query from the members of a value, with the names, order and format of the encoder.
+        ///
+        /// - Throws: `NetworkError` of kind `.invalidRequest` when the value cannot be encoded.
+        public init(encoding value: some Encodable, with encoder: FormEncoder = FormEncoder()) throws(NetworkError) {
+            do {
+                items = try encoder.items(of: value)
+            } catch {
+                let reason = "the values cannot be encoded: \(EncodingProblem.text(error))"
+                throw NetworkError(.invalidRequest, reason: reason, underlying: error)
+            }
+            spaces = encoder.spaces
+        }
+
+        /// A Boolean value that indicates whether there are no items, so that the URL stays unchanged.
+        public var isEmpty: Bool { items.isEmpty }
+
+        /// Appends an item. nil gives the bare name.
+        public mutating func append(_ name: String, _ value: (any CustomStringConvertible & Sendable)?) {
+            items.append(Item(name: name, value: value?.description))
+        }
+
+        /// The items as a URL contains them, without the `?`.
+        package var encoded: String { QueryEncoding.encode(items, spaces: spaces) }
+    }
+}
+
+extension Request.Query: ExpressibleByDictionaryLiteral {
+    /// Creates a query in the literal's order. A name can occur more than once.
+    public init(dictionaryLiteral elements: (String, (any CustomStringConvertible & Sendable)?)...) {
+        items = elements.map { Item(name: $0.0, value: $0.1?.description) }
+    }
+}
+
+extension Request.Query.Item: CustomStringConvertible, CustomReflectable {
+    /// The name. The value is hidden, because it can be a secret.
+    public var description: String { value == nil ? name : "\(name)=<redacted>" }
+
+    /// An empty mirror. Without it, `dump` would show the value.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension Request.Query: CustomStringConvertible {
+    /// The names of the items. Values are hidden, because they can be secrets.
+    public var description: String { items.map(\.description).joined(separator: "&") }
+}
+
+/// Percent-encodes query items by AFNetworking's rule.
+///
+/// Everything is encoded except letters, digits and `-._~/?`. A space becomes `%20` and never `+`, which many servers
+/// read as a plus. `[`, `]`, `&` and `=` in names and values cannot be confused with delimiters. `/` and `?` are valid
+/// in a query (RFC 3986 §3.4). Text that is already encoded is encoded again.
+package enum QueryEncoding {
+    /// Encodes one name or value.
+    package static func escape(_ text: String) -> String {
+        if text.consists(of: .queryItem) { return text }
+        var result: [UInt8] = []
+        result.reserveCapacity(text.utf8.count + 16)
+        append(text, to: &result)
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    /// Returns `name=value` pairs joined by `&`, in order. A nil value gives the bare name.
+    package static func encode(
+        _ items: [Request.Query.Item], spaces: FormEncoder.Spaces = .percentEncoded
+    ) -> String {
+        var result: [UInt8] = []
+        for (index, item) in items.enumerated() {
+            append(name: item.name, value: item.value, isFirst: index == 0, to: &result, spaces: spaces)
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    /// Returns `name=value` pairs joined by `&`, in order. A nil value gives the bare name.
+    package static func encode(_ items: [(String, String?)]) -> String {
+        var result: [UInt8] = []
+        for (index, (name, value)) in items.enumerated() {
+            append(name: name, value: value, isFirst: index == 0, to: &result)
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    private static func append(
+        name: String, value: String?, isFirst: Bool, to result: inout [UInt8],
+        spaces: FormEncoder.Spaces = .percentEncoded
+    ) {
+        if isFirst { result.reserveCapacity(64) } else { result.append(UInt8(ascii: "&")) }
+        append(name, to: &result, spaces: spaces)
+        guard let value else { return }
+        result.append(UInt8(ascii: "="))
+        append(value, to: &result, spaces: spaces)
+    }
+
+    private static func append(
+        _ text: String, to result: inout [UInt8], spaces: FormEncoder.Spaces = .percentEncoded
+    ) {
+        for byte in text.utf8 {
+            if ByteSet.queryItem.contains(byte) {
+                result.append(byte)
+            } else if byte == UInt8(ascii: " "), spaces == .plus {
+                result.append(UInt8(ascii: "+"))
+            } else {
+                result.appendPercentEncoded(byte)
+            }
+        }
+    }
+}

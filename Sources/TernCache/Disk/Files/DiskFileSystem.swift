@@ -1,0 +1,240 @@
+import CTernSQLite
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// The file system calls of the cache, injected so that tests can let them fail. Called on the cache's own threads.
+package protocol DiskFileSystem: Sendable {
+    /// Creates a folder and its parents. An existing folder is not an error.
+    func makeFolder(_ path: String) throws(DiskCacheError)
+    /// Opens a file for reading. The caller closes the descriptor.
+    func open(_ path: String) throws(DiskCacheError) -> Int32
+    /// Creates an empty file, open for reading and writing.
+    func create(_ path: String) throws(DiskCacheError) -> Int32
+    /// Writes all bytes at the current position.
+    func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, path: String) throws(DiskCacheError)
+    /// Reads from `offset` until the buffer is full or the file ends. Returns the number of bytes.
+    func read(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int, path: String
+    ) throws(DiskCacheError) -> Int
+    /// Opens a file like `open` if that needs nothing of the disk. Returns nil if it may, or if the system cannot tell.
+    /// Never waits, and can be called on any thread.
+    func openCached(_ path: String) -> Int32?
+    /// Fills a buffer like `read` if all bytes are in memory. Returns false if they are not, or if the system cannot
+    /// tell. Never waits, and can be called on any thread.
+    func readCached(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool
+    /// Creates an empty file that only its owner can read and write, or removes other users' permissions from an
+    /// existing one.
+    func makePrivate(_ path: String) throws(DiskCacheError)
+    /// Removes other users' permissions from a file or a folder of this user. Does nothing if the path does not exist.
+    func keepPrivate(_ path: String) throws(DiskCacheError)
+    func status(_ descriptor: Int32, _ path: String) throws(DiskCacheError) -> DiskFileStatus
+    /// Returns nil if the path does not exist.
+    func status(of path: String) throws(DiskCacheError) -> DiskFileStatus?
+    func close(_ descriptor: Int32)
+    /// Renames a file, and replaces the destination in one step.
+    func rename(_ path: String, to destination: String) throws(DiskCacheError)
+    /// Removes a file. A missing file is not an error.
+    func remove(_ path: String) throws(DiskCacheError)
+    /// Removes an empty folder. A missing folder is not an error.
+    func removeFolder(_ path: String) throws(DiskCacheError)
+    /// Returns the names in a folder, in no order; none if it does not exist.
+    func names(in path: String) throws(DiskCacheError) -> [String]
+    /// Returns the number of bytes that this user can still write to the disk.
+    func freeBytes(at path: String) throws(DiskCacheError) -> Int
+}
+
+extension DiskFileSystem {
+    package func makePrivate(_ path: String) throws(DiskCacheError) {}
+    package func keepPrivate(_ path: String) throws(DiskCacheError) {}
+    package func openCached(_ path: String) -> Int32? { nil }
+    package func readCached(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+    ) -> Bool { false }
+}
+
+/// The properties of a file.
+package struct DiskFileStatus: Sendable, Equatable {
+    /// The length in bytes.
+    package var size: Int
+    /// The bytes on the disk: `st_blocks × 512`, at least the length. (Foundation's resource keys are eight times too
+    /// large on Linux.)
+    package var allocated: Int
+    /// The identity of the file, independent of its name.
+    package var identity: UInt64
+
+    package init(size: Int, allocated: Int, identity: UInt64) {
+        self.size = size
+        self.allocated = allocated
+        self.identity = identity
+    }
+}
+
+/// The system's file calls.
+package struct PosixDiskFiles: DiskFileSystem {
+    package init() {}
+
+    package func makeFolder(_ path: String) throws(DiskCacheError) {
+        if unsafe mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+        let code = errno
+        guard code == ENOENT, let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), slash > path.startIndex else {
+            throw .system("create the folder", path, code: code)
+        }
+        try makeFolder(String(path[..<slash]))
+        guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .system("create the folder", path) }
+    }
+
+    package func open(_ path: String) throws(DiskCacheError) -> Int32 {
+        // Without O_NONBLOCK, opening a pipe in the place of a value would wait. Files ignore the flag.
+        let descriptor = unsafe systemOpen(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw .system("open", path) }
+        return descriptor
+    }
+
+    package func create(_ path: String) throws(DiskCacheError) -> Int32 {
+        let descriptor = unsafe systemOpen(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o600)
+        guard descriptor >= 0 else { throw .system("create", path) }
+        return descriptor
+    }
+
+    package func makePrivate(_ path: String) throws(DiskCacheError) {
+        let descriptor = unsafe systemOpen(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o600)
+        if descriptor >= 0 { return close(descriptor) }
+        guard errno == EEXIST else { throw .system("create", path) }
+        try keepPrivate(path)
+    }
+
+    package func keepPrivate(_ path: String) throws(DiskCacheError) {
+        var status = stat()
+        // Links stay unchanged, because their target may not belong to the cache.
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFLNK, status.st_uid == geteuid(),
+            status.st_mode & 0o077 != 0
+        else { return }
+        // A file system that has no permissions or is read-only keeps the mode that it shows.
+        guard unsafe chmod(path, status.st_mode & 0o700) == 0 || errno == EPERM || errno == EROFS || errno == ENOTSUP
+        else { throw .system("change the mode of", path) }
+    }
+
+    package func write(
+        _ bytes: UnsafeRawBufferPointer, to descriptor: Int32, path: String
+    ) throws(DiskCacheError) {
+        var rest = unsafe bytes
+        while unsafe !rest.isEmpty {
+            let count = unsafe systemWrite(descriptor, rest.baseAddress, count: rest.count)
+            if count > 0 {
+                unsafe rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            } else if count == 0 || errno != EINTR {
+                throw .system("write to", path, code: count == 0 ? ENOSPC : errno)
+            }
+        }
+    }
+
+    package func read(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int, path: String
+    ) throws(DiskCacheError) -> Int {
+        var done = 0
+        while done < buffer.count {
+            let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+            let count = unsafe pread(descriptor, rest.baseAddress, rest.count, off_t(offset + done))
+            if count == 0 { break }
+            if count > 0 {
+                done += count
+            } else if errno == ESPIPE {
+                break  // A pipe in a file's place: nothing of the value is there.
+            } else if errno != EINTR {
+                throw .system("read", path)
+            }
+        }
+        return done
+    }
+
+    package func openCached(_ path: String) -> Int32? {
+        let descriptor = unsafe tern_open_cached(path)
+        return descriptor >= 0 ? descriptor : nil
+    }
+
+    package func readCached(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+    ) -> Bool {
+        unsafe tern_read_cached(descriptor, buffer.baseAddress, buffer.count, Int64(offset)) == buffer.count
+    }
+
+    package func status(_ descriptor: Int32, _ path: String) throws(DiskCacheError) -> DiskFileStatus {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw .system("read the attributes of", path) }
+        return DiskFileStatus(status)
+    }
+
+    package func status(of path: String) throws(DiskCacheError) -> DiskFileStatus? {
+        var status = stat()
+        if unsafe lstat(path, &status) == 0 { return DiskFileStatus(status) }
+        if errno == ENOENT || errno == ENOTDIR { return nil }
+        throw .system("read the attributes of", path)
+    }
+
+    package func close(_ descriptor: Int32) { _ = systemClose(descriptor) }
+
+    package func rename(_ path: String, to destination: String) throws(DiskCacheError) {
+        guard unsafe systemRename(path, destination) == 0 else { throw .system("rename", path) }
+    }
+
+    package func remove(_ path: String) throws(DiskCacheError) {
+        guard unsafe unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR else { throw .system("remove", path) }
+    }
+
+    package func removeFolder(_ path: String) throws(DiskCacheError) {
+        guard unsafe rmdir(path) == 0 || errno == ENOENT || errno == ENOTDIR else {
+            throw .system("remove the folder", path)
+        }
+    }
+
+    package func names(in path: String) throws(DiskCacheError) -> [String] {
+        guard let folder = unsafe opendir(path) else {
+            if errno == ENOENT { return [] }
+            throw .system("list the content of", path)
+        }
+        defer { unsafe closedir(folder) }
+        var names: [String] = []
+        while let entry = unsafe readdir(folder) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { name in
+                unsafe name.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    package func freeBytes(at path: String) throws(DiskCacheError) -> Int {
+        var facts = statvfs()
+        guard unsafe statvfs(path, &facts) == 0 else { throw .system("read the free space of", path) }
+        let (bytes, overflow) = Int(clamping: facts.f_bavail).multipliedReportingOverflow(by: Int(facts.f_frsize))
+        return overflow ? .max : bytes
+    }
+}
+
+extension DiskFileStatus {
+    fileprivate init(_ status: stat) {
+        // A file system that compresses, or allocates late, can report fewer blocks than the file will need.
+        self.init(
+            size: Int(status.st_size), allocated: max(Int(status.st_blocks) * 512, Int(status.st_size)),
+            identity: UInt64(truncatingIfNeeded: status.st_ino))
+    }
+}
+
+// The methods above have the names of the system calls.
+private func systemOpen(_ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { unsafe open(path, flags) }
+private func systemOpen(_ path: UnsafePointer<CChar>, _ flags: Int32, mode: mode_t) -> Int32 {
+    unsafe open(path, flags, mode)
+}
+private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, count: Int) -> Int {
+    unsafe write(descriptor, bytes, count)
+}
+private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
+private func systemRename(_ path: UnsafePointer<CChar>, _ destination: UnsafePointer<CChar>) -> Int32 {
+    unsafe rename(path, destination)
+}

@@ -1,0 +1,162 @@
+import Synchronization
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The state that callers share with the cache's thread: the entries, the staged values, and the commands for the thread.
+/// One lock guards it, and is held for tens of nanoseconds.
+final class DiskSharedState: Sendable {
+    /// The place where a look-up found a value.
+    enum Found: Sendable {
+        case staged(DiskItem)
+        case stored(DiskIndex.Location)
+    }
+
+    /// A request to the thread to read a value that is stored in the index.
+    struct ReadRequest: Sendable {
+        /// The number of a read-only folder; nil for the cache's own index.
+        let readOnlyFolder: Int?
+        let location: DiskIndex.Location
+        let key: DiskKey
+        let reply: @Sendable (DiskReadResult) -> Void
+    }
+
+    struct StagedItem {
+        let item: DiskItem
+        let sequence: Int
+    }
+
+    struct State {
+        var index = DiskIndex()
+        var commandQueue = DiskCommandQueue()
+        var readRequests: [ReadRequest] = []
+        var staged: [UInt64: StagedItem] = [:]
+        var stagedBytes = 0
+        /// The first failure of a staged value since the last `flush`.
+        var stagingFailure: DiskCacheError?
+        var hasFlushPending = false
+        var isClosed = false
+    }
+
+    let state = Lock(State())
+    private let seed = Atomic<UInt64>(0)
+    private let mask: UInt64
+
+    init(mask: UInt64) { self.mask = mask }
+
+    var hasher: DiskKeyHasher { DiskKeyHasher(seed: seed.load(ordering: .acquiring), mask: mask) }
+
+    func setSeed(_ seed: UInt64) { self.seed.store(seed, ordering: .releasing) }
+
+    func contains(_ hash: UInt64, now: Int64) -> Bool {
+        state.withLock { state in
+            guard !state.isClosed else { return false }
+            if let staged = state.staged[hash] { return staged.item.expires > now }
+            return state.index.find(hash, now: now) != nil
+        }
+    }
+
+    /// Looks a key up, and counts that as a use. Also returns whether so many entries were used that the caller must
+    /// request a flush of their order.
+    func lookUp(_ key: DiskKey, now: Int64) throws(DiskCacheError) -> (found: Found?, mustFlush: Bool) {
+        let result = state.withLock { state -> (found: Found?, mustFlush: Bool)? in
+            guard !state.isClosed else { return nil }
+            if let staged = state.staged[key.hash], staged.item.key == key {
+                return (staged.item.expires > now ? .staged(staged.item) : nil, false)
+            }
+            let found = state.index.use(key.hash, now: now).map { Found.stored($0) }
+            guard state.index.unsavedUseCount >= Self.unsavedUseLimit, !state.hasFlushPending else {
+                return (found, false)
+            }
+            state.hasFlushPending = true
+            return (found, true)
+        }
+        guard let result else { throw Self.closed }
+        return result
+    }
+
+    /// The maximum number of uses whose order a killed process loses.
+    static let unsavedUseLimit = 1_024
+
+    /// Returns the next work of the thread. If there is none, the next command wakes the thread.
+    func next(limit: Int) -> (readRequests: [ReadRequest], action: DiskCommandQueue.Action) {
+        state.withLock { state in
+            let readRequests = state.readRequests
+            if !readRequests.isEmpty { state.readRequests = [] }
+            let action = state.commandQueue.take(limit: limit)
+            if case .idle = action, readRequests.isEmpty { state.commandQueue.sleep() }
+            return (readRequests, action)
+        }
+    }
+
+    /// Removes the staged values of completed commands. They are in the index now, or lost.
+    func complete(_ outcomes: [(command: DiskCommandQueue.Command, failure: DiskCacheError?)]) {
+        state.withLock { state in
+            for (command, failure) in outcomes {
+                if case .flush = command.request { state.hasFlushPending = false }
+                guard case .insert(let items) = command.request else { continue }
+                for item in items {
+                    guard let staged = state.staged[item.key.hash], staged.sequence <= command.sequence else {
+                        continue
+                    }
+                    state.staged[item.key.hash] = nil
+                }
+                guard command.stagedBytes > 0 else { continue }
+                state.stagedBytes -= command.stagedBytes
+                if state.stagingFailure == nil { state.stagingFailure = failure }
+            }
+        }
+    }
+
+    /// Adds a command. Returns whether the caller must wake the thread.
+    func push(
+        _ request: DiskCommandQueue.Request, reply: @escaping @Sendable (Result<Void, DiskCacheError>) -> Void
+    ) throws(DiskCacheError) -> Bool {
+        let mustWake = state.withLock { state -> Bool? in
+            guard !state.isClosed else { return nil }
+            switch request {
+            // Readers no longer see values that were staged before, although their commands still wait.
+            case .remove(let key): state.staged[key.hash] = nil
+            case .removeAll: state.staged.removeAll()
+            default: break
+            }
+            return state.commandQueue.push(request, reply: reply).mustWake
+        }
+        guard let mustWake else { throw Self.closed }
+        return mustWake
+    }
+
+    /// Stages an item, and adds the command that commits it. Returns whether the caller must wake the thread.
+    func stage(
+        _ item: DiskItem, limit: Int, reply: @escaping @Sendable (Result<Void, DiskCacheError>) -> Void
+    ) throws(DiskCacheError) -> Bool {
+        let bytes = item.size + item.metadata.count + item.key.bytes.count
+        let result = state.withLock { state -> Result<Bool, DiskCacheError> in
+            guard !state.isClosed else { return .failure(Self.closed) }
+            guard state.stagedBytes + bytes <= limit else {
+                return .failure(
+                    DiskCacheError(.stagingFull, "\(state.stagedBytes) bytes are staged, \(limit) are allowed"))
+            }
+            let (sequence, mustWake) = state.commandQueue.push(.insert([item]), stagedBytes: bytes, reply: reply)
+            state.staged[item.key.hash] = StagedItem(item: item, sequence: sequence)
+            state.stagedBytes += bytes
+            return .success(mustWake)
+        }
+        return try result.get()
+    }
+
+    /// Adds a read request. Returns whether the caller must wake the thread; nil if the cache is closed.
+    func push(_ request: ReadRequest) -> Bool? {
+        state.withLock { state in
+            guard !state.isClosed else { return nil }
+            state.readRequests.append(request)
+            return state.commandQueue.wake()
+        }
+    }
+
+    static let closed = DiskCacheError(.closed, "the cache was closed")
+}

@@ -1,0 +1,327 @@
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The folder and its index, on the cache's thread. Performs the actions that the pure parts decide. Not Sendable; the
+/// actor owns it.
+package final class DiskStore {
+    /// The system calls that tests replace.
+    package struct Seams: Sendable {
+        package var files: any DiskFileSystem = PosixDiskFiles()
+        /// Called before each step of SQLite. Returns a result code to fail with, or nil to continue.
+        package var fault: (@Sendable (_ sql: String) -> Int32?)?
+
+        package init() {}
+    }
+
+    /// The parts of a cache that its store needs.
+    struct Context {
+        let folder: DiskFolder
+        let configuration: DiskCache.Configuration
+        let shared: DiskSharedState
+        let broadcast: EventBroadcast<DiskCache.Event>
+        let seams: Seams
+    }
+
+    let folder: DiskFolder
+    let files: any DiskFileSystem
+    let shared: DiskSharedState
+    let broadcast: EventBroadcast<DiskCache.Event>
+    let configuration: DiskCache.Configuration
+    let budget: DiskBudget
+    var lock: DiskFolderLock?
+    var tables: DiskTables
+    /// The identity of the index file. Another file under its name means that the folder was deleted or replaced.
+    var identity: UInt64 = 0
+    /// The bytes of unfinished files.
+    var temporaryBytes = 0
+    var temporaryNumber = 0
+    var trashBytes = 0
+    var setAsideBytes = 0
+    var canShrink = true
+    /// The rows of entries that are no longer in memory or in files. The next transaction deletes them.
+    var obsoleteRows: [DiskIndex.Location] = []
+
+    /// Opens the folder, creates it if it does not exist, and repairs what the last owner left behind.
+    /// - Parameter given: The damage for which the existing index is set aside first.
+    static func open(_ context: Context, setAside given: DiskCacheError? = nil) throws(DiskCacheError) -> DiskStore {
+        let (folder, seams) = (context.folder, context.seams)
+        try seams.files.makeFolder(folder.path)
+        try seams.files.keepPrivate(folder.path)
+        let lock = try DiskFolderLock(folder.lock)
+        try seams.files.makeFolder(folder.values)
+        try seams.files.makeFolder(folder.temporary)
+        let isClean = try seams.files.status(of: folder.clean) != nil
+        if isClean { try seams.files.remove(folder.clean) }
+        var reason = given
+        if given != nil { try setAside(folder, seams.files) }
+        let tables = try openTables(folder, seams, reason: &reason)
+        let store = DiskStore(context, lock: lock, tables: tables)
+        do {
+            try store.load()
+        } catch {
+            guard error.kind == .corrupt, given == nil else { throw error }
+            reason = error
+            try setAside(folder, seams.files)
+            store.tables = try openTables(folder, seams, reason: &reason)
+            try store.load()
+        }
+        try store.finishOpening(isClean: isClean, setAside: reason)
+        return store
+    }
+
+    private static func openTables(
+        _ folder: DiskFolder, _ seams: Seams, reason: inout DiskCacheError?
+    ) throws(DiskCacheError) -> DiskTables {
+        for _ in 0..<2 {
+            // SQLite would create the file readable for all users, and gives its log the mode of the index.
+            try seams.files.makePrivate(folder.index)
+            for path in [folder.log, folder.index + "-shm", folder.index + "-journal", folder.setAside, folder.lock] {
+                try seams.files.keepPrivate(path)
+            }
+            switch try DiskTables.open(folder.index, fault: seams.fault) {
+            case .ready(let tables, let isNew):
+                // Values without an index: the index was deleted, and is rebuilt like one that was set aside.
+                if isNew, reason == nil { reason = DiskCacheError(.corrupt, noIndex) }
+                return tables
+            case .setAside(let error):
+                reason = error
+                try setAside(folder, seams.files)
+            }
+        }
+        throw reason ?? DiskCacheError(.corrupt, "the index cannot be created")
+    }
+
+    /// The reason for rebuilding an index that was not set aside.
+    static let noIndex = "there was no index"
+
+    /// Renames a damaged or foreign index, which can then be examined until its space is needed.
+    private static func setAside(_ folder: DiskFolder, _ files: any DiskFileSystem) throws(DiskCacheError) {
+        try files.remove(folder.log)
+        try files.remove(folder.index + "-journal")
+        if try files.status(of: folder.index) != nil { try files.rename(folder.index, to: folder.setAside) }
+    }
+
+    private init(_ context: Context, lock: DiskFolderLock, tables: DiskTables) {
+        folder = context.folder
+        files = context.seams.files
+        shared = context.shared
+        broadcast = context.broadcast
+        configuration = context.configuration
+        budget = DiskBudget(context.configuration)
+        self.lock = lock
+        self.tables = tables
+    }
+
+    var now: Int64 { configuration.now().milliseconds }
+
+    /// Returns the current disk usage, as the limits count it.
+    func usage() throws(DiskCacheError) -> DiskBudget.Usage {
+        let (bytes, count) = shared.state.withLock { ($0.index.fileBytes, $0.index.count) }
+        let pages = try tables.pages
+        return DiskBudget.Usage(
+            files: bytes, unfinished: temporaryBytes, databasePages: pages,
+            freePages: canShrink ? try tables.freePages : 0,
+            minimumPages: canShrink ? min(pages, DiskSchema.emptyPages) : pages, setAside: setAsideBytes,
+            trash: trashBytes, count: count,
+            diskFree: try files.freeBytes(at: folder.path))
+    }
+
+    func publicUsage() throws(DiskCacheError) -> DiskCache.Usage {
+        let staged = shared.state.withLock { $0.stagedBytes }
+        let usage = try usage()
+        let log = try files.status(of: folder.log)?.allocated ?? 0
+        let index = usage.databasePages * DiskSchema.pageSize + log
+        let fileBytes = usage.files + usage.unfinished + usage.trash + usage.setAside
+        return DiskCache.Usage(
+            count: usage.count, bytes: fileBytes + index, fileBytes: fileBytes, indexBytes: index, stagedBytes: staged)
+    }
+
+    /// Closes the folder cleanly, so that the next opening need not scan it.
+    func close() throws(DiskCacheError) {
+        defer { lock = nil }
+        try flush()
+        try tables.database.checkpoint()
+        files.close(try files.create(folder.clean))
+    }
+}
+
+// MARK: - Loading and recovery
+
+extension DiskStore {
+    /// Reads the index into memory, in the order of use.
+    private func load() throws(DiskCacheError) {
+        let seed = try loadSeed()
+        var useNumbers: [Int64: Int64] = [:]
+        let uses = try tables.database.prepare("SELECT id, tick FROM recency")
+        while try uses.step() { useNumbers[uses.number(0)] = uses.number(1) }
+        var rows: [(useNumber: Int64, hash: UInt64, location: DiskIndex.Location)] = []
+        let entries = try tables.database.prepare(
+            "SELECT id, hash, size, trailer, allocated, expires, tagged FROM entries ORDER BY id")
+        while try entries.step() {
+            let useNumber = useNumbers[entries.number(0)]
+            let location = DiskIndex.Location(
+                id: entries.number(0), size: Int(entries.number(2)), trailer: Int(entries.number(3)),
+                allocated: Int(entries.number(4)), expires: entries.number(5), isTagged: entries.number(6) != 0,
+                hasSavedUse: useNumber != nil)
+            rows.append((max(location.id, useNumber ?? 0), UInt64(bitPattern: entries.number(1)), location))
+        }
+        if !useNumbers.isEmpty { rows.sort { $0.useNumber < $1.useNumber } }
+        var index = DiskIndex()
+        index.reserve(rows.count)
+        for row in rows {
+            // The cache never writes two rows of one hash. In a damaged index, the later entry counts.
+            if let other = index.location(row.hash) {
+                obsoleteRows.append(other.id < row.location.id ? other : row.location)
+                if other.id > row.location.id { continue }
+            }
+            index.insert(row.hash, row.location, useNumber: row.useNumber)
+            index.reserveNumbers(upTo: max(row.useNumber, row.location.id))
+        }
+        shared.setSeed(seed)
+        let loaded = index
+        shared.state.withLock { $0.index = loaded }
+    }
+
+    private func loadSeed() throws(DiskCacheError) -> UInt64 {
+        if let seed = try tables.database.number("SELECT value FROM facts WHERE name = 'seed'") {
+            return UInt64(bitPattern: seed)
+        }
+        let seed = UInt64.random(in: 1 ... .max)
+        try tables.database.prepare("INSERT INTO facts VALUES('seed', ?1)").run(Int64(bitPattern: seed))
+        return seed
+    }
+
+    /// Makes the files and the index consistent after opening.
+    private func finishOpening(isClean: Bool, setAside reason: DiskCacheError?) throws(DiskCacheError) {
+        identity = try files.status(of: folder.index)?.identity ?? 0
+        for name in try files.names(in: folder.temporary) { try files.remove("\(folder.temporary)/\(name)") }
+        setAsideBytes = try files.status(of: folder.setAside)?.allocated ?? 0
+        try measureTrash()
+        if let reason {
+            let count = try rebuild()
+            // A new folder is not an event.
+            if count > 0 || reason.reason != Self.noIndex {
+                broadcast.send(.indexSetAside(reason: reason.reason, rebuiltEntries: count))
+            }
+        } else if !isClean {
+            let (orphans, missing) = try reconcile()
+            if orphans + missing > 0 { broadcast.send(.recovered(orphanFiles: orphans, missingFiles: missing)) }
+        }
+        do throws(DiskCacheError) {
+            try makeRoom(DiskBudget.SpaceRequest(), mindingDisk: false)
+            try deleteObsoleteRows()
+        } catch {
+            // A full disk can still be read. The next transaction removes the rows.
+            guard error.kind == .noSpace else { throw error }
+            broadcast.send(.backgroundFailure(error))
+        }
+    }
+
+    /// Removes files without a row (their insert was not acknowledged, or their removal was interrupted), and rows without
+    /// a file (their eviction was interrupted). Compares names only, and opens no file.
+    private func reconcile() throws(DiskCacheError) -> (orphans: Int, missing: Int) {
+        let index = shared.state.withLock { $0.index }
+        var expected: [Int64: UInt64] = [:]
+        for hash in index.hashes {
+            if let location = index.location(hash), !location.isInline { expected[location.id] = hash }
+        }
+        var orphans = 0
+        for (path, id) in try valueFiles() where id.flatMap({ expected.removeValue(forKey: $0) }) == nil {
+            try files.remove(path)
+            orphans += 1
+        }
+        for (id, hash) in expected { removeMissing(hash, id: id) }
+        return (orphans, expected.count)
+    }
+
+    /// Recreates the rows from the files' trailers, and returns their number. Of two files of one key, the later one stays.
+    private func rebuild() throws(DiskCacheError) -> Int {
+        var found: [(trailer: DiskTrailer, hash: UInt64, location: DiskIndex.Location)] = []
+        let hasher = shared.hasher
+        for (path, id) in try valueFiles() {
+            guard let id, let (trailer, location) = try readTrailer(of: path, id: id) else {
+                try files.remove(path)
+                continue
+            }
+            found.append((trailer, hasher.key(trailer.key).hash, location))
+        }
+        found.sort { $0.location.id < $1.location.id }
+        var latest: [UInt64: Int] = [:]
+        for (number, entry) in found.enumerated() {
+            if let older = latest.updateValue(number, forKey: entry.hash) {
+                try files.remove(folder.value(found[older].location.id))
+            }
+        }
+        let kept = latest.values.sorted()
+        for start in stride(from: 0, to: kept.count, by: 1_000) {
+            let step = kept[start..<min(start + 1_000, kept.count)]
+            try tables.transaction { () throws(DiskCacheError) in
+                for number in step {
+                    let entry = found[number]
+                    try tables.insert(entry.trailer, hash: entry.hash, location: entry.location)
+                }
+            }
+            try tables.database.checkpoint()
+        }
+        let entries = kept.map { (found[$0].hash, found[$0].location) }
+        shared.state.withLock { state in
+            for (hash, location) in entries {
+                state.index.insert(hash, location)
+                state.index.reserveNumbers(upTo: location.id)
+            }
+        }
+        return kept.count
+    }
+
+    /// Reads the trailer of a value file; nil if it is damaged.
+    private func readTrailer(
+        of path: String, id: Int64
+    ) throws(DiskCacheError) -> (DiskTrailer, DiskIndex.Location)? {
+        let descriptor = try files.open(path)
+        defer { files.close(descriptor) }
+        let status = try files.status(descriptor, path)
+        func lastBytes(_ count: Int) throws(DiskCacheError) -> Data? {
+            try read(descriptor, count: count, at: status.size - count, path: path)
+        }
+        guard let footer = try lastBytes(DiskTrailer.footerCount), let count = DiskTrailer.count(footer: footer),
+            let trailer = try lastBytes(count).flatMap({ DiskTrailer($0) }), trailer.size + count == status.size
+        else { return nil }
+        let location = DiskIndex.Location(
+            id: id, size: trailer.size, trailer: count, allocated: status.allocated, expires: trailer.expires,
+            isTagged: !trailer.tags.isEmpty)
+        return (trailer, location)
+    }
+
+    private func read(
+        _ descriptor: Int32, count: Int, at offset: Int, path: String
+    ) throws(DiskCacheError) -> Data? {
+        guard offset >= 0 else { return nil }
+        var data = Data(count: count)
+        let result = unsafe data.withUnsafeMutableBytes { buffer -> Result<Int, DiskCacheError> in
+            do throws(DiskCacheError) {
+                return .success(unsafe try files.read(descriptor, into: buffer, at: offset, path: path))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get() == count ? data : nil
+    }
+
+    /// Returns every file in the folders of values with its number, which is nil if the name is not that of a value.
+    func valueFiles() throws(DiskCacheError) -> [(path: String, id: Int64?)] {
+        var found: [(path: String, id: Int64?)] = []
+        for number in 0..<Int(DiskFolder.shardCount) {
+            let shard = folder.shard(number)
+            for name in try files.names(in: shard) {
+                let id = DiskFolder.id(name).flatMap { Int($0 & (DiskFolder.shardCount - 1)) == number ? $0 : nil }
+                found.append(("\(shard)/\(name)", id))
+            }
+        }
+        return found
+    }
+}

@@ -1,0 +1,262 @@
+import TernCache
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+// Encoded bytes as they were fetched.
+
+extension DiskTier {
+    /// Returns the key of the encoded bytes of a source.
+    static func encodedKey(_ source: SourceKey) -> String { "bytes \(source.text)" }
+
+    /// Returns the encoded bytes on the disk, or nil; the trace says why.
+    func encodedImage(for key: EncodedLoadKey, trace: inout ImageTrace) async -> EncodedImage? {
+        guard key.caching.contains(.read) else {
+            trace.add(.originals, .skipped)
+            return nil
+        }
+        guard let cache = await cache else {
+            trace.add(.originals, .skipped, detail: reason ?? "")
+            return nil
+        }
+        let diskKey = Self.encodedKey(key.source)
+        do {
+            guard cache.contains(diskKey), let entry = try await cache.entry(for: diskKey) else {
+                trace.add(.originals, .miss)
+                return nil
+            }
+            let freshness = Freshness(entry.metadata) ?? .always
+            trace.add(.originals, freshness.isFresh(at: configuration.now()) ? .hit : .stale)
+            return EncodedImage(data: entry.value, freshness: freshness, source: .original, trace: trace)
+        } catch {
+            trace.add(.originals, .failed, detail: "\(error)")
+            return nil
+        }
+    }
+
+    /// Stores encoded bytes, and records the outcome in their trace.
+    func store(_ image: inout EncodedImage, for load: EncodedLoadContext) async {
+        guard load.key.caching.contains(.write), configuration.diskContent.holdsEncodedBytes(of: load.request) else {
+            image.trace.add(.originals, .skipped)
+            return
+        }
+        guard load.request.source.request != nil else { return }
+        if image.freshness.forbidsStorage {
+            image.trace.add(.originals, .notStored, detail: "no-store")
+            return
+        }
+        guard let cache = await cache else {
+            image.trace.add(.originals, .notStored, detail: reason ?? "")
+            return
+        }
+        var stored: Data? = image.data
+        if let serialize = configuration.hooks.serialize { stored = await serialize(image.data, load.request) }
+        guard let stored else {
+            image.trace.add(.originals, .notStored, detail: "the hook `serialize` returned nil")
+            return
+        }
+        let (diskKey, metadata) = (Self.encodedKey(load.key.source), image.freshness.encoded)
+        do {
+            if !cache.stageIfPossible(stored, for: diskKey, metadata: metadata) {
+                try await cache.insert(stored, for: diskKey, metadata: metadata)
+            }
+            image.trace.add(.originals, .stored)
+        } catch {
+            image.trace.add(.originals, .notStored, detail: "\(error)")
+        }
+    }
+
+    /// Updates the freshness of the encoded bytes on the disk after a 304 response.
+    func updateFreshness(ofBytesFor key: EncodedLoadKey, to freshness: Freshness) async {
+        guard key.caching.contains(.write), !freshness.forbidsStorage else { return }
+        await updateFreshness(ofEntry: Self.encodedKey(key.source), matching: key.validators, to: freshness)
+    }
+
+    /// Updates the freshness of an entry if it is the version with these validators.
+    private func updateFreshness(
+        ofEntry diskKey: String, matching validators: Freshness.Validators?, to freshness: Freshness
+    ) async {
+        guard let cache = await cache, cache.contains(diskKey) else { return }
+        // An error costs one unnecessary request later.
+        let entry = try? await cache.entry(for: diskKey)
+        guard let entry, Freshness(entry.metadata)?.validators == validators else { return }
+        // The same applies here.
+        try? cache.stage(entry.value, for: diskKey, metadata: freshness.encoded)
+    }
+}
+
+// Maintenance.
+
+extension DiskTier {
+    /// Returns a Boolean value that indicates whether the processed image or the encoded bytes are stored.
+    func contains(_ key: ImageKey) async -> Bool {
+        guard let cache = await cache else { return false }
+        return cache.contains(key.text) || cache.contains(Self.encodedKey(key.source))
+    }
+
+    /// Removes the processed image and the encoded bytes, partial ones included.
+    func remove(_ key: ImageKey) async throws(ImageError) {
+        try await performAfterWrites("the disk cache could not remove the image") { cache throws(DiskCacheError) in
+            try await cache.remove(key.text)
+            try await cache.remove(Self.encodedKey(key.source))
+            try await cache.remove(PartialImage.key(key.source))
+        }
+    }
+
+    func removeAll() async throws(ImageError) {
+        try await performAfterWrites("the disk cache could not be emptied") { cache throws(DiskCacheError) in
+            try await cache.removeAll()
+        }
+    }
+
+    func flush() async throws(ImageError) {
+        try await performAfterWrites("the disk cache could not be written") { cache throws(DiskCacheError) in
+            try await cache.flush()
+        }
+    }
+
+    /// Calls the operation after the writes under way, which would store again what it removes.
+    private func performAfterWrites(
+        _ failure: String, _ operation: (DiskCache) async throws(DiskCacheError) -> Void
+    ) async throws(ImageError) {
+        await finishWrites()
+        guard let cache = await cache else { return }
+        do {
+            try await operation(cache)
+        } catch {
+            throw ImageError(.source, "\(failure): \(error)", underlying: error)
+        }
+    }
+}
+
+// Processed images, encoded for the disk.
+
+extension DiskTier {
+    /// Returns the stored processed image, or nil; the trace says why.
+    func processedEntry(
+        for key: ImageLoadKey, trace: inout ImageTrace
+    ) async throws(DiskCacheError) -> DiskCache.Entry? {
+        guard let cache = await cache else {
+            trace.add(.disk, .skipped, detail: reason ?? "")
+            return nil
+        }
+        let diskKey = key.imageKey.text
+        guard cache.contains(diskKey), let entry = try await cache.entry(for: diskKey) else {
+            trace.add(.disk, .miss)
+            return nil
+        }
+        return entry
+    }
+
+    /// Stores a processed image in the background if the configuration and the request say so. With `waitsForStore` it
+    /// returns once the image and its encoded bytes are stored, and records the outcome in the trace.
+    func store(_ loaded: inout LoadedImage, for key: ImageLoadKey) async {
+        await storeProcessed(&loaded, for: key)
+        guard key.options.waitsForStore, loaded.source == .network, let cache = await cache else { return }
+        do {
+            try await cache.flush()
+        } catch {
+            loaded.trace.add(.originals, .notStored, detail: "\(error)")
+        }
+    }
+
+    private func storeProcessed(_ loaded: inout LoadedImage, for key: ImageLoadKey) async {
+        guard key.storesProcessed(configuration.diskContent), key.caching.disk.contains(.write) else { return }
+        if loaded.stored.animation != nil {
+            loaded.trace.add(.disk, .notStored, detail: "an animation")
+            return
+        }
+        if loaded.stored.freshness.forbidsStorage {
+            loaded.trace.add(.disk, .notStored, detail: "no-store")
+            return
+        }
+        guard let cache = await cache else {
+            loaded.trace.add(.disk, .notStored, detail: reason ?? "")
+            return
+        }
+        let write = beginWrite(loaded.stored, for: key.imageKey, to: cache)
+        guard key.options.waitsForStore else { return }
+        let failure = await write.value
+        loaded.trace.add(.disk, failure == nil ? .stored : .notStored, detail: failure ?? "")
+    }
+
+    /// Updates the freshness of a stored processed image.
+    func updateFreshness(ofProcessed stored: StoredImage, for key: ImageLoadKey, to freshness: Freshness) async {
+        guard key.storesProcessed(configuration.diskContent), key.caching.disk.contains(.write) else { return }
+        await updateFreshness(ofEntry: key.imageKey.text, matching: stored.freshness.validators, to: freshness)
+    }
+
+    /// Encodes and stores an image after the earlier writes: one at a time, so that a list of new images does not keep the
+    /// threads from the images to show. The task is never cancelled, because the image is worth keeping; its value is the
+    /// reason of a failure.
+    private func beginWrite(_ stored: StoredImage, for key: ImageKey, to cache: DiskCache) -> Task<String?, Never> {
+        let (image, metadata) = (stored.image, stored.freshness.encoded)
+        let (executor, encoding) = (configuration.executor, configuration.diskEncoding)
+        return writes.withLock { writes in
+            writes.lastNumber += 1
+            let (number, previous) = (writes.lastNumber, writes.last)
+            let write = Task<String?, Never> { [weak self] in
+                _ = await previous?.value
+                var failure: String?
+                do {
+                    let data = try await executor.run { () throws(ImageError) in
+                        try image.encoded(as: encoding ?? image.diskEncoding)
+                    }
+                    try await cache.insert(data, for: key.text, metadata: metadata)
+                } catch {
+                    // Not fatal: the image can be made again.
+                    failure = "\(error)"
+                }
+                self?.writeEnded(number)
+                return failure
+            }
+            writes.tasks[number] = write
+            writes.last = write
+            return write
+        }
+    }
+
+    private func writeEnded(_ number: Int) {
+        writes.withLock { writes in
+            writes.tasks[number] = nil
+            if writes.tasks.isEmpty { writes.last = nil }
+        }
+    }
+
+    /// Returns once the current writes of processed images have ended.
+    func finishWrites() async {
+        for write in writes.withLock({ Array($0.tasks.values) }) { _ = await write.value }
+    }
+}
+
+extension ImagePipeline.DiskContent {
+    /// Returns a Boolean value that indicates whether the encoded bytes are stored.
+    fileprivate func holdsEncodedBytes(of request: ImageRequest) -> Bool {
+        switch self {
+        case .original, .all: true
+        case .automatic: request.processors.isEmpty && request.targetSize == nil
+        case .processed: false
+        }
+    }
+}
+
+extension RasterImage {
+    /// The default encoding on the disk: PNG with alpha, else JPEG.
+    fileprivate var diskEncoding: ImageEncoding { isOpaque ? .jpeg() : .png() }
+}
+
+extension DiskCache {
+    /// Stages a value. Returns false if too many values wait already.
+    fileprivate nonisolated func stageIfPossible(_ value: Data, for key: String, metadata: Data) -> Bool {
+        do throws(DiskCacheError) {
+            try stage(value, for: key, metadata: metadata)
+            return true
+        } catch {
+            return false
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import TernCache
+import TernConcurrency
+
+/// The decoded images that a pipeline keeps in memory, with an index of their variants.
+struct MemoryTier: ~Copyable, Sendable {
+    private let cache: MemoryCache<ImageKey, StoredImage>
+    private let variants = Lock(VariantIndex())
+
+    init(_ configuration: ImagePipeline.Configuration) {
+        var memory = MemoryCacheConfiguration(limits: MemoryCacheLimits(cost: configuration.memoryLimit))
+        memory.pressure = configuration.pressure
+        cache = MemoryCache(memory, inUse: StoredImage.inUse) { $0.cost }
+    }
+
+    /// Returns the image of a key. Synchronous, from any thread: a hit switches no thread.
+    func image(for key: ImageKey) -> StoredImage? { cache.value(for: key) }
+
+    /// Stores an image. Returns false if it is larger than the limit.
+    @discardableResult
+    func insert(_ image: StoredImage, for key: ImageKey) -> Bool {
+        guard cache.insert(image, for: key) else { return false }
+        variants.withLock { $0.insert(key) }
+        return true
+    }
+
+    /// Stores an image if its request may write to memory, and records the outcome in the trace.
+    func insert(_ image: StoredImage, for key: ImageLoadKey, trace: inout ImageTrace) {
+        guard key.caching.memory.contains(.write) else { return }
+        if insert(image, for: key.imageKey) {
+            trace.add(.memory, .stored)
+        } else {
+            trace.add(.memory, .notStored, detail: "\(image.cost) bytes exceed the limit of the memory cache")
+        }
+    }
+
+    /// Removes an image and all other variants of its source.
+    func remove(_ key: ImageKey) {
+        for variant in variants.withLock({ $0.remove(key.source) }) { cache.remove(variant) }
+        cache.remove(key)
+    }
+
+    func removeAll() {
+        variants.withLock { $0 = VariantIndex() }
+        cache.removeAll()
+    }
+
+    /// Returns the variants of a source that are in memory.
+    func candidates(of source: SourceKey) -> [VariantCandidate] {
+        keys(of: source).compactMap { key in
+            cache.value(for: key).map { VariantCandidate(key: key, stored: $0) }
+        }
+    }
+
+    /// Returns the largest variant with the same processors as the key, or else the largest one without processors.
+    func largestVariant(of key: ImageKey) -> RasterImage? {
+        let keys = keys(of: key.source)
+        for processors in [key.processors, []] {
+            let images = keys.filter { $0.processors == processors }.compactMap { cache.value(for: $0)?.image }
+            if let largest = images.max(by: { $0.byteCount < $1.byteCount }) { return largest }
+        }
+        return nil
+    }
+
+    /// Removes the other variants in memory that were made from another version of the bytes.
+    func removeVariants(otherThan freshness: Freshness, of key: ImageLoadKey) {
+        let isReload = !key.caching.originals.contains(.read)
+        for variant in keys(of: key.imageKey.source) where variant != key.imageKey {
+            guard let other = cache.value(for: variant)?.freshness, other != freshness else { continue }
+            // Without validators the versions cannot be compared: a reload then replaces all variants.
+            let isUnknown = other.validators.isEmpty && freshness.validators.isEmpty
+            let isOther = isUnknown ? isReload : other.validators != freshness.validators
+            if isOther, other != .always { cache.remove(variant) }
+        }
+    }
+
+    private func keys(of source: SourceKey) -> [ImageKey] { variants.withLock { $0.keys(of: source) } }
+}
+
+/// The keys of the variants that were put into memory, by source, so that one variant can be made from another. Pure.
+///
+/// The index may name variants that memory has evicted since; a look-up tells. Its size is bounded.
+struct VariantIndex: Sendable {
+    private var variants: [SourceKey: [ImageKey]] = [:]
+    private var count = 0
+    private let limit: Int
+
+    init(limit: Int = 20_000) { self.limit = limit }
+
+    func keys(of source: SourceKey) -> [ImageKey] { variants[source] ?? [] }
+
+    mutating func insert(_ key: ImageKey) {
+        guard variants[key.source]?.contains(key) != true else { return }
+        // The index only saves work, so it may start empty again.
+        if count >= limit { self = VariantIndex(limit: limit) }
+        variants[key.source, default: []].append(key)
+        count += 1
+    }
+
+    mutating func remove(_ source: SourceKey) -> [ImageKey] {
+        let removed = variants.removeValue(forKey: source) ?? []
+        count -= removed.count
+        return removed
+    }
+}

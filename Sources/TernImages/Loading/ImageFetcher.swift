@@ -1,0 +1,272 @@
+import Tern
+import TernCache
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// The parameters of a fetch.
+struct ImageFetch: Sendable {
+    let request: ImageRequest
+    let key: SourceKey
+    /// The freshness of the cached bytes to revalidate; nil to fetch the bytes.
+    let cachedFreshness: Freshness?
+    var priority = Request.Priority.normal
+    /// A Boolean value that indicates whether the disk may keep what arrives of an interrupted response.
+    let keepsPartialData: Bool
+    /// The buffer for previews; nil without previews.
+    let chunks: ChunkBuffer?
+    /// Called with the progress, at most about thirty times a second.
+    let report: @Sendable (Session.Progress) -> Void
+
+    init(
+        request: ImageRequest, key: SourceKey, cachedFreshness: Freshness?, keepsPartialData: Bool,
+        chunks: ChunkBuffer?,
+        report: @escaping @Sendable (Session.Progress) -> Void
+    ) {
+        self.request = request
+        self.key = key
+        self.cachedFreshness = cachedFreshness
+        self.keepsPartialData = keepsPartialData
+        self.chunks = chunks
+        self.report = report
+    }
+}
+
+/// Fetches the encoded bytes of an image. Resumes partial downloads, and keeps the data of interrupted ones.
+struct ImageFetcher: Sendable {
+    /// The result of a fetch.
+    enum Fetched: Sendable {
+        case bytes(Data, Freshness, resumedFrom: Int)
+        /// The server confirmed the cached bytes (304).
+        case notModified(Freshness)
+    }
+
+    /// The result of one exchange with the server.
+    private enum ExchangeResult {
+        case done(Fetched)
+        /// The response does not match the partial download: fetch the whole.
+        case startOver
+    }
+
+    /// A request ready to be sent, with the partial download that it continues.
+    private struct PreparedFetch {
+        let fetch: ImageFetch
+        let request: Request
+        let cachedFreshness: Freshness?
+        var partial: PartialImage?
+        let byteLimit: Int
+        /// The disk cache for partial downloads; nil if none is kept.
+        let disk: DiskCache?
+    }
+
+    let configuration: ImagePipeline.Configuration
+    let disk: DiskTier
+
+    /// Returns the bytes of a request's source, or the error.
+    @concurrent
+    func result(of fetch: ImageFetch) async -> Result<Fetched, ImageError> {
+        do throws(ImageError) { return .success(try await load(fetch)) } catch { return .failure(error) }
+    }
+
+    private func load(_ fetch: ImageFetch) async throws(ImageError) -> Fetched {
+        let limit = fetch.request.options.responseByteLimit ?? configuration.responseByteLimit
+        switch fetch.request.source.content {
+        case .invalid(let reason):
+            throw ImageError(.invalidURL, reason)
+        case .file(let path):
+            return .bytes(try await read(path, limit: limit), .always, resumedFrom: 0)
+        case .data(let load):
+            return .bytes(try await data(from: load, limit: limit), .always, resumedFrom: 0)
+        case .request(let request):
+            return try await load(fetch, sending: request, limit: limit)
+        }
+    }
+
+    private func load(
+        _ fetch: ImageFetch, sending request: Request, limit: Int
+    ) async throws(ImageError) -> Fetched {
+        let request = try await prepared(request, for: fetch)
+        let isGet = request.method == .get
+        let keepsParts = fetch.keepsPartialData && configuration.resumesPartialDownloads && isGet
+        let cache = keepsParts ? await disk.cache : nil
+        // Ranges and conditions are for GET; with other methods they would be refused (RFC 9110 §13.1, §14.2).
+        let cachedFreshness = isGet ? fetch.cachedFreshness : nil
+        var prepared = PreparedFetch(
+            fetch: fetch, request: request, cachedFreshness: cachedFreshness,
+            partial: cachedFreshness == nil ? await partialImage(of: fetch.key, in: cache) : nil, byteLimit: limit,
+            disk: cache)
+        while true {
+            switch try await exchange(prepared) {
+            case .done(let fetched):
+                return fetched
+            case .startOver:
+                prepared.partial = nil
+                // The part would not match the next time either. If it stays, it costs one more request.
+                try? await cache?.remove(PartialImage.key(fetch.key))
+                fetch.chunks?.restart()
+            }
+        }
+    }
+
+    private func exchange(_ prepared: PreparedFetch) async throws(ImageError) -> ExchangeResult {
+        let (fetch, partial) = (prepared.fetch, prepared.partial)
+        var request = prepared.request
+        if let conditions = prepared.cachedFreshness?.conditions { request.headers.override(with: conditions) }
+        if let partial { request.headers.override(with: partial.fields) }
+        let stream = configuration.session.stream(request)
+        var body = ImageResponseBody(limit: prepared.byteLimit)
+        var accepted: ResponseHead?
+        do throws(NetworkError) {
+            let head = try await stream.response
+            let decision = partial?.decision(for: head) ?? (head.status == 206 ? .mismatch : .replace)
+            if decision == .mismatch {
+                stream.task.cancel()
+                if partial != nil { return .startOver }
+                throw NetworkError(
+                    .malformedResponse, reason: "the server sent a partial response (206) that was not requested")
+            }
+            accepted = head
+            let fits = body.begin(head, after: decision == .append ? partial?.data : nil)
+            if fits, body.offset > 0 { fetch.chunks?.append(body.data) }
+            var chunks = stream.chunks.makeAsyncIterator()
+            while fits, let chunk = try await chunks.next() {
+                guard body.append(chunk) else { throw tooLarge(stream, limit: body.limit) }
+                fetch.chunks?.append(chunk)
+                if let progress = body.progress(at: MonotonicClock.nanoseconds()) { fetch.report(progress) }
+            }
+            if !fits { throw tooLarge(stream, limit: body.limit) }
+        } catch {
+            if partial != nil, error.status == 416 { return .startOver }
+            if let cachedFreshness = prepared.cachedFreshness, error.status == 304, let head = error.response {
+                let fallback = configuration.defaultFreshness
+                return .done(
+                    .notModified(cachedFreshness.updated(by: head, now: configuration.now(), fallback: fallback)))
+            }
+            if let accepted, error.kind != .tooLarge { await keep(body, of: accepted, for: prepared) }
+            throw Task.isCancelled ? .cancelled : imageError(for: error)
+        }
+        guard let head = accepted else { return .startOver }
+        // The partial download is complete. If its entry stays, it only takes space for a while.
+        if partial != nil { try? await prepared.disk?.remove(PartialImage.key(fetch.key)) }
+        let freshness = Freshness(head, now: configuration.now(), fallback: configuration.defaultFreshness)
+        return .done(.bytes(try await transformed(body.data, head), freshness, resumedFrom: body.offset))
+    }
+
+    private func tooLarge(_ stream: ResponseStream, limit: Int) -> NetworkError {
+        stream.task.cancel()
+        return NetworkError(.tooLarge, reason: "the response exceeds the limit of \(limit) bytes")
+    }
+
+    private func imageError(for error: NetworkError) -> ImageError {
+        if error.kind == .tooLarge { return ImageError(.limitExceeded, error.reason, underlying: error) }
+        return ImageError(.network, "\(error.kind): \(error.reason)", underlying: error)
+    }
+}
+
+// MARK: Partial downloads
+
+extension ImageFetcher {
+    private func partialImage(of key: SourceKey, in disk: DiskCache?) async -> PartialImage? {
+        let key = PartialImage.key(key)
+        guard let disk, disk.contains(key) else { return nil }
+        // An entry that cannot be read is fetched again.
+        guard let entry = try? await disk.entry(for: key) else { return nil }
+        return PartialImage(entry.value, metadata: entry.metadata)
+    }
+
+    private func keep(_ body: ImageResponseBody, of head: ResponseHead, for prepared: PreparedFetch) async {
+        guard let disk = prepared.disk, let part = PartialImage(body.data, of: head, length: body.length) else {
+            return
+        }
+        // If it cannot be stored, the bytes are fetched again.
+        try? await disk.insert(
+            part.data, for: PartialImage.key(prepared.fetch.key), metadata: part.metadata,
+            timeToLive: .seconds(86_400))
+    }
+}
+
+// MARK: Files, closures and hooks
+
+extension ImageFetcher {
+    private func read(_ path: String, limit: Int) async throws(ImageError) -> Data {
+        try await configuration.executor.run { () throws(ImageError) in
+            let data: Data
+            do {
+                // Checked before memory is taken. A file without a size is checked after it is read.
+                if let size = Self.fileSize(path) { try Self.check(size, limit: limit) }
+                data = try Data(contentsOf: URL(filePath: path))
+            } catch let error as ImageError {
+                throw error
+            } catch {
+                throw ImageError(.source, "the file cannot be read: \(ErrorText.text(error))", underlying: error)
+            }
+            try Self.check(data.count, limit: limit)
+            return data
+        }
+    }
+
+    /// Returns the size of a regular file in bytes, or nil.
+    ///
+    /// Uses a system call: the type of Foundation's file attributes depends on which parts of Foundation the program imports.
+    private static func fileSize(_ path: String) -> Int? {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        return Int(clamping: status.st_size)
+    }
+
+    private func data(
+        from load: @concurrent @Sendable () async throws -> Data, limit: Int
+    ) async throws(ImageError) -> Data {
+        let data: Data
+        do {
+            data = try await load()
+        } catch {
+            if Task.isCancelled { throw .cancelled }
+            let reason = "the data closure of the request failed: \(ImageError.words(error))"
+            throw ImageError(.source, reason, underlying: error)
+        }
+        try Self.check(data.count, limit: limit)
+        return data
+    }
+
+    private static func check(_ count: Int, limit: Int) throws(ImageError) {
+        if count > limit {
+            throw ImageError(.limitExceeded, "\(count) bytes exceed the response limit of \(limit)")
+        }
+    }
+
+    private func prepared(_ request: Request, for fetch: ImageFetch) async throws(ImageError) -> Request {
+        let options = fetch.request.options
+        var request = request
+        request.priority = fetch.priority
+        if !options.handlesCookies, request.cookies == nil { request.cookies = CookieUse.none }
+        if options.allowsInvalidCertificates { request.trust = .unchecked }
+        guard let prepare = configuration.hooks.prepare else { return request }
+        do {
+            return try await prepare(request)
+        } catch {
+            throw ImageError(.hook, "the `prepare` hook failed: \(ImageError.words(error))", underlying: error)
+        }
+    }
+
+    private func transformed(_ data: Data, _ head: ResponseHead) async throws(ImageError) -> Data {
+        guard let transform = configuration.hooks.transform else { return data }
+        do {
+            return try await transform(data, head)
+        } catch {
+            throw ImageError(.hook, "the `transform` hook failed: \(ImageError.words(error))", underlying: error)
+        }
+    }
+}

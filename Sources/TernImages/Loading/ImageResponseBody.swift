@@ -1,0 +1,132 @@
+import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The body of a response while it arrives, with a limit. Pure.
+struct ImageResponseBody: Sendable {
+    private(set) var data = Data()
+    /// The number of bytes from a partial download.
+    private(set) var offset = 0
+    /// The length of the whole body; nil if unknown.
+    private(set) var length: Int?
+    let limit: Int
+    private var reported: UInt64 = 0
+
+    /// The time between two progress reports in nanoseconds: about thirty reports a second.
+    private static let interval: UInt64 = 33_000_000
+
+    init(limit: Int) { self.limit = limit }
+
+    /// - Parameter part: The data of the partial download that the response continues; nil for none.
+    /// - Returns: False if the response states more than the limit.
+    mutating func begin(_ head: ResponseHead, after part: Data?) -> Bool {
+        if let part {
+            data = part
+            offset = part.count
+        }
+        // The length of an encoded body is not the length of the decoded one.
+        if !head.headers.contains("Content-Encoding"), let rest = head.contentLength {
+            length = offset + Int(clamping: rest)
+        }
+        guard (length ?? 0) <= limit else { return false }
+        if let length, offset == 0 { data.reserveCapacity(length) }
+        return true
+    }
+
+    /// - Returns: False if the body is larger than the limit.
+    mutating func append(_ chunk: Data) -> Bool {
+        guard data.count + chunk.count <= limit else { return false }
+        // Most images arrive in one chunk, which is not copied.
+        if data.isEmpty { data = chunk } else { data.append(chunk) }
+        return true
+    }
+
+    /// Returns the progress if it is time to report it.
+    mutating func progress(at nanoseconds: UInt64) -> Session.Progress? {
+        guard data.count != length, nanoseconds &- reported >= Self.interval else { return nil }
+        reported = nanoseconds
+        return Session.Progress(completedBytes: Int64(data.count), totalBytes: length.map(Int64.init))
+    }
+}
+
+/// The beginning of an interrupted response, with the validator that a request for the rest needs (RFC 9110 §13.1.5, §14).
+/// Pure; stored on the disk.
+struct PartialImage: Sendable, Equatable {
+    /// How a response to the request for the rest is used.
+    enum Decision: Equatable {
+        /// It continues where the part ends.
+        case append
+        /// It is the whole image: the part is discarded.
+        case replace
+        /// It is a part of other bytes, or begins elsewhere.
+        case mismatch
+    }
+
+    let data: Data
+    /// A strong entity tag, or the date of the last change.
+    let validator: String
+    let length: Int?
+
+    init(data: Data, validator: String, length: Int?) {
+        self.data = data
+        self.validator = validator
+        self.length = length
+    }
+
+    /// Creates the part of an interrupted response. Returns nil if the rest cannot be requested: it needs a strong validator,
+    /// no content coding, and a server that does not refuse ranges.
+    init?(_ data: Data, of head: ResponseHead, length: Int?) {
+        let headers = head.headers
+        guard !data.isEmpty, !headers.contains("Content-Encoding"), headers["Accept-Ranges"] != "none" else {
+            return nil
+        }
+        if let tag = headers["ETag"] {
+            // A weak tag does not identify the bytes, and the date must not replace it.
+            guard tag.hasPrefix("\"") else { return nil }
+            validator = tag
+        } else if let text = headers["Last-Modified"], let changed = headers.date("Last-Modified"),
+            let sent = headers.date("Date"), sent.timeIntervalSince(changed) >= 1
+        {
+            // A later change within the same second would have the same date (RFC 9110 §8.8.2.2).
+            validator = text
+        } else {
+            return nil
+        }
+        self.data = data
+        self.length = length
+    }
+
+    /// The header fields that request the rest if the whole has not changed. They refuse content codings, because the part has
+    /// none.
+    var fields: Headers {
+        ["Range": "bytes=\(data.count)-", "If-Range": validator, "Accept-Encoding": "identity"]
+    }
+
+    func decision(for head: ResponseHead) -> Decision {
+        guard head.status == 206 else { return .replace }
+        let resumeRules = ResumedDownloadRules(
+            offset: Int64(data.count), validator: validator, totalBytes: length.map { Int64($0) })
+        let decision = resumeRules.decision(
+            on: head.status, headers: head.headers, isSameOrigin: head.redirects.isEmpty)
+        guard case .append = decision else { return .mismatch }
+        return .append
+    }
+}
+
+extension PartialImage {
+    static func key(_ key: SourceKey) -> String { "part \(key.text)" }
+
+    /// The metadata that is stored beside the bytes.
+    var metadata: Data { Data("1\n\(length.map(String.init) ?? "")\n\(validator)".utf8) }
+
+    /// Creates a part from its entry on the disk; nil if the entry is malformed.
+    init?(_ data: Data, metadata: Data) {
+        let lines = String(decoding: metadata, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        guard lines.count == 3, lines[0] == "1", !data.isEmpty, !lines[2].isEmpty else { return nil }
+        self.init(data: data, validator: String(lines[2]), length: Int(lines[1]))
+    }
+}

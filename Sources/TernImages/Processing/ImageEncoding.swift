@@ -1,0 +1,140 @@
+/// The format of an encoded image, with its settings.
+public enum ImageEncoding: Sendable, Hashable {
+    /// JPEG with a quality from 1 to 100, without alpha: transparent pixels are laid over black.
+    case jpeg(quality: Int = 85, progressive: Bool = false)
+    /// PNG with a compression level from 1 (fast) to 9 (small), with all channels. On Apple's systems ImageIO chooses
+    /// the level.
+    case png(level: Int = 6)
+    /// Lossy WebP with a quality from 0 to 100. Not available on Apple's systems: ImageIO reads WebP and does not write
+    /// it.
+    case webp(quality: Double = 80)
+    /// Lossless WebP. The colour of fully transparent pixels is lost. Not available on Apple's systems.
+    case losslessWebP
+
+    /// The format of the result.
+    public var format: ImageFormat {
+        switch self {
+        case .jpeg: .jpeg
+        case .png: .png
+        case .webp, .losslessWebP: .webp
+        }
+    }
+}
+
+#if os(Linux)
+import CTernCodecs
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+extension RasterImage {
+    /// Encodes the image. Synchronous; it cannot be cancelled.
+    ///
+    /// Throws `.encodingFailed` if the format does not support the size (JPEG up to 65,500 pixels a side, WebP up to
+    /// 16,383).
+    public func encoded(as encoding: ImageEncoding) throws(ImageError) -> Data {
+        let (width, height, row) = (UInt32(size.width), UInt32(size.height), bytesPerRow)
+        // Premultiplied pixels without alpha are the image over black, as JPEG needs it.
+        let straight =
+            if isOpaque || encoding.format == .jpeg { pixels } else {
+                try unsafe PixelBuffer(count: byteCount) { base in
+                    unsafe pixels.bytes.withUnsafeBufferPointer { source in
+                        unsafe tern_unpremultiply(source.baseAddress, base, size.pixelCount)
+                    }
+                }
+            }
+        var count = 0
+        var message = [CChar](repeating: 0, count: 200)
+        let bytes = unsafe straight.bytes.withUnsafeBufferPointer { source in
+            let base = source.baseAddress
+            return switch encoding {
+            case .jpeg(let quality, let progressive):
+                unsafe tern_jpeg_encode(
+                    base, row, width, height, Int32(clamping: min(100, max(1, quality))), progressive, &count,
+                    &message)
+            case .png(let level):
+                unsafe tern_png_encode(
+                    base, row, width, height, Int32(clamping: min(9, max(1, level))), &count, &message)
+            case .webp(let quality):
+                unsafe tern_webp_encode(
+                    base, row, width, height, Float(min(100, max(0, quality))), false, &count, &message)
+            case .losslessWebP:
+                unsafe tern_webp_encode(base, row, width, height, 100, true, &count, &message)
+            }
+        }
+        guard let bytes = unsafe bytes else {
+            let text = String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            throw ImageError(
+                .encodingFailed, format: encoding.format, "\(size) pixels: \(text.isEmpty ? "no memory" : text)")
+        }
+        defer { unsafe tern_codec_free(bytes) }
+        return unsafe Data(bytes: bytes, count: count)
+    }
+}
+#endif
+
+#if canImport(ImageIO)
+import CTernCodecs
+import CoreGraphics
+public import Foundation
+import ImageIO
+import UniformTypeIdentifiers
+
+extension RasterImage {
+    /// Encodes the image. Synchronous; it cannot be cancelled.
+    ///
+    /// Throws `.unsupported` for WebP, which ImageIO reads and does not write, and `.encodingFailed` if ImageIO
+    /// refuses, for example a JPEG with more than 65,500 pixels a side.
+    public func encoded(as encoding: ImageEncoding) throws(ImageError) -> Data {
+        let data = NSMutableData()
+        let type: UTType
+        let image: CGImage?
+        var properties: [CFString: Any] = [:]
+        switch encoding {
+        case .jpeg(let quality, let progressive):
+            type = .jpeg
+            // Premultiplied pixels without alpha are the image over black.
+            image = pixels.image(size, .noneSkipLast)
+            properties[kCGImageDestinationLossyCompressionQuality] = Double(min(100, max(1, quality))) / 100
+            properties[kCGImagePropertyJFIFDictionary] = imageIODictionary([
+                kCGImagePropertyJFIFIsProgressive: progressive
+            ])
+        case .png:
+            type = .png
+            image = isOpaque ? pixels.image(size, .noneSkipLast) : try straight().image(size, .last)
+        case .webp, .losslessWebP:
+            throw ImageError(
+                .unsupported, format: .webp, "ImageIO does not write WebP: encode as PNG or JPEG on Apple's systems")
+        }
+        let identifier = NSString(string: type.identifier)
+        guard let image,
+            let destination = CGImageDestinationCreateWithData(
+                data as CFMutableData, identifier as CFString, 1, nil)
+        else {
+            throw ImageError(
+                .encodingFailed, format: encoding.format, "\(size) pixels: ImageIO could not create the file")
+        }
+        CGImageDestinationAddImage(destination, image, imageIODictionary(properties))
+        guard CGImageDestinationFinalize(destination) else {
+            throw ImageError(
+                .encodingFailed, format: encoding.format, "\(size) pixels: ImageIO could not finish the file")
+        }
+        return Data(referencing: data)
+    }
+
+    /// The pixels without premultiplication, as PNG stores them.
+    private func straight() throws(ImageError) -> PixelBuffer {
+        try unsafe PixelBuffer(count: byteCount) { base in
+            unsafe pixels.bytes.withUnsafeBufferPointer { source in
+                unsafe tern_unpremultiply(source.baseAddress, base, size.pixelCount)
+            }
+        }
+    }
+}
+
+/// Returns options or properties in the form that ImageIO takes.
+func imageIODictionary(_ values: [CFString: Any]) -> CFDictionary { NSDictionary(dictionary: values) as CFDictionary }
+#endif

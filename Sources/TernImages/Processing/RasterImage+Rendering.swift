@@ -1,0 +1,96 @@
+import CTernCodecs
+
+extension RasterImage {
+    /// Returns the image for the C functions. The pointer is valid only inside the caller's closure.
+    @unsafe
+    func picture(_ first: UnsafePointer<UInt8>) -> tern_picture {
+        unsafe tern_picture(
+            pixels: first, stride: bytesPerRow, width: UInt32(size.width), height: UInt32(size.height))
+    }
+
+    /// Checks the memory of a result. Throws if the size is invalid for an image, or if the image and `work`, both in
+    /// bytes, exceed the limit of a processor.
+    func checkMemory(_ target: PixelSize, work: Int) throws(ImageError) {
+        guard target.width > 0, target.height > 0, target.pixelCount <= Int(Int32.max) else {
+            throw ImageError(.invalidArgument, format: format, "cannot make \(target) pixels of \(size)")
+        }
+        let limit = ImageDecodingOptions.Limits.fullSizeMemory
+        guard target.pixelCount <= limit / 4, work <= limit - target.pixelCount * 4 else {
+            throw ImageError(
+                .limitExceeded, format: format,
+                "making \(target) pixels of \(size) takes more than \(limit >> 20) MiB of memory")
+        }
+    }
+
+    /// Returns an image of the size with this image's scale, format and metadata. The closure writes its pixels and
+    /// takes `work` bytes of memory.
+    func rendered(
+        _ target: PixelSize, work: Int = 0,
+        by fill: (tern_picture, UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void
+    ) throws(ImageError) -> RasterImage {
+        try checkMemory(target, work: work)
+        return try unsafe renderedUnchecked(target, by: fill)
+    }
+
+    /// Does the same as `rendered` for a size that was already checked.
+    private func renderedUnchecked(
+        _ target: PixelSize,
+        by fill: (tern_picture, UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void
+    ) throws(ImageError) -> RasterImage {
+        let buffer = try unsafe PixelBuffer(count: target.pixelCount * 4) { (base) throws(ImageError) in
+            let outcome: Result<Void, ImageError> = unsafe pixels.bytes.withUnsafeBufferPointer { source in
+                guard let first = source.baseAddress else { return .success(()) }
+                do throws(ImageError) {
+                    return .success(try unsafe fill(picture(first), base))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            try outcome.get()
+        }
+        return RasterImage(pixels: buffer, size: target, format: format, metadata: metadata, scale: scale)
+    }
+
+    /// Returns an image of the size, rendered in groups of rows. The closure returns false if there is no memory.
+    func renderedByRows(
+        _ target: PixelSize, work: Int = 0,
+        by draw: (_ source: tern_picture, _ result: UnsafeMutablePointer<UInt8>, _ first: UInt32, _ count: UInt32) ->
+            Bool
+    ) throws(ImageError) -> RasterImage {
+        try checkMemory(target, work: work)
+        return try unsafe renderedByRowsUnchecked(target, by: draw)
+    }
+
+    /// Does the same as `renderedByRows` for a size that was already checked.
+    func renderedByRowsUnchecked(
+        _ target: PixelSize,
+        by draw: (_ source: tern_picture, _ result: UnsafeMutablePointer<UInt8>, _ first: UInt32, _ count: UInt32) ->
+            Bool
+    ) throws(ImageError) -> RasterImage {
+        try unsafe renderedUnchecked(target) { (source, base) throws(ImageError) in
+            try forEachGroup(of: target.height) { unsafe draw(source, base, $0, $1) }
+        }
+    }
+
+    /// Returns an image of the same size. The closure converts a number of pixels.
+    func mappingPixels(
+        _ convert: (_ source: UnsafePointer<UInt8>, _ result: UnsafeMutablePointer<UInt8>, _ count: Int) -> Void
+    ) throws(ImageError) -> RasterImage {
+        try unsafe renderedByRows(size) { source, base, first, count in
+            guard let pixels = unsafe source.pixels else { return true }
+            let offset = Int(first) * bytesPerRow
+            unsafe convert(pixels + offset, base + offset, Int(count) * size.width)
+            return true
+        }
+    }
+
+    /// Calls the closure for groups of 64 rows or columns. Checks the cancellation of the task between the groups.
+    func forEachGroup(of total: Int, _ body: (_ first: UInt32, _ count: UInt32) -> Bool) throws(ImageError) {
+        for first in stride(from: 0, to: total, by: 64) {
+            if Task.isCancelled { throw ImageError(.cancelled, format: format, "the task was cancelled") }
+            guard body(UInt32(first), UInt32(min(64, total - first))) else {
+                throw ImageError(.outOfMemory, format: format, "no memory to process \(size) pixels")
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+#if os(Linux)
+import Glibc
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// A process that changes a cache until it is killed. `DiskCrashChild` documents its arguments.
+struct DiskChild {
+    private let process: pid_t
+
+    init(_ arguments: [String]) throws {
+        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let path = program[..<(program.lastIndex(of: "/") ?? program.startIndex)] + "/DiskCrashChild"
+        let words: [UnsafeMutablePointer<CChar>?] =
+            unsafe ([String(path)] + arguments).map { unsafe strdup($0) } + [nil]
+        defer { for index in unsafe words.indices { unsafe free(words[index]) } }
+        var child: pid_t = 0
+        let code = unsafe posix_spawn(&child, String(path), nil, nil, words, environ)
+        try #require(code == 0, "the child does not start: errno \(code)")
+        process = child
+    }
+
+    func kill() { _ = Glibc.kill(process, SIGKILL) }
+
+    /// Waits until the process ends by a kill, the only way in which it ends.
+    func ended() throws {
+        var status: Int32 = 0
+        while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
+        try #require(status & 0x7F == SIGKILL, "the child ended by itself, status \(status)")
+    }
+}
+#endif

@@ -1,0 +1,140 @@
+import Tern
+import Testing
+
+@testable import TernImages
+
+@Suite struct LoadAdmissionTests {
+    // MARK: TokenBucket
+
+    @Test func aBucketGivesItsBurstAndThenOneForEachInterval() {
+        var bucket = TokenBucket(ImagePipeline.RateLimit(perSecond: 10, burst: 3))
+        for _ in 0..<3 { #expect(bucket.take(at: .zero) == .zero) }
+        #expect(bucket.take(at: .zero) == .milliseconds(100))
+        // A failed attempt takes no token.
+        #expect(bucket.take(at: .milliseconds(50)) == .milliseconds(50))
+        #expect(bucket.take(at: .milliseconds(100)) == .zero)
+        #expect(bucket.take(at: .milliseconds(100)) > .zero)
+        bucket.returnToken()
+        #expect(bucket.take(at: .milliseconds(100)) == .zero)
+        // Only the burst accumulates, and time that goes back adds no tokens.
+        for _ in 0..<3 { #expect(bucket.take(at: .seconds(100)) == .zero) }
+        #expect(bucket.take(at: .seconds(100)) > .zero)
+        #expect(bucket.take(at: .seconds(50)) > .zero)
+        #expect(bucket.take(at: .seconds(100)) > .zero)
+    }
+
+    @Test func aLongRunKeepsTheRate() {
+        var bucket = TokenBucket(ImagePipeline.RateLimit(perSecond: 80, burst: 25))
+        var taken = 0
+        for millisecond in 0..<10_000 {
+            while bucket.take(at: .milliseconds(millisecond)) == .zero { taken += 1 }
+        }
+        #expect((800...825).contains(taken))
+    }
+
+    @Test func anInvalidLimitStillAdmitsLoads() {
+        var bucket = TokenBucket(ImagePipeline.RateLimit(perSecond: -1, burst: 0))
+        #expect(bucket.take(at: .zero) == .zero)
+        #expect(bucket.take(at: .zero) > .zero)
+    }
+
+    // MARK: ScrollDebouncer
+
+    @Test func loadsAreReleasedOnceScrollingHasSettled() {
+        var gate = ScrollDebouncer()
+        #expect(gate.enter(1) == true)
+        #expect(gate.report(isScrolling: false) == .none)
+        #expect(gate.report(isScrolling: true) == .none)
+        for load in [2, 3, 4] { #expect(gate.enter(load) == false) }
+        gate.remove(3)
+        guard case .wait(let first) = gate.report(isScrolling: false) else {
+            Issue.record("does not settle")
+            return
+        }
+        // New scrolling makes the first timer void.
+        _ = gate.report(isScrolling: true)
+        #expect(gate.settlingTimeEnded(generation: first) == .none)
+        #expect(!gate.isSettled)
+        guard case .wait(let second) = gate.report(isScrolling: false) else {
+            Issue.record("does not settle")
+            return
+        }
+        #expect(gate.settlingTimeEnded(generation: second) == .release([2, 4]))
+        #expect(gate.settlingTimeEnded(generation: second) == .none)
+        #expect(gate.enter(5) == true)
+    }
+
+    // MARK: NegativeCache
+
+    private let missing = ImageError(.corrupt, "no picture")
+
+    @Test func aFailureIsKnownForItsLifetime() {
+        var cache = NegativeCache<String>(limit: 10, lifetime: .seconds(60))
+        cache.record(missing, for: "a", at: .zero)
+        #expect(cache.error(for: "a", at: .seconds(59)) == missing)
+        #expect(cache.error(for: "b", at: .zero) == nil)
+        #expect(cache.error(for: "a", at: .seconds(60)) == nil)
+        #expect(cache.count == 0)
+        cache.record(missing, for: "a", at: .zero)
+        cache.remove("a")
+        #expect(cache.error(for: "a", at: .zero) == nil)
+    }
+
+    @Test func onlyDefiniteFailuresAreRemembered() {
+        var cache = NegativeCache<String>(limit: 10, lifetime: .seconds(60))
+        let passing: [ImageError.Kind] = [
+            .cancelled, .failedBefore, .limitExceeded, .unsupported, .outOfMemory, .source, .hook, .processing,
+            .notCached,
+            .network,
+        ]
+        for kind in passing { cache.record(ImageError(kind, ""), for: kind.rawValue, at: .zero) }
+        #expect(cache.count == 0)
+        var never = NegativeCache<String>(limit: 10, lifetime: .zero)
+        never.record(missing, for: "a", at: .zero)
+        #expect(never.count == 0)
+    }
+
+    @Test func theOldestFailureIsEvictedAtTheLimit() {
+        var cache = NegativeCache<Int>(limit: 10, lifetime: .seconds(60))
+        for number in 0..<1_000 {
+            cache.record(missing, for: number, at: .seconds(number))
+            #expect(cache.count <= 10)
+            #expect(cache.error(for: number, at: .seconds(number)) != nil)
+        }
+        #expect(cache.error(for: 990, at: .seconds(999)) != nil)
+        #expect(cache.error(for: 989, at: .seconds(999)) == nil)
+        cache.removeAll()
+        #expect(cache.count == 0)
+    }
+
+    // MARK: VariantIndex and rank
+
+    @Test func variantsAreFoundBySourceUntilTheyAreTooMany() {
+        var ancestry = VariantIndex(limit: 3)
+        func key(_ source: String, _ side: Int) -> ImageKey {
+            ImageKey(
+                ImageRequest(
+                    .data(source) { throw CancellationError() }, targetSize: PixelSize(width: side, height: side)))
+        }
+        for side in 1...3 { ancestry.insert(key("a", side)) }
+        ancestry.insert(key("a", 1))
+        #expect(ancestry.keys(of: key("a", 9).source).count == 3)
+        ancestry.insert(key("b", 1))
+        #expect(ancestry.keys(of: key("a", 9).source).isEmpty)
+        #expect(ancestry.remove(key("b", 9).source) == [key("b", 1)])
+        #expect(ancestry.remove(key("b", 9).source) == [])
+    }
+
+    @Test func visibleLoadsGoBeforeEqualPriorities() {
+        let ranks = [
+            LoadPriority(.veryLow, isVisible: false), LoadPriority(.veryLow, isVisible: true),
+            LoadPriority(.low, isVisible: false),
+            LoadPriority(.normal, isVisible: true), LoadPriority(.high, isVisible: false),
+            LoadPriority(.veryHigh, isVisible: true),
+        ]
+        #expect(ranks.sorted() == ranks)
+        #expect(ranks.map(\.requested) == [.veryLow, .veryLow, .low, .normal, .high, .veryHigh])
+        #expect(LoadPriority.count == 10)
+        #expect(LoadPriority.highest([Int](repeating: 0, count: LoadPriority.count)) == .lowest)
+    }
+}

@@ -1,0 +1,213 @@
+import Testing
+
+@testable import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Decodes a compressed body in pieces of any size.
+@Suite struct ContentDecoderTests {
+    private static let text = "hello, compressed world"
+    // Computed on each access: a Data that lives as long as the process is a leak to the address sanitizer, because
+    // Data tags the pointer to its bytes.
+    private static var bodies: [(coding: String, body: Data)] {
+        let zlib = base64("eJzLSM3JyddRSM7PLShKLS5OTVEozy/KSQEAaLII3g==")
+        return [
+            ("gzip", base64("H4sIAAAAAAACA8tIzcnJ11FIzs8tKEotLk5NUSjPL8pJAQAInjQ1FwAAAA==")),
+            ("x-gzip", base64("H4sIAAAAAAACA8tIzcnJ11FIzs8tKEotLk5NUSjPL8pJAQAInjQ1FwAAAA==")),
+            ("deflate", zlib),
+            // Without the header and the checksum of zlib, as some servers send it.
+            ("deflate", zlib.dropFirst(2).dropLast(4)),
+            ("br", base64("obAAwC8JQlaWg2wCTJZwUUdy+kHvAA==")),
+            ("zstd", base64("KLUv/SQXuQAAaGVsbG8sIGNvbXByZXNzZWQgd29ybGQANxEW")),
+        ]
+    }
+
+    private static func base64(_ text: String) -> Data { Data(base64Encoded: text) ?? Data() }
+
+    /// A generator that gives the same numbers in each run (Knuth's 64-bit generator, its upper half).
+    private struct Damage: RandomNumberGenerator {
+        private var state: UInt64 = 8
+
+        mutating func next() -> UInt64 {
+            func half(_ state: inout UInt64) -> UInt64 {
+                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+                return state >> 32
+            }
+            return half(&state) << 32 | half(&state)
+        }
+    }
+
+    private func decoder(_ coding: String, limit: Int64 = 1 << 30) -> ContentDecoder {
+        ContentDecoder(coding, host: "example.test", limit: limit)
+    }
+
+    /// Returns all output for pieces of `size` bytes.
+    private func decoded(_ decoder: ContentDecoder, _ body: Data, by size: Int) -> Data {
+        var result = Data()
+        var rest = body[...]
+        while !rest.isEmpty {
+            decoder.add([Data(rest.prefix(size))])
+            rest = rest.dropFirst(size)
+            while case let chunks = decoder.next(), !chunks.isEmpty { for chunk in chunks { result += chunk } }
+        }
+        return result
+    }
+
+    @Test func allCodingsThatAreOfferedAreDecodedInPiecesOfEachSize() {
+        for (coding, body) in Self.bodies where coding == "x-gzip" || ContentDecoder.acceptEncoding.contains(coding) {
+            for size in 1...body.count {
+                let decoder = decoder(coding)
+                #expect(String(decoding: decoded(decoder, body, by: size), as: UTF8.self) == Self.text)
+                #expect(decoder.failureOfEnd == nil)
+                #expect(decoder.produced == Int64(Self.text.utf8.count))
+            }
+        }
+    }
+
+    @Test func gzipAndDeflateAreOfferedEverywhere() {
+        #expect(ContentDecoder.acceptEncoding.hasPrefix("gzip, deflate"))
+    }
+
+    @Test func aBodyThatIsCutAnywhereIsTruncated() {
+        for (coding, body) in Self.bodies where coding == "x-gzip" || ContentDecoder.acceptEncoding.contains(coding) {
+            for length in 1..<body.count {
+                let decoder = decoder(coding)
+                _ = decoded(decoder, body.prefix(length), by: body.count)
+                #expect(decoder.failureOfEnd?.kind == .truncatedBody, "\(coding), \(length) of \(body.count)")
+            }
+        }
+    }
+
+    @Test func emptyBodyIsComplete() {
+        for coding in ["gzip", "deflate", "br", "zstd", "unknown"] { #expect(decoder(coding).failureOfEnd == nil) }
+    }
+
+    @Test func severalMembersFormOneBody() throws {
+        let twice = Self.bodies[0].body + Self.bodies[0].body
+        for size in 1...twice.count {
+            let decoder = decoder("gzip")
+            #expect(String(decoding: decoded(decoder, twice, by: size), as: UTF8.self) == Self.text + Self.text)
+            #expect(decoder.failureOfEnd == nil)
+        }
+    }
+
+    @Test func dataAfterTheEndIsIgnored() {
+        for size in [1, 7, 100] {
+            let decoder = decoder("gzip")
+            let body = Self.bodies[0].body + Data([0, 0, 0, 0])
+            #expect(String(decoding: decoded(decoder, body, by: size), as: UTF8.self) == Self.text)
+            #expect(decoder.failureOfEnd == nil)
+        }
+    }
+
+    @Test func bodyThatDoesNotMatchItsCodingIsMalformed() {
+        for coding in ["gzip", "deflate", "br", "zstd"] where ContentDecoder.acceptEncoding.contains(coding) {
+            let decoder = decoder(coding)
+            _ = decoded(decoder, Data(repeating: 0xFF, count: 100), by: 10)
+            #expect(decoder.failure?.kind == .malformedResponse, "\(coding)")
+            #expect(decoder.failure?.reason.contains("cannot be decompressed") == true)
+            #expect(decoder.next().isEmpty)
+        }
+    }
+
+    /// A frame that states the window that its decoder needs, and holds five uncompressed bytes.
+    @Test(
+        .enabled(if: ContentDecoder.acceptEncoding.contains("zstd")), arguments: [(23, true), (24, false), (31, false)])
+    func frameBeyondTheWindowLimitOfHTTPIsRefused(windowLog: UInt8, isAllowed: Bool) {
+        let decoder = decoder("zstd")
+        let frame = Data([0x28, 0xB5, 0x2F, 0xFD, 0, (windowLog - 10) << 3, 5 << 3 | 1, 0, 0]) + Data("hello".utf8)
+        let text = String(decoding: decoded(decoder, frame, by: frame.count), as: UTF8.self)
+        #expect(text == (isAllowed ? "hello" : ""))
+        #expect(decoder.failure?.kind == (isAllowed ? nil : .malformedResponse))
+        if !isAllowed { #expect(decoder.failure?.reason.contains("RFC 9659") == true) }
+    }
+
+    /// Hostile input: decoding ends, within the limit, whatever the server sends.
+    @Test func damagedBodiesEndWithinTheLimit() {
+        var random = Damage()
+        for (coding, body) in Self.bodies where coding == "x-gzip" || ContentDecoder.acceptEncoding.contains(coding) {
+            for _ in 0..<1_000 {
+                var damaged = Array(body + body)
+                for _ in 0..<Int.random(in: 1...4, using: &random) {
+                    damaged[Int.random(in: 0..<damaged.count, using: &random)] = .random(in: 0...255, using: &random)
+                }
+                let decoder = decoder(coding, limit: 4_096)
+                let size = Int.random(in: 1...damaged.count, using: &random)
+                let text = decoded(decoder, Data(damaged), by: size)
+                #expect(text.count <= 4_096)
+                if decoder.failure == nil, decoder.failureOfEnd == nil {
+                    #expect(decoder.produced == Int64(text.count))
+                }
+            }
+        }
+    }
+
+    @Test func unrequestedCodingWithBytesIsMalformed() {
+        let decoder = decoder("compress")
+        decoder.add([Data([1])])
+        #expect(decoder.next().isEmpty)
+        #expect(decoder.failure?.kind == .malformedResponse)
+        #expect(decoder.failure?.reason.contains("is encoded as compress") == true)
+    }
+
+    @Test func bombIsDecodedInPortionsAndStoppedAtTheLimit() throws {
+        let bomb = try Deflater.compress(Data(count: 64 << 20), .gzip)
+        let decoder = decoder("gzip", limit: 10 << 20)
+        decoder.add([bomb])
+        var count = 0
+        while case let chunks = decoder.next(), !chunks.isEmpty {
+            let portion = chunks.reduce(0) { $0 + $1.count }
+            #expect(portion <= 2 << 20)
+            count += portion
+        }
+        #expect(decoder.failure?.kind == .tooLarge)
+        #expect(count <= 10 << 20)
+    }
+
+    @Test func unreadRestIsNotAFailure() throws {
+        let decoder = decoder("gzip")
+        decoder.add([try Deflater.compress(Data(count: 64 << 20), .gzip)])
+        #expect(!decoder.next().isEmpty)
+        #expect(decoder.failureOfEnd == nil)
+    }
+
+    /// gzip reduces 64 MiB of zeros to about a thousandth.
+    @Test(arguments: [(64, 200, false), (64, 2_000, true), (10, 200, true), (11, 200, false)])
+    func bodyBeyondTheRatioIsRefused(mebibytes: Int, ratio: Int, isAllowed: Bool) throws {
+        let decoder = ContentDecoder("gzip", host: "example.test", limit: 1 << 30, ratio: ratio)
+        decoder.add([try Deflater.compress(Data(count: mebibytes << 20), .gzip)])
+        var count = 0
+        while case let chunks = decoder.next(), !chunks.isEmpty { count += chunks.reduce(0) { $0 + $1.count } }
+        #expect(decoder.failure?.kind == (isAllowed ? nil : .tooLarge))
+        #expect(isAllowed ? count == mebibytes << 20 : count <= 11 << 20)
+        if !isAllowed { #expect(decoder.failure?.reason.contains("more than 200 times its size") == true) }
+    }
+
+    /// Checks every split of the body.
+    @Test func onlyZerosCanFollowTheLastMember() {
+        let member = Self.bodies[0].body
+        let others = [
+            Data([0, 0x1F]), Data([0, 0x1F, 0]) + member, Data(count: 9) + member, Data([10]), Data([0, 10, 0]),
+        ]
+        for other in others {
+            let body = member + other
+            for size in 1...body.count {
+                let decoder = decoder("gzip")
+                #expect(String(decoding: decoded(decoder, body, by: size), as: UTF8.self) == Self.text)
+                #expect(decoder.failure?.kind == .malformedResponse && decoder.failureOfEnd != nil)
+            }
+        }
+        for coding in ["deflate", "br"] where ContentDecoder.acceptEncoding.contains(coding) {
+            for body in Self.bodies where body.coding == coding {
+                let decoder = decoder(coding)
+                let junk = body.body + Data([0, 10, 0])
+                #expect(String(decoding: decoded(decoder, junk, by: 1), as: UTF8.self) == Self.text)
+                #expect(decoder.failureOfEnd == nil)
+            }
+        }
+    }
+}

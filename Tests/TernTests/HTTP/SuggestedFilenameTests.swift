@@ -1,0 +1,85 @@
+import Tern
+import Testing
+
+@Suite("SuggestedFilename")
+struct SuggestedFilenameTests {
+    @Test(arguments: [
+        ("attachment; filename=a.txt", "a.txt"), ("attachment; filename=\"a b.txt\"", "a b.txt"),
+        ("ATTACHMENT;FILENAME=a.txt", "a.txt"), ("inline; filename = \"a\\\"b.txt\"", "a_b.txt"),
+        ("attachment; filename=\"a;b.txt\"; x=y", "a;b.txt"), ("filename=a.txt", "a.txt"),
+        ("attachment; filename=plain.txt; filename*=UTF-8''na%C3%AFve%20%E6%BC%A2.txt", "naïve 漢.txt"),
+        ("attachment; filename*=utf-8'en'a%2Fb.txt; filename=x", "a_b.txt"),
+        ("attachment; filename*=ISO-8859-1''caf%E9.txt", "café.txt"),
+        ("attachment; filename*=koi8-r''x; filename=fall.txt", "fall.txt"),
+        ("attachment; filename*=UTF-8''%FF; filename=fall.txt", "fall.txt"),
+        ("attachment; filename*=UTF-8x.txt; filename=fall.txt", "fall.txt"),
+        ("attachment; filename=\"../../etc/passwd\"", "_.._etc_passwd"),
+        ("attachment; filename=\"C:\\\\Windows\\\\x.exe\"", "C__Windows_x.exe"),
+        ("attachment; filename=\"a\u{0}b\u{7}.txt\"", "ab.txt"), ("attachment; filename=\".bashrc\"", "bashrc"),
+        ("attachment; filename=naïve.txt", "naïve.txt"), ("attachment; filename=\"unclosed.txt", "unclosed.txt"),
+        ("attachment; filename=first; filename=second", "first"),
+    ])
+    func proposalOfTheServerIsUsed(header: String, expected: String) {
+        #expect(SuggestedFilename.name(contentDisposition: header, target: nil) == expected)
+    }
+
+    @Test(
+        arguments: [
+            (nil, "http://h/a/b.iso?x=/y.txt", "b.iso"), (nil, "http://h/a/b.iso/", "b.iso"),
+            (nil, "http://h/", "download"),
+            (nil, "http://h/a%20b%2Fc.txt", "a b_c.txt"), (nil, "http://h/%C3%A9", "é"),
+            (nil, "http://h/%2e%2e", "download"),
+            ("attachment", "http://h/x.zip", "x.zip"), ("attachment; filename=\"\"", "http://h/x.zip", "x.zip"),
+            ("attachment; filename=\"..\"", "http://h/x.zip", "x.zip"),
+            ("attachment; filename=\"/\"", "http://h/x.zip", "x.zip"),
+            ("attachment; filename=\" . \"", "http://h/", "download"), ("", "http://h/x", "x"), (nil, nil, "download"),
+        ] as [(String?, String?, String)])
+    func theURLIsTheFallback(header: String?, url: String?, expected: String) throws {
+        let target = try url.map { try Target(absolute: $0) }
+        #expect(SuggestedFilename.name(contentDisposition: header, target: target) == expected)
+    }
+
+    @Test(
+        arguments: [
+            ("a", "a"), ("  a.txt  ", "a.txt"), ("a.txt...", "a.txt"), ("...a", "a"), ("a/b\\c:d", "a_b_c_d"),
+            ("", nil),
+            (".", nil), ("..", nil), ("...", nil), (" ", nil), ("\u{0}\r\n", nil), ("/", nil), ("///", nil),
+            ("../", nil),
+            ("a\r\nb", "ab"), ("a\u{202E}gpj.exe", "agpj.exe"), ("a\u{2028}b", "ab"), ("tar.gz", "tar.gz"),
+            ("-rf", "rf"), ("--", nil), (".-. -a", "a"), ("- .txt", "txt"), ("a-b", "a-b"),
+            ("CON", "_CON"), ("nul.txt", "_nul.txt"), ("Aux .tar.gz", "_Aux .tar.gz"), ("COM1", "_COM1"),
+            ("lpt9.x", "_lpt9.x"), ("com¹", "_com¹"), ("CONIN$", "_CONIN$"), ("CLOCK$", "_CLOCK$"), (" .con", "_con"),
+            ("console", "console"), ("com", "com"), ("comx", "comx"), ("com12", "com12"), ("con_", "con_"),
+            ("tern-0123456789abcdef.tern", "_tern-0123456789abcdef.tern"), ("tern-1.tern", "tern-1.tern"),
+            ("👨‍👩‍👧.png", "👨‍👩‍👧.png"), ("~", "~"), ("a*?\"<>|b", "a______b"), ("\u{85}x", "x"),
+        ] as [(String, String?)])
+    func namesAreSanitized(proposed: String, expected: String?) {
+        #expect(SuggestedFilename.sanitize(proposed) == expected)
+    }
+
+    @Test func shortNamesStayInTheirFolder() {
+        let alphabet = [".", "/", "\\", ":", " ", "\0", "a", "_", "\u{202E}", "é", "-"]
+        var names = [""]
+        for _ in 1...4 { names += names.flatMap { name in alphabet.map { name + $0 } } }
+        for name in Set(names) {
+            guard let result = SuggestedFilename.sanitize(name) else { continue }
+            let isSafe =
+                !result.isEmpty && !result.hasPrefix(".") && !result.hasPrefix("-") && !result.hasSuffix(".")
+                && !result.unicodeScalars.contains { "/\\:\0\u{202E}".unicodeScalars.contains($0) }
+            if !isSafe { Issue.record("\(name.debugDescription) gives \(result.debugDescription)") }
+            #expect(SuggestedFilename.sanitize(result) == result)
+        }
+    }
+
+    @Test(arguments: ["x", "é", "漢", "👨‍👩‍👧"])
+    func longNamesKeepTheirExtension(character: String) throws {
+        let name = try #require(SuggestedFilename.sanitize(String(repeating: character, count: 300) + ".tar"))
+        #expect(name.utf8.count <= 255)
+        #expect(name.utf8.count > 255 - character.utf8.count)
+        #expect(name.hasSuffix(".tar"))
+        let extensionOnly = try #require(SuggestedFilename.sanitize("a." + String(repeating: character, count: 300)))
+        #expect(extensionOnly.utf8.count <= 255)
+        let blank = try #require(SuggestedFilename.sanitize(String(repeating: "a", count: 254) + " " + character + "."))
+        #expect(blank.utf8.count <= 255 && blank.last?.isWhitespace == false)
+    }
+}

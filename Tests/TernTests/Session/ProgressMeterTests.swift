@@ -1,0 +1,159 @@
+import Testing
+
+@testable import Tern
+
+@Suite("ProgressMeter", .timeLimit(.minutes(1)))
+struct ProgressMeterTests {
+    private func all(_ stream: AsyncStream<Session.Progress>) async -> [Session.Progress] {
+        var values: [Session.Progress] = []
+        for await value in stream { values.append(value) }
+        return values
+    }
+
+    @Test func theFirstElementIsTheCurrentOne() async {
+        let meter = ProgressMeter()
+        var early = meter.downloadStream.makeAsyncIterator()
+        #expect(await early.next() == Session.Progress())
+        meter.store(sent: 0, of: nil, received: 30, of: 100)
+        var late = meter.downloadStream.makeAsyncIterator()
+        let first = await late.next()
+        #expect(first?.completedBytes == 30)
+        #expect(first?.totalBytes == 100)
+        #expect(first?.fractionCompleted == 0.3)
+        #expect(first?.isFinished == false)
+    }
+
+    @Test func directionsAreSeparate() async {
+        let meter = ProgressMeter()
+        var upload = meter.uploadStream.makeAsyncIterator()
+        var download = meter.downloadStream.makeAsyncIterator()
+        _ = await (upload.next(), download.next())
+        meter.store(sent: 5, of: 10, received: 0, of: nil)
+        #expect(await upload.next()?.completedBytes == 5)
+        meter.store(sent: 5, of: 10, received: 7, of: nil)
+        #expect(await download.next()?.completedBytes == 7)
+        meter.finish()
+        #expect(await upload.next()?.isFinished == true)
+        #expect(await download.next()?.isFinished == true)
+        #expect(await (upload.next(), download.next()) == (nil, nil))
+    }
+
+    @Test func slowReaderReceivesTheNewestAndTheLastValue() async {
+        let meter = ProgressMeter()
+        var iterator = meter.downloadStream.makeAsyncIterator()
+        for bytes in 1...100 as ClosedRange<Int64> { meter.store(sent: 0, of: nil, received: bytes, of: 200) }
+        #expect(await iterator.next()?.completedBytes == 100)
+        meter.store(sent: 0, of: nil, received: 150, of: 200)
+        meter.finish()
+        let last = await iterator.next()
+        #expect(last?.completedBytes == 150)
+        #expect(last?.isFinished == true)
+        #expect(last?.estimatedTimeRemaining == .zero)
+        #expect(await iterator.next() == nil)
+    }
+
+    @Test func lateSubscriberReceivesTheLastValue() async {
+        let meter = ProgressMeter()
+        meter.store(sent: 3, of: 3, received: 8, of: 8)
+        meter.finish()
+        for _ in 0..<2 {
+            let values = await all(meter.downloadStream)
+            #expect(values == [Session.Progress(completedBytes: 8, totalBytes: 8, isFinished: true)])
+            #expect(await all(meter.uploadStream).map(\.completedBytes) == [3])
+        }
+    }
+
+    @Test func anUnknownTotalIsNil() async {
+        let meter = ProgressMeter()
+        var iterator = meter.downloadStream.makeAsyncIterator()
+        meter.store(sent: 0, of: nil, received: 5, of: nil)
+        let value = await iterator.next()
+        #expect(value?.totalBytes == nil)
+        #expect(value?.fractionCompleted == nil)
+        #expect(value?.estimatedTimeRemaining == nil)
+    }
+
+    @Test func bytesOfAnUnknownTotalArePublished() async {
+        let meter = ProgressMeter()
+        var iterator = meter.downloadStream.makeAsyncIterator()
+        #expect(await iterator.next()?.completedBytes == 0)
+        for bytes in [5, 9, 10] as [Int64] {
+            meter.store(sent: 0, of: nil, received: bytes, of: nil)
+            #expect(await iterator.next()?.completedBytes == bytes)
+        }
+    }
+
+    @Test func changedTotalIsPublishedWithoutNewBytes() async {
+        let meter = ProgressMeter()
+        var iterator = meter.downloadStream.makeAsyncIterator()
+        #expect(await iterator.next()?.totalBytes == nil)
+        meter.store(sent: 0, of: nil, received: 0, of: 50)
+        #expect(await iterator.next()?.totalBytes == 50)
+        meter.store(sent: 0, of: nil, received: 0, of: 70)
+        #expect(await iterator.next()?.totalBytes == 70)
+    }
+
+    @Test func unchangedValueIsNotPublished() async {
+        let meter = ProgressMeter()
+        var iterator = meter.downloadStream.makeAsyncIterator()
+        _ = await iterator.next()
+        meter.store(sent: 0, of: nil, received: 0, of: nil)
+        meter.store(sent: 9, of: 9, received: 0, of: nil)
+        meter.store(sent: 9, of: 9, received: 1, of: nil)
+        #expect(await iterator.next()?.completedBytes == 1)
+    }
+
+    @Test func progressOfARepeatedBodyNeverDecreases() async {
+        let meter = ProgressMeter()
+        var iterator = meter.uploadStream.makeAsyncIterator()
+        meter.store(sent: 80, of: 100, received: 0, of: nil)
+        #expect(await iterator.next()?.completedBytes == 80)
+        meter.store(sent: 10, of: 120, received: 0, of: nil)
+        let again = await iterator.next()
+        #expect(again?.completedBytes == 80)
+        #expect(again?.totalBytes == 120)
+        meter.store(sent: 90, of: 120, received: 0, of: nil)
+        #expect(await iterator.next()?.completedBytes == 90)
+        meter.store(sent: 20, of: nil, received: 0, of: nil)
+        meter.finish()
+        let last = await iterator.next()
+        #expect(last?.completedBytes == 90)
+        #expect(last?.totalBytes == 120)
+    }
+
+    @Test func aResumedDownloadStartsAtItsOffset() async {
+        let meter = ProgressMeter()
+        var iterator = meter.downloadStream.makeAsyncIterator()
+        _ = await iterator.next()
+        meter.startDownload(at: 40)
+        #expect(await iterator.next()?.completedBytes == 40)
+        meter.store(sent: 0, of: nil, received: 10, of: 60)
+        let value = await iterator.next()
+        #expect(value?.completedBytes == 50)
+        #expect(value?.totalBytes == 100)
+    }
+
+    @Test func emptyBodyIsCompleteAtItsEnd() async {
+        let meter = ProgressMeter()
+        var iterator = meter.downloadStream.makeAsyncIterator()
+        meter.store(sent: 0, of: nil, received: 0, of: 0)
+        #expect(await iterator.next()?.fractionCompleted == 0)
+        meter.finish()
+        #expect(await iterator.next()?.fractionCompleted == 1)
+    }
+
+    @Test func subscriberDuringTheEndReceivesIt() async {
+        for round in 0..<3_000 {
+            let meter = ProgressMeter()
+            meter.store(sent: 1, of: 1, received: 1, of: 1)
+            async let finished: Void = Self.run { meter.finish() }
+            if round % 2 == 0 { await Task.yield() }
+            let last = await all(meter.downloadStream).last
+            #expect(last?.isFinished == true)
+            await finished
+        }
+    }
+
+    @concurrent
+    private static func run(_ body: @Sendable () -> Void) async { body() }
+}

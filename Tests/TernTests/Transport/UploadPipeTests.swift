@@ -1,0 +1,140 @@
+import TernTesting
+import Testing
+
+@testable import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite("UploadPipe", .timeLimit(.minutes(1)))
+struct UploadPipeTests {
+    /// Returns the outcome of a read of up to `count` bytes as text that is easy to compare, and wakes the producer.
+    private func read(_ pipe: UploadPipe, _ count: Int = 64) -> String {
+        var buffer = [UInt8](repeating: 0, count: count)
+        let (read, wake) = unsafe buffer.withUnsafeMutableBytes { unsafe pipe.read(into: $0) }
+        unsafe wake?.resume()
+        return switch read {
+        case .bytes(let count): String(decoding: buffer[..<count], as: UTF8.self)
+        case .wait: "(wait)"
+        case .end: "(end)"
+        case .failed(let failure): "(\(failure.kind))"
+        }
+    }
+
+    @Test func bytesKeepTheirOrderInEverySplit() async {
+        for size in 1...12 {
+            let pipe = UploadPipe()
+            for piece in ["ab", "c", "defg", "hij"] { _ = await pipe.push(Data(piece.utf8)) }
+            #expect(!pipe.end())
+            var text = ""
+            var next = read(pipe, size)
+            while next != "(end)" {
+                #expect(next.utf8.count <= size)
+                text += next
+                next = read(pipe, size)
+            }
+            #expect(text == "abcdefghij")
+            #expect(read(pipe) == "(end)")
+        }
+    }
+
+    @Test func aSliceIsReadFromItsOwnStart() async {
+        let pipe = UploadPipe()
+        _ = await pipe.push(Data("0123456789".utf8).dropFirst(4).dropLast(2))
+        #expect(read(pipe, 3) == "456")
+        #expect(read(pipe, 3) == "7")
+    }
+
+    @Test func onlyAWaitingTransportIsNotified() async {
+        let pipe = UploadPipe()
+        #expect(await pipe.push(Data("a".utf8)) == (true, false))
+        #expect(read(pipe) == "a")
+        #expect(read(pipe) == "(wait)")
+        #expect(await pipe.push(Data("b".utf8)) == (true, true))
+        #expect(await pipe.push(Data("c".utf8)) == (true, false))
+        #expect(read(pipe) == "bc")
+        #expect(read(pipe) == "(wait)")
+        #expect(pipe.end())
+        #expect(!pipe.end())
+        #expect(read(pipe) == "(end)")
+    }
+
+    @Test func failureIsReportedBeforeRemainingBytes() async {
+        let pipe = UploadPipe()
+        _ = await pipe.push(Data("never sent".utf8))
+        #expect(!pipe.end(failure: TransferFailure(.requestBody, "the source broke")))
+        #expect(read(pipe) == "(request-body)")
+        #expect(read(pipe) == "(request-body)")
+    }
+
+    @Test func closedPipeRefusesBytes() async {
+        let pipe = UploadPipe()
+        _ = await pipe.push(Data("a".utf8))
+        pipe.close()
+        #expect(await pipe.push(Data("b".utf8)) == (false, false))
+    }
+
+    @Test func aFullPipeMakesTheProducerWait() async {
+        let pipe = UploadPipe()
+        let isThrough = LoopbackServer.Gate()
+        let big = Data(count: 4 << 20)
+        _ = await pipe.push(big)
+        let producer = Task {
+            let push = await pipe.push(Data("z".utf8))
+            isThrough.open()
+            return push.accepted
+        }
+        for _ in 0..<100 { await Task.yield() }
+        #expect(!isThrough.isOpen)
+        var left = big.count
+        while left > 0 {
+            if left > 2 << 20 { #expect(!isThrough.isOpen) }
+            left -= read(pipe, 64 << 10).utf8.count
+        }
+        #expect(await producer.value)
+        #expect(read(pipe) == "z")
+    }
+
+    @Test func closingReleasesAProducerThatWaits() async {
+        for _ in 0..<200 {
+            let pipe = UploadPipe()
+            _ = await pipe.push(Data(count: 2 << 20))
+            let producer = Task { await pipe.push(Data("z".utf8)).accepted }
+            await Task.yield()
+            pipe.close()
+            #expect(await producer.value == false)
+        }
+    }
+
+    @Test func aFastReaderAndASlowProducerLoseNothing() async {
+        let pipe = UploadPipe()
+        let total = 3_000
+        let producer = Task {
+            for number in 0..<total {
+                _ = await pipe.push(Data([UInt8(number % 251)]))
+                if number % 7 == 0 { await Task.yield() }
+            }
+            _ = pipe.end()
+        }
+        var bytes: [UInt8] = []
+        var isAtEnd = false
+        while !isAtEnd {
+            var buffer = [UInt8](repeating: 0, count: 50)
+            let (read, wake) = unsafe buffer.withUnsafeMutableBytes { unsafe pipe.read(into: $0) }
+            unsafe wake?.resume()
+            switch read {
+            case .bytes(let count): bytes += buffer[..<count]
+            case .wait: await Task.yield()
+            case .end: isAtEnd = true
+            case .failed(let failure):
+                Issue.record("failed: \(failure)")
+                isAtEnd = true
+            }
+        }
+        await producer.value
+        #expect(bytes == (0..<total).map { UInt8($0 % 251) })
+    }
+}

@@ -1,0 +1,94 @@
+#if !TERN_URLSESSION
+import Tern
+import TernTesting
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+extension UploadTests {
+    @Test func sequenceIsPulledAtTheSpeedOfTheServer() async throws {
+        let whole = LoopbackServer.Pattern(count: 64 << 20)
+        let pieces = Pieces(pattern: whole, size: 256 << 10)
+        let leads = Log<Int>()
+        try await withServer { exchange in
+            var read = 0
+            while let chunk = try exchange.readChunk(upTo: 256 << 10) {
+                read += chunk.count
+                leads.add(pieces.pulled.value - read)
+                // The only pause: it makes the server slow.
+                if read < 16 << 20 { try exchange.pause(for: .milliseconds(1)) }
+            }
+            try exchange.respond(text: "\(read)")
+        } test: { _, client in
+            let read = try await client.upload("a", body: .stream(pieces, length: Int64(whole.count)), as: String.self)
+                .value
+            #expect(read == "\(whole.count)")
+            // The pipe holds 2 MiB; the rest is in the two sockets.
+            #expect(try #require(leads.all.max()) < 24 << 20)
+        }
+    }
+
+    @Test func earlyResponseEndsTheUpload() async throws {
+        let pieces = Pieces(pattern: LoopbackServer.Pattern(count: 256 << 20), size: 256 << 10)
+        try await withServer { exchange in
+            _ = try exchange.readChunk()
+            try exchange.respond(status: 413, headers: [("Connection", "close")], text: "too much")
+            // A server that lingers: it reads the remaining bytes, so that no reset overtakes the response.
+            try exchange.drainBody()
+        } test: { _, client in
+            let error = try await failure {
+                try await client.upload("a", body: .stream(pieces, length: Int64(pieces.pattern.count))).value
+            }
+            #expect(error.kind == .status)
+            #expect(error.status == 413)
+            #expect(error.body == Data("too much".utf8))
+            #expect(pieces.pulled.value < pieces.pattern.count)
+        }
+    }
+
+    @Test(arguments: [Request.Method.put, .post])
+    func aStreamIsNeverSentASecondTime(method: Request.Method) async throws {
+        let pieces = Pieces(size: 1_000)
+        let received = Counter()
+        try await withServer { exchange in
+            if exchange.request.method == "GET" { return try exchange.respond(text: "first") }
+            received.add()
+            exchange.close()
+        } test: { server, client in
+            _ = try await client.get("a")
+            let error = try await failure {
+                try await client.send(method, "b", body: .stream(pieces, length: Int64(Self.pattern.count)))
+            }
+            #expect(error.kind == .connectionLost)
+            #expect(received.value == 1)
+            #expect(pieces.iterators.value == 1)
+            #expect(server.counts.requestsReceived == 2)
+        }
+    }
+
+    @Test func aCancelledUploadStopsPulling() async throws {
+        let isGone = LoopbackServer.Gate()
+        try await withServer { exchange in
+            _ = try exchange.readChunk()
+            try exchange.waitForClientToClose()
+        } test: { server, client in
+            let probe = Probe(isGone)
+            let endless = AsyncStream<Data> {
+                probe.touch()
+                return Task.isCancelled ? nil : Data(count: 100_000)
+            }
+            let task = client.upload("a", body: .stream(endless))
+            await task.wait(forSentBytes: 100_000)
+            task.cancel()
+            let error = try await failure { try await task.value }
+            #expect(error.isCancelled)
+            try await server.wait { $0.openConnections == 0 }
+        }
+        try await isGone.wait()
+    }
+}
+#endif
