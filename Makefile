@@ -1,5 +1,5 @@
-# Each target does its own set-up. CI=true turns warnings into errors, on the command line only: in the manifest that
-# would break those who depend on Tern.
+# Each target does its own set-up. CI=true turns warnings into errors, on the command line only: in the manifest this
+# would break the packages that depend on Tern.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -10,13 +10,13 @@ FILTER ?=
 TEST := scripts/run-tests $(SWIFT_BUILD_FLAGS) $(if $(FILTER),--filter '$(FILTER)')
 SWIFT_FOLDERS := $(wildcard Package.swift Sources Tests Examples Benchmarks)
 
-# What the tests judge Tern by: a server that many clients are tested with, a parser of multipart forms, and Pillow's
-# pixels.
+# References for the tests: an HTTP server that many clients are tested with, a parser of multipart forms, and Pillow's
+# decoders.
 PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 multipart==1.2.1 pillow==13.0.0
-# Without a network the tests that need it are skipped, with a message; in CI they must run.
+# Without a network the tests that need these are skipped, with a message. In CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
-.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak test-urlsession lint format bench docs clean
+.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak test-urlsession lint format api bench docs clean
 
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
@@ -28,7 +28,8 @@ help:
 	@echo 'make gallery               photos, a download and more on widgets of GTK 4; without a display a screenshot'
 	@echo 'make gallery-web [URL=…]   a web page on WebKit, loaded through Tern'
 	@echo 'make test-gallery          the gallery checks itself on an X server without a screen'
-	@echo 'make lint | make format    the style, the documentation of every public symbol, the house rules'
+	@echo 'make lint | make format    the style, the documentation of every public symbol, the checks of scripts/checks'
+	@echo 'make api                   the lists of public declarations, into API'
 	@echo 'make bench                 the benchmarks, into RESULTS.md and RESULTS-caches, -images and -pipeline.md'
 	@echo 'make docs                  the documentation, into .build/docs'
 	@echo 'make clean'
@@ -57,7 +58,7 @@ fuzz:
 	@scripts/venv $(PYTHON_PACKAGES)
 	scripts/fuzz $(N) $(TARGETS)
 
-# A scratch path for each way of building, so that none of them rebuilds another's.
+# Each kind of build has its own scratch path, so that none rebuilds another's products.
 test-asan:
 	@scripts/set-up test
 	@$(VENV)
@@ -69,7 +70,7 @@ test-tsan:
 	TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/tsan.supp TERN_PTHREAD_LOCK=1 $(TEST) --scratch-path .build/tsan \
 		--sanitize=thread
 
-# What is left after 100,000 requests and 60,000 cancellations: alone in its process, in release.
+# Memory and descriptors after 100,000 requests and 60,000 cancellations, alone in a process.
 soak:
 	@scripts/set-up test
 	TERN_SOAK=1 $(TEST) --filter ManyTasksTests
@@ -78,7 +79,7 @@ test-urlsession:
 	@scripts/set-up test
 	TERN_URLSESSION=1 $(TEST) --scratch-path .build/urlsession --filter URLSession
 
-# In release: what the main loop has to spare is measured.
+# In release, since the time that the main loop has to spare is measured.
 GALLERY := swift build $(SWIFT_BUILD_FLAGS) --package-path Examples/Gallery --scratch-path .build/gallery -c release
 
 gallery:
@@ -99,11 +100,21 @@ test-gallery:
 lint:
 	@scripts/set-up build
 	swift format lint --strict --recursive --parallel $(SWIFT_FOLDERS)
-	scripts/check-forbidden
-	scripts/check-coverage
-	scripts/check-docs
-	scripts/check-articles
-	scripts/check-apple
+	scripts/checks/forbidden
+	scripts/checks/coverage
+	scripts/checks/docs
+	scripts/checks/articles
+	scripts/checks/apple
+	scripts/checks/language
+	scripts/checks/labels
+	scripts/checks/architecture
+	scripts/checks/layout
+	scripts/checks/public-api
+
+# The public declarations of each module, checked in so that a change of the API shows in a diff.
+api:
+	@scripts/set-up build
+	scripts/checks/public-api --write
 
 format:
 	swift format --in-place --recursive --parallel $(SWIFT_FOLDERS)
