@@ -86,8 +86,8 @@ package struct TransferFailure: Error {
     package static let cancelled = TransferFailure(.cancelled, "the task was cancelled")
 }
 
-/// The error of a process or a system without a free descriptor (EMFILE, ENFILE). It is not retried: a wait needs a
-/// descriptor, too, and without one the runtime's timer ends the process.
+/// The error of a process or a system without a free descriptor (EMFILE, ENFILE). It is not retried: the wait before a
+/// retry can need a descriptor, too. On a clock other than `ContinuousClock`, the runtime's timer ends the process then.
 struct OutOfDescriptors: Error, CustomStringConvertible {
     var description: String { "no descriptor is free" }
 }
