@@ -48,6 +48,22 @@ let package = Package(
             }
         ),
         .target(name: "TernConcurrency", swiftSettings: settings),
+        // The engine for Linux.
+        .target(
+            name: "CTernOpenSSL",
+            linkerSettings: ["ssl", "crypto"].map { .linkedLibrary($0, .when(platforms: [.linux])) }
+        ),
+        .target(name: "CTernHTTP2", linkerSettings: [.linkedLibrary("nghttp2", .when(platforms: [.linux]))]),
+        .target(
+            name: "TernEngine",
+            dependencies: ["CTernHTTP2", "CTernOpenSSL", "TernConcurrency"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "TernEngineTests",
+            dependencies: ["TernConcurrency", "TernEngine"],
+            swiftSettings: settings
+        ),
         .target(
             name: "Tern",
             dependencies: ["CTernCurl", "CTernIDN", "CTernTLS", "CTernZ", "TernConcurrency"],

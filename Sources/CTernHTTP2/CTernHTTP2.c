@@ -1,0 +1,1 @@
+#include "CTernHTTP2.h"

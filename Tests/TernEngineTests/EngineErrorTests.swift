@@ -1,0 +1,9 @@
+import Testing
+import TernEngine
+
+@Suite struct EngineErrorTests {
+    @Test func errorsWithTheSameContentsAreEqual() {
+        #expect(EngineError(.dns, "a") == EngineError(.dns, "a"))
+        #expect(EngineError(.dns, "a") != EngineError(.dns, "a", code: 2))
+    }
+}
