@@ -1,0 +1,212 @@
+/// The tables of the pool: exchanges that wait, the connections that they have claimed, and lists of free connections.
+extension ConnectionPool {
+    /// The number of exchanges that busy connections take while an origin waits for the total limit, before one drains.
+    private static let assignmentsBeforeDraining = 200
+
+    // MARK: Waiting exchanges
+
+    mutating func addWaiting(_ exchange: WaitingExchange) {
+        let key = exchange.key
+        let origin = table.keys[key].origin
+        let slot = waiting.add(exchange)
+        table.keys[key].waiting += 1
+        if table.keys[key].waiting == 1 {
+            if table.origins[origin].waitingKeys.isEmpty { table.origins[origin].turn = takeTurn() }
+            table.keys[key].waitingIndex = table.origins[origin].waitingKeys.count
+            table.origins[origin].waitingKeys.append(key)
+        }
+        let unclaimed = table.keys[key].unclaimed.first
+        if unclaimed >= 0 { claim(unclaimed, for: slot) }
+    }
+
+    /// Removes a waiting exchange. The connecting connection that it has claimed goes on for another.
+    mutating func removeWaiting(_ slot: Int) -> WaitingExchange {
+        let exchange = waiting.remove(slot)
+        let key = exchange.key
+        table.keys[key].waiting -= 1
+        if table.keys[key].waiting == 0 {
+            let origin = table.keys[key].origin
+            let index = table.keys[key].waitingIndex
+            let last = table.origins[origin].waitingKeys.removeLast()
+            if last != key {
+                table.origins[origin].waitingKeys[index] = last
+                table.keys[last].waitingIndex = index
+            }
+            table.keys[key].waitingIndex = -1
+        }
+        if exchange.connection >= 0 {
+            connections[exchange.connection].claimant = -1
+            let next = waiting.first(.unclaimed, key: key)
+            if next >= 0 { claim(exchange.connection, for: next) } else { placeInLists(exchange.connection) }
+        }
+        return exchange
+    }
+
+    private mutating func claim(_ connection: Int, for exchange: Int) {
+        connections[connection].claimant = exchange
+        waiting.setConnection(connection, of: exchange)
+        placeInLists(connection)
+    }
+
+    /// Lets the exchange that has claimed a connecting connection wait without one.
+    mutating func releaseClaim(_ connection: Int) {
+        let exchange = connections[connection].claimant
+        guard exchange >= 0 else { return }
+        connections[connection].claimant = -1
+        waiting.setConnection(-1, of: exchange)
+    }
+
+    /// Lets waiting exchanges of a key claim connecting connections that none has claimed.
+    mutating func claimConnecting(_ key: Int) {
+        while table.keys[key].unclaimed.first >= 0 {
+            let next = waiting.first(.unclaimed, key: key)
+            guard next >= 0 else { return }
+            claim(table.keys[key].unclaimed.first, for: next)
+        }
+    }
+
+    // MARK: Connections
+
+    /// Assigns a waiting exchange to a connection.
+    mutating func assign(_ exchange: Int, to connection: Int, actions: inout [Action]) {
+        let record = removeWaiting(exchange)
+        occupy(connection, exchange: record.id, isExclusive: record.isExclusive, actions: &actions)
+    }
+
+    /// Assigns an exchange to a connection that has room for it.
+    mutating func occupy(_ slot: Int, exchange: ExchangeID, isExclusive: Bool, actions: inout [Action]) {
+        actions.append(.assign(exchange, connection: id(of: slot), isReused: connections[slot].isUsed))
+        if connections[slot].inFlight > 0, !blockedOrigins.isEmpty {
+            assignmentsWhileBlocked += 1
+            if assignmentsWhileBlocked >= Self.assignmentsBeforeDraining {
+                assignmentsWhileBlocked = 0
+                connections[slot].state = .draining
+            }
+        }
+        connections[slot].isUsed = true
+        connections[slot].inFlight += 1
+        connections[slot].isReserved = isExclusive
+        placeInLists(slot)
+    }
+
+    mutating func open(for exchange: Int, actions: inout [Action]) {
+        let key = waiting[exchange].key
+        let origin = table.keys[key].origin
+        if table.origins[origin].connections >= max(1, limits.connectionsPerOrigin) {
+            close(table.origins[origin].idle.first, actions: &actions)
+        }
+        if connectionCount >= max(1, limits.connections) { close(idle.first, actions: &actions) }
+        let slot: Int
+        if let free = freeConnections.popLast() {
+            slot = free
+        } else {
+            slot = connections.count
+            connections.append(PooledConnection())
+            keyLinks.addSlot()
+            originLinks.addSlot()
+            idleLinks.addSlot()
+        }
+        connections[slot].state = .connecting
+        connections[slot].key = key
+        connections[slot].origin = origin
+        connectionCount += 1
+        table.keys[key].connections += 1
+        table.origins[origin].connections += 1
+        claim(slot, for: exchange)
+        actions.append(.open(id(of: slot), key: table.id(of: key), exchange: waiting[exchange].id))
+    }
+
+    mutating func close(_ slot: Int, actions: inout [Action]) {
+        actions.append(.close(id(of: slot)))
+        remove(slot)
+    }
+
+    /// Forgets a connection that no waiting exchange has claimed.
+    mutating func remove(_ slot: Int) {
+        leaveLists(slot)
+        connectionCount -= 1
+        table.keys[connections[slot].key].connections -= 1
+        table.origins[connections[slot].origin].connections -= 1
+        connections[slot] = PooledConnection(generation: connections[slot].generation &+ 1)
+        freeConnections.append(slot)
+    }
+
+    func slot(of connection: ConnectionID) -> Int? {
+        let slot = Int(truncatingIfNeeded: connection & 0xFFFF_FFFF) - 1
+        guard slot >= 0, slot < connections.count, connections[slot].state != .unused,
+            connections[slot].generation == UInt32(truncatingIfNeeded: connection >> 32)
+        else { return nil }
+        return slot
+    }
+
+    func id(of slot: Int) -> ConnectionID {
+        UInt64(connections[slot].generation) << 32 | UInt64(truncatingIfNeeded: slot + 1)
+    }
+
+    /// Returns a connection of a key that can take an exchange; -1 if there is none.
+    func freeConnection(of key: Int, isShared: Bool) -> Int {
+        let partial = table.keys[key].partial.last
+        return isShared && partial >= 0 ? partial : table.keys[key].idle.last
+    }
+
+    /// Records the number of exchanges that a connection carries at a time.
+    mutating func learn(_ capacity: Int, of slot: Int) {
+        let capacity = Self.clampedCapacity(capacity)
+        connections[slot].capacity = capacity
+        let key = connections[slot].key
+        if capacity > 1 { table.keys[key].form = .multiplexed }
+        if table.keys[key].form == .multiplexed { table.keys[key].expectedCapacity = capacity }
+    }
+
+    /// Returns a capacity that is at least 1 and small enough for arithmetic.
+    static func clampedCapacity(_ capacity: Int) -> Int { min(max(1, capacity), 1 << 20) }
+
+    // MARK: Lists
+
+    /// Moves a connection to the lists in which it belongs after a change.
+    mutating func placeInLists(_ slot: Int) {
+        let connection = connections[slot]
+        let place = connection.properPlace
+        if place != connection.place { setPlace(place, of: slot) }
+        let isIdle = connection.isIdle
+        guard isIdle != connection.isInIdleLists else { return }
+        connections[slot].isInIdleLists = isIdle
+        if isIdle {
+            connections[slot].idleSince = now
+            originLinks.append(slot, to: &table.origins[connection.origin].idle)
+            idleLinks.append(slot, to: &idle)
+            idleCount += 1
+        } else {
+            originLinks.remove(slot, from: &table.origins[connection.origin].idle)
+            idleLinks.remove(slot, from: &idle)
+            idleCount -= 1
+        }
+    }
+
+    private mutating func setPlace(_ place: PooledConnection.Place, of slot: Int) {
+        let key = connections[slot].key
+        switch connections[slot].place {
+        case .none: break
+        case .idle: keyLinks.remove(slot, from: &table.keys[key].idle)
+        case .partial: keyLinks.remove(slot, from: &table.keys[key].partial)
+        case .unclaimed: keyLinks.remove(slot, from: &table.keys[key].unclaimed)
+        }
+        switch place {
+        case .none: break
+        case .idle: keyLinks.append(slot, to: &table.keys[key].idle)
+        case .partial: keyLinks.append(slot, to: &table.keys[key].partial)
+        case .unclaimed: keyLinks.append(slot, to: &table.keys[key].unclaimed)
+        }
+        connections[slot].place = place
+    }
+
+    /// Removes a connection from all lists.
+    mutating func leaveLists(_ slot: Int) {
+        if connections[slot].place != .none { setPlace(.none, of: slot) }
+        guard connections[slot].isInIdleLists else { return }
+        connections[slot].isInIdleLists = false
+        originLinks.remove(slot, from: &table.origins[connections[slot].origin].idle)
+        idleLinks.remove(slot, from: &idle)
+        idleCount -= 1
+    }
+}

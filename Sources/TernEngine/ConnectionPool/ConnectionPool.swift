@@ -1,0 +1,303 @@
+/// Decides which exchange uses which connection, when connections are opened and when they are closed. Pure: the caller
+/// performs the actions in their order, and reports each event.
+///
+/// The rules:
+/// - The number of connections is limited per origin and in total. Connections that connect, that carry exchanges, that
+///   are idle and that drain are all counted. An idle connection is closed where its room is needed.
+/// - A free connection of the same key is used, the one that was used last first. Otherwise a new one is opened, and the
+///   exchange takes it or a connection that becomes free before, whichever comes first.
+/// - Exchanges wait by priority, and then by age. Within an origin, the most urgent goes first, over all its keys.
+///   Where the total limit is reached, origins take turns: a connection that becomes idle is closed if another origin
+///   is next.
+/// - A connecting connection whose exchange has left serves the next waiting one. If no exchange waits, it may finish
+///   and become idle. Until then it counts as idle: it is closed on time, by `closeIdle`, and where room is needed.
+/// - An HTTP/2 connection is filled up to its capacity before another is opened. A connection that carries exchanges is
+///   never closed for room. While another origin waits for the total limit, a busy connection takes a bounded number
+///   of further exchanges, and then drains.
+///
+/// An operation takes logarithmic time in the number of waiting exchanges and origins, and linear time in the number of
+/// keys of one origin for which exchanges wait (in general one). Operations that find a free connection, or for which no
+/// exchange waits, take constant time and neither allocate nor hash.
+package struct ConnectionPool: Sendable {
+    package typealias ExchangeID = UInt64
+    /// The number of a connection. The first is 1. A number is not used again before 2³² connections.
+    package typealias ConnectionID = UInt64
+    /// The number of a key, as `index(of:)` returns it.
+    package typealias KeyID = UInt64
+
+    package struct Limits: Sendable, Equatable {
+        /// The number of connections to one origin; at least 1.
+        package var connectionsPerOrigin: Int
+        /// The number of connections to all origins; at least 1.
+        package var connections: Int
+        /// The time in nanoseconds after which an idle connection is closed; `UInt64.max` for never.
+        package var idleLifetime: UInt64
+        /// The number of streams that a multiplexed connection is expected to carry until its capacity is known.
+        package var streams = 100
+
+        package init(connectionsPerOrigin: Int, connections: Int, idleLifetime: UInt64) {
+            self.connectionsPerOrigin = connectionsPerOrigin
+            self.connections = connections
+            self.idleLifetime = idleLifetime
+        }
+    }
+
+    /// The order of waiting exchanges of the same priority.
+    package enum Order: Sendable {
+        case firstInFirstOut, lastInFirstOut
+    }
+
+    /// An exchange that needs a connection.
+    package struct Submission: Sendable {
+        package var exchange: ExchangeID
+        package var key: KeyID
+        /// The priority; higher values go first.
+        package var priority: Int
+        /// A Boolean value that indicates whether the exchange takes only a connection that has just been opened.
+        package var needsFresh = false
+        /// A Boolean value that indicates whether other exchanges may use the connection at the same time.
+        package var mayShare = true
+        /// A Boolean value that indicates whether exchanges wait for a connecting connection instead of opening one
+        /// each, because it is likely to be multiplexed. The last submission decides for all exchanges of the key, until
+        /// a connection of the key has been opened; then its capacity decides.
+        package var waitsForShared = false
+
+        package init(exchange: ExchangeID, key: KeyID, priority: Int) {
+            self.exchange = exchange
+            self.key = key
+            self.priority = priority
+        }
+    }
+
+    package enum Action: Sendable, Equatable {
+        /// Starts an exchange on a connection. A connection is reused if another exchange has been assigned to it before.
+        case assign(ExchangeID, connection: ConnectionID, isReused: Bool)
+        /// Opens a connection. The exchange is the one that needs it at this moment; another may get it.
+        case open(ConnectionID, key: KeyID, exchange: ExchangeID)
+        /// Closes a connection, which may still be connecting. The pool has forgotten it.
+        case close(ConnectionID)
+    }
+
+    let limits: Limits
+    private let order: Order
+    var table: PoolKeyTable
+    var waiting = WaitingExchanges()
+    var connections: [PooledConnection] = []
+    var freeConnections: [Int] = []
+    var keyLinks = SlotLinks()
+    var originLinks = SlotLinks()
+    var idleLinks = SlotLinks()
+    /// The idle connections of all origins, the oldest first.
+    var idle = SlotList()
+    /// The origins that wait for room in the total limit alone, by their turn.
+    var blockedOrigins = PositionedHeap<UInt64>()
+    /// The positions of origins in `blockedOrigins`; -1 for the others.
+    var blockedPositions: [Int] = []
+    var nextTurn: UInt64 = 0
+    /// The number of exchanges assigned to busy connections since a blocked origin was served last.
+    var assignmentsWhileBlocked = 0
+    private var nextAge: UInt64 = 0
+    /// The latest time that the caller has passed.
+    var now: UInt64 = 0
+
+    /// The number of connections, including those that connect.
+    package internal(set) var connectionCount = 0
+    /// The number of connections that no exchange uses or waits for.
+    package internal(set) var idleCount = 0
+
+    package init(limits: Limits, order: Order = .firstInFirstOut) {
+        self.limits = limits
+        self.order = order
+        table = PoolKeyTable(expectedCapacity: Self.clampedCapacity(limits.streams))
+    }
+
+    /// The number of exchanges that wait.
+    package var waitingCount: Int { waiting.count }
+
+    /// The number of keys that the pool remembers.
+    package var keyCount: Int { table.count }
+
+    // MARK: Keys
+
+    /// Returns the number of a key, which the caller can keep. Keys without connections and waiting exchanges are
+    /// forgotten from time to time; their numbers are then refused by `submit`.
+    package mutating func index(of key: PoolKey) -> KeyID { table.intern(key) }
+
+    /// Returns the key of a number; nil if it has been forgotten.
+    package func key(_ id: KeyID) -> PoolKey? { table.slot(of: id).map { table.keys[$0].key } }
+
+    // MARK: Exchanges
+
+    /// Returns the waiting exchange for which a connecting connection is meant at this moment; nil if there is none.
+    package func claimant(of connection: ConnectionID) -> ExchangeID? {
+        guard let slot = slot(of: connection), connections[slot].claimant >= 0 else { return nil }
+        return waiting[connections[slot].claimant].id
+    }
+
+    /// Submits an exchange: it is assigned to a connection, or waits. Returns false, and does nothing, if its key has
+    /// been forgotten. A waiting exchange must not be submitted again.
+    package mutating func submit(_ submission: Submission, actions: inout [Action]) -> Bool {
+        guard let key = table.slot(of: submission.key) else { return false }
+        table.keys[key].waitsForShared = submission.waitsForShared
+        if !submission.needsFresh {
+            let free = freeConnection(of: key, isShared: submission.mayShare)
+            if free >= 0 {
+                occupy(free, exchange: submission.exchange, isExclusive: !submission.mayShare, actions: &actions)
+                return true
+            }
+        }
+        let age = order == .firstInFirstOut ? nextAge : ~nextAge
+        nextAge += 1
+        let exchange = WaitingExchange(
+            id: submission.exchange, key: key, urgency: Urgency(priority: submission.priority, age: age),
+            queue: (submission.mayShare ? 0 : 1) | (submission.needsFresh ? 2 : 0))
+        addWaiting(exchange)
+        settle(table.keys[key].origin, actions: &actions)
+        return true
+    }
+
+    /// Removes an exchange that waits. Returns false if it does not wait.
+    package mutating func withdraw(_ exchange: ExchangeID, now: UInt64, actions: inout [Action]) -> Bool {
+        guard let slot = waiting.slot(of: exchange) else { return false }
+        self.now = max(self.now, now)
+        let origin = table.keys[waiting[slot].key].origin
+        _ = removeWaiting(slot)
+        settle(origin, actions: &actions)
+        return true
+    }
+
+    /// Changes the priority of an exchange that waits. Its age stays. Returns false if it does not wait.
+    @discardableResult
+    package mutating func prioritize(_ exchange: ExchangeID, priority: Int) -> Bool {
+        guard let slot = waiting.slot(of: exchange) else { return false }
+        waiting.setPriority(priority, of: slot)
+        return true
+    }
+
+    /// Reports that an exchange has left its connection: its response or its stream has ended. A connection that is not
+    /// reusable takes no more exchanges, and is closed when its last one has ended. Unknown connections are ignored.
+    package mutating func finished(
+        on connection: ConnectionID, isReusable: Bool, now: UInt64, actions: inout [Action]
+    ) {
+        guard let slot = slot(of: connection), connections[slot].inFlight > 0 else { return }
+        self.now = max(self.now, now)
+        connections[slot].inFlight -= 1
+        connections[slot].isReserved = false
+        if !isReusable { connections[slot].state = .draining }
+        settle(connection: slot, actions: &actions)
+    }
+
+    // MARK: Connections
+
+    /// Reports that a connection has been opened, and the number of exchanges that it carries at a time: 1 for HTTP/1,
+    /// more for HTTP/2. It takes the most urgent exchanges of its key.
+    package mutating func opened(
+        _ connection: ConnectionID, capacity: Int, now: UInt64, actions: inout [Action]
+    ) {
+        guard let slot = slot(of: connection), connections[slot].state == .connecting else { return }
+        self.now = max(self.now, now)
+        leaveLists(slot)
+        releaseClaim(slot)
+        connections[slot].state = .open
+        let key = connections[slot].key
+        table.keys[key].form = .single
+        learn(capacity, of: slot)
+        var kinds = WaitingKinds.all
+        while connections[slot].takesExchanges {
+            let next = waiting.first(kinds, key: key)
+            guard next >= 0 else { break }
+            assign(next, to: slot, actions: &actions)
+            kinds = .sharing
+        }
+        claimConnecting(key)
+        settle(connection: slot, actions: &actions)
+    }
+
+    /// Reports that a connection could not be opened. Returns the exchange that gets the error: the one for which it was
+    /// opened, or the one that took its place when that one left; nil if no exchange needs the connection. The returned
+    /// exchange no longer waits. For the others, new connections are opened.
+    package mutating func openFailed(_ connection: ConnectionID, actions: inout [Action]) -> ExchangeID? {
+        guard let slot = slot(of: connection), connections[slot].state == .connecting else { return nil }
+        let origin = connections[slot].origin
+        let claimant = connections[slot].claimant
+        releaseClaim(slot)
+        remove(slot)
+        let failed = claimant < 0 ? nil : removeWaiting(claimant).id
+        settle(origin, actions: &actions)
+        return failed
+    }
+
+    /// Reports the number of exchanges that an open connection carries at a time. It may fall below the number of those
+    /// in flight, which go on. 0 counts as 1: the exchange then waits on the connection, with its time limits, until the
+    /// server allows a stream (RFC 9113 §5.1.2).
+    package mutating func capacityChanged(
+        _ connection: ConnectionID, capacity: Int, now: UInt64, actions: inout [Action]
+    ) {
+        guard let slot = slot(of: connection), connections[slot].state == .open else { return }
+        self.now = max(self.now, now)
+        learn(capacity, of: slot)
+        settle(connection: slot, actions: &actions)
+    }
+
+    /// Reports that a connection takes no new exchange. It is closed when its last one has ended.
+    package mutating func draining(_ connection: ConnectionID, actions: inout [Action]) {
+        guard let slot = slot(of: connection) else { return }
+        releaseClaim(slot)
+        claimConnecting(connections[slot].key)
+        connections[slot].state = .draining
+        settle(connection: slot, actions: &actions)
+    }
+
+    /// Reports that a connection is closed, whose exchanges the caller has failed. Exchanges that waited for it while it
+    /// was connecting get another.
+    package mutating func closed(_ connection: ConnectionID, actions: inout [Action]) {
+        guard let slot = slot(of: connection) else { return }
+        let (key, origin) = (connections[slot].key, connections[slot].origin)
+        releaseClaim(slot)
+        remove(slot)
+        claimConnecting(key)
+        settle(origin, actions: &actions)
+    }
+
+    // MARK: Idle connections
+
+    /// The time at which the next idle connection is to be closed; nil without one.
+    package var nextIdleDeadline: UInt64? {
+        guard idle.first >= 0, limits.idleLifetime < .max else { return nil }
+        return deadline(of: idle.first)
+    }
+
+    /// Closes the connections that have been idle for too long.
+    package mutating func expireIdle(now: UInt64, actions: inout [Action]) {
+        self.now = max(self.now, now)
+        guard limits.idleLifetime < .max else { return }
+        while idle.first >= 0, deadline(of: idle.first) <= now { close(idle.first, actions: &actions) }
+    }
+
+    /// Closes all idle connections.
+    package mutating func closeIdle(actions: inout [Action]) {
+        while idle.first >= 0 { close(idle.first, actions: &actions) }
+    }
+
+    /// Closes all connections and forgets all waiting exchanges, which the caller has failed.
+    package mutating func closeAll(actions: inout [Action]) {
+        for key in table.keys.indices {
+            table.keys[key].waiting = 0
+            table.keys[key].waitingIndex = -1
+        }
+        for origin in table.origins.indices {
+            table.origins[origin].waitingKeys.removeAll()
+            unblock(origin)
+        }
+        waiting.removeAll()
+        for slot in connections.indices where connections[slot].state != .unused {
+            connections[slot].claimant = -1
+            close(slot, actions: &actions)
+        }
+    }
+
+    private func deadline(of slot: Int) -> UInt64 {
+        let (deadline, overflows) = connections[slot].idleSince.addingReportingOverflow(limits.idleLifetime)
+        return overflows ? .max : deadline
+    }
+}

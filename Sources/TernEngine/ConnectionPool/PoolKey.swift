@@ -1,0 +1,157 @@
+/// The properties of a connection that an exchange requires. An exchange uses connections of its own key alone.
+package struct PoolKey: Hashable, Sendable {
+    /// The scheme, the host and the port, or the path of a Unix socket. The limit per origin counts the connections of
+    /// all keys with the same origin.
+    package var origin: String
+    /// The number of the trust policy; 0 without one.
+    package var policy: UInt64 = 0
+    /// The number of the proxy; 0 without one.
+    package var proxy: UInt64 = 0
+    /// The number of the client identity; 0 without one.
+    package var identity: UInt64 = 0
+    /// The number of the local endpoint; 0 without one.
+    package var localEndpoint: UInt64 = 0
+    /// The number of the set of versions of HTTP that the connection may speak.
+    package var versions: UInt64 = 0
+
+    package init(origin: String) { self.origin = origin }
+}
+
+/// A key of the pool with its connections and the exchanges that wait for one.
+struct PoolKeyRecord: Sendable {
+    /// The form of the connections, as far as known.
+    enum Form: Sendable {
+        case unknown
+        /// Each connection carries one exchange at a time (HTTP/1).
+        case single
+        /// Connections carry several exchanges at a time (HTTP/2).
+        case multiplexed
+    }
+
+    var key: PoolKey
+    var generation: UInt32
+    let origin: Int
+    /// The number of connections, including those that connect.
+    var connections = 0
+    var waiting = 0
+    /// The index in the waiting keys of the origin; -1 if no exchange waits.
+    var waitingIndex = -1
+    /// Connections without an exchange that can take one, the one that was used last at the end.
+    var idle = SlotList()
+    /// Connections with exchanges that can take more.
+    var partial = SlotList()
+    /// Connecting connections that no exchange waits for.
+    var unclaimed = SlotList()
+    var form = Form.unknown
+    /// A Boolean value that indicates whether exchanges wait for a connecting connection while the form is unknown.
+    var waitsForShared = false
+    /// The number of exchanges that a new multiplexed connection is expected to carry.
+    var expectedCapacity: Int
+
+    /// A Boolean value that indicates whether a connecting connection is expected to carry several exchanges.
+    var expectsShared: Bool {
+        switch form {
+        case .unknown: waitsForShared
+        case .single: false
+        case .multiplexed: true
+        }
+    }
+
+    var isUnused: Bool { connections == 0 && waiting == 0 }
+}
+
+/// An origin with the connections of all its keys.
+struct PoolOrigin: Sendable {
+    let name: String
+    var keys = 0
+    /// The number of connections, including those that connect.
+    var connections = 0
+    /// Connections that can be closed to make room, the oldest first.
+    var idle = SlotList()
+    /// The slots of the keys for which exchanges wait.
+    var waitingKeys: [Int] = []
+    /// The order in which waiting origins get room. An origin gets a new number each time it has been served.
+    var turn: UInt64 = 0
+}
+
+/// The keys and origins that are in use, and a bounded number of others.
+struct PoolKeyTable: Sendable {
+    /// The number of keys that are kept although they have neither connections nor waiting exchanges.
+    static let keptKeys = 1_000
+
+    private let expectedCapacity: Int
+    var keys: [PoolKeyRecord] = []
+    var origins: [PoolOrigin] = []
+    private var indexes: [PoolKey: Int] = [:]
+    private var originIndexes: [String: Int] = [:]
+    private var freeKeys: [Int] = []
+    private var freeOrigins: [Int] = []
+    /// The number of keys at which unused ones are forgotten.
+    private var sweepCount = PoolKeyTable.keptKeys
+
+    init(expectedCapacity: Int) { self.expectedCapacity = expectedCapacity }
+
+    /// The number of keys in the table.
+    var count: Int { indexes.count }
+
+    /// Returns the slot of a key that has not been forgotten.
+    func slot(of id: ConnectionPool.KeyID) -> Int? {
+        let slot = Int(truncatingIfNeeded: id & 0xFFFF_FFFF)
+        guard slot < keys.count, keys[slot].generation == UInt32(truncatingIfNeeded: id >> 32) else { return nil }
+        return slot
+    }
+
+    func id(of slot: Int) -> ConnectionPool.KeyID {
+        UInt64(keys[slot].generation) << 32 | UInt64(truncatingIfNeeded: slot)
+    }
+
+    /// Returns the identifier of a key, which is added if it is new. Takes constant time on average.
+    mutating func intern(_ key: PoolKey) -> ConnectionPool.KeyID {
+        if let slot = indexes[key] { return id(of: slot) }
+        if indexes.count >= sweepCount {
+            forgetUnusedKeys()
+            sweepCount = max(Self.keptKeys, 2 * indexes.count)
+        }
+        let origin = internOrigin(key.origin)
+        origins[origin].keys += 1
+        let slot: Int
+        if let free = freeKeys.popLast() {
+            slot = free
+            keys[slot] = PoolKeyRecord(
+                key: key, generation: keys[slot].generation, origin: origin, expectedCapacity: expectedCapacity)
+        } else {
+            slot = keys.count
+            keys.append(PoolKeyRecord(key: key, generation: 0, origin: origin, expectedCapacity: expectedCapacity))
+        }
+        indexes[key] = slot
+        return id(of: slot)
+    }
+
+    private mutating func internOrigin(_ name: String) -> Int {
+        if let slot = originIndexes[name] { return slot }
+        let slot: Int
+        if let free = freeOrigins.popLast() {
+            slot = free
+            origins[slot] = PoolOrigin(name: name)
+        } else {
+            slot = origins.count
+            origins.append(PoolOrigin(name: name))
+        }
+        originIndexes[name] = slot
+        return slot
+    }
+
+    private mutating func forgetUnusedKeys() {
+        for (key, slot) in indexes where keys[slot].isUnused {
+            indexes[key] = nil
+            keys[slot].generation &+= 1
+            freeKeys.append(slot)
+            let origin = keys[slot].origin
+            origins[origin].keys -= 1
+            if origins[origin].keys == 0 {
+                originIndexes[origins[origin].name] = nil
+                freeOrigins.append(origin)
+            }
+        }
+    }
+}

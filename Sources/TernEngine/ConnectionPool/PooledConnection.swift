@@ -1,0 +1,56 @@
+/// A connection as the pool sees it.
+struct PooledConnection: Sendable {
+    enum State: Sendable {
+        /// The slot is free.
+        case unused
+        case connecting
+        case open
+        /// The connection takes no new exchange, and is closed when its last one ends.
+        case draining
+    }
+
+    /// The list of its key that a connection is in.
+    enum Place: Sendable {
+        case none, idle, partial, unclaimed
+    }
+
+    var generation: UInt32 = 0
+    var state = State.unused
+    var key = -1
+    var origin = -1
+    /// The number of exchanges that the connection can carry at a time.
+    var capacity = 0
+    /// The number of exchanges that the connection carries.
+    var inFlight = 0
+    /// A Boolean value that indicates whether the connection carries an exchange that does not share it.
+    var isReserved = false
+    /// A Boolean value that indicates whether an exchange has been assigned before.
+    var isUsed = false
+    /// The slot of the waiting exchange that has claimed this connecting connection; -1 without one.
+    var claimant = -1
+    var place = Place.none
+    /// A Boolean value that indicates whether the connection is in the lists of those that can be closed for room.
+    var isInIdleLists = false
+    var idleSince: UInt64 = 0
+
+    /// The list of the key in which the connection belongs.
+    var properPlace: Place {
+        switch state {
+        case .unused, .draining: .none
+        case .connecting: claimant < 0 ? .unclaimed : .none
+        case .open: takesExchanges ? (inFlight == 0 ? .idle : .partial) : .none
+        }
+    }
+
+    /// A Boolean value that indicates whether the connection has room for another exchange.
+    var takesExchanges: Bool { state == .open && !isReserved && inFlight < capacity }
+
+    /// A Boolean value that indicates whether no exchange uses the connection or waits for it.
+    var isIdle: Bool {
+        switch state {
+        case .unused, .draining: false
+        case .connecting: claimant < 0
+        case .open: inFlight == 0
+        }
+    }
+}

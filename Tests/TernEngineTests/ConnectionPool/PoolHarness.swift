@@ -1,0 +1,149 @@
+@testable import TernEngine
+
+/// A pool whose actions are returned as short texts: `open 1 for 7`, `assign 7 to 1`, `assign 8 to 1 again`, `close 1`.
+/// Connections are numbered in the order in which they are opened.
+struct PoolHarness {
+    /// The properties of a submission that are not the default ones.
+    enum Trait {
+        case fresh, exclusive, waitsForShared
+    }
+
+    var pool: ConnectionPool
+    /// The identifiers of the connections, by number.
+    private var identifiers: [ConnectionPool.ConnectionID] = []
+    private var actions: [ConnectionPool.Action] = []
+    var now: UInt64 = 0
+
+    init(
+        perOrigin: Int = 100, total: Int = 100, idleLifetime: UInt64 = 1_000, streams: Int = 100,
+        order: ConnectionPool.Order = .firstInFirstOut
+    ) {
+        var limits = ConnectionPool.Limits(
+            connectionsPerOrigin: perOrigin, connections: total, idleLifetime: idleLifetime)
+        limits.streams = streams
+        pool = ConnectionPool(limits: limits, order: order)
+    }
+
+    /// Returns the key of a name: an origin, or an origin and a policy as in `a/1`.
+    static func key(_ name: String) -> PoolKey {
+        let parts = name.split(separator: "/", maxSplits: 1)
+        var key = PoolKey(origin: String(parts[0]))
+        if parts.count > 1 { key.policy = UInt64(parts[1]) ?? 0 }
+        return key
+    }
+
+    mutating func submit(
+        _ exchange: UInt64, to name: String = "a", priority: Int = 0, _ traits: Trait...
+    ) -> [String] {
+        var submission = ConnectionPool.Submission(
+            exchange: exchange, key: pool.index(of: Self.key(name)), priority: priority)
+        submission.needsFresh = traits.contains(.fresh)
+        submission.mayShare = !traits.contains(.exclusive)
+        submission.waitsForShared = traits.contains(.waitsForShared)
+        let isKnown = pool.submit(submission, actions: &actions)
+        return isKnown ? takeActions() : ["forgotten"]
+    }
+
+    mutating func submit(
+        _ exchanges: ClosedRange<UInt64>, to name: String = "a", _ traits: Trait...
+    ) -> [String] {
+        exchanges.flatMap { exchange in
+            switch (traits.first, traits.count) {
+            case (let trait?, 1): submit(exchange, to: name, trait)
+            default: submit(exchange, to: name)
+            }
+        }
+    }
+
+    mutating func open(_ connection: Int, capacity: Int = 1) -> [String] {
+        pool.opened(identifier(connection), capacity: capacity, now: now, actions: &actions)
+        return takeActions()
+    }
+
+    /// Submits an exchange for which a connection is opened, and opens it.
+    mutating func start(_ exchange: UInt64, to name: String = "a", capacity: Int = 1) -> [String] {
+        let texts = submit(exchange, to: name)
+        return texts + open(identifiers.count, capacity: capacity)
+    }
+
+    mutating func finish(_ connection: Int, isReusable: Bool = true) -> [String] {
+        pool.finished(on: identifier(connection), isReusable: isReusable, now: now, actions: &actions)
+        return takeActions()
+    }
+
+    mutating func fail(_ connection: Int) -> (exchange: UInt64?, actions: [String]) {
+        let exchange = pool.openFailed(identifier(connection), actions: &actions)
+        return (exchange, takeActions())
+    }
+
+    mutating func withdraw(_ exchange: UInt64) -> [String] {
+        pool.withdraw(exchange, now: now, actions: &actions) ? takeActions() : ["not waiting"]
+    }
+
+    mutating func change(_ connection: Int, capacity: Int) -> [String] {
+        pool.capacityChanged(identifier(connection), capacity: capacity, now: now, actions: &actions)
+        return takeActions()
+    }
+
+    mutating func drain(_ connection: Int) -> [String] {
+        pool.draining(identifier(connection), actions: &actions)
+        return takeActions()
+    }
+
+    mutating func lose(_ connection: Int) -> [String] {
+        pool.closed(identifier(connection), actions: &actions)
+        return takeActions()
+    }
+
+    mutating func expire(at time: UInt64) -> [String] {
+        now = time
+        pool.expireIdle(now: time, actions: &actions)
+        return takeActions()
+    }
+
+    mutating func closeIdle() -> [String] {
+        pool.closeIdle(actions: &actions)
+        return takeActions()
+    }
+
+    mutating func closeAll() -> [String] {
+        pool.closeAll(actions: &actions)
+        return takeActions()
+    }
+
+    func identifier(_ connection: Int) -> ConnectionPool.ConnectionID { identifiers[connection - 1] }
+
+    private func number(_ connection: ConnectionPool.ConnectionID) -> Int {
+        (identifiers.lastIndex(of: connection) ?? -1) + 1
+    }
+
+    private mutating func takeActions() -> [String] {
+        defer { actions.removeAll() }
+        return actions.map { action in
+            switch action {
+            case .assign(let exchange, let connection, let isReused):
+                return "assign \(exchange) to \(number(connection))" + (isReused ? " again" : "")
+            case .open(let connection, _, let exchange):
+                identifiers.append(connection)
+                return "open \(identifiers.count) for \(exchange)"
+            case .close(let connection): return "close \(number(connection))"
+            }
+        }
+    }
+}
+
+/// A generator that gives the same numbers in every run.
+struct PoolRandom: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
+
+    mutating func next() -> UInt64 {
+        state ^= state << 13
+        state ^= state >> 7
+        state ^= state << 17
+        return state
+    }
+
+    mutating func below(_ limit: Int) -> Int { Int(next() >> 16) % limit }
+}

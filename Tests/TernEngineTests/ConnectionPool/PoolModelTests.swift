@@ -1,0 +1,245 @@
+import Testing
+
+@testable import TernEngine
+
+/// Runs random operations against a model that knows connections and exchanges from the actions alone.
+@Suite("Connection pool: random operations", .timeLimit(.minutes(1)))
+struct PoolModelTests {
+    private struct Connection {
+        let key: String
+        var isConnecting = true
+        var isDraining = false
+        var isReserved = false
+        var capacity = 0
+        var inFlight: [UInt64] = []
+        var isUsed = false
+
+        var isUnused: Bool { isConnecting || inFlight.isEmpty }
+    }
+
+    private struct Exchange {
+        let key: String
+        let isFresh: Bool
+        let isExclusive: Bool
+    }
+
+    private struct Model {
+        static let names = ["a", "a/1", "a/2", "b", "b/1", "c", "d"]
+        var pool: ConnectionPool
+        let limits: ConnectionPool.Limits
+        var connections: [UInt64: Connection] = [:]
+        var waiting: [UInt64: Exchange] = [:]
+        var assigned: Set<UInt64> = []
+        /// Exchanges that share; whose keys are known to be multiplexed or not is learned from the capacities.
+        var multiplexed: Set<String> = []
+        var learned: Set<String> = []
+        var random: PoolRandom
+        var now: UInt64 = 0
+        var nextExchange: UInt64 = 0
+        var actions: [ConnectionPool.Action] = []
+        /// The connection that has just been opened.
+        var opening: UInt64?
+        var waits: [String: Bool] = [:]
+
+        init(seed: UInt64) {
+            random = PoolRandom(seed)
+            var limits = ConnectionPool.Limits(
+                connectionsPerOrigin: 1 + random.below(4), connections: 1 + random.below(8), idleLifetime: 50)
+            limits.streams = 1 + random.below(4)
+            self.limits = limits
+            pool = ConnectionPool(limits: limits, order: random.below(2) == 0 ? .firstInFirstOut : .lastInFirstOut)
+        }
+
+        static func origin(_ key: String) -> Substring { key.prefix(1) }
+
+        func connections(of origin: Substring) -> Int {
+            connections.values.count { Self.origin($0.key) == origin }
+        }
+
+        mutating func perform() throws {
+            for action in actions {
+                switch action {
+                case .open(let id, let key, let exchange):
+                    let name = try #require(waiting[exchange]?.key)
+                    #expect(pool.key(key) == PoolHarness.key(name))
+                    #expect(connections.updateValue(Connection(key: name), forKey: id) == nil)
+                case .close(let id):
+                    let closed = try #require(connections[id])
+                    connections[id] = nil
+                    #expect(closed.isConnecting || closed.inFlight.isEmpty)
+                case .assign(let exchange, let id, let isReused):
+                    let found = try #require(waiting[exchange])
+                    waiting[exchange] = nil
+                    var connection = try #require(connections[id])
+                    #expect(assigned.insert(exchange).inserted == true)
+                    #expect(found.key == connection.key && isReused == connection.isUsed)
+                    #expect(!connection.isConnecting && !connection.isDraining && !connection.isReserved)
+                    #expect(connection.inFlight.count < connection.capacity)
+                    #expect(!found.isFresh || id == opening)
+                    #expect(!found.isExclusive || connection.inFlight.isEmpty)
+                    connection.inFlight.append(exchange)
+                    connection.isReserved = found.isExclusive
+                    connection.isUsed = true
+                    connections[id] = connection
+                }
+                #expect(connections.count <= limits.connections)
+            }
+            actions.removeAll()
+            opening = nil
+        }
+
+        /// Checks that no exchange waits although it could go on.
+        func check() {
+            #expect(pool.connectionCount == connections.count && pool.waitingCount == waiting.count)
+            var perOrigin: [Substring: (count: Int, idle: Int)] = [:]
+            var idle = 0
+            for (id, connection) in connections {
+                let isIdle = connection.isConnecting ? pool.claimant(of: id) == nil : connection.inFlight.isEmpty
+                perOrigin[Self.origin(connection.key), default: (0, 0)].count += 1
+                if isIdle {
+                    idle += 1
+                    perOrigin[Self.origin(connection.key), default: (0, 0)].idle += 1
+                }
+                if let claimant = pool.claimant(of: id) { #expect(waiting[claimant]?.key == connection.key) }
+            }
+            #expect(pool.idleCount == idle)
+            #expect(perOrigin.values.allSatisfy { $0.count <= limits.connectionsPerOrigin })
+            let claimants = connections.keys.compactMap { pool.claimant(of: $0) }
+            #expect(Set(claimants).count == claimants.count)
+            let hasRoom = connections.count < limits.connections || idle > 0
+            for name in Self.names {
+                let exchanges = waiting.filter { $0.value.key == name }
+                guard !exchanges.isEmpty else { continue }
+                let own = connections.filter { $0.value.key == name }
+                let free = own.values.filter {
+                    !$0.isConnecting && !$0.isDraining && !$0.isReserved && $0.inFlight.count < $0.capacity
+                }
+                for exchange in exchanges.values where !exchange.isFresh {
+                    #expect(!free.contains { !exchange.isExclusive || $0.inFlight.isEmpty })
+                }
+                let (count, idleInOrigin) = perOrigin[Self.origin(name)] ?? (0, 0)
+                guard hasRoom, count < limits.connectionsPerOrigin || idleInOrigin > 0 else { continue }
+                // There is room: each exchange has a connecting connection, or shares one that is claimed.
+                let without = exchanges.filter { !claimants.contains($0.key) }
+                let expectsShared = learned.contains(name) ? multiplexed.contains(name) : waits[name] ?? false
+                #expect(!without.values.contains { $0.isExclusive })
+                if without.isEmpty { continue }
+                #expect(expectsShared && own.values.contains { $0.isConnecting })
+            }
+            if waiting.isEmpty { #expect(claimants.isEmpty) }
+        }
+
+        private mutating func any(where isFit: (Connection) -> Bool) -> UInt64? {
+            let fit = connections.filter { isFit($0.value) }.keys.sorted()
+            return fit.isEmpty ? nil : fit[random.below(fit.count)]
+        }
+
+        private mutating func anyWaiting() -> UInt64? {
+            let ids = waiting.keys.sorted()
+            return ids.isEmpty ? nil : ids[random.below(ids.count)]
+        }
+
+        mutating func step() throws {
+            now += UInt64(random.below(10))
+            switch random.below(16) {
+            case 0...4: submit()
+            case 5, 6: open()
+            case 7...9: finish(isReusable: random.below(5) > 0)
+            case 10:
+                guard let id = anyWaiting() else { return }
+                waiting[id] = nil
+                #expect(pool.withdraw(id, now: now, actions: &actions) == true)
+            case 11:
+                guard let id = anyWaiting() else { return }
+                #expect(pool.prioritize(id, priority: random.below(5)) == true)
+            case 12:
+                guard let id = any(where: \.isConnecting) else { return }
+                let claimant = pool.claimant(of: id)
+                connections[id] = nil
+                #expect(pool.openFailed(id, actions: &actions) == claimant)
+                if let claimant { #expect(waiting.removeValue(forKey: claimant) != nil) }
+            case 13:
+                guard let id = any(where: { !$0.isConnecting }) else { return }
+                let capacity = 1 + random.below(4)
+                connections[id]?.capacity = capacity
+                if let key = connections[id]?.key, connections[id]?.isDraining == false, capacity > 1 {
+                    multiplexed.insert(key)
+                }
+                pool.capacityChanged(id, capacity: capacity, now: now, actions: &actions)
+            case 14:
+                guard let id = any(where: { _ in true }) else { return }
+                if random.below(2) == 0 {
+                    connections[id]?.isDraining = true
+                    pool.draining(id, actions: &actions)
+                } else {
+                    connections[id] = nil
+                    pool.closed(id, actions: &actions)
+                }
+            default:
+                if random.below(4) == 0 {
+                    pool.closeIdle(actions: &actions)
+                } else {
+                    pool.expireIdle(now: now, actions: &actions)
+                    if let next = pool.nextIdleDeadline { #expect(next > now) }
+                }
+            }
+        }
+
+        private mutating func submit() {
+            let name = Self.names[random.below(Self.names.count)]
+            var submission = ConnectionPool.Submission(
+                exchange: nextExchange, key: pool.index(of: PoolHarness.key(name)), priority: random.below(5))
+            nextExchange += 1
+            submission.needsFresh = random.below(6) == 0
+            submission.mayShare = random.below(4) > 0
+            submission.waitsForShared = random.below(2) == 0
+            waits[name] = submission.waitsForShared
+            waiting[submission.exchange] = Exchange(
+                key: name, isFresh: submission.needsFresh, isExclusive: !submission.mayShare)
+            #expect(pool.submit(submission, actions: &actions) == true)
+        }
+
+        private mutating func open() {
+            guard let id = any(where: \.isConnecting), let key = connections[id]?.key else { return }
+            let capacity = random.below(2) == 0 ? 1 : 1 + random.below(4)
+            connections[id]?.isConnecting = false
+            connections[id]?.capacity = capacity
+            learned.insert(key)
+            if capacity > 1 { multiplexed.insert(key) } else { multiplexed.remove(key) }
+            opening = id
+            pool.opened(id, capacity: capacity, now: now, actions: &actions)
+        }
+
+        mutating func finish(isReusable: Bool) {
+            guard let id = any(where: { !$0.isConnecting && !$0.inFlight.isEmpty }) else { return }
+            connections[id]?.inFlight.removeFirst()
+            connections[id]?.isReserved = false
+            if !isReusable { connections[id]?.isDraining = true }
+            pool.finished(on: id, isReusable: isReusable, now: now, actions: &actions)
+        }
+
+        /// Opens and finishes until no exchange is left.
+        mutating func complete() throws {
+            for _ in 0..<100_000 where !waiting.isEmpty || connections.values.contains(where: { !$0.isUnused }) {
+                if random.below(2) == 0 { open() } else { finish(isReusable: true) }
+                try perform()
+            }
+            #expect(waiting.isEmpty && !connections.values.contains { !$0.isUnused })
+        }
+    }
+
+    @Test(arguments: 1...40 as ClosedRange<UInt64>)
+    func everyOrderOfOperationsKeepsTheRules(seed: UInt64) throws {
+        var model = Model(seed: seed)
+        for _ in 0..<1_000 {
+            try model.step()
+            try model.perform()
+            model.check()
+        }
+        try model.complete()
+        model.check()
+        model.pool.closeAll(actions: &model.actions)
+        try model.perform()
+        #expect(model.connections.isEmpty)
+    }
+}

@@ -1,0 +1,161 @@
+import Testing
+
+@testable import TernEngine
+
+@Suite("Connection pool: HTTP/2")
+struct SharedConnectionTests {
+    @Test func exchangesWaitForAConnectionThatMayBeShared() {
+        var harness = PoolHarness()
+        #expect(harness.submit(1...3, .waitsForShared) == ["open 1 for 1"])
+        #expect(harness.open(1, capacity: 100) == ["assign 1 to 1", "assign 2 to 1 again", "assign 3 to 1 again"])
+        #expect(harness.submit(4, .waitsForShared) == ["assign 4 to 1 again"])
+    }
+
+    @Test func exchangesOpenTheirOwnConnectionsOnceTheServerSpeaksHTTP1() {
+        var harness = PoolHarness(perOrigin: 3)
+        #expect(harness.submit(1...5, .waitsForShared) == ["open 1 for 1"])
+        #expect(harness.open(1) == ["assign 1 to 1", "open 2 for 2", "open 3 for 3"])
+        // From now on, exchanges do not wait.
+        #expect(harness.open(2) == ["assign 2 to 2"])
+        #expect(harness.finish(2, isReusable: false) == ["close 2", "open 4 for 4"])
+    }
+
+    @Test func exchangesThatDoNotWaitOpenAConnectionEach() {
+        var harness = PoolHarness()
+        #expect(harness.submit(1...3) == ["open 1 for 1", "open 2 for 2", "open 3 for 3"])
+        #expect(harness.open(2, capacity: 100) == ["assign 1 to 2", "assign 2 to 2 again", "assign 3 to 2 again"])
+        #expect(harness.open(1, capacity: 100) == [])
+        #expect(harness.fail(3).exchange == nil)
+        // The connection that carries exchanges is filled first.
+        #expect(harness.submit(4) == ["assign 4 to 2 again"])
+    }
+
+    @Test func connectingConnectionsAreCountedByTheirExpectedCapacity() {
+        var harness = PoolHarness(perOrigin: 3, streams: 2)
+        #expect(
+            harness.submit(1...8, .waitsForShared) == ["open 1 for 1", "open 2 for 2", "open 3 for 3"])
+        #expect(harness.open(1, capacity: 4).count == 4)
+        #expect(harness.open(2, capacity: 4).count == 4)
+        #expect(harness.open(3, capacity: 4) == [])
+    }
+
+    @Test func fullConnectionIsFollowedByAnother() {
+        var harness = PoolHarness(perOrigin: 2)
+        _ = harness.start(1, capacity: 2)
+        #expect(harness.submit(2) == ["assign 2 to 1 again"])
+        #expect(harness.submit(3) == ["open 2 for 3"])
+        #expect(harness.submit(4) == [])
+        #expect(harness.submit(5) == [])
+        #expect(harness.finish(1) == ["assign 3 to 1 again"])
+        #expect(harness.open(2, capacity: 2) == ["assign 4 to 2", "assign 5 to 2 again"])
+    }
+
+    @Test func capacityMayFallBelowTheExchangesInFlight() {
+        var harness = PoolHarness(perOrigin: 1)
+        #expect(harness.submit(1...3, .waitsForShared) == ["open 1 for 1"])
+        #expect(harness.open(1, capacity: 100).count == 3)
+        #expect(harness.change(1, capacity: 2) == [])
+        #expect(harness.submit(4) == [])
+        #expect(harness.finish(1) == [])
+        #expect(harness.finish(1) == ["assign 4 to 1 again"])
+    }
+
+    @Test func higherCapacityAdmitsWaitingExchanges() {
+        var harness = PoolHarness(perOrigin: 1)
+        _ = harness.start(1, capacity: 2)
+        #expect(harness.submit(2...6) == ["assign 2 to 1 again"])
+        #expect(harness.change(1, capacity: 4) == ["assign 3 to 1 again", "assign 4 to 1 again"])
+        #expect(harness.change(1, capacity: .max) == ["assign 5 to 1 again", "assign 6 to 1 again"])
+    }
+
+    @Test(arguments: [0, -1, .min])
+    func capacityBelowOneCountsAsOne(capacity: Int) {
+        var harness = PoolHarness(perOrigin: 1)
+        _ = harness.submit(1)
+        #expect(harness.open(1, capacity: capacity) == ["assign 1 to 1"])
+        #expect(harness.finish(1) == [])
+        #expect(harness.change(1, capacity: capacity) == [])
+        #expect(harness.submit(2...3) == ["assign 2 to 1 again"])
+    }
+
+    @Test func drainingConnectionTakesNoNewExchange() {
+        var harness = PoolHarness()
+        #expect(harness.submit(1...2, .waitsForShared) == ["open 1 for 1"])
+        #expect(harness.open(1, capacity: 100).count == 2)
+        #expect(harness.drain(1) == [])
+        #expect(harness.submit(3) == ["open 2 for 3"])
+        #expect(harness.finish(1) == [])
+        #expect(harness.change(1, capacity: 200) == [])
+        #expect(harness.finish(1) == ["close 1"])
+    }
+
+    @Test func idleConnectionThatDrainsIsClosedAtOnce() {
+        var harness = PoolHarness()
+        _ = harness.start(1, capacity: 100)
+        _ = harness.finish(1)
+        #expect(harness.drain(1) == ["close 1"])
+        #expect(harness.drain(1) == [])
+    }
+
+    @Test func drainingConnectionCountsAgainstTheLimit() {
+        var harness = PoolHarness(perOrigin: 1)
+        _ = harness.start(1, capacity: 100)
+        #expect(harness.drain(1) == [])
+        #expect(harness.submit(2) == [])
+        #expect(harness.finish(1) == ["close 1", "open 2 for 2"])
+    }
+
+    @Test func streamThatSpoilsItsConnectionDrainsIt() {
+        var harness = PoolHarness()
+        #expect(harness.submit(1...2, .waitsForShared) == ["open 1 for 1"])
+        #expect(harness.open(1, capacity: 100).count == 2)
+        #expect(harness.finish(1, isReusable: false) == [])
+        #expect(harness.submit(3, .waitsForShared) == ["open 2 for 3"])
+        #expect(harness.finish(1) == ["close 1"])
+    }
+
+    // MARK: Exclusive exchanges
+
+    @Test func exclusiveExchangeGetsAConnectionForItself() {
+        var harness = PoolHarness()
+        #expect(harness.submit(1, .waitsForShared) == ["open 1 for 1"])
+        #expect(harness.submit(2, .exclusive, .waitsForShared) == ["open 2 for 2"])
+        #expect(harness.open(1, capacity: 100) == ["assign 1 to 1"])
+        #expect(harness.open(2, capacity: 100) == ["assign 2 to 2"])
+        #expect(harness.submit(3) == ["assign 3 to 1 again"])
+        // After its end, the connection is shared like any other.
+        #expect(harness.finish(2) == [])
+        #expect(harness.drain(1) == [])
+        #expect(harness.submit(4...5) == ["assign 4 to 2 again", "assign 5 to 2 again"])
+    }
+
+    @Test func exclusiveExchangeTakesAnIdleConnection() {
+        var harness = PoolHarness(perOrigin: 1)
+        _ = harness.start(1, capacity: 100)
+        #expect(harness.submit(2, .exclusive) == [])
+        // Others may still join the connection that is in use.
+        #expect(harness.submit(3) == ["assign 3 to 1 again"])
+        #expect(harness.finish(1) == [])
+        #expect(harness.finish(1) == ["assign 2 to 1 again"])
+        #expect(harness.submit(4) == [])
+        #expect(harness.change(1, capacity: 200) == [])
+        #expect(harness.finish(1) == ["assign 4 to 1 again"])
+    }
+
+    @Test func mostUrgentExchangeDecidesHowANewConnectionIsUsed() {
+        var harness = PoolHarness(perOrigin: 1)
+        #expect(harness.submit(1, .waitsForShared) == ["open 1 for 1"])
+        #expect(harness.submit(2, priority: 5, .exclusive, .waitsForShared) == [])
+        #expect(harness.open(1, capacity: 100) == ["assign 2 to 1"])
+        #expect(harness.finish(1) == ["assign 1 to 1 again"])
+    }
+
+    @Test func freshExchangesShareANewConnection() {
+        var harness = PoolHarness()
+        _ = harness.start(1, capacity: 100)
+        #expect(harness.submit(2...3, .fresh) == ["open 2 for 2"])
+        #expect(harness.submit(4) == ["assign 4 to 1 again"])
+        #expect(harness.open(2, capacity: 100) == ["assign 2 to 2", "assign 3 to 2 again"])
+        #expect(harness.submit(5, .fresh) == ["open 3 for 5"])
+    }
+}
