@@ -1,0 +1,198 @@
+/// The state of one connection over HTTP/1 from request to request: it decides whether the body of the request may be
+/// sent, where the response ends, and whether the connection can carry another request.
+///
+/// It knows neither a socket nor a clock. After each call, `sending` says what may be sent.
+@safe package struct HTTP1Connection: Sendable {
+    /// The properties of a request that the connection needs.
+    package struct Request: Sendable, Equatable {
+        package var response: HTTP1Parser.Request
+        /// A Boolean value that indicates whether the request has a body of at least one byte, or of unknown length.
+        package var hasBody = false
+        /// A Boolean value that indicates whether the request has Connection: close.
+        package var asksToClose = false
+        /// A Boolean value that indicates whether the body waits for 100 (RFC 9110 §10.1.1).
+        package var expectsContinue = false
+
+        /// Describes a request with these fields.
+        package init(method: String, fields: RequestFields, hasBody: Bool, limits: HeadLimits) {
+            response = HTTP1Parser.Request(limits: limits)
+            response.isHead = method == "HEAD"
+            response.isConnect = method == "CONNECT"
+            response.allowsUpgrade = fields.summary.contains(.upgrade) && !response.isConnect
+            self.hasBody = hasBody
+            asksToClose = fields.summary.contains(.asksToClose)
+            expectsContinue = hasBody && fields.summary.contains(.expectsContinue)
+        }
+    }
+
+    /// The state of the request's body.
+    package enum Sending: Sendable, Equatable {
+        /// Nothing is left to send after the head.
+        case complete
+        /// The body may be sent.
+        case open
+        /// The body waits for 100, at most until this time.
+        case waits(until: UInt64)
+        /// The rest of the body must not be sent, because the response does not need it. The connection closes after
+        /// the response.
+        case stopped
+    }
+
+    /// The next part of a response, or the end of the connection's use.
+    package enum Event: Sendable, Equatable {
+        /// All input is consumed.
+        case needsInput
+        case interim(ReceivedHead)
+        case head(ReceivedHead)
+        /// A part of the body, as a range of the input.
+        case body(Range<Int>)
+        case trailers([UInt8])
+        /// The response is complete. The connection is idle and reusable, or must be closed. The rest of the
+        /// request's body is not sent.
+        case end(isReusable: Bool)
+        /// The connection carries another protocol, whose bytes begin at `position`.
+        case upgraded
+        /// The exchange failed, and the connection must be closed. See `isDeadPooledConnection`.
+        case failure(EngineError)
+        /// Bytes or the end came while no request was outstanding: the connection must be closed, and no exchange
+        /// fails.
+        case unsolicited
+    }
+
+    private enum State: Sendable, Equatable {
+        case idle, busy, upgraded, closed
+    }
+
+    private var state = State.idle
+    private var parser = HTTP1Parser()
+    private var asksToClose = false
+    /// The number of requests so far.
+    package private(set) var exchanges = 0
+    /// The state of the body of the present request.
+    package private(set) var sending = Sending.complete
+    /// A Boolean value that indicates whether the response is a 408 with Connection: close to the first bytes of a
+    /// request on a reused connection. The server may have sent it before it received the request, which can then be
+    /// repeated if it is idempotent (RFC 9110 §15.5.9).
+    package private(set) var isLateTimeout = false
+
+    package init() {}
+
+    /// A Boolean value that indicates whether the connection can carry a request now.
+    package var isIdle: Bool { state == .idle }
+
+    /// A Boolean value that indicates whether the connection must be closed.
+    package var mustClose: Bool { state == .closed }
+
+    /// A Boolean value that indicates whether any byte of the present response has arrived.
+    package var hasResponse: Bool { parser.hasBegun }
+
+    /// A Boolean value that indicates whether a failure now means that the connection died while it was idle: it had
+    /// carried another request, and no byte of the response has arrived.
+    package var isDeadPooledConnection: Bool { exchanges > 1 && !parser.hasBegun }
+
+    // MARK: The request
+
+    /// Begins an exchange on an idle connection. The head of the request can be sent at once, and its body as `sending`
+    /// says.
+    ///
+    /// - Parameter continueDeadline: The time at which a body that waits for 100 is sent nevertheless.
+    package mutating func start(_ request: Request, continueDeadline: UInt64 = 0) {
+        precondition(state == .idle, "a connection carries one request at a time")
+        state = .busy
+        exchanges += 1
+        asksToClose = request.asksToClose
+        isLateTimeout = false
+        if !request.hasBody {
+            sending = .complete
+        } else {
+            sending = request.expectsContinue ? .waits(until: continueDeadline) : .open
+        }
+        parser.begin(request.response)
+    }
+
+    /// Lets the body go if its time to wait for 100 has passed. Returns whether it may be sent now.
+    package mutating func checkDeadline(now: UInt64) -> Bool {
+        if case .waits(let deadline) = sending, now >= deadline { sending = .open }
+        return sending == .open
+    }
+
+    /// Notes that the last byte of the request was sent.
+    package mutating func bodyEnded() {
+        if sending == .open { sending = .complete }
+    }
+
+    // MARK: The response
+
+    /// Returns the next part of the response, and moves `position` behind it.
+    @unsafe
+    package mutating func receive(_ input: UnsafeRawBufferPointer, from position: inout Int) -> Event {
+        switch state {
+        case .idle where position == input.count: return .needsInput
+        case .idle, .closed: return closeUnsolicited()
+        case .upgraded: return .upgraded
+        case .busy: break
+        }
+        return take(unsafe parser.next(input, from: &position), hasLeftOver: { position < input.count })
+    }
+
+    /// Returns the event for the end of the connection. Call `receive` until it needs input first.
+    ///
+    /// - Parameter isCut: A Boolean value that indicates whether TLS ended without close_notify.
+    package mutating func endOfInput(isCut: Bool) -> Event {
+        switch state {
+        case .idle, .closed: return closeUnsolicited()
+        case .upgraded: return .upgraded
+        case .busy: return take(parser.endOfInput(isCut: isCut), hasLeftOver: { true })
+        }
+    }
+
+    /// Notes that the connection failed or is given up.
+    package mutating func close() {
+        state = .closed
+        if sending != .complete { sending = .stopped }
+    }
+
+    private mutating func closeUnsolicited() -> Event {
+        state = .closed
+        return .unsolicited
+    }
+
+    private mutating func take(_ event: HTTP1Parser.Event, hasLeftOver: () -> Bool) -> Event {
+        switch event {
+        case .needsInput: return .needsInput
+        case .body(let range): return .body(range)
+        case .trailers(let bytes): return .trailers(bytes)
+        case .interim(let head):
+            if head.status == 100, case .waits = sending { sending = .open }
+            return .interim(head)
+        case .head(let head):
+            takeStatus(head.status)
+            return .head(head)
+        case .end: return end(hasLeftOver: hasLeftOver())
+        case .upgraded:
+            state = .upgraded
+            return .upgraded
+        case .failure(let error):
+            close()
+            return .failure(error)
+        }
+    }
+
+    private mutating func takeStatus(_ status: Int) {
+        isLateTimeout = status == 408 && exchanges > 1 && !parser.isReusable
+        guard sending != .complete else { return }
+        // The server has decided without the body, or without the rest of it (RFC 9110 §10.1.1, RFC 9112 §9.5).
+        if status >= 300 {
+            sending = .stopped
+        } else if case .waits = sending {
+            sending = .open
+        }
+    }
+
+    private mutating func end(hasLeftOver: Bool) -> Event {
+        let isReusable = parser.isReusable && sending == .complete && !asksToClose && !hasLeftOver
+        if sending != .complete { sending = .stopped }
+        state = isReusable ? .idle : .closed
+        return .end(isReusable: isReusable)
+    }
+}

@@ -1,0 +1,179 @@
+/// The head of one request over HTTP/1, without the fields that many requests share.
+package struct HTTP1RequestHead: Sendable {
+    /// The framing of the body.
+    package enum Framing: Sendable, Equatable {
+        /// The request has no body.
+        case none
+        case length(Int64)
+        /// The length is not known.
+        case chunked
+    }
+
+    /// A token, such as `GET`.
+    package var method: String
+    /// The target in origin form (`/path?query`), in absolute form for a proxy, or `host:port` for CONNECT
+    /// (RFC 9112 §3.2).
+    package var target: String
+    /// The value of Host, used if the fields have none.
+    package var authority: String
+    package var framing: Framing
+    /// A Boolean value that indicates whether Proxy-Authorization is left out, because the recipient is not a proxy.
+    package var dropsProxyAuthorization = true
+
+    package init(method: String, target: String, authority: String, framing: Framing) {
+        self.method = method
+        self.target = target
+        self.authority = authority
+        self.framing = framing
+    }
+
+    /// Appends the head, with the empty line at its end. Throws `.invalidRequest`, and appends nothing, if a part
+    /// cannot be sent or the fields contradict the framing.
+    package func write(_ fields: RequestFields, into buffer: inout [UInt8]) throws(EngineError) {
+        try check(fields)
+        let start = buffer.count
+        var isValid = Self.append(method, to: &buffer) { HTTPBytes.isToken($0) }
+        buffer.append(0x20)
+        isValid = Self.append(target, to: &buffer) { $0 > 0x20 && $0 < 0x7F } && isValid
+        Self.append(" HTTP/1.1\r\n", to: &buffer)
+        if !fields.summary.contains(.host) {
+            Self.append("Host: ", to: &buffer)
+            let isHost = Self.append(authority, to: &buffer) { Self.isAuthority($0) }
+            isValid = isHost && isValid
+            Self.append("\r\n", to: &buffer)
+        }
+        guard isValid else {
+            buffer.removeLast(buffer.count - start)
+            throw EngineError(
+                .invalidRequest, "the method, the target or the host has a character that cannot be sent (RFC 9112 §3)")
+        }
+        appendLines(of: fields, to: &buffer)
+        appendFraming(to: &buffer)
+        Self.append("\r\n", to: &buffer)
+    }
+
+    /// Refuses fields that state another framing than that of the engine.
+    private func check(_ fields: RequestFields) throws(EngineError) {
+        if fields.summary.contains(.chunked), framing != .chunked {
+            throw EngineError(.invalidRequest, "Transfer-Encoding says chunked and the body is not (RFC 9112 §6.1)")
+        }
+        guard let stated = fields.statedLength else { return }
+        switch framing {
+        case .none where stated == 0: return
+        case .length(stated): return
+        case .none: throw EngineError(.invalidRequest, "Content-Length says \(stated) bytes and there is no body")
+        case .length(let length):
+            throw EngineError(.invalidRequest, "Content-Length says \(stated) bytes and the body has \(length)")
+        case .chunked:
+            throw EngineError(.invalidRequest, "Content-Length is given and the body is chunked (RFC 9112 §6.2)")
+        }
+    }
+
+    private func appendLines(of fields: RequestFields, to buffer: inout [UInt8]) {
+        let dropsExpect = framing == .none || framing == .length(0)
+        let summary = fields.summary
+        let drops =
+            (dropsProxyAuthorization && summary.contains(.proxyAuthorization))
+            || (dropsExpect && summary.contains(.expectsContinue))
+        if drops {
+            for field in fields.fields {
+                if dropsProxyAuthorization, field.role == .proxyAuthorization { continue }
+                if dropsExpect, field.role == .expect { continue }
+                buffer.append(contentsOf: fields.bytes[field.line])
+            }
+        } else {
+            buffer.append(contentsOf: fields.bytes)
+        }
+        // A field of one hop is named in Connection, in which fields are a list.
+        let addsUpgrade = summary.contains(.upgrade) && !summary.contains(.namesUpgrade)
+        let addsTE = summary.contains(.te) && !summary.contains(.namesTE)
+        if addsUpgrade { Self.append("Connection: upgrade\r\n", to: &buffer) }
+        if addsTE { Self.append("Connection: TE\r\n", to: &buffer) }
+    }
+
+    private func appendFraming(to buffer: inout [UInt8]) {
+        switch framing {
+        case .none:
+            // These methods always have a meaning for content (RFC 9110 §8.6).
+            guard method == "POST" || method == "PUT" || method == "PATCH" else { return }
+            Self.append("Content-Length: 0\r\n", to: &buffer)
+        case .length(let length):
+            Self.append("Content-Length: ", to: &buffer)
+            HTTP1ChunkFraming.append(decimal: length, to: &buffer)
+            Self.append("\r\n", to: &buffer)
+        case .chunked:
+            Self.append("Transfer-Encoding: chunked\r\n", to: &buffer)
+        }
+    }
+
+    private static func isAuthority(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0...0x20, 0x7F..., UInt8(ascii: ","), UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"),
+            UInt8(ascii: "@"), UInt8(ascii: "\\"):
+            false
+        default: true
+        }
+    }
+
+    private static func append(_ text: StaticString, to buffer: inout [UInt8]) {
+        unsafe buffer.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    /// Appends a text. Returns false if it is empty or a byte is not valid.
+    @inline(__always)
+    private static func append(
+        _ text: String, to buffer: inout [UInt8], where isValid: (UInt8) -> Bool
+    ) -> Bool {
+        let start = buffer.count
+        buffer.append(contentsOf: text.utf8)
+        for index in start..<buffer.count where !isValid(buffer[index]) { return false }
+        return buffer.count > start
+    }
+}
+
+/// Writes the framing of a chunked request body (RFC 9112 §7.1).
+package enum HTTP1ChunkFraming {
+    /// The bytes after the data of a chunk.
+    package static var dataEnd: [UInt8] { [HTTPBytes.carriageReturn, HTTPBytes.lineFeed] }
+
+    /// Appends the line before the data of a chunk. A chunk has at least one byte, because the size 0 ends the body.
+    package static func appendSizeLine(of count: Int, to buffer: inout [UInt8]) {
+        precondition(count > 0, "a chunk has at least one byte")
+        var shift = Int.bitWidth - count.leadingZeroBitCount
+        shift = (shift + 3) / 4 * 4
+        while shift > 0 {
+            shift -= 4
+            let digit = UInt8(truncatingIfNeeded: count >> shift & 0xF)
+            buffer.append(digit < 10 ? 0x30 + digit : 0x57 + digit)
+        }
+        buffer.append(HTTPBytes.carriageReturn)
+        buffer.append(HTTPBytes.lineFeed)
+    }
+
+    /// Appends the last chunk, the trailers and the end of the body. Throws `.invalidRequest`, and appends nothing, if a
+    /// field cannot be a trailer (RFC 9110 §6.5.1).
+    package static func appendEnd(
+        trailers: RequestFields = RequestFields(), to buffer: inout [UInt8]
+    ) throws(EngineError) {
+        let isOrdinary = trailers.fields.allSatisfy { $0.role == .ordinary }
+        let described: RequestFields.Summary = [.contentType, .authorization, .chunked]
+        guard isOrdinary, trailers.statedLength == nil, trailers.summary.isDisjoint(with: described) else {
+            throw EngineError(.invalidRequest, "a field cannot be sent as a trailer (RFC 9110 §6.5.1)")
+        }
+        buffer.append(UInt8(ascii: "0"))
+        buffer.append(contentsOf: dataEnd)
+        buffer.append(contentsOf: trailers.bytes)
+        buffer.append(contentsOf: dataEnd)
+    }
+
+    static func append(decimal number: Int64, to buffer: inout [UInt8]) {
+        precondition(number >= 0, "a length is not negative")
+        let start = buffer.count
+        var rest = number
+        repeat {
+            buffer.append(0x30 + UInt8(rest % 10))
+            rest /= 10
+        } while rest > 0
+        buffer[start...].reverse()
+    }
+}

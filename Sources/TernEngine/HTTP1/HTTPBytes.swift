@@ -1,0 +1,110 @@
+/// The byte classes and comparisons of RFC 9110 that header fields need.
+enum HTTPBytes {
+    static let carriageReturn: UInt8 = 0x0D
+    static let lineFeed: UInt8 = 0x0A
+
+    /// Returns whether a byte is a `tchar` of RFC 9110 §5.6.2: a letter, a digit, or one of ``!#$%&'*+-.^_`|~``.
+    @inline(__always)
+    static func isToken(_ byte: UInt8) -> Bool {
+        // One bit for each byte below 128.
+        let low: UInt64 = 0x03FF_6CFA_0000_0000
+        let high: UInt64 = 0x57FF_FFFF_C7FF_FFFE
+        if byte >= 0x80 { return false }
+        return (byte < 0x40 ? low : high) &>> UInt64(byte & 0x3F) & 1 == 1
+    }
+
+    @inline(__always)
+    static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+    @inline(__always)
+    static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
+
+    /// Returns whether a byte may stand in a field value or a reason phrase: every byte except the controls, and the
+    /// tab (RFC 9110 §5.5).
+    @inline(__always)
+    static func isText(_ byte: UInt8) -> Bool { (byte >= 0x20 && byte != 0x7F) || byte == 0x09 }
+
+    /// Returns the value 0–15 of a hexadecimal digit; nil for another byte.
+    @inline(__always)
+    static func hexValue(_ byte: UInt8) -> Int64? {
+        if byte &- 0x30 < 10 { return Int64(byte &- 0x30) }
+        let letter = (byte | 0x20) &- 0x61
+        return letter < 6 ? Int64(letter) + 10 : nil
+    }
+
+    /// Returns the index of the first byte that may not stand in a field value; nil if all may. Reads eight bytes at a
+    /// time.
+    @unsafe @inline(__always)
+    static func firstControl(_ base: UnsafeRawPointer, in range: Range<Int>) -> Int? {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let highs: UInt64 = 0x8080_8080_8080_8080
+        var index = range.lowerBound
+        while index &+ 8 <= range.upperBound {
+            let word = unsafe base.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            // The high bit of some byte is set if, and only if, a byte is below 0x20 or equals 0x7F.
+            let below = (word &- ones &* 0x20) & ~word & highs
+            let delete = word ^ (ones &* 0x7F)
+            let equal = (delete &- ones) & ~delete & highs
+            if below | equal != 0 {
+                for place in index..<(index &+ 8) where unsafe !isText(base.load(fromByteOffset: place, as: UInt8.self))
+                {
+                    return place
+                }
+            }
+            index &+= 8
+        }
+        while index < range.upperBound {
+            if unsafe !isText(base.load(fromByteOffset: index, as: UInt8.self)) { return index }
+            index &+= 1
+        }
+        return nil
+    }
+
+    /// Returns whether bytes are equal to a text in lower case, whatever the case of their letters. The text consists of
+    /// letters, digits and hyphens.
+    @unsafe @inline(__always)
+    static func equals(_ base: UnsafeRawPointer, in range: Range<Int>, to text: StaticString) -> Bool {
+        guard range.count == text.utf8CodeUnitCount else { return false }
+        let start = unsafe text.utf8Start
+        for index in 0..<range.count {
+            let byte = unsafe base.load(fromByteOffset: range.lowerBound &+ index, as: UInt8.self)
+            // A hyphen or a digit is also what a control byte becomes; token bytes and values contain none.
+            if unsafe byte | 0x20 != start[index] { return false }
+        }
+        return true
+    }
+
+    /// Returns a range without the blanks at its ends.
+    @unsafe @inline(__always)
+    static func trimmed(_ base: UnsafeRawPointer, _ range: Range<Int>) -> Range<Int> {
+        var (start, end) = (range.lowerBound, range.upperBound)
+        while start < end, unsafe isBlank(base.load(fromByteOffset: start, as: UInt8.self)) { start &+= 1 }
+        while start < end, unsafe isBlank(base.load(fromByteOffset: end &- 1, as: UInt8.self)) { end &-= 1 }
+        return start..<end
+    }
+
+    /// Takes the next element of a comma-separated list (RFC 9110 §5.6.1), without the blanks around it, and moves
+    /// `position` behind its comma. Returns nil at the end. An element can be empty.
+    @unsafe
+    static func nextElement(_ base: UnsafeRawPointer, from position: inout Int, to end: Int) -> Range<Int>? {
+        guard position <= end else { return nil }
+        var comma = position
+        while comma < end, unsafe base.load(fromByteOffset: comma, as: UInt8.self) != UInt8(ascii: ",") { comma += 1 }
+        defer { position = comma + 1 }
+        return unsafe trimmed(base, position..<comma)
+    }
+
+    /// Returns the decimal number that the bytes state; nil if a byte is not a digit, or if they are not 1 to 18, which
+    /// fit into 64 bits.
+    @unsafe
+    static func number(_ base: UnsafeRawPointer, in range: Range<Int>) -> Int64? {
+        guard 1...18 ~= range.count else { return nil }
+        var number: Int64 = 0
+        for index in range {
+            let byte = unsafe base.load(fromByteOffset: index, as: UInt8.self)
+            guard isDigit(byte) else { return nil }
+            number = number * 10 + Int64(byte &- 0x30)
+        }
+        return number
+    }
+}
