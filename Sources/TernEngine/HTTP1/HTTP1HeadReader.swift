@@ -12,23 +12,6 @@ import Darwin
 /// Lines may end in LF alone (RFC 9112 §2.2); they are written with CRLF. A folded line is joined to the line before by
 /// one blank (RFC 9112 §5.2).
 @safe struct HTTP1HeadReader: Sendable {
-    /// The facts about a head that determine the end of the body and the use of the connection.
-    struct Summary: Sendable {
-        var status = 0
-        var isHTTP10 = false
-        var contentLength: Int64?
-        var hasTransferEncoding = false
-        var isChunked = false
-        /// A Boolean value that indicates whether the head has a transfer coding other than one `chunked`.
-        var hasForeignTransferCoding = false
-        /// A Boolean value that indicates whether Connection has the option `close`.
-        var asksToClose = false
-        /// A Boolean value that indicates whether Connection has the option `keep-alive`.
-        var keepsAlive = false
-        var setsCookies = false
-        var isEncoded = false
-    }
-
     /// The kind of the line before.
     private enum Place {
         /// No line is complete.
@@ -47,7 +30,7 @@ import Darwin
     }
 
     private let limits: HeadLimits
-    private(set) var summary = Summary()
+    private(set) var summary = HTTP1HeadSummary()
     /// The lines so far, in the form that `ReceivedHead` has.
     private var output: [UInt8] = []
     /// The start of a line whose end has not arrived.
@@ -69,7 +52,7 @@ import Darwin
 
     /// Prepares for the head after that of an interim response. The bytes of all heads count together.
     mutating func startOver() {
-        summary = Summary()
+        summary = HTTP1HeadSummary()
         output = []
         fields = 0
         place = .statusLine
@@ -93,7 +76,7 @@ import Darwin
         if place == .statusLine, partial.count < 5 { try unsafe checkStart(base, position..<end) }
         if !partial.isEmpty {
             guard let next = unsafe Self.endOfLine(base, position..<end) else {
-                try unsafe keepPartial(base, &position, end)
+                try unsafe keepPartial(base, from: &position, to: end)
                 return false
             }
             var line = partial
@@ -125,7 +108,7 @@ import Darwin
             if effect == .end { return true }
         }
         unsafe Self.append(base, copied..<position, to: &output)
-        try unsafe keepPartial(base, &position, end)
+        try unsafe keepPartial(base, from: &position, to: end)
         return false
     }
 
@@ -157,7 +140,7 @@ import Darwin
     }
 
     private mutating func keepPartial(
-        _ base: UnsafeRawPointer, _ position: inout Int, _ end: Int
+        _ base: UnsafeRawPointer, from position: inout Int, to end: Int
     ) throws(HTTP1Violation) {
         received += end - position
         guard received <= limits.bytes else { throw tooLarge }
@@ -232,10 +215,11 @@ import Darwin
         try unsafe checkText(base, (colon &+ 1)..<line.upperBound)
         place = .field
         if isTrailer {
-            if unsafe Self.isForbiddenTrailer(base, line.lowerBound..<colon) { place = .dropped }
+            if unsafe HTTP1HeadSummary.isForbiddenTrailer(base, line.lowerBound..<colon) { place = .dropped }
             return place == .dropped ? .dropped : .kept
         }
-        try unsafe interpret(base, name: line.lowerBound..<colon, value: (colon &+ 1)..<line.upperBound)
+        let value = (colon &+ 1)..<line.upperBound
+        if try unsafe summary.note(base, name: line.lowerBound..<colon, value: value) { place = .framing }
         return .kept
     }
 
@@ -279,85 +263,5 @@ import Darwin
         guard let index = unsafe HTTPBytes.firstControl(base, in: range) else { return }
         let isReturn = unsafe base.load(fromByteOffset: index, as: UInt8.self) == HTTPBytes.carriageReturn
         throw isReturn ? .bareCarriageReturn : .controlInValue
-    }
-
-    /// Notes a field that matters here. The length of the name tells most fields apart.
-    @inline(__always)
-    private mutating func interpret(
-        _ base: UnsafeRawPointer, name: Range<Int>, value: Range<Int>
-    ) throws(HTTP1Violation) {
-        switch name.count {
-        case 10:
-            if unsafe HTTPBytes.equals(base, in: name, to: "connection") {
-                place = .framing
-                unsafe takeConnection(base, value)
-            } else if unsafe HTTPBytes.equals(base, in: name, to: "set-cookie") {
-                summary.setsCookies = true
-            }
-        case 14 where unsafe HTTPBytes.equals(base, in: name, to: "content-length"):
-            place = .framing
-            try unsafe takeLength(base, value)
-        case 16 where unsafe HTTPBytes.equals(base, in: name, to: "content-encoding"):
-            place = .framing
-            summary.isEncoded = true
-        case 17 where unsafe HTTPBytes.equals(base, in: name, to: "transfer-encoding"):
-            place = .framing
-            unsafe takeTransferEncoding(base, value)
-        default: break
-        }
-    }
-
-    private mutating func takeConnection(_ base: UnsafeRawPointer, _ value: Range<Int>) {
-        var position = value.lowerBound
-        while let option = unsafe HTTPBytes.nextElement(base, from: &position, to: value.upperBound) {
-            if unsafe HTTPBytes.equals(base, in: option, to: "close") { summary.asksToClose = true }
-            if unsafe HTTPBytes.equals(base, in: option, to: "keep-alive") { summary.keepsAlive = true }
-        }
-    }
-
-    /// Accepts one number, also several times, in one field or in several (RFC 9112 §6.3).
-    private mutating func takeLength(_ base: UnsafeRawPointer, _ value: Range<Int>) throws(HTTP1Violation) {
-        var position = value.lowerBound
-        while let element = unsafe HTTPBytes.nextElement(base, from: &position, to: value.upperBound) {
-            guard let length = unsafe HTTPBytes.number(base, in: element) else { throw .contentLength }
-            guard (summary.contentLength ?? length) == length else { throw .contentLength }
-            summary.contentLength = length
-        }
-    }
-
-    /// Accepts `chunked` once (RFC 9112 §6.1), or `identity` once, which is no coding.
-    private mutating func takeTransferEncoding(_ base: UnsafeRawPointer, _ value: Range<Int>) {
-        let coding = unsafe HTTPBytes.trimmed(base, value)
-        if summary.hasTransferEncoding {
-            summary.hasForeignTransferCoding = true
-        } else if unsafe HTTPBytes.equals(base, in: coding, to: "chunked") {
-            summary.isChunked = true
-        } else if unsafe !HTTPBytes.equals(base, in: coding, to: "identity") {
-            summary.hasForeignTransferCoding = true
-        }
-        summary.hasTransferEncoding = true
-    }
-
-    /// Returns whether a trailer field is ignored: fields that frame, route or describe the message have no meaning
-    /// after its body (RFC 9110 §6.5.1).
-    private static func isForbiddenTrailer(_ base: UnsafeRawPointer, _ name: Range<Int>) -> Bool {
-        switch name.count {
-        case 2: unsafe HTTPBytes.equals(base, in: name, to: "te")
-        case 4: unsafe HTTPBytes.equals(base, in: name, to: "host")
-        case 7:
-            unsafe HTTPBytes.equals(base, in: name, to: "trailer") || HTTPBytes.equals(base, in: name, to: "upgrade")
-        case 10:
-            unsafe HTTPBytes.equals(base, in: name, to: "connection")
-                || HTTPBytes.equals(base, in: name, to: "keep-alive")
-                || HTTPBytes.equals(base, in: name, to: "set-cookie")
-        case 12: unsafe HTTPBytes.equals(base, in: name, to: "content-type")
-        case 13: unsafe HTTPBytes.equals(base, in: name, to: "content-range")
-        case 14: unsafe HTTPBytes.equals(base, in: name, to: "content-length")
-        case 16:
-            unsafe HTTPBytes.equals(base, in: name, to: "content-encoding")
-                || HTTPBytes.equals(base, in: name, to: "proxy-connection")
-        case 17: unsafe HTTPBytes.equals(base, in: name, to: "transfer-encoding")
-        default: false
-        }
     }
 }

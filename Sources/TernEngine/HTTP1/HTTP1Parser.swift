@@ -184,7 +184,7 @@
     }
 
     /// Determines the length of the body (RFC 9112 §6.3).
-    private mutating func begin(bodyOf summary: HTTP1HeadReader.Summary) {
+    private mutating func begin(bodyOf summary: HTTP1HeadSummary) {
         isReusable = !summary.asksToClose && (!summary.isHTTP10 || summary.keepsAlive)
         // The bytes after such a response are not reliable (RFC 9112 §6.1).
         if summary.hasTransferEncoding && summary.contentLength != nil { isReusable = false }
