@@ -1,4 +1,151 @@
-// Thin functions over OpenSSL 3 for TernEngine.
+// Thin functions over OpenSSL 3 for TernEngine: contexts that hold a trust policy, and sessions over non-blocking
+// sockets. OpenSSL's own headers are not visible to Swift.
 #ifndef CTERNOPENSSL_H
 #define CTERNOPENSSL_H
+
+#if defined(__linux__)
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// A trust policy and an identity in OpenSSL's form (SSL_CTX). After its creation, any thread may use it.
+typedef struct tern_ssl_context tern_ssl_context;
+/// One TLS connection (SSL). Only one thread at a time may use it.
+typedef struct tern_ssl_session tern_ssl_session;
+/// The state that allows a later connection to resume a session (SSL_SESSION). It is used by one connection.
+typedef struct tern_ssl_ticket tern_ssl_ticket;
+/// The certificates of the server that is being judged. Valid only during the call of a judge.
+typedef struct tern_ssl_chain tern_ssl_chain;
+
+// --- Contexts -----------------------------------------------------------------------------------------------------
+
+/// Creates a context without anchors. Returns null on failure.
+tern_ssl_context *tern_ssl_context_create(int minimum_is_tls13, int verifies_chain, int requires_staple);
+void tern_ssl_context_free(tern_ssl_context *context);
+
+// These functions return 1, or 0 on failure, when `tern_ssl_error_text` returns the reason.
+
+/// Adds the certificates of a file in PEM form. A file without a certificate is a failure.
+int tern_ssl_context_add_file(tern_ssl_context *context, const char *path);
+/// Adds a folder in which each certificate has a file that is named by a hash (`openssl rehash`).
+int tern_ssl_context_add_folder(tern_ssl_context *context, const char *path);
+/// Adds the places that OpenSSL was built with.
+int tern_ssl_context_add_default_places(tern_ssl_context *context);
+/// Adds the certificates of a text in PEM form. A text without a certificate is a failure.
+int tern_ssl_context_add_pem(tern_ssl_context *context, const uint8_t *bytes, size_t count);
+/// Adds one certificate in DER form.
+int tern_ssl_context_add_der(tern_ssl_context *context, const uint8_t *bytes, size_t count);
+/// Accepts any added certificate as the end of a chain, including the server's own certificate.
+int tern_ssl_context_allow_partial_chains(tern_ssl_context *context);
+/// Adds lists of revoked certificates from a file in PEM form, and requires one for each authority of a chain.
+int tern_ssl_context_add_revoked(tern_ssl_context *context, const char *path);
+/// Sets the certificates and the key to present to the server. The password ends with a zero byte.
+int tern_ssl_context_set_pem_identity(
+    tern_ssl_context *context, const uint8_t *certificates, size_t certificates_count, const uint8_t *key,
+    size_t key_count, const char *password);
+int tern_ssl_context_set_pkcs12_identity(
+    tern_ssl_context *context, const uint8_t *bytes, size_t count, const char *password);
+/// Returns the reason of the last failure on this thread. The text is constant.
+const char *tern_ssl_error_text(void);
+
+// --- Sessions -----------------------------------------------------------------------------------------------------
+
+/// The functions that a session calls, each with the owner as its first argument.
+typedef struct {
+    void *owner;
+    /// Judges the chain of the server after its verification. Returns 1 to continue the handshake and 0 to end it. Null
+    /// to accept every verified chain.
+    int (*judge)(void *owner, tern_ssl_chain *chain);
+    /// Takes a ticket over. Null to use no tickets.
+    void (*take_ticket)(void *owner, tern_ssl_ticket *ticket);
+} tern_ssl_callbacks;
+
+/// Creates a session over a non-blocking socket, or over another session if `outer` is not null. `host` is a name or an
+/// IP address. Returns null on failure.
+tern_ssl_session *tern_ssl_session_create(
+    tern_ssl_context *context, int descriptor, tern_ssl_session *outer, const char *host, int checks_host,
+    tern_ssl_callbacks callbacks);
+void tern_ssl_session_free(tern_ssl_session *session);
+/// Sets the names of the protocols to offer (RFC 7301), each after a byte with its length. Returns 1 on success.
+int tern_ssl_session_set_protocols(tern_ssl_session *session, const uint8_t *bytes, size_t count);
+/// Sets the ticket to resume. The caller still owns it. Returns 1 on success.
+int tern_ssl_session_set_ticket(tern_ssl_session *session, tern_ssl_ticket *ticket);
+
+typedef enum {
+    TERN_SSL_DONE,
+    TERN_SSL_WANTS_READ,
+    TERN_SSL_WANTS_WRITE,
+    TERN_SSL_CLEAN_END,
+    TERN_SSL_UNCLEAN_END,
+    TERN_SSL_FAILED,
+} tern_ssl_result;
+
+tern_ssl_result tern_ssl_handshake(tern_ssl_session *session);
+/// Reads until `bytes` is full or no input is left. Returns TERN_SSL_DONE with a count above zero, or another result.
+tern_ssl_result tern_ssl_read(tern_ssl_session *session, uint8_t *bytes, size_t length, size_t *count);
+/// Writes until all bytes are written or the socket takes no more. Returns TERN_SSL_DONE with a count above zero, or
+/// another result.
+tern_ssl_result tern_ssl_write(tern_ssl_session *session, const uint8_t *bytes, size_t length, size_t *count);
+/// Sends close_notify if the socket takes it at once.
+void tern_ssl_close(tern_ssl_session *session);
+/// Returns 1 if the session holds bytes that were read from the socket but not delivered.
+int tern_ssl_has_pending(const tern_ssl_session *session);
+/// Returns 1 if the last read emptied the buffer of the socket.
+int tern_ssl_is_drained(const tern_ssl_session *session);
+int tern_ssl_is_resumed(const tern_ssl_session *session);
+int tern_ssl_is_tls13(const tern_ssl_session *session);
+const char *tern_ssl_cipher_name(const tern_ssl_session *session);
+/// Returns the name of the negotiated protocol, which does not end with a zero byte. The count is 0 if there is none.
+const uint8_t *tern_ssl_protocol(const tern_ssl_session *session, size_t *count);
+/// Returns the time, in seconds since 1970, at which the first certificate of the verified chain expires. INT64_MAX if
+/// nothing was verified.
+int64_t tern_ssl_chain_expiry(const tern_ssl_session *session);
+
+/// The state of a stapled response (RFC 6960) that is required.
+typedef enum {
+    TERN_SSL_STAPLE_GOOD,
+    TERN_SSL_STAPLE_MISSING,
+    TERN_SSL_STAPLE_MALFORMED,
+    TERN_SSL_STAPLE_UNTRUSTED,
+    TERN_SSL_STAPLE_FOREIGN,
+    TERN_SSL_STAPLE_REVOKED,
+    TERN_SSL_STAPLE_UNKNOWN,
+    TERN_SSL_STAPLE_OUTDATED,
+} tern_ssl_staple;
+
+/// The cause of a failed session.
+typedef struct {
+    /// The error number of the system call that failed; 0 for none.
+    int system_error;
+    /// OpenSSL's number of the rule that the chain violates (X509_V_ERR_…); 0 for none.
+    int verify_error;
+    tern_ssl_staple staple;
+    /// 1 if the certificate is for another name or address.
+    int is_other_host;
+    /// 1 if the judge refused the chain.
+    int is_refused;
+    /// 1 if the connection ended within the handshake.
+    int is_ended;
+    /// 1 if the server sent many records without data.
+    int is_flood;
+    /// OpenSSL's constant text for `verify_error`, or for the failure; null if there is none.
+    const char *text;
+} tern_ssl_failure;
+
+tern_ssl_failure tern_ssl_session_failure(const tern_ssl_session *session);
+/// Writes the text for an error number of the system.
+void tern_ssl_system_text(int number, char *text, size_t length);
+
+// --- Chains and tickets -------------------------------------------------------------------------------------------
+
+/// Returns the number of certificates of the verified chain, the server's own first; 1 if nothing was verified.
+int tern_ssl_chain_length(tern_ssl_chain *chain);
+/// Writes a certificate in DER form to memory that `tern_ssl_free_bytes` frees. Returns the number of bytes, or 0.
+int tern_ssl_chain_certificate(tern_ssl_chain *chain, int index, uint8_t **bytes);
+void tern_ssl_free_bytes(uint8_t *bytes);
+/// Returns the time, in seconds since 1970, from which a ticket is not valid.
+int64_t tern_ssl_ticket_expiry(const tern_ssl_ticket *ticket);
+void tern_ssl_ticket_free(tern_ssl_ticket *ticket);
+
+#endif
 #endif

@@ -1,0 +1,43 @@
+// The types that the C files share.
+#ifndef TERN_OPENSSL_TYPES_H
+#define TERN_OPENSSL_TYPES_H
+
+#include "CTernOpenSSL.h"
+#include <openssl/ssl.h>
+
+struct tern_ssl_context {
+    SSL_CTX *ssl;
+    int verifies_chain;
+    int requires_staple;
+};
+
+struct tern_ssl_session {
+    SSL *ssl;
+    int descriptor;
+    tern_ssl_session *outer;
+    tern_ssl_callbacks callbacks;
+    char *host;
+    int is_address;
+    int checks_host;
+    int verifies_chain;
+    // State of the transport below.
+    int is_at_end;
+    int is_drained;
+    int has_blocked;
+    int is_write_broken;
+    // A result that comes after bytes that were already delivered.
+    tern_ssl_result final;
+    int64_t chain_expiry;
+    tern_ssl_failure failure;
+};
+
+/// Judges the stapled response of a session in which the certificates are already verified.
+tern_ssl_staple tern_ssl_check_staple(SSL *ssl);
+/// The callbacks of every context.
+int tern_ssl_verify_callback(X509_STORE_CTX *store, void *argument);
+int tern_ssl_staple_callback(SSL *ssl, void *argument);
+int tern_ssl_ticket_callback(SSL *ssl, SSL_SESSION *ticket);
+/// Creates the transport of a session. Returns null on failure.
+BIO *tern_ssl_transport(tern_ssl_session *session);
+
+#endif
