@@ -59,9 +59,15 @@ let package = Package(
             dependencies: ["CTernHTTP2", "CTernOpenSSL", "TernConcurrency"],
             swiftSettings: settings
         ),
+        // The servers and certificates of the engine's tests.
+        .target(
+            name: "CTernTestTLS",
+            path: "Tests/CTernTestTLS",
+            linkerSettings: ["ssl", "crypto"].map { .linkedLibrary($0, .when(platforms: [.linux])) }
+        ),
         .testTarget(
             name: "TernEngineTests",
-            dependencies: ["TernConcurrency", "TernEngine"],
+            dependencies: ["CTernTestTLS", "TernConcurrency", "TernEngine"],
             swiftSettings: settings
         ),
         .target(

@@ -15,7 +15,8 @@ enum TLSFailure {
         }
         let code = unsafe failure.system_error
         if code != 0, !isHandshake {
-            return EngineError(.connectionLost, "the connection to \(authority) was lost: \(text(of: code))", code: code)
+            let reason = "the connection to \(authority) was lost: \(text(of: code))"
+            return EngineError(.connectionLost, reason, code: code)
         }
         return unsafe EngineError(.tls, "TLS with \(authority) failed: \(protocolReason(failure))", code: code)
     }

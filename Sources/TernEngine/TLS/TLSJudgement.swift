@@ -47,14 +47,14 @@ final class TLSJudgement {
             unsafe callbacks.judge = { owner, chain in
                 guard let owner = unsafe owner, let chain = unsafe chain else { return 0 }
                 let judgement = unsafe Unmanaged<TLSJudgement>.fromOpaque(owner).takeUnretainedValue()
-                return unsafe judgement.accepts(Self.certificates(of: chain)) ? 1 : 0
+                return unsafe judgement.accepts(TLSJudgement.certificates(of: chain)) ? 1 : 0
             }
         }
         if resumption != nil {
             unsafe callbacks.take_ticket = { owner, ticket in
                 guard let owner = unsafe owner, let ticket = unsafe ticket else { return }
                 let judgement = unsafe Unmanaged<TLSJudgement>.fromOpaque(owner).takeUnretainedValue()
-                unsafe judgement.keepTicket(UInt(bitPattern: ticket))
+                judgement.keepTicket(UInt(bitPattern: ticket))
             }
         }
         return unsafe callbacks
@@ -93,7 +93,7 @@ final class TLSJudgement {
 
     /// Returns a ticket to resume, whose chain the judge still accepts; nil if there is none.
     func takeTicket() -> TLSTicket? {
-        guard let resumption, let ticket = resumption.take(key, now: Int64(unsafe time(nil))) else { return nil }
+        guard let resumption, let ticket = resumption.take(key, now: Int64(time(nil))) else { return nil }
         switch verdict(on: ticket.chain) {
         case .accepted: return ticket
         case .reported(let text):

@@ -113,12 +113,10 @@ package enum TLSWriteResult: Sendable, Equatable {
         self.outer = outer
         self.target = target
         ticket = judgement.takeTicket()
-        let isOfferSet =
-            offer.isEmpty
-            || unsafe offer.withUnsafeBufferPointer { bytes in
-                unsafe tern_ssl_session_set_protocols(session, bytes.baseAddress, bytes.count) == 1
-            }
-        guard isOfferSet else {
+        let isOffered = unsafe offer.withUnsafeBufferPointer { bytes in
+            unsafe tern_ssl_session_set_protocols(session, bytes.baseAddress, bytes.count) == 1
+        }
+        guard isOffered else {
             throw EngineError(.tls, "TLS with \(target.authority) failed: the protocols cannot be offered")
         }
         // If the ticket does not fit, the whole handshake follows.
@@ -227,7 +225,7 @@ package enum TLSWriteResult: Sendable, Equatable {
 
     private func failure() -> EngineError {
         let failure = unsafe tern_ssl_session_failure(session)
-        return TLSFailure.error(
+        return unsafe TLSFailure.error(
             failure, isHandshake: !isFinished, refusal: judgement.refusal, target: target)
     }
 }
