@@ -1,0 +1,40 @@
+/// The state of one stream, from its request to the end of both directions.
+final class HTTP2Stream {
+    let id: Int32
+    /// The number of bytes that the request's body must have; nil if it is not known.
+    let requestLength: Int64?
+    var builder: HTTP2HeadBuilder
+    /// A Boolean value that indicates whether the request's HEADERS were handed over to the connection.
+    var isSent = false
+    /// A Boolean value that indicates whether the last byte of the request was handed over to the connection.
+    var isRequestEnded: Bool
+    /// A Boolean value that indicates whether the delegate hears no more of the stream.
+    var isDone = false
+    /// The number of bytes of the request's body so far.
+    var sentBytes: Int64 = 0
+    /// The number of bytes of the response's body so far.
+    var receivedBytes: Int64 = 0
+    /// The number of bytes of the response's body that the reader has not taken.
+    var unconsumed = 0
+    /// The length that the response's head states; nil if it states none.
+    var contentLength: Int64?
+
+    init(id: Int32, request: HTTP2Request) {
+        self.id = id
+        requestLength = request.hasBody ? request.contentLength : nil
+        isRequestEnded = !request.hasBody
+        builder = HTTP2HeadBuilder(limits: request.headLimits)
+    }
+
+    /// A Boolean value that indicates whether the head was received and its stated length was not.
+    var isTruncated: Bool { contentLength.map { receivedBytes < $0 } ?? false }
+
+    /// Counts bytes of the request's body. Returns an error if the stated length does not agree.
+    func takeSent(_ count: Int, isLast: Bool) -> EngineError? {
+        sentBytes += Int64(count)
+        guard let requestLength else { return nil }
+        if isLast ? sentBytes == requestLength : sentBytes <= requestLength { return nil }
+        return EngineError(
+            .invalidRequest, "the body of the request does not have its stated length of \(requestLength) bytes")
+    }
+}
