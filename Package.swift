@@ -14,6 +14,9 @@ var settings: [SwiftSetting] = [
 // Development switches, read from the environment by the Makefile's own targets; consumers never set them.
 // TERN_URLSESSION=1: build and default to the URLSession transport on Linux too (`make test-urlsession`).
 if Context.environment["TERN_URLSESSION"] == "1" { settings.append(.define("TERN_URLSESSION")) }
+// TERN_ENGINE=native: use the engine of TernEngine in place of libcurl (`make test-engine`).
+let usesEngine = Context.environment["TERN_ENGINE"] == "native"
+if usesEngine { settings.append(.define("TERN_ENGINE_NATIVE")) }
 // TERN_PTHREAD_LOCK=1: thread sanitizer does not see into Synchronization.Mutex (`make test-tsan`).
 if Context.environment["TERN_PTHREAD_LOCK"] == "1" { settings.append(.define("TERN_PTHREAD_LOCK")) }
 
@@ -53,10 +56,11 @@ let package = Package(
             name: "CTernOpenSSL",
             linkerSettings: ["ssl", "crypto"].map { .linkedLibrary($0, .when(platforms: [.linux])) }
         ),
+        .target(name: "CTernLoop"),
         .target(name: "CTernHTTP2", linkerSettings: [.linkedLibrary("nghttp2", .when(platforms: [.linux]))]),
         .target(
             name: "TernEngine",
-            dependencies: ["CTernHTTP2", "CTernOpenSSL", "TernConcurrency"],
+            dependencies: ["CTernHTTP2", "CTernLoop", "CTernOpenSSL", "TernConcurrency"],
             swiftSettings: settings
         ),
         // The servers and certificates of the engine's tests.
@@ -72,7 +76,10 @@ let package = Package(
         ),
         .target(
             name: "Tern",
-            dependencies: ["CTernCurl", "CTernIDN", "CTernTLS", "CTernZ", "TernConcurrency"],
+            dependencies: [
+                "CTernCurl", "CTernIDN", "CTernTLS", "CTernZ", "TernConcurrency",
+                .target(name: "TernEngine", condition: .when(platforms: [.linux])),
+            ],
             swiftSettings: settings
         ),
         .target(name: "TernCache", dependencies: ["CTernSQLite", "TernConcurrency"], swiftSettings: settings),
@@ -139,11 +146,12 @@ let package = Package(
     ]
 )
 
-// `make test-urlsession` builds into a folder of its own: only the modules and the tests that the switch changes.
-if Context.environment["TERN_URLSESSION"] == "1" {
+// `make test-urlsession` and `make test-engine` build into folders of their own: only the modules and the tests that the
+// switch changes.
+if Context.environment["TERN_URLSESSION"] == "1" || usesEngine {
     let names: Set = [
-        "CTernCurl", "CTernIDN", "CTernTLS", "CTernZ",
-        "Tern", "TernConcurrency", "TernTesting", "TernTests", "WireTests",
+        "CTernCurl", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernTLS", "CTernZ",
+        "Tern", "TernConcurrency", "TernEngine", "TernTesting", "TernTests", "WireTests",
     ]
     package.targets.removeAll { !names.contains($0.name) }
     package.products.removeAll { !names.contains($0.name) }

@@ -112,7 +112,7 @@ package struct AuthenticationRules: Sendable {
     }
 
     /// Returns the offers that can be answered, strongest first. Offers of equal strength keep the server's order.
-    private static func answerable(_ fields: [String]) -> [AuthenticationChallenge.Offer] {
+    static func answerable(_ fields: [String]) -> [AuthenticationChallenge.Offer] {
         let ranked = ChallengeParser.offers(in: fields).compactMap { offer in
             strength(offer).map { (strength: $0, offer: offer) }
         }

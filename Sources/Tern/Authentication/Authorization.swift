@@ -27,9 +27,20 @@ package struct Authorization: Sendable {
         _ credential: Credential, answering challenge: AuthenticationChallenge,
         makeNonce: @escaping @Sendable () -> String = Self.randomNonce
     ) throws(Problem) {
-        source = challenge.source
+        try self.init(credential, answering: challenge.offers, from: challenge.source, makeNonce: makeNonce)
+    }
+
+    /// Answers the first offer that accepts the credential.
+    ///
+    /// - Throws: `Problem` when no offer accepts the credential, or when it cannot be sent.
+    init(
+        _ credential: Credential, answering offers: [AuthenticationChallenge.Offer],
+        from source: AuthenticationChallenge.Source,
+        makeNonce: @escaping @Sendable () -> String = Self.randomNonce
+    ) throws(Problem) {
+        self.source = source
         self.credential = credential
-        for offer in challenge.offers {
+        for offer in offers {
             switch credential.content {
             case .token(let token):
                 guard Headers.namesMatch(offer.scheme, "Bearer") else { continue }
@@ -79,14 +90,17 @@ package struct Authorization: Sendable {
     package mutating func field(
         method: Request.Method, target: Target, bodyHash: [UInt8] = []
     ) -> Headers.Field {
+        let value = value(method: method, uri: target.pathAndQuery, bodyHash: bodyHash)
+        return Headers.Field(name: source.authorizationField, value: value)
+    }
+
+    /// Returns the value of the field for a request target. Digest counts each call as one use.
+    mutating func value(method: Request.Method, uri: String, bodyHash: [UInt8] = []) -> String {
         switch scheme {
-        case .fixed(let value):
-            return Headers.Field(name: source.authorizationField, value: value)
+        case .fixed(let value): return value
         case .digest(var session):
-            let value = session.answer(
-                method: method, uri: target.pathAndQuery, bodyHash: Hexadecimal.lowercase(bodyHash))
-            scheme = .digest(session)
-            return Headers.Field(name: source.authorizationField, value: value)
+            defer { scheme = .digest(session) }
+            return session.answer(method: method, uri: uri, bodyHash: Hexadecimal.lowercase(bodyHash))
         }
     }
 

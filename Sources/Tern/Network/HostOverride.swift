@@ -17,6 +17,16 @@ enum HostOverride {
         }
     }
 
+    /// Returns the addresses by `host:port`. A host without a port gets both ports of HTTP.
+    static func addresses(_ hosts: [String: [String]]) -> [String: [String]] {
+        var result: [String: [String]] = [:]
+        for (host, addresses) in hosts {
+            // Invalid hosts are a `problem`, which prevents every request.
+            for key in keys(host) ?? [] { result[key] = addresses }
+        }
+        return result
+    }
+
     static func problem(_ hosts: [String: [String]]) -> String? {
         var seen: Set<String> = []
         for (host, addresses) in hosts {

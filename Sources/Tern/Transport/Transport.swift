@@ -55,6 +55,8 @@ enum DefaultTransport {
     static func make(_ configuration: Session.Configuration) -> any Transport {
         #if TERN_URLSESSION || !os(Linux)
         URLSessionTransport(configuration)
+        #elseif TERN_ENGINE_NATIVE
+        EngineTransport(configuration)
         #else
         CurlTransport(configuration)
         #endif

@@ -93,7 +93,7 @@ package final class HTTP2Session {
     /// not go back. Returns an error if the connection has to end.
     package func receive(_ bytes: UnsafeRawBufferPointer, at now: UInt64) -> EngineError? {
         if let failure { return failure }
-        guard !isClosed, !bytes.isEmpty else { return nil }
+        guard !isClosed, unsafe !bytes.isEmpty else { return nil }
         let verdict = unsafe frameGuard.scan(bytes, at: now)
         if verdict.accepted > 0, let start = bytes.baseAddress {
             let count = withExtendedLifetime(self) {

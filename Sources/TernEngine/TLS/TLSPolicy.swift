@@ -133,6 +133,11 @@ package final class TLSPolicy: Sendable {
         }
     }
 
+    /// A Boolean value that indicates whether `prepare()` has been called.
+    package var isPrepared: Bool {
+        state.withLock { state in if case .unprepared = state { false } else { true } }
+    }
+
     /// Returns the address of the context, which lives as long as the policy.
     func context() throws(EngineError) -> UInt {
         if let error = prepare() { throw error }

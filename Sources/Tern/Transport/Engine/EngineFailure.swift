@@ -1,0 +1,80 @@
+#if os(Linux)
+import TernEngine
+
+/// The failures of the engine as those of an attempt.
+extension EngineTransfer {
+    private var host: String { "\(transfer.request.target.host):\(transfer.request.target.port)" }
+
+    /// Returns the failure of an exchange; nil for a whole response. A failure of the transfer's own comes first.
+    func failure(for error: EngineError?, isDeadConnection: Bool) -> TransferFailure? {
+        if let failure { return failure }
+        guard let error else { return nil }
+        if isDeadConnection {
+            var failure = TransferFailure(
+                .connectionLost,
+                "\(host) closed a kept-alive connection while the request was sent on it; the server may have acted")
+            failure.isDeadPooledConnection = true
+            return failure
+        }
+        return failure(for: error)
+    }
+
+    private func failure(for error: EngineError) -> TransferFailure {
+        switch error.kind {
+        case .truncatedBody:
+            return TransferFailure(.truncatedBody, "the body from \(host) ended after \(receivedText)")
+        case .connectionLost where head != nil:
+            let reason = "the connection to \(host) was lost after \(receivedText): \(error.reason)"
+            return TransferFailure(.connectionLost, reason)
+        case .connectionLost:
+            let reason = "\(host) closed the connection without a response; the server may have acted: \(error.reason)"
+            return TransferFailure(.connectionLost, reason)
+        case .notProcessed:
+            var failure = TransferFailure(.connectionLost, "\(host) did not process the request: \(error.reason)")
+            failure.isDeadPooledConnection = true
+            return failure
+        case .outOfDescriptors:
+            return TransferFailure(.connectionFailed, error.reason, underlying: OutOfDescriptors())
+        default:
+            return TransferFailure(Self.kind(error.kind), error.reason)
+        }
+    }
+
+    static func kind(_ kind: EngineError.Kind) -> NetworkError.Kind {
+        switch kind {
+        case .dns: .dns
+        case .connectionRefused: .connectionRefused
+        case .connectionFailed, .outOfDescriptors: .connectionFailed
+        case .connectTimedOut: .connectTimedOut
+        case .proxy: .proxy
+        case .tls: .tls
+        case .untrustedServer: .untrustedServer
+        case .refusedByPolicy: .pinMismatch
+        case .malformedResponse: .malformedResponse
+        case .tooLarge: .tooLarge
+        case .connectionLost, .notProcessed: .connectionLost
+        case .truncatedBody: .truncatedBody
+        case .invalidRequest: .invalidRequest
+        case .cancelled: .cancelled
+        }
+    }
+
+    /// Returns the failure of an attempt that has reached a time limit.
+    func timeout(_ phase: Timeouts.Phase) -> TransferFailure {
+        switch phase {
+        case .connect:
+            return TransferFailure(
+                .connectTimedOut, "no connection to \(host) within \(Self.text(transfer.request.timeouts.connect))")
+        case .idle:
+            let limit = Self.text(transfer.request.timeouts.idle)
+            return TransferFailure(
+                .idleTimedOut, "no byte moved to or from \(host) for \(limit), after \(receivedText)")
+        case .total:
+            let limit = Self.text(transfer.request.timeouts.total)
+            return TransferFailure(.totalTimedOut, "not done within \(limit), after \(receivedText) from \(host)")
+        }
+    }
+
+    private static func text(_ limit: Duration?) -> String { limit.map { "\($0)" } ?? "its limit" }
+}
+#endif

@@ -1,0 +1,160 @@
+#if os(Linux)
+import TernEngine
+
+/// The destinations of a session's requests. Confined to the loop's thread.
+struct DestinationCache {
+    private struct Key: Hashable {
+        let origin: String
+        let unixSocketPath: String?
+        let policy: TrustPolicy?
+    }
+
+    /// Beyond this number of destinations, all are forgotten: a program that visits many hosts comes back to few of them.
+    private static let limit = 1_024
+
+    private let settings: EngineSettings
+    private var trust: EngineTrust
+    private var known: [Key: Destination] = [:]
+    /// The destination of the last request, which most often is that of the next one.
+    private var last: (origin: String, destination: Destination)?
+
+    init(_ settings: EngineSettings) {
+        self.settings = settings
+        trust = EngineTrust(settings.authorities)
+    }
+
+    mutating func destination(for request: WireRequest) throws(TransferFailure) -> Destination {
+        let isUsual = request.unixSocketPath == nil && request.trust == nil
+        if isUsual, let last, last.origin == request.target.origin { return last.destination }
+        let key = Key(
+            origin: request.target.origin, unixSocketPath: request.unixSocketPath, policy: request.trust?.policy)
+        let destination: Destination
+        if let found = known[key] {
+            destination = found
+        } else {
+            destination = try makeDestination(for: request)
+            if known.count >= Self.limit { known.removeAll() }
+            known[key] = destination
+        }
+        if isUsual { last = (request.target.origin, destination) }
+        return destination
+    }
+
+    private mutating func makeDestination(for request: WireRequest) throws(TransferFailure) -> Destination {
+        let target = request.target
+        guard let port = UInt16(exactly: target.port) else {
+            throw TransferFailure(.invalidRequest, "the port \(target.port) is not valid")
+        }
+        let root = target.authority.root
+        let authority = String(root[(root.firstRange(of: "://")?.upperBound ?? root.startIndex)...])
+        var policy: TLSPolicy?
+        if target.isSecure {
+            guard let own = request.trust?.policy ?? (settings.trust ?? TrustPolicies()).policy(for: target.host) else {
+                throw TrustPolicies.refusal(of: target.host)
+            }
+            policy = trust.policy(own)
+        }
+        var proxy: ProxyAddress?
+        // A Unix socket replaces every host and every proxy.
+        if request.unixSocketPath == nil, let url = settings.proxies.url(for: target) {
+            guard let address = ProxyAddress(url: url) else {
+                // The reason does not quote the proxy, which can have a password.
+                throw TransferFailure(.proxy, "the proxy for \(target.host) cannot be used: its URL is not valid")
+            }
+            proxy = address
+        }
+        return Destination(
+            origin: request.unixSocketPath ?? target.origin, host: target.host, port: port, authority: authority,
+            trust: policy, allowsHTTP2: settings.allowsHTTP2 && target.isSecure, proxy: proxy,
+            proxyTrust: proxy?.kind == .https ? trust.policy(TrustPolicy()) : nil,
+            addresses: settings.addresses["\(target.host):\(port)"], unixSocketPath: request.unixSocketPath,
+            localEndpoint: settings.localEndpoint)
+    }
+}
+
+/// The header fields of the last request in the form in which they are sent. Most requests of a session have the same
+/// fields. Confined to the loop's thread.
+struct RequestFieldsCache {
+    private struct Source {
+        let headers: Headers
+        let decompresses: Bool
+        let isForwarded: Bool
+    }
+
+    private var source: Source?
+    private var fields = RequestFields()
+
+    mutating func fields(of request: WireRequest, isForwarded: Bool) throws(TransferFailure) -> RequestFields {
+        if let source, request.rawCookie == nil, source.headers.isSameStorage(as: request.headers),
+            source.decompresses == request.decompresses, source.isForwarded == isForwarded
+        {
+            return fields
+        }
+        do throws(EngineError) {
+            let made = try Self.makeFields(of: request, isForwarded: isForwarded)
+            // A raw Cookie field is used for one request only.
+            if request.rawCookie == nil {
+                fields = made
+                source = Source(
+                    headers: request.headers, decompresses: request.decompresses, isForwarded: isForwarded)
+            }
+            return made
+        } catch {
+            throw TransferFailure(EngineTransfer.kind(error.kind), error.reason)
+        }
+    }
+
+    private static func makeFields(of request: WireRequest, isForwarded: Bool) throws(EngineError) -> RequestFields {
+        var fields = RequestFields()
+        for field in request.headers {
+            // Credentials for a proxy are never sent to a server, nor to a server behind a tunnel.
+            if !isForwarded, Headers.namesMatch(field.name, "Proxy-Authorization") { continue }
+            try fields.append(name: field.name, value: field.value)
+        }
+        if let cookies = request.rawCookie { try fields.append(name: "Cookie", bytes: cookies) }
+        if !request.headers.contains("Accept") { try fields.append(name: "Accept", value: "*/*") }
+        if request.decompresses, !request.headers.contains("Accept-Encoding") {
+            try fields.append(name: "Accept-Encoding", value: ContentDecoder.acceptEncoding)
+        }
+        return fields
+    }
+}
+
+extension ProxyAddress {
+    /// Parses the URL of a proxy; nil for a URL that is not valid. The scheme is http by default.
+    init?(url: String) {
+        var kind = Kind.http
+        var rest = Array(url.utf8)[...]
+        if let mark = url.firstRange(of: "://") {
+            switch url[..<mark.lowerBound].lowercased() {
+            case "http": kind = .http
+            case "https": kind = .https
+            case "socks5h": kind = .socks5
+            case "socks5": kind = .socks5WithLocalNames
+            case "socks4a": kind = .socks4a
+            case "socks4": kind = .socks4
+            default: return nil
+            }
+            rest = Array(url[mark.upperBound...].utf8)[...]
+        }
+        let authority = rest.prefix { !Reference.endsAuthority($0) }
+        var (user, password): (String?, String?) = (nil, nil)
+        var place = authority
+        if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
+            let credentials = authority[..<at]
+            place = authority[(at + 1)...]
+            let colon = credentials.firstIndex(of: UInt8(ascii: ":")) ?? credentials.endIndex
+            user = String(decoding: Reference.percentDecoded(credentials[..<colon]), as: UTF8.self)
+            password = String(decoding: Reference.percentDecoded(credentials[colon...].dropFirst()), as: UTF8.self)
+        }
+        let hasPort = place.drop { $0 != UInt8(ascii: "]") }.contains(UInt8(ascii: ":"))
+            || !place.contains(UInt8(ascii: "[")) && place.contains(UInt8(ascii: ":"))
+        // The reason of the error is not needed: the configuration has been checked.
+        guard let parsed = try? Target.Authority(place, isSecure: false) else { return nil }
+        // curl's default ports, which most tools share.
+        let port = hasPort ? parsed.port : kind == .https ? 443 : 1_080
+        guard let port = UInt16(exactly: port) else { return nil }
+        self.init(kind, host: parsed.host, port: port, user: user, password: password)
+    }
+}
+#endif

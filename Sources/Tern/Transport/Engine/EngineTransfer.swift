@@ -1,0 +1,378 @@
+#if os(Linux)
+import FoundationEssentials
+import TernEngine
+
+/// One attempt on the loop: its exchange with the server, its time limits, and the part of the response that has arrived.
+/// Confined to the loop's thread.
+final class EngineTransfer {
+    /// Nanoseconds: more often than a screen shows it, and seldom enough to cost nothing.
+    private static let publicationInterval: UInt64 = 10_000_000
+
+    let transfer: Transfer
+    unowned let client: EngineClient
+    var clock: TransferClock
+    private(set) var exchange: Exchange?
+    /// A Boolean value that indicates whether the exchange is in the pool: it waits for a connection, or has one.
+    private var isSubmitted = false
+    /// The connection that carries the exchange.
+    private(set) var connection: ConnectionInfo?
+    /// The reason why the transfer ends, if the engine does not know it.
+    var failure: TransferFailure?
+
+    private(set) var head: ResponseHead?
+    private(set) var body = CollectedBody()
+    private var trailers: Headers = [:]
+    /// A Boolean value that indicates whether the session decompresses the body that it reads.
+    private var isCompressed = false
+    /// A Boolean value that indicates whether the session receives the body in chunks.
+    private var isStreamed: Bool
+    /// The number of bytes of the request's body that were taken from its source.
+    private var produced: Int64 = 0
+    private(set) var sentBytes: Int64 = 0
+    private(set) var receivedBytes: Int64 = 0
+    /// The times, in nanoseconds, at which the transfer entered the pool, and received the first byte; 0 before.
+    private var startedAt: UInt64 = 0
+    private var firstByteAt: UInt64 = 0
+
+    private var isPaused = false
+    /// A Boolean value that indicates whether the reader is behind.
+    private var isHeldUp = false
+    /// A Boolean value that indicates whether the request's body has no bytes yet.
+    private var isStarved = false
+    private var isMarked = false
+    /// A Boolean value that indicates whether progress is watched and the newest numbers are not published.
+    private var isUnpublished = false
+    /// The earliest time of the next publication: each one wakes a watcher, which costs more than the bytes of a turn.
+    private(set) var nextPublication: UInt64 = 0
+
+    init(_ transfer: Transfer, client: EngineClient) {
+        self.transfer = transfer
+        self.client = client
+        isStreamed = transfer.request.delivery == .streamed
+        clock = TransferClock(transfer.request.timeouts, now: client.now)
+    }
+
+    // MARK: The way to the wire
+
+    func prepare(to destination: Destination, fields: RequestFields) {
+        let request = transfer.request
+        let body: RequestBody =
+            switch request.source {
+            case .none: .none
+            case .bytes(let data): .length(Int64(data.count))
+            case .pipe(_, let length): length.map { .length($0) } ?? .stream
+            }
+        exchange = Exchange(
+            to: destination, method: request.method.rawValue,
+            path: destination.isForwarded ? request.target.string : request.target.pathAndQuery, fields: fields,
+            body: body, limits: HeadLimits(bytes: request.headLimit), priority: request.priority.rawValue,
+            needsFreshConnection: request.needsFreshConnection, handler: self)
+    }
+
+    func submit(to pool: ExchangePool) {
+        guard let exchange else { return }
+        isSubmitted = true
+        startedAt = client.now
+        pool.submit(exchange)
+    }
+
+    /// Takes the exchange out of the pool. Ends it if it is on the wire.
+    func leave(_ pool: ExchangePool) {
+        guard isSubmitted, let exchange else { return }
+        isSubmitted = false
+        pool.cancel(exchange)
+    }
+
+    func prioritize(_ priority: Request.Priority, _ pool: ExchangePool) {
+        guard let exchange else { return }
+        exchange.priority = priority.rawValue
+        if isSubmitted { pool.prioritize(exchange) }
+    }
+
+    // MARK: Pausing
+
+    /// Pauses or resumes the transfer. One that has sent nothing yet gives up its place in the queue, because its
+    /// request must not be sent.
+    func setPaused(_ paused: Bool, _ pool: ExchangePool) {
+        guard isPaused != paused else { return }
+        isPaused = paused
+        if paused { clock.paused(client.now) } else { clock.resumed(client.now) }
+        applyPause()
+        if paused, connection == nil {
+            leave(pool)
+            clock.withdrawn()
+        } else if !paused, !isSubmitted {
+            submit(to: pool)
+        }
+        client.watch(clock)
+    }
+
+    func readerTookAll() {
+        guard isHeldUp else { return }
+        isHeldUp = false
+        settleClock()
+        applyPause()
+    }
+
+    func sourceIsReady() {
+        guard isStarved else { return }
+        isStarved = false
+        settleClock()
+        exchange?.bodyIsReady()
+    }
+
+    private func settleClock() {
+        clock.heldUp(isHeldUp || isStarved, client.now)
+        client.watch(clock)
+    }
+
+    private func applyPause() {
+        exchange?.set(isReading: !isPaused && !isHeldUp, isSending: !isPaused)
+    }
+
+    // MARK: The end of a turn
+
+    private func markChanged() {
+        guard !isMarked else { return }
+        isMarked = true
+        client.flushLater(self)
+    }
+
+    /// Hands on the bytes of the turn. Small pieces wait while more arrive. Returns whether some wait.
+    func flush(isIdle: Bool) -> Bool {
+        isMarked = false
+        guard isSubmitted else { return false }
+        storeProgress()
+        guard isStreamed, body.waitingCount > 0 else { return false }
+        if isIdle || body.isChunkFull {
+            deliverChunk()
+            return false
+        }
+        isMarked = true
+        return true
+    }
+
+    private func deliverChunk() {
+        let (wake, isFull) = unsafe transfer.receive(body.take())
+        unsafe client.context.wake(wake)
+        guard isFull, !isHeldUp else { return }
+        isHeldUp = true
+        settleClock()
+        applyPause()
+    }
+
+    private func storeProgress() {
+        let total: Int64? =
+            switch transfer.request.source {
+            case .none: nil
+            case .bytes(let data): Int64(data.count)
+            case .pipe(_, let length): length
+            }
+        // The session counts the decompressed bytes, whose number is not known in advance.
+        let received = isCompressed ? nil : body.received
+        let expected = isCompressed ? nil : body.expected
+        let isWatched = transfer.meter.update(sent: produced, of: total, received: received, of: expected)
+        guard isWatched, !isUnpublished else { return }
+        isUnpublished = true
+        client.publishLater(self)
+    }
+
+    /// Publishes the progress. Called when `nextPublication` has come.
+    func publishProgress() {
+        isUnpublished = false
+        nextPublication = client.now + Self.publicationInterval
+        transfer.meter.publish()
+    }
+
+    // MARK: The end
+
+    /// Ends the attempt. All collected bytes go to the session.
+    func complete(_ failure: TransferFailure?) {
+        storeProgress()
+        if isUnpublished {
+            // The task may continue, with another attempt or with the processing of its body.
+            client.forgetPublication(of: self)
+            publishProgress()
+        }
+        if isStreamed, body.waitingCount > 0 { deliverChunk() }
+        if case .pipe(let pipe, _) = transfer.request.source { pipe.close() }
+        let outcome = TransferOutcome(
+            head: head, body: body.take(), failure: failure, metrics: metrics(), trailers: trailers)
+        unsafe client.context.wake(transfer.complete(outcome))
+    }
+
+    private func metrics() -> TaskMetrics {
+        var metrics = TaskMetrics()
+        let now = client.now
+        if let connection {
+            metrics.isReusedConnection = connection.isReused
+            if !connection.isReused {
+                metrics.nameLookupEnd = microseconds(until: connection.nameLookupEnd)
+                metrics.connectEnd = microseconds(until: connection.connectEnd)
+                metrics.tlsEnd = connection.tlsEnd == 0 ? 0 : microseconds(until: connection.tlsEnd)
+            }
+            metrics.pinReport = connection.pinReport
+            metrics.remoteAddress = connection.remoteAddress
+            if connection.remoteAddress != nil { metrics.remotePort = Int(connection.remotePort) }
+        }
+        if head != nil { metrics.firstByteTime = microseconds(until: firstByteAt) }
+        metrics.activeTime = clock.elapsed(now)
+        metrics.totalTime = startedAt == 0 ? -1 : microseconds(until: now)
+        metrics.receivedBytes = receivedBytes
+        metrics.sentBytes = sentBytes
+        metrics.decodedBodyBytes = body.received
+        metrics.httpVersion = head?.version
+        return metrics
+    }
+
+    private func microseconds(until time: UInt64) -> Int64 {
+        Int64((max(time, startedAt) - startedAt) / 1_000)
+    }
+
+    /// The number of bytes of the response's body so far and in total, for the text of a failure.
+    var receivedText: String {
+        body.expected.map { "\(body.received) of \($0) bytes" } ?? "\(body.received) bytes"
+    }
+}
+
+// MARK: The engine's calls
+
+extension EngineTransfer: ExchangeHandler {
+    func didStartConnecting() {
+        clock.connecting(client.now)
+        client.watch(clock)
+    }
+
+    func didStopConnecting() { clock.withdrawn() }
+
+    func didConnect(_ connection: ConnectionInfo) {
+        self.connection = connection
+        clock.connected(client.now)
+        client.watch(clock)
+    }
+
+    func didSend(_ count: Int) {
+        sentBytes += Int64(count)
+        clock.moved(client.now)
+    }
+
+    func didReceiveBytes(_ count: Int) {
+        if receivedBytes == 0 { firstByteAt = client.now }
+        receivedBytes += Int64(count)
+        clock.moved(client.now)
+    }
+
+    func didReceive(interim head: ReceivedHead) {}
+
+    func didReceive(_ received: ReceivedHead) {
+        let request = transfer.request
+        let head = ResponseHead(
+            status: received.status, version: HTTPVersion(received.version), target: request.target,
+            rawHead: received.bytes, maySetCookies: received.setsCookies)
+        self.head = head
+        if request.method != .head { body.expected = received.contentLength }
+        isCompressed = received.isEncoded && request.decompresses && !head.contentCodings.isEmpty
+        isStreamed = request.streamsBody(of: head, isCompressed: isCompressed)
+        if isStreamed || request.announcesHead {
+            unsafe client.context.wake(transfer.receive(head, isCompressed: isCompressed))
+            markChanged()
+        }
+    }
+
+    func didReceive(body bytes: UnsafeRawBufferPointer) -> Bool {
+        guard let start = bytes.baseAddress else { return true }
+        body.count(bytes.count)
+        if let refusal = refusalOfBody() {
+            failure = refusal
+            unsafe keepStart(start, bytes.count)
+            return false
+        }
+        let isKept: Bool
+        switch transfer.request.delivery {
+        case .collected(let limit) where !isStreamed:
+            unsafe isKept = body.collect(start, bytes.count, limit: limit)
+        default:
+            if !body.hasRoom(for: bytes.count) { deliverChunk() }
+            unsafe isKept = body.gather(start, bytes.count)
+        }
+        guard isKept else {
+            failure = TransferFailure(.tooLarge, "no memory is left for the body of the response")
+            return false
+        }
+        markChanged()
+        return true
+    }
+
+    /// Keeps the start of a refused body for the error.
+    private func keepStart(_ bytes: UnsafeRawPointer, _ count: Int) {
+        guard !isStreamed, case .collected(let limit) = transfer.request.delivery else { return }
+        let room = limit - Int(clamping: body.received - Int64(count))
+        if room > 0 { _ = unsafe body.collect(bytes, min(count, room), limit: limit) }
+    }
+
+    private func refusalOfBody() -> TransferFailure? {
+        guard !isStreamed, case .collected(let limit) = transfer.request.delivery else { return nil }
+        return max(body.received, body.expected ?? 0) > limit ? .bodyTooLarge(limit: limit) : nil
+    }
+
+    func didReceive(trailers: [UInt8]) {
+        self.trailers = ResponseHeadParser.fields(trailers)
+    }
+
+    func readBody(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+        switch transfer.request.source {
+        case .none:
+            return .end
+        case .bytes(let data):
+            let offset = Int(produced)
+            let count = min(buffer.count, data.count - offset)
+            guard count > 0 else { return .end }
+            let start = data.startIndex + offset
+            unsafe data.copyBytes(to: buffer, from: start..<(start + count))
+            return took(count)
+        case .pipe(let pipe, _):
+            return unsafe read(pipe, into: buffer)
+        }
+    }
+
+    private func read(_ pipe: UploadPipe, into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+        let (read, producer) = unsafe pipe.read(into: buffer)
+        unsafe client.context.wake(producer)
+        switch read {
+        case .bytes(let count):
+            return took(count)
+        case .wait:
+            isStarved = true
+            clock.heldUp(true, client.now)
+            return .wait
+        case .end:
+            return .end
+        case .failed(let failure):
+            self.failure = failure
+            return .failed
+        }
+    }
+
+    private func took(_ count: Int) -> BodyRead {
+        produced += Int64(count)
+        markChanged()
+        return .bytes(count)
+    }
+
+    func didEnd(_ error: EngineError?, isDeadConnection: Bool) {
+        isSubmitted = false
+        client.end(self, failure(for: error, isDeadConnection: isDeadConnection))
+    }
+}
+
+extension HTTPVersion {
+    fileprivate init(_ version: WireVersion) {
+        self =
+            switch version {
+            case .http10: .http10
+            case .http11: .http11
+            case .http2: .http2
+            }
+    }
+}
+#endif

@@ -1,0 +1,109 @@
+#if os(Linux)
+import TernConcurrency
+import TernEngine
+
+/// Sends the requests of a session over the engine. Connections are made with the first request, and closed when the
+/// session is gone and its last transfer has ended.
+final class EngineTransport: Transport {
+    private let loop = TernEngine.EventLoop.shared
+    private let client: UInt64
+    private let settings: EngineSettings
+    /// The reason why no request of the session can be sent.
+    private let problem: TransferFailure?
+
+    init(_ configuration: Session.Configuration) {
+        let settings = EngineSettings(configuration)
+        self.settings = settings
+        problem = configuration.problem
+        client = loop.open { context, client in EngineClient(settings, context: context, client: client) }
+        // Set up before the first request if possible. Otherwise, a request tries again.
+        _ = loop.problem()
+    }
+
+    deinit { loop.close(client) }
+
+    var executor: any SerialExecutor { loop }
+
+    /// On the loop a body would be decompressed as fast as it arrives, up to a thousandfold, whether it is read or not.
+    var leavesStreamsCompressed: Bool { true }
+
+    func forwardsToProxy(_ target: Target) -> Bool { settings.proxies.forwards(target) }
+
+    func refusal(of request: WireRequest) -> TransferFailure? {
+        if let problem { return problem }
+        if let problem = loop.problem() {
+            let reason = "no connection to \(request.target.host):\(request.target.port): \(problem.reason)"
+            return TransferFailure(.connectionFailed, reason, underlying: OutOfDescriptors())
+        }
+        if request.trust == nil, settings.trust == nil { return nil }
+        return refusalOfTrust(request)
+    }
+
+    private func refusalOfTrust(_ request: WireRequest) -> TransferFailure? {
+        let host = request.target.host
+        guard let policy = request.trust?.policy ?? (settings.trust ?? TrustPolicies()).policy(for: host) else {
+            return TrustPolicies.refusal(of: host)
+        }
+        if let problem = Session.Configuration.problem(of: policy) { return problem }
+        if policy.pins != nil, !request.target.isSecure {
+            return TransferFailure(
+                .invalidRequest, "the trust policy for \(host) has pins, and http has no certificates")
+        }
+        return nil
+    }
+
+    func start(_ transfer: Transfer) {
+        loop.post(to: client, operation: EngineClient.Operation.start.number, object: transfer)
+    }
+
+    func control(_ transfer: Transfer, _ command: TransferCommand) {
+        loop.post(to: client, operation: EngineClient.Operation.control(command).number, object: transfer)
+    }
+}
+
+/// The settings of a session's connections, derived from its configuration.
+struct EngineSettings: Sendable {
+    let maximumConnectionsPerHost: Int
+    let maximumConnections: Int
+    let queueOrder: Session.Configuration.QueueOrder
+    let idleNanoseconds: UInt64
+    let allowsHTTP2: Bool
+    let authorities: Session.Configuration.Authorities
+    /// The trust policies of hosts; nil if every host has the default policy.
+    let trust: TrustPolicies?
+    let proxies: ProxyEnvironment
+    /// The addresses to use for `host:port` in place of the resolved ones.
+    let addresses: [String: [SocketAddress]]
+    let localEndpoint: LocalEndpoint
+
+    init(_ configuration: Session.Configuration) {
+        maximumConnectionsPerHost = max(1, configuration.maximumConnectionsPerHost)
+        maximumConnections = max(1, configuration.maximumConnections)
+        trust = configuration.trust.isDefault ? nil : configuration.trust
+        queueOrder = configuration.queueOrder
+        idleNanoseconds = configuration.idleConnectionLifetime.wholeNanoseconds
+        allowsHTTP2 = configuration.allowsHTTP2
+        authorities = configuration.authorities
+        proxies =
+            switch configuration.proxies {
+            case .environment: .process
+            case .none: ProxyEnvironment([:])
+            case .only(let proxy, let except): ProxyEnvironment(http: proxy, https: proxy, except)
+            case .schemes(let http, let https, let except): ProxyEnvironment(http: http, https: https, except)
+            }
+        // The addresses are numeric: any other is a `problem`, which prevents every request.
+        addresses = Dictionary(
+            uniqueKeysWithValues: HostOverride.addresses(configuration.hostAddresses).map { key, texts in
+                let port = key.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
+                return (key, texts.compactMap { SocketAddress(numeric: $0, port: port) })
+            })
+        localEndpoint =
+            switch configuration.localEndpoint {
+            case .any: .any
+            case .interface(let name): .interface(name)
+            // An invalid address is a `problem`, which prevents every request.
+            case .address(let address): SocketAddress(numeric: address, port: 0).map { .address($0) } ?? .any
+            }
+    }
+}
+#endif

@@ -1,0 +1,117 @@
+#if os(Linux)
+/// The bytes of a connection: a socket, with TLS or without. Confined to the loop's thread.
+final class ByteStream {
+    enum Reading {
+        /// The number of bytes that were read, at least 1.
+        case bytes(Int)
+        case wouldBlock
+        /// The end of the peer's direction. With `isClean` false, TLS ended without a close_notify: an attacker can
+        /// have cut the bytes.
+        case end(isClean: Bool)
+        case failed(EngineError)
+    }
+
+    enum Writing {
+        case bytes(Int)
+        case wouldBlock
+        case failed(EngineError)
+    }
+
+    private let context: LoopContext
+    private let descriptor: Int32
+    private let tls: TLSSession?
+    private var place: SocketPlace?
+    private var events: SocketEvents
+    private var isOpen = true
+
+    /// - Parameters:
+    ///   - place: The place of the connected socket.
+    ///   - events: The events for which the socket is watched.
+    init(_ context: LoopContext, _ place: SocketPlace, watching events: SocketEvents, tls: TLSSession?) {
+        self.context = context
+        self.place = place
+        self.events = events
+        self.tls = tls
+        descriptor = place.descriptor
+    }
+
+    deinit { close() }
+
+    /// The protocol that was negotiated by TLS.
+    var negotiatedProtocol: String? { tls?.negotiatedProtocol }
+
+    /// A Boolean value that indicates whether another read could find bytes for which the socket reports no event,
+    /// after a read of fewer bytes than the buffer holds.
+    var mayHoldBytes: Bool {
+        guard let tls else { return false }
+        return tls.hasPending || !tls.isDrained
+    }
+
+    /// Watches the socket for these events, and calls the handler. With no events, the socket is not watched at all:
+    /// the system would report a failed connection again and again.
+    func watch(_ wanted: SocketEvents, _ handler: any SocketHandler) {
+        guard wanted != events || place == nil, isOpen else { return }
+        events = wanted
+        if let place {
+            if wanted.isEmpty {
+                context.forget(place)
+                self.place = nil
+            } else {
+                context.change(place, to: wanted)
+            }
+        } else if !wanted.isEmpty {
+            // The place was given up by this stream, so the system has room for it.
+            place = context.watch(descriptor, wanted, handler)
+        }
+    }
+
+    /// Makes the object the handler of the socket's events.
+    func setHandler(_ handler: any SocketHandler) {
+        if let place { context.change(place, handler: handler) }
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Reading {
+        guard let tls else {
+            return switch unsafe Socket.receive(descriptor, into: buffer) {
+            case .bytes(let count): .bytes(count)
+            case .wouldBlock: .wouldBlock
+            case .end: .end(isClean: true)
+            case .failed(let error): .failed(EngineError(.connectionLost, error.text, code: error.code))
+            }
+        }
+        return switch unsafe tls.read(into: buffer) {
+        case .bytes(let count): .bytes(count)
+        // Without renegotiation, OpenSSL waits to write while it reads only for an answer to a key update, which the
+        // next write sends.
+        case .wouldBlock, .wantsWrite: .wouldBlock
+        case .end(let isClean): .end(isClean: isClean)
+        case .failed(let error): .failed(error)
+        }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) -> Writing {
+        guard let tls else {
+            return switch unsafe Socket.send(descriptor, from: bytes) {
+            case .bytes(let count): .bytes(count)
+            case .wouldBlock, .end: .wouldBlock
+            case .failed(let error): .failed(EngineError(.connectionLost, error.text, code: error.code))
+            }
+        }
+        return switch unsafe tls.write(bytes) {
+        case .bytes(let count): .bytes(count)
+        case .wouldBlock: .wouldBlock
+        case .failed(let error): .failed(error)
+        }
+    }
+
+    /// Closes the socket. Over TLS, the peer is told first, without a wait.
+    func close() {
+        guard isOpen else { return }
+        isOpen = false
+        tls?.close()
+        if let place { context.forget(place) }
+        place = nil
+        Socket.close(descriptor)
+    }
+}
+#endif

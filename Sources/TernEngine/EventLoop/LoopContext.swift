@@ -1,0 +1,237 @@
+#if os(Linux)
+import CTernLoop
+import Glibc
+import TernConcurrency
+
+/// A part of the engine that lives on a loop and receives messages, such as the connections of one session. Confined to
+/// the loop's thread.
+package protocol LoopClient: AnyObject {
+    /// Creates a client on the loop. The number is that of the client.
+    typealias Make = @Sendable (_ context: LoopContext, _ client: UInt64) -> any LoopClient
+
+    /// Receives a message that was posted to the client.
+    func receive(operation: UInt64, object: any AnyObject & Sendable)
+    /// Ends the client when its work is done: it then calls `LoopContext.remove(_:)`.
+    func close()
+}
+
+/// An object that is called when its socket is ready. Confined to the loop's thread.
+package protocol SocketHandler: AnyObject {
+    func socketIsReady(_ events: SocketEvents)
+}
+
+/// An object that is called when a timer fires. Confined to the loop's thread.
+package protocol TimerHandler: AnyObject {
+    func timerFired(_ timer: LoopTimer)
+}
+
+/// An object that acts once at the end of a turn, after all sockets and messages of the turn. Confined to the loop's
+/// thread.
+package protocol TurnEndHandler: AnyObject {
+    /// Acts at the end of a turn. With `isIdle`, no socket had an event in the turn and no message waits.
+    ///
+    /// Returns whether to be called at the end of the next turn, too.
+    func turnEnds(isIdle: Bool) -> Bool
+}
+
+/// An object that expects an answer from another thread. Confined to the loop's thread.
+package protocol AnswerHandler: AnyObject {
+    func receive(answer: any Sendable)
+}
+
+/// The readiness of a socket.
+package struct SocketEvents: OptionSet, Sendable {
+    package let rawValue: UInt32
+
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    package static let readable = SocketEvents(rawValue: EPOLLIN.rawValue)
+    package static let writable = SocketEvents(rawValue: EPOLLOUT.rawValue)
+    /// The peer has closed its direction.
+    package static let readEnded = SocketEvents(rawValue: EPOLLRDHUP.rawValue)
+    /// The connection has failed or is closed. The system reports it whether it is asked for or not.
+    package static let failed = SocketEvents(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
+}
+
+/// A time at which its handler is called. Created once and scheduled any number of times.
+package final class LoopTimer {
+    /// The handler, which owns the timer.
+    fileprivate unowned let handler: any TimerHandler
+    /// The place in the heap; −1 while the timer is not scheduled.
+    fileprivate var place = -1
+    /// The time in nanoseconds; `.max` while the timer is not scheduled.
+    package fileprivate(set) var deadline = UInt64.max
+
+    package init(_ handler: any TimerHandler) { self.handler = handler }
+}
+
+/// The services of a loop for the objects that are confined to its thread.
+@safe package final class LoopContext {
+    /// A continuation of a task that waits for something that happens on the loop.
+    package typealias Wake = UnsafeContinuation<Void, Never>
+
+    /// The number of bytes of the buffer that all connections read into.
+    package static let receiveCapacity = 256 << 10
+
+    package let loop: EventLoop
+    /// The time in nanoseconds, read once per turn.
+    package internal(set) var now: UInt64 = MonotonicClock.nanoseconds()
+    /// The buffer that a connection reads into. Its contents are valid until the next connection reads.
+    package let receiveBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: receiveCapacity, alignment: 64)
+    /// The buffer that a connection fills with the body of a request before it sends the bytes at once.
+    package let sendBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: receiveCapacity, alignment: 64)
+    let sockets: SocketTable
+    private var timers: [LoopTimer] = []
+    private var wakes: [Wake] = unsafe []
+    private var turnEnds: [any TurnEndHandler] = []
+    private var expectations: [UInt64: any AnswerHandler] = [:]
+    private var lastExpectation: UInt64 = 0
+    /// The clients that have ended in this turn.
+    private(set) var removedClients: [UInt64] = []
+
+    init(_ loop: EventLoop) {
+        self.loop = loop
+        sockets = SocketTable(epoll: loop.epoll)
+    }
+
+    // Not freed: the loop is never freed.
+
+    /// Resumes a task once the sockets of the turn are served: a task that runs at once on another thread then delays
+    /// none of them, and a reader wakes once for everything that its transfer received.
+    package func wake(_ waiting: Wake?) {
+        if let waiting = unsafe waiting { unsafe wakes.append(waiting) }
+    }
+
+    /// Calls the handler at the end of this turn. The caller makes sure that it asks once.
+    package func callAtTurnEnd(_ handler: any TurnEndHandler) { turnEnds.append(handler) }
+
+    // MARK: Answers from other threads
+
+    /// Expects one answer. Returns the number to which `EventLoop.post(answer:to:)` sends it.
+    package func expectAnswer(_ handler: any AnswerHandler) -> UInt64 {
+        lastExpectation += 1
+        expectations[lastExpectation] = handler
+        return lastExpectation
+    }
+
+    /// Expects the answer no longer.
+    package func cancelAnswer(_ expectation: UInt64) { expectations[expectation] = nil }
+
+    func receive(answer: any Sendable, for expectation: UInt64) {
+        expectations.removeValue(forKey: expectation)?.receive(answer: answer)
+    }
+
+    // MARK: Sockets
+
+    /// Watches a socket. Returns its place for the functions below; nil with `errno` set if the system refuses.
+    package func watch(_ descriptor: Int32, _ events: SocketEvents, _ handler: any SocketHandler) -> SocketPlace? {
+        sockets.add(descriptor, events, handler)
+    }
+
+    /// Changes the events of a watched socket.
+    package func change(_ place: SocketPlace, to events: SocketEvents) { sockets.change(place, events) }
+
+    /// Makes another object the handler of a watched socket.
+    package func change(_ place: SocketPlace, handler: any SocketHandler) { sockets.change(place, handler: handler) }
+
+    /// Stops watching a socket. Call this before the descriptor is closed.
+    package func forget(_ place: SocketPlace) { sockets.remove(place) }
+
+    // MARK: Timers
+
+    /// Schedules the timer, in place of its earlier time. A deadline of `.max` cancels it.
+    package func schedule(_ timer: LoopTimer, at deadline: UInt64) {
+        guard deadline != .max else { return cancel(timer) }
+        if timer.place < 0 {
+            timer.place = timers.count
+            timer.deadline = deadline
+            timers.append(timer)
+            moveUp(timer.place)
+        } else {
+            let isEarlier = deadline < timer.deadline
+            timer.deadline = deadline
+            if isEarlier { moveUp(timer.place) } else { moveDown(timer.place) }
+        }
+    }
+
+    /// Cancels the timer. Does nothing for one that is not scheduled.
+    package func cancel(_ timer: LoopTimer) {
+        guard timer.place >= 0 else { return }
+        let place = timer.place
+        timer.place = -1
+        timer.deadline = .max
+        let last = timers.removeLast()
+        guard place < timers.count else { return }
+        timers[place] = last
+        last.place = place
+        moveDown(place)
+        moveUp(last.place)
+    }
+
+    private func moveUp(_ start: Int) {
+        var place = start
+        let timer = timers[place]
+        while place > 0 {
+            let parent = (place - 1) / 2
+            guard timers[parent].deadline > timer.deadline else { break }
+            timers[place] = timers[parent]
+            timers[place].place = place
+            place = parent
+        }
+        timers[place] = timer
+        timer.place = place
+    }
+
+    private func moveDown(_ start: Int) {
+        var place = start
+        let timer = timers[place]
+        while true {
+            var child = 2 * place + 1
+            guard child < timers.count else { break }
+            if child + 1 < timers.count, timers[child + 1].deadline < timers[child].deadline { child += 1 }
+            guard timers[child].deadline < timer.deadline else { break }
+            timers[place] = timers[child]
+            timers[place].place = place
+            place = child
+        }
+        timers[place] = timer
+        timer.place = place
+    }
+
+    /// Calls the handlers of the timers whose time has come.
+    func fireTimers() {
+        while let first = timers.first, first.deadline <= now {
+            cancel(first)
+            first.handler.timerFired(first)
+        }
+    }
+
+    var nextDeadline: UInt64 { timers.first?.deadline ?? .max }
+
+    // MARK: The end of a turn
+
+    /// Returns whether a handler asks for another turn.
+    func endTurn(isIdle: Bool) -> Bool {
+        if turnEnds.isEmpty { return false }
+        // Handlers that ask for a call meanwhile belong to the next turn.
+        let handlers = turnEnds
+        turnEnds = []
+        for handler in handlers where handler.turnEnds(isIdle: isIdle) { turnEnds.append(handler) }
+        return !turnEnds.isEmpty
+    }
+
+    /// Removes a client at the end of the turn. It receives no message afterwards.
+    package func remove(_ client: UInt64) { removedClients.append(client) }
+
+    func takeRemovedClients() -> [UInt64] {
+        defer { removedClients = [] }
+        return removedClients
+    }
+
+    func resumeTasks() {
+        guard unsafe !wakes.isEmpty else { return }
+        for index in unsafe wakes.indices { unsafe wakes[index].resume() }
+        unsafe wakes.removeAll(keepingCapacity: true)
+    }
+}
+#endif

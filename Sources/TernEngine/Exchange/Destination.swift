@@ -1,0 +1,54 @@
+/// The place that requests go to, and the way there. Created once and used for many requests, because its place in a pool
+/// is remembered.
+package final class Destination {
+    /// The key of the connection limit: the origin, `https://host:port`, or the path of a Unix socket.
+    package let origin: String
+    /// The host in its canonical form, without brackets, and the port.
+    package let host: String
+    package let port: UInt16
+    /// The host and port as they stand in a Host field; the default port is left out.
+    package let authority: String
+    /// The trust policy of the server; nil for plain HTTP.
+    package let trust: TLSPolicy?
+    package let allowsHTTP2: Bool
+    package let proxy: ProxyAddress?
+    /// The trust policy of an HTTPS proxy.
+    package let proxyTrust: TLSPolicy?
+    /// The addresses to use in place of the resolved ones.
+    package let addresses: [SocketAddress]?
+    package let unixSocketPath: String?
+    package let localEndpoint: LocalEndpoint
+    /// The number of the destination's key in the pool; nil until it is known.
+    var key: ConnectionPool.KeyID?
+    /// A Boolean value that indicates whether the server chose HTTP/1.1 although HTTP/2 was offered.
+    var speaksHTTP1 = false
+
+    package init(
+        origin: String, host: String, port: UInt16, authority: String, trust: TLSPolicy? = nil,
+        allowsHTTP2: Bool = false, proxy: ProxyAddress? = nil, proxyTrust: TLSPolicy? = nil,
+        addresses: [SocketAddress]? = nil, unixSocketPath: String? = nil, localEndpoint: LocalEndpoint = .any
+    ) {
+        self.origin = origin
+        self.host = host
+        self.port = port
+        self.authority = authority
+        self.trust = trust
+        self.allowsHTTP2 = allowsHTTP2
+        self.proxy = proxy
+        self.proxyTrust = proxyTrust
+        self.addresses = addresses
+        self.unixSocketPath = unixSocketPath
+        self.localEndpoint = localEndpoint
+    }
+
+    package var isSecure: Bool { trust != nil }
+
+    /// A Boolean value that indicates whether a proxy receives requests whole, and not through a tunnel.
+    package var isForwarded: Bool {
+        guard let proxy, !isSecure else { return false }
+        return proxy.kind == .http || proxy.kind == .https
+    }
+
+    /// The host and port, for texts of errors.
+    var name: String { unixSocketPath.map { "the Unix socket \($0)" } ?? "\(host):\(port)" }
+}

@@ -1,0 +1,144 @@
+/// The sender of one request, which receives its response. Confined to the loop's thread.
+///
+/// The engine calls the functions in this order: `didConnect`, then any number of `readBody`, `didSend`, `didReceiveBytes`
+/// and `didReceive(interim:)`, then `didReceive(_:)` for the head, the body and the trailers, and `didEnd` at last.
+package protocol ExchangeHandler: AnyObject {
+    /// Called when the engine opens a connection for the exchange, or the exchange waits for one that is being opened.
+    /// The time limit for connecting starts.
+    func didStartConnecting()
+    /// Called when the exchange waits in the queue again, because another one took the connection.
+    func didStopConnecting()
+    /// Called when a connection is about to carry the request, before any byte of it is sent.
+    func didConnect(_ connection: ConnectionInfo)
+    /// Called when this number of bytes was sent, with the framing.
+    func didSend(_ count: Int)
+    /// Called when this number of bytes of the response was received, before they are parsed. Over TLS, the decrypted
+    /// bytes count.
+    func didReceiveBytes(_ count: Int)
+    /// Called for each interim response (1xx except 101).
+    func didReceive(interim head: ReceivedHead)
+    /// Called for the head of the response.
+    func didReceive(_ head: ReceivedHead)
+    /// Called for each piece of the body. The bytes are valid during the call only. Returns false to end the exchange
+    /// for a reason that the handler knows.
+    ///
+    /// A handler that wants no more for now calls `Exchange.set(isReading:isSending:)`. Bytes that were read already can
+    /// still follow.
+    func didReceive(body bytes: UnsafeRawBufferPointer) -> Bool
+    /// Called for the trailers after the body: their lines, each with CRLF.
+    func didReceive(trailers: [UInt8])
+    /// Copies the next bytes of the request's body.
+    func readBody(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
+    /// Called once, at the end of the exchange.
+    ///
+    /// - Parameters:
+    ///   - error: The reason of a failure; nil after a whole response.
+    ///   - isDeadConnection: A Boolean value that indicates whether a pooled connection ended before any byte of the
+    ///     response arrived.
+    func didEnd(_ error: EngineError?, isDeadConnection: Bool)
+}
+
+/// The result of reading the body of a request.
+package enum BodyRead: Sendable, Equatable {
+    /// The number of bytes that were copied, at least 1.
+    case bytes(Int)
+    /// No bytes yet. The exchange continues after `Exchange.bodyIsReady()`.
+    case wait
+    case end
+    /// The body failed. The sender knows the reason.
+    case failed
+}
+
+/// The body of a request, as far as its framing is concerned.
+package enum RequestBody: Sendable, Equatable {
+    case none
+    /// A body of this number of bytes.
+    case length(Int64)
+    /// A body of unknown length.
+    case stream
+}
+
+/// The connection that carries an exchange.
+package struct ConnectionInfo: Sendable {
+    /// The time in nanoseconds at which the connection's own steps ended; 0 for a step that did not happen.
+    package var nameLookupEnd: UInt64 = 0
+    package var connectEnd: UInt64 = 0
+    package var tlsEnd: UInt64 = 0
+    /// The numeric address of the peer; nil for a Unix socket.
+    package var remoteAddress: String?
+    package var remotePort: UInt16 = 0
+    /// A Boolean value that indicates whether the connection carried an exchange before.
+    package var isReused = false
+    package var version = WireVersion.http11
+    /// The reason why a policy that only reports would have refused the server. Reported with the first exchange.
+    package var pinReport: String?
+
+    package init() {}
+}
+
+/// One request, and the state of its exchange. Confined to the loop's thread.
+package final class Exchange {
+    /// The number of the exchange in its pool.
+    package internal(set) var id: UInt64 = 0
+    package let destination: Destination
+    package let method: String
+    /// The path and the query; over a proxy without a tunnel, the whole URL.
+    package let path: String
+    package let fields: RequestFields
+    package let body: RequestBody
+    package let limits: HeadLimits
+    package var priority: Int
+    /// A Boolean value that indicates whether the exchange must not use a pooled connection.
+    package let needsFreshConnection: Bool
+    /// The handler, which owns the exchange.
+    unowned let handler: any ExchangeHandler
+    /// The connection that carries the exchange, and its stream over HTTP/2.
+    var connection: (any ExchangeCarrier)?
+    var stream: Int32 = 0
+    /// A Boolean value that indicates whether the receiver wants bytes.
+    var isReading = true
+    /// A Boolean value that indicates whether the body of the request may be sent.
+    var isSending = true
+
+    /// Creates an exchange.
+    package init(
+        to destination: Destination, method: String, path: String, fields: RequestFields, body: RequestBody,
+        limits: HeadLimits, priority: Int, needsFreshConnection: Bool, handler: any ExchangeHandler
+    ) {
+        self.destination = destination
+        self.method = method
+        self.path = path
+        self.fields = fields
+        self.body = body
+        self.limits = limits
+        self.priority = priority
+        self.needsFreshConnection = needsFreshConnection
+        self.handler = handler
+    }
+
+    /// A Boolean value that indicates whether a connection carries the request, or has begun to.
+    package var isConnected: Bool { connection != nil }
+
+    /// Changes the directions in which bytes may move.
+    package func set(isReading: Bool, isSending: Bool) {
+        let changesReading = self.isReading != isReading
+        let startsSending = !self.isSending && isSending
+        self.isReading = isReading
+        self.isSending = isSending
+        if changesReading { connection?.readingChanged(self) }
+        if startsSending { connection?.bodyIsReady(self) }
+    }
+
+    /// Continues to read the body of the request, after `BodyRead.wait`.
+    package func bodyIsReady() {
+        if isSending { connection?.bodyIsReady(self) }
+    }
+}
+
+/// A connection, as an exchange sees it. Confined to the loop's thread.
+protocol ExchangeCarrier: AnyObject {
+    func readingChanged(_ exchange: Exchange)
+    func bodyIsReady(_ exchange: Exchange)
+    /// Ends the exchange on the connection, without calling its handler.
+    func cancel(_ exchange: Exchange)
+}
