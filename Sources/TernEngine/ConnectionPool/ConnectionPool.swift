@@ -20,7 +20,7 @@
 /// exchange waits, take constant time and neither allocate nor hash.
 package struct ConnectionPool: Sendable {
     package typealias ExchangeID = UInt64
-    /// The number of a connection. The first is 1. A number is not used again before 2³² connections.
+    /// The number of a connection. The first is 1. Numbers of closed connections are refused, and not used again.
     package typealias ConnectionID = UInt64
     /// The number of a key, as `index(of:)` returns it.
     package typealias KeyID = UInt64
@@ -34,6 +34,8 @@ package struct ConnectionPool: Sendable {
         package var idleLifetime: UInt64
         /// The number of streams that a multiplexed connection is expected to carry until its capacity is known.
         package var streams = 100
+        /// The number of keys that are remembered although they have neither connections nor waiting exchanges.
+        package var keptKeys = 1_000
 
         package init(connectionsPerOrigin: Int, connections: Int, idleLifetime: UInt64) {
             self.connectionsPerOrigin = connectionsPerOrigin
@@ -108,7 +110,8 @@ package struct ConnectionPool: Sendable {
     package init(limits: Limits, order: Order = .firstInFirstOut) {
         self.limits = limits
         self.order = order
-        table = PoolKeyTable(expectedCapacity: Self.clampedCapacity(limits.streams))
+        table = PoolKeyTable(
+            expectedCapacity: Self.clampedCapacity(limits.streams), keptKeys: max(1, limits.keptKeys))
     }
 
     /// The number of exchanges that wait.

@@ -76,10 +76,8 @@ struct PoolOrigin: Sendable {
 
 /// The keys and origins that are in use, and a bounded number of others.
 struct PoolKeyTable: Sendable {
-    /// The number of keys that are kept although they have neither connections nor waiting exchanges.
-    static let keptKeys = 1_000
-
     private let expectedCapacity: Int
+    private let keptKeys: Int
     var keys: [PoolKeyRecord] = []
     var origins: [PoolOrigin] = []
     private var indexes: [PoolKey: Int] = [:]
@@ -87,9 +85,13 @@ struct PoolKeyTable: Sendable {
     private var freeKeys: [Int] = []
     private var freeOrigins: [Int] = []
     /// The number of keys at which unused ones are forgotten.
-    private var sweepCount = PoolKeyTable.keptKeys
+    private var sweepCount: Int
 
-    init(expectedCapacity: Int) { self.expectedCapacity = expectedCapacity }
+    init(expectedCapacity: Int, keptKeys: Int) {
+        self.expectedCapacity = expectedCapacity
+        self.keptKeys = keptKeys
+        sweepCount = keptKeys
+    }
 
     /// The number of keys in the table.
     var count: Int { indexes.count }
@@ -110,7 +112,7 @@ struct PoolKeyTable: Sendable {
         if let slot = indexes[key] { return id(of: slot) }
         if indexes.count >= sweepCount {
             forgetUnusedKeys()
-            sweepCount = max(Self.keptKeys, 2 * indexes.count)
+            sweepCount = max(keptKeys, 2 * indexes.count)
         }
         let origin = internOrigin(key.origin)
         origins[origin].keys += 1

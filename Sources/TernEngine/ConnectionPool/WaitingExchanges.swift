@@ -47,6 +47,8 @@ struct WaitingExchange: Sendable {
 /// The exchanges that wait for a connection, in eight queues for each key.
 struct WaitingExchanges: Sendable {
     private static let queuesPerKey = 8
+    /// The number of slots up to which the table keeps its memory when the last exchange leaves.
+    private static let keptSlots = 1_000
 
     private var records: [WaitingExchange] = []
     private var positions: [Int] = []
@@ -84,11 +86,16 @@ struct WaitingExchanges: Sendable {
         takeOut(slot)
         slots[record.id] = nil
         free.append(slot)
+        if slots.isEmpty, records.count > Self.keptSlots { forgetSlots() }
         return record
     }
 
     mutating func removeAll() {
         for index in queues.indices { queues[index].removeAll() }
+        forgetSlots()
+    }
+
+    private mutating func forgetSlots() {
         slots.removeAll()
         records.removeAll()
         positions.removeAll()

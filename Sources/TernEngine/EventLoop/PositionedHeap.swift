@@ -7,15 +7,15 @@ struct PositionedHeap<Rank: Comparable & Sendable>: Sendable {
         var slot: Int
     }
 
+    /// The capacity up to which an empty heap keeps its memory.
+    private static var keptCapacity: Int { 64 }
+
     private var entries: [Entry] = []
 
     var count: Int { entries.count }
     var isEmpty: Bool { entries.isEmpty }
     /// The slot with the lowest rank.
     var first: Entry? { entries.first }
-
-    /// Returns the slots in no particular order.
-    var slots: [Int] { entries.map(\.slot) }
 
     mutating func insert(_ slot: Int, rank: Rank, positions: inout [Int]) {
         entries.append(Entry(rank: rank, slot: slot))
@@ -25,7 +25,10 @@ struct PositionedHeap<Rank: Comparable & Sendable>: Sendable {
     /// Removes the slot at a position. Its own position is not changed in the table.
     mutating func remove(at position: Int, positions: inout [Int]) {
         let last = entries.removeLast()
-        guard position < entries.count else { return }
+        guard position < entries.count else {
+            if entries.isEmpty, entries.capacity > Self.keptCapacity { entries = [] }
+            return
+        }
         replace(at: position, by: last, positions: &positions)
     }
 
@@ -34,7 +37,7 @@ struct PositionedHeap<Rank: Comparable & Sendable>: Sendable {
         replace(at: position, by: Entry(rank: rank, slot: entries[position].slot), positions: &positions)
     }
 
-    mutating func removeAll() { entries.removeAll(keepingCapacity: true) }
+    mutating func removeAll() { entries.removeAll() }
 
     private mutating func replace(at position: Int, by entry: Entry, positions: inout [Int]) {
         let isLower = entry.rank < entries[position].rank

@@ -191,6 +191,38 @@ struct PoolLimitTests {
         #expect(harness.finish(2) == ["close 2", "open 3 for \(number)"])
     }
 
+    /// Three origins submit all the time, and one that has a single exchange is served within as many turns.
+    @Test(arguments: [1, 2, 3] as [Int])
+    func noOriginStarves(limit: Int) {
+        var harness = PoolHarness(total: limit)
+        var next: UInt64 = 100
+        var connections: [Int] = []
+        func connection(in texts: [String]) -> [Int] {
+            texts.filter { $0.hasPrefix("open") }.compactMap { Int($0.split(separator: " ")[1]) }
+        }
+        for _ in 0..<20 {
+            for name in ["a", "b", "c"] {
+                connections += connection(in: harness.submit(next, to: name))
+                next += 1
+            }
+        }
+        for number in connections { _ = harness.open(number) }
+        #expect(harness.submit(1, to: "d") == [])
+        var finished = 0
+        var isServed = false
+        while !isServed, finished < 20 {
+            let texts = harness.finish(connections.removeFirst())
+            finished += 1
+            isServed = texts.contains { $0.hasPrefix("open") && $0.hasSuffix(" for 1") }
+            connections += connection(in: texts)
+            for number in connection(in: texts) { _ = harness.open(number) }
+            for text in texts where text.hasPrefix("assign") {
+                connections += [Int(text.split(separator: " ")[3]) ?? 0]
+            }
+        }
+        #expect(isServed && finished <= 4)
+    }
+
     @Test func cancellingManyWaitingExchangesIsFast() {
         var harness = PoolHarness(perOrigin: 6)
         _ = harness.submit(1...10_000)

@@ -24,15 +24,21 @@ struct PoolModelTests {
     }
 
     private struct Model {
-        static let names = ["a", "a/1", "a/2", "b", "b/1", "c", "d"]
+        /// The keys, most of which are forgotten again and again.
+        static let names = ["a", "a/1", "a/2", "b", "b/1", "c", "d", "e", "f", "f/1", "g", "h"]
         var pool: ConnectionPool
         let limits: ConnectionPool.Limits
+        let keyCount: Int
         var connections: [UInt64: Connection] = [:]
         var waiting: [UInt64: Exchange] = [:]
         var assigned: Set<UInt64> = []
-        /// Exchanges that share; whose keys are known to be multiplexed or not is learned from the capacities.
-        var multiplexed: Set<String> = []
-        var learned: Set<String> = []
+        /// Keys of which the pool knows whether their connections are multiplexed, and how many exchanges it expects
+        /// on a new one.
+        var expected: [String: Int] = [:]
+        var isMultiplexed: Set<String> = []
+        var keys: [String: ConnectionPool.KeyID] = [:]
+        var mostKeysInUse = 0
+        var forgottenKeys = 0
         var random: PoolRandom
         var now: UInt64 = 0
         var nextExchange: UInt64 = 0
@@ -46,6 +52,8 @@ struct PoolModelTests {
             var limits = ConnectionPool.Limits(
                 connectionsPerOrigin: 1 + random.below(4), connections: 1 + random.below(8), idleLifetime: 50)
             limits.streams = 1 + random.below(4)
+            limits.keptKeys = 1 + random.below(6)
+            keyCount = 2 + random.below(Self.names.count - 1)
             self.limits = limits
             pool = ConnectionPool(limits: limits, order: random.below(2) == 0 ? .firstInFirstOut : .lastInFirstOut)
         }
@@ -121,10 +129,12 @@ struct PoolModelTests {
                 guard hasRoom, count < limits.connectionsPerOrigin || idleInOrigin > 0 else { continue }
                 // There is room: each exchange has a connecting connection, or shares one that is claimed.
                 let without = exchanges.filter { !claimants.contains($0.key) }
-                let expectsShared = learned.contains(name) ? multiplexed.contains(name) : waits[name] ?? false
                 #expect(!without.values.contains { $0.isExclusive })
-                if without.isEmpty { continue }
-                #expect(expectsShared && own.values.contains { $0.isConnecting })
+                let sharing = own.keys.count { id in
+                    pool.claimant(of: id).map { exchanges[$0]?.isExclusive == false } ?? false
+                }
+                let unknown = waits[name] == true ? limits.streams : 1
+                #expect(without.count <= sharing * ((expected[name] ?? unknown) - 1))
             }
             if waiting.isEmpty { #expect(claimants.isEmpty) }
         }
@@ -162,8 +172,11 @@ struct PoolModelTests {
                 guard let id = any(where: { !$0.isConnecting }) else { return }
                 let capacity = 1 + random.below(4)
                 connections[id]?.capacity = capacity
-                if let key = connections[id]?.key, connections[id]?.isDraining == false, capacity > 1 {
-                    multiplexed.insert(key)
+                if let key = connections[id]?.key, connections[id]?.isDraining == false {
+                    if capacity > 1 || isMultiplexed.contains(key) {
+                        expected[key] = capacity
+                        isMultiplexed.insert(key)
+                    }
                 }
                 pool.capacityChanged(id, capacity: capacity, now: now, actions: &actions)
             case 14:
@@ -186,9 +199,21 @@ struct PoolModelTests {
         }
 
         private mutating func submit() {
-            let name = Self.names[random.below(Self.names.count)]
+            let name = Self.names[random.below(keyCount)]
+            let key = pool.index(of: PoolHarness.key(name))
+            keys[name] = key
+            for (name, key) in keys where pool.key(key) == nil {
+                // The pool has forgotten the key and what it knew.
+                keys[name] = nil
+                expected[name] = nil
+                waits[name] = nil
+                isMultiplexed.remove(name)
+                forgottenKeys += 1
+            }
+            mostKeysInUse = max(mostKeysInUse, Set(waiting.values.map(\.key) + connections.values.map(\.key)).count)
+            #expect(pool.keyCount <= max(limits.keptKeys, 2 * mostKeysInUse) + 1)
             var submission = ConnectionPool.Submission(
-                exchange: nextExchange, key: pool.index(of: PoolHarness.key(name)), priority: random.below(5))
+                exchange: nextExchange, key: key, priority: random.below(5))
             nextExchange += 1
             submission.needsFresh = random.below(6) == 0
             submission.mayShare = random.below(4) > 0
@@ -204,8 +229,8 @@ struct PoolModelTests {
             let capacity = random.below(2) == 0 ? 1 : 1 + random.below(4)
             connections[id]?.isConnecting = false
             connections[id]?.capacity = capacity
-            learned.insert(key)
-            if capacity > 1 { multiplexed.insert(key) } else { multiplexed.remove(key) }
+            expected[key] = capacity
+            if capacity > 1 { isMultiplexed.insert(key) } else { isMultiplexed.remove(key) }
             opening = id
             pool.opened(id, capacity: capacity, now: now, actions: &actions)
         }
@@ -241,5 +266,6 @@ struct PoolModelTests {
         model.pool.closeAll(actions: &model.actions)
         try model.perform()
         #expect(model.connections.isEmpty)
+        if model.limits.keptKeys == 1, model.limits.connections < 3 { #expect(model.forgottenKeys > 0) }
     }
 }
