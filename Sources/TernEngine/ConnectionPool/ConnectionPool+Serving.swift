@@ -1,5 +1,8 @@
 /// The steps of the pool: waiting exchanges get free connections or new ones, in their turn, until neither is possible.
 extension ConnectionPool {
+    /// The number of times in a row that origins keep their connections although a blocked origin is next.
+    private static let passesBeforeClosing = 16
+
     // MARK: Serving
 
     /// Serves waiting exchanges after a connection has changed.
@@ -18,14 +21,12 @@ extension ConnectionPool {
     mutating func settle(_ origin: Int, actions: inout [Action]) {
         unblock(origin)
         while true {
-            let turn = table.origins[origin].waitingKeys.isEmpty ? .max : table.origins[origin].turn
             let blocked = hasRoom ? blockedOrigins.first : nil
-            if let blocked, blocked.rank < turn {
+            let next = nextCandidate(of: origin)
+            if let blocked, isFirst(blocked, before: next, of: origin) {
                 serveBlocked(blocked.slot, actions: &actions)
-            } else if serveNext(of: origin, actions: &actions) {
-                continue
-            } else if let blocked {
-                serveBlocked(blocked.slot, actions: &actions)
+            } else if let next {
+                serve(next, of: origin, actions: &actions)
             } else {
                 break
             }
@@ -36,8 +37,32 @@ extension ConnectionPool {
     private mutating func serveBlocked(_ origin: Int, actions: inout [Action]) {
         unblock(origin)
         assignmentsWhileBlocked = 0
-        // Without success, the origin does not need room, and is not blocked again.
-        if serveNext(of: origin, actions: &actions) { blockIfNeeded(origin) }
+        passedOver = 0
+        // Without a candidate, the origin does not need room, and is not blocked again.
+        guard let next = nextCandidate(of: origin) else { return }
+        serve(next, of: origin, actions: &actions)
+        blockIfNeeded(origin)
+    }
+
+    /// Returns whether a blocked origin goes before an exchange of the origin that has room or a free connection.
+    ///
+    /// The turn decides, with one exception: an origin keeps its connection if it has no more connections than the
+    /// blocked one. Otherwise two origins with many exchanges would close and open a connection for every second one.
+    /// The number of exceptions in a row is limited, because all connections of the blocked origin can have long
+    /// exchanges.
+    private mutating func isFirst(
+        _ blocked: PositionedHeap<UInt64>.Entry, before next: Candidate?, of origin: Int
+    ) -> Bool {
+        guard let next else { return true }
+        guard blocked.rank < table.origins[origin].turn else { return false }
+        if next.connection < 0 || connectionCount < max(1, limits.connections)
+            || table.origins[blocked.slot].connections < table.origins[origin].connections
+            || passedOver >= Self.passesBeforeClosing
+        {
+            return true
+        }
+        passedOver += 1
+        return false
     }
 
     /// The most urgent exchange of a key that can be served now, and the connection for it; -1 for a new one.
@@ -46,9 +71,9 @@ extension ConnectionPool {
         var connection: Int
     }
 
-    /// Serves the most urgent exchange of an origin that can be served. Returns false if there is none.
-    private mutating func serveNext(of origin: Int, actions: inout [Action]) -> Bool {
-        guard !table.origins[origin].waitingKeys.isEmpty else { return false }
+    /// Returns the most urgent exchange of an origin that can be served; nil if there is none.
+    private func nextCandidate(of origin: Int) -> Candidate? {
+        guard !table.origins[origin].waitingKeys.isEmpty else { return nil }
         let canOpen = hasRoom && hasRoom(origin)
         var best: Candidate?
         for index in table.origins[origin].waitingKeys.indices {
@@ -57,14 +82,16 @@ extension ConnectionPool {
             if let best, waiting[best.exchange].urgency < waiting[found.exchange].urgency { continue }
             best = found
         }
-        guard let best else { return false }
-        if best.connection >= 0 {
-            assign(best.exchange, to: best.connection, actions: &actions)
+        return best
+    }
+
+    private mutating func serve(_ candidate: Candidate, of origin: Int, actions: inout [Action]) {
+        if candidate.connection >= 0 {
+            assign(candidate.exchange, to: candidate.connection, actions: &actions)
         } else {
-            open(for: best.exchange, actions: &actions)
+            open(for: candidate.exchange, actions: &actions)
         }
         table.origins[origin].turn = takeTurn()
-        return true
     }
 
     private func candidate(of key: Int, canOpen: Bool) -> Candidate? {

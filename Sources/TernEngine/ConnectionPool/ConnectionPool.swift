@@ -8,7 +8,7 @@
 ///   exchange takes it or a connection that becomes free before, whichever comes first.
 /// - Exchanges wait by priority, and then by age. Within an origin, the most urgent goes first, over all its keys.
 ///   Where the total limit is reached, origins take turns: a connection that becomes idle is closed if another origin
-///   is next.
+///   is next and has fewer connections, or has been passed over many times.
 /// - A connecting connection whose exchange has left serves the next waiting one. If no exchange waits, it may finish
 ///   and become idle. Until then it counts as idle: it is closed on time, by `closeIdle`, and where room is needed.
 /// - An HTTP/2 connection is filled up to its capacity before another is opened. A connection that carries exchanges is
@@ -99,6 +99,8 @@ package struct ConnectionPool: Sendable {
     /// The number of exchanges assigned to busy connections since a blocked origin was served last.
     var assignmentsWhileBlocked = 0
     private var nextAge: UInt64 = 0
+    /// The number of times that origins have kept a connection since a blocked origin was served last.
+    var passedOver = 0
     /// The latest time that the caller has passed.
     var now: UInt64 = 0
 
@@ -212,7 +214,6 @@ package struct ConnectionPool: Sendable {
             assign(next, to: slot, actions: &actions)
             kinds = .sharing
         }
-        claimConnecting(key)
         settle(connection: slot, actions: &actions)
     }
 

@@ -111,7 +111,10 @@ struct PoolHarness {
         return takeActions()
     }
 
-    func identifier(_ connection: Int) -> ConnectionPool.ConnectionID { identifiers[connection - 1] }
+    /// Returns the identifier of a connection; one that the pool does not know for a number that was not used.
+    func identifier(_ connection: Int) -> ConnectionPool.ConnectionID {
+        identifiers.indices.contains(connection - 1) ? identifiers[connection - 1] : .max
+    }
 
     private func number(_ connection: ConnectionPool.ConnectionID) -> Int {
         (identifiers.lastIndex(of: connection) ?? -1) + 1

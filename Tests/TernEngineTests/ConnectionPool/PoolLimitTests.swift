@@ -191,6 +191,39 @@ struct PoolLimitTests {
         #expect(harness.finish(2) == ["close 2", "open 3 for \(number)"])
     }
 
+    @Test func originsWithEqualSharesKeepTheirConnections() {
+        var harness = PoolHarness(total: 2)
+        _ = harness.start(1, to: "a")
+        _ = harness.start(2, to: "a")
+        _ = harness.submit(11...19, to: "a")
+        _ = harness.submit(21...30, to: "b")
+        #expect(harness.finish(1) == ["assign 11 to 1 again"])
+        #expect(harness.finish(2) == ["close 2", "open 3 for 21"])
+        #expect(harness.open(3) == ["assign 21 to 3"])
+        for number in 12...19 {
+            #expect(harness.finish(1) == ["assign \(number) to 1 again"])
+            #expect(harness.finish(3) == ["assign \(number + 10) to 3 again"])
+        }
+        // An origin that has nothing left gives its connection away.
+        #expect(harness.finish(1) == ["close 1", "open 4 for 30"])
+    }
+
+    @Test func originWithLongExchangesIsNotPassedOverForever() {
+        var harness = PoolHarness(total: 2)
+        _ = harness.start(1, to: "a")
+        _ = harness.start(2, to: "b")
+        _ = harness.submit(3, to: "b")
+        _ = harness.submit(101...200, to: "a")
+        var actions: [String] = []
+        var count = 0
+        while !actions.contains("open 3 for 3"), count < 100 {
+            actions = harness.finish(1)
+            count += 1
+        }
+        #expect(actions == ["close 1", "open 3 for 3"])
+        #expect(count == 17)
+    }
+
     /// Three origins submit all the time, and one that has a single exchange is served within as many turns.
     @Test(arguments: [1, 2, 3] as [Int])
     func noOriginStarves(limit: Int) {
@@ -210,7 +243,7 @@ struct PoolLimitTests {
         #expect(harness.submit(1, to: "d") == [])
         var finished = 0
         var isServed = false
-        while !isServed, finished < 20 {
+        while !isServed, finished < 20, !connections.isEmpty {
             let texts = harness.finish(connections.removeFirst())
             finished += 1
             isServed = texts.contains { $0.hasPrefix("open") && $0.hasSuffix(" for 1") }
