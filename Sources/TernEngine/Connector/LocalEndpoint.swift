@@ -53,7 +53,8 @@ extension Socket {
         }
     }
 
-    private static func address(
+    /// Returns the first address of an interface that has the family of the remote one.
+    static func address(
         ofInterface name: String, for remote: SocketAddress
     ) throws(SystemError) -> SocketAddress {
         var list: UnsafeMutablePointer<ifaddrs>?

@@ -27,6 +27,9 @@ struct ProxyReplyParser {
     /// The maximum number of interim responses (1xx) before the answer.
     static let interimLimit = 10
 
+    private static let start = Array("HTTP/1.".utf8)
+    private static let statusProblem = "its answer is not HTTP/1.1 (RFC 9112 §4)"
+
     private var bytes: [UInt8] = []
     /// The number of bytes since the last line end, not counting CR; a line without any is the end of the head.
     private var lineLength = 0
@@ -44,6 +47,10 @@ struct ProxyReplyParser {
             size += 1
             guard size <= Self.sizeLimit else { return .malformed("its answer is larger than 64 KiB") }
             bytes.append(byte)
+            // A server of another protocol may send no line end at all.
+            guard bytes.count > Self.start.count || byte == Self.start[bytes.count - 1] else {
+                return .malformed(Self.statusProblem)
+            }
             guard byte == 0x0A else {
                 if byte != 0x0D { lineLength += 1 }
                 continue
@@ -71,7 +78,7 @@ struct ProxyReplyParser {
 
     private static func parse(_ bytes: [UInt8]) throws(Problem) -> ProxyReply {
         var lines = try lines(of: bytes)[...]
-        guard let first = lines.popFirst() else { throw Problem(text: "its answer begins with an empty line") }
+        guard let first = lines.popFirst() else { throw Problem(text: statusProblem) }
         var reply = try statusLine(first)
         for line in lines { try addField(line, to: &reply) }
         return reply
@@ -103,7 +110,7 @@ struct ProxyReplyParser {
         let digits = line.dropFirst(9).prefix(3)
         guard line.starts(with: "HTTP/1.1 ".utf8) || line.starts(with: "HTTP/1.0 ".utf8), digits.count == 3,
             digits.allSatisfy({ 0x30...0x39 ~= $0 }), digits.first != 0x30, line.count == 12 || line[12] == 0x20
-        else { throw Problem(text: "its answer is not HTTP/1.1 (RFC 9112 §4)") }
+        else { throw Problem(text: statusProblem) }
         reply.status = digits.reduce(0) { $0 * 10 + Int($1 &- 0x30) }
         reply.isPersistent = line[7] == UInt8(ascii: "1")
         return reply

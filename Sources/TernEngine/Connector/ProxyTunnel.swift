@@ -172,3 +172,10 @@ package struct ProxyTunnel: Sendable {
         return String(decoding: result, as: UTF8.self)
     }
 }
+
+extension ProxyTunnel: CustomStringConvertible, CustomReflectable {
+    /// The proxy and the server, without credentials.
+    package var description: String { "tunnel to \(target) through the \(proxy)" }
+    /// An empty mirror. Without it, `dump` would show the credentials.
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}

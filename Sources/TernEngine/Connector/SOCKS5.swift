@@ -50,9 +50,11 @@ package struct SOCKS5: Sendable {
             case .idle: return fail("it sent bytes before the request")
             case .method, .authentication, .reply: break
             }
+            // An answer to a message that is not sent yet is none.
+            guard output.isEmpty else { return fail("it sent bytes before the request") }
             message.append(unsafe input[index])
             if case .send(let bytes) = step() {
-                output += bytes
+                output = bytes
                 message.removeAll(keepingCapacity: true)
             }
         }

@@ -45,6 +45,16 @@ struct DrivenHandshake {
         if isOpen { hand(bytes[split...]) }
     }
 
+    /// Hands over messages one after the other, split once more at an index of all their bytes.
+    mutating func receive(messages: [[UInt8]], splitAt split: Int? = nil) {
+        var start = 0
+        for message in messages where isOpen {
+            let place = (split ?? 0) - start
+            receive(message, splitAt: message.indices.contains(place) ? place : nil)
+            start += message.count
+        }
+    }
+
     /// Hands over the bytes one by one.
     mutating func receiveSingly(_ bytes: [UInt8]) {
         for index in bytes.indices where isOpen { hand(bytes[index...index]) }

@@ -1,0 +1,266 @@
+#if os(Linux)
+import Testing
+
+@testable import TernEngine
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+// Inside `Listener`, `accept` is its own method.
+private func acceptNext(_ descriptor: Int32) -> Int32 { accept(descriptor, nil, nil) }
+
+/// A listener on loopback or on a Unix socket. Closed by `deinit`.
+private final class Listener {
+    let descriptor: Int32
+    let address: SocketAddress
+
+    init(_ address: SocketAddress) throws {
+        descriptor = try Socket.open(for: address)
+        let listener = descriptor
+        try #require(unsafe address.withSystemAddress { unsafe bind(listener, $0, $1) } == 0)
+        try #require(listen(listener, 8) == 0)
+        self.address = try #require(Socket.local(of: listener))
+    }
+
+    convenience init(_ text: String = "127.0.0.1") throws {
+        try self.init(#require(SocketAddress(numeric: text, port: 0)))
+    }
+
+    deinit { Socket.close(descriptor) }
+
+    /// Accepts a connection that waits or comes.
+    func accept() throws -> Int32 {
+        try wait(for: Int16(POLLIN), on: descriptor)
+        let accepted = acceptNext(descriptor)
+        try #require(accepted >= 0)
+        return accepted
+    }
+}
+
+/// Waits at most ten seconds for events on a socket.
+private func wait(for events: Int16, on descriptor: Int32) throws {
+    var entry = pollfd(fd: descriptor, events: events, revents: 0)
+    try #require(unsafe poll(&entry, 1, 10_000) == 1)
+}
+
+/// Two ends of a connection. Closed by `deinit`.
+private final class Connection {
+    let client: Int32
+    let server: Int32
+
+    init(_ text: String = "127.0.0.1") throws {
+        let listener = try Listener(text)
+        client = try Socket.open(for: listener.address)
+        var attempt = Socket.connect(client, to: listener.address)
+        if attempt == .pending {
+            try wait(for: Int16(POLLOUT), on: client)
+            attempt = Socket.finishConnecting(client, to: listener.address)
+        }
+        try #require(attempt == .connected)
+        server = try listener.accept()
+    }
+
+    deinit {
+        Socket.close(client)
+        Socket.close(server)
+    }
+}
+
+private func send(_ bytes: [UInt8], on descriptor: Int32) -> Socket.Transfer {
+    unsafe bytes.withUnsafeBytes { unsafe Socket.send(descriptor, from: $0) }
+}
+
+/// Receives a number of bytes, waiting for them.
+private func receive(_ count: Int, on descriptor: Int32) throws -> [UInt8] {
+    var received: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while received.count < count {
+        try wait(for: Int16(POLLIN), on: descriptor)
+        let result = unsafe buffer.withUnsafeMutableBytes { unsafe Socket.receive(descriptor, into: $0) }
+        guard case .bytes(let number) = result else { return received }
+        received += buffer[..<number]
+    }
+    return received
+}
+
+/// Receives into a buffer of one byte.
+private func receiveByte(on descriptor: Int32) -> Socket.Transfer {
+    var byte: UInt8 = 0
+    return unsafe withUnsafeMutableBytes(of: &byte) { unsafe Socket.receive(descriptor, into: $0) }
+}
+
+private func option(_ name: Int32, level: Int32, of descriptor: Int32) -> Int32 {
+    var value: Int32 = -1
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    unsafe getsockopt(descriptor, level, name, &value, &length)
+    return value
+}
+
+@Suite(.timeLimit(.minutes(1))) struct SocketTests {
+    @Test func socketsAreNonBlockingAndHaveTheirOptions() throws {
+        let address = try #require(SocketAddress(numeric: "127.0.0.1", port: 1))
+        let socket = try Socket.open(for: address)
+        defer { Socket.close(socket) }
+        #expect(fcntl(socket, F_GETFL) & O_NONBLOCK != 0)
+        #expect(fcntl(socket, F_GETFD) & FD_CLOEXEC != 0)
+        #expect(option(TCP_NODELAY, level: Int32(IPPROTO_TCP), of: socket) == 1)
+        #expect(option(SO_KEEPALIVE, level: SOL_SOCKET, of: socket) == 1)
+        #expect(option(TCP_KEEPIDLE, level: Int32(IPPROTO_TCP), of: socket) == 60)
+    }
+
+    @Test(arguments: ["127.0.0.1", "::1"])
+    func bytesTravelInBothDirections(text: String) throws {
+        if text == "::1", (try? Listener(text)) == nil { return }  // A machine without IPv6.
+        let connection = try Connection(text)
+        #expect(send([1, 2, 3], on: connection.client) == .bytes(3))
+        #expect(try receive(3, on: connection.server) == [1, 2, 3])
+        #expect(send([4], on: connection.server) == .bytes(1))
+        #expect(try receive(1, on: connection.client) == [4])
+        let peer = Socket.peer(of: connection.client)
+        #expect(peer?.text == text)
+        #expect(peer == Socket.local(of: connection.server))
+        #expect(Socket.local(of: connection.client) == Socket.peer(of: connection.server))
+    }
+
+    @Test func twoBuffersAreSentInOneCall() throws {
+        let connection = try Connection()
+        for (first, second) in [([1, 2], [3]), ([], [4]), ([5], [])] as [([UInt8], [UInt8])] {
+            let result = unsafe first.withUnsafeBytes { head in
+                unsafe second.withUnsafeBytes { unsafe Socket.send(connection.client, from: head, and: $0) }
+            }
+            #expect(result == .bytes(first.count + second.count))
+            #expect(try receive(first.count + second.count, on: connection.server) == first + second)
+        }
+    }
+
+    @Test func withoutBytesReceivingWouldBlock() throws {
+        let connection = try Connection()
+        #expect(receiveByte(on: connection.client) == .wouldBlock)
+    }
+
+    @Test func aFullSocketTakesNoMoreBytes() throws {
+        let connection = try Connection()
+        let bytes = [UInt8](repeating: 7, count: 1 << 20)
+        var result = send(bytes, on: connection.client)
+        for _ in 0..<1_000 where result != .wouldBlock { result = send(bytes, on: connection.client) }
+        #expect(result == .wouldBlock)
+    }
+
+    @Test func inputIsSeenWithoutBeingRead() throws {
+        let connection = try Connection()
+        #expect(!Socket.hasInput(connection.client))
+        _ = send([9], on: connection.server)
+        try wait(for: Int16(POLLIN), on: connection.client)
+        #expect(Socket.hasInput(connection.client))
+        #expect(try receive(1, on: connection.client) == [9])
+        #expect(!Socket.hasInput(connection.client))
+        Socket.endSending(connection.server)
+        try wait(for: Int16(POLLIN), on: connection.client)
+        #expect(Socket.hasInput(connection.client))
+        #expect(receiveByte(on: connection.client) == .end)
+    }
+
+    @Test func sendingToAClosedPeerFailsWithoutASignal() throws {
+        let address = try SocketAddress.unix(path: "/tmp/tern-engine-\(getpid())-peer")
+        unsafe unlink(address.text)
+        let listener = try Listener(address)
+        defer { unsafe unlink(address.text) }
+        let client = try Socket.open(for: address)
+        defer { Socket.close(client) }
+        #expect(Socket.connect(client, to: address) == .connected)
+        Socket.close(try listener.accept())
+        #expect(send([1], on: client) == .failed(SystemError(EPIPE)))
+    }
+
+    @Test func aPortWithoutAListenerRefuses() throws {
+        let address = try Listener().address
+        let socket = try Socket.open(for: address)
+        defer { Socket.close(socket) }
+        var attempt = Socket.connect(socket, to: address)
+        if attempt == .pending {
+            try wait(for: Int16(POLLOUT), on: socket)
+            attempt = Socket.finishConnecting(socket, to: address)
+        }
+        #expect(attempt == .failed(SystemError(ECONNREFUSED)))
+        #expect(SystemError(ECONNREFUSED).connectFailure(to: "a:1").kind == .connectionRefused)
+    }
+
+    @Test func aSocketThatIsConnectedToItselfIsRefused() throws {
+        // A listener that has closed frees a port, to which the client is bound before it connects.
+        let address = try Listener().address
+        let socket = try Socket.open(for: address)
+        defer { Socket.close(socket) }
+        try Socket.bind(socket, to: .address(address), for: address)
+        var attempt = Socket.connect(socket, to: address)
+        if attempt != .failed(SystemError(ECONNREFUSED)) {
+            try wait(for: Int16(POLLOUT), on: socket)
+            attempt = Socket.finishConnecting(socket, to: address)
+        }
+        #expect(attempt == .failed(SystemError(ECONNREFUSED)))
+    }
+
+    @Test func aUnixSocketThatDoesNotExistFails() throws {
+        let address = try SocketAddress.unix(path: "/tmp/tern-engine-\(getpid())-missing")
+        let socket = try Socket.open(for: address)
+        defer { Socket.close(socket) }
+        #expect(Socket.connect(socket, to: address) == .failed(SystemError(ENOENT)))
+    }
+
+    @Test func aSocketIsBoundToALocalAddress() throws {
+        let listener = try Listener()
+        let local = try #require(SocketAddress(numeric: "127.0.0.2", port: 0))
+        let client = try Socket.open(for: listener.address)
+        defer { Socket.close(client) }
+        try Socket.bind(client, to: .address(local), for: listener.address)
+        _ = Socket.connect(client, to: listener.address)
+        let server = try listener.accept()
+        defer { Socket.close(server) }
+        #expect(Socket.peer(of: server)?.text == "127.0.0.2")
+    }
+
+    @Test func aSocketIsBoundToAnInterface() throws {
+        let listener = try Listener()
+        let client = try Socket.open(for: listener.address)
+        defer { Socket.close(client) }
+        try Socket.bind(client, to: .interface("lo"), for: listener.address)
+        _ = Socket.connect(client, to: listener.address)
+        Socket.close(try listener.accept())
+    }
+
+    @Test func anInterfaceHasItsAddress() throws {
+        let remote = try #require(SocketAddress(numeric: "192.0.2.1", port: 1))
+        #expect(try Socket.address(ofInterface: "lo", for: remote).text == "127.0.0.1")
+        #expect(throws: SystemError(ENODEV)) { try Socket.address(ofInterface: "no-such", for: remote) }
+    }
+
+    @Test(arguments: ["", "no-such", String(repeating: "x", count: 100), "l\0o"])
+    func aMissingInterfaceIsAnError(name: String) throws {
+        let address = try #require(SocketAddress(numeric: "127.0.0.1", port: 1))
+        let socket = try Socket.open(for: address)
+        defer { Socket.close(socket) }
+        #expect(throws: SystemError(ENODEV)) { try Socket.bind(socket, to: .interface(name), for: address) }
+    }
+
+    @Test func anEndpointOfAnotherFamilyIsAnError() throws {
+        let address = try #require(SocketAddress(numeric: "127.0.0.1", port: 1))
+        let local = try #require(SocketAddress(numeric: "::1", port: 0))
+        let socket = try Socket.open(for: address)
+        defer { Socket.close(socket) }
+        #expect(throws: SystemError(EADDRNOTAVAIL)) { try Socket.bind(socket, to: .address(local), for: address) }
+    }
+
+    @Test(arguments: [
+        (EMFILE, EngineError.Kind.outOfDescriptors), (ENFILE, .outOfDescriptors), (ECONNREFUSED, .connectionRefused),
+        (ENETUNREACH, .connectionFailed), (ETIMEDOUT, .connectionFailed),
+    ])
+    func errorsOfTheSystemBecomeErrorsOfTheEngine(code: Int32, kind: EngineError.Kind) {
+        let error = SystemError(code).connectFailure(to: "a.example:443")
+        #expect(error.kind == kind)
+        #expect(error.code == code)
+        #expect(error.reason.contains("a.example:443"))
+    }
+}
+#endif
