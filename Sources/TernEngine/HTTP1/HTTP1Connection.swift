@@ -86,6 +86,9 @@
     /// A Boolean value that indicates whether any byte of the present response has arrived.
     package var hasResponse: Bool { parser.hasBegun }
 
+    /// The number of bytes of the response's body so far, without their framing.
+    package var receivedLength: Int64 { parser.receivedLength }
+
     /// A Boolean value that indicates whether a failure now means that the connection died while it was idle: it had
     /// carried another request, and no byte of the response has arrived.
     package var isDeadPooledConnection: Bool { exchanges > 1 && !parser.hasBegun }

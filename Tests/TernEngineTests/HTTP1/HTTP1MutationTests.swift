@@ -66,4 +66,30 @@ import Testing
             }
         }
     }
+
+    /// A head that was accepted is accepted again in the form in which it is handed on, and means the same.
+    @Test(arguments: samples.indices) func anAcceptedHeadIsStable(sample: Int) {
+        var random = Generator(state: UInt64(sample) + 100)
+        for _ in 0..<3_000 {
+            var bytes = Self.samples[sample]
+            Self.mutate(&bytes, with: &random)
+            let result = ParsedResponse(bytes, request: .test(allowsUpgrade: true))
+            for head in result.interims + (result.head.map { [$0] } ?? []) {
+                let again = ParsedResponse(head.bytes, request: .test(allowsUpgrade: true))
+                #expect((again.head ?? again.interims.first) == head, "\(bytes)")
+                #expect(Self.isRegular(head.bytes), "\(bytes)")
+            }
+            if !result.trailers.isEmpty { #expect(Self.isRegular(result.trailers + [0x0D, 0x0A]), "\(bytes)") }
+        }
+    }
+
+    /// Returns whether all lines end in CRLF, none is folded, only the last is empty, and no other control occurs.
+    private static func isRegular(_ bytes: [UInt8]) -> Bool {
+        var lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
+        guard lines.popLast()?.isEmpty == true, lines.popLast() == [0x0D] else { return false }
+        return lines.allSatisfy { line in
+            guard line.last == 0x0D, let first = line.first, first > 0x20 else { return false }
+            return line.dropLast().allSatisfy { ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }
+        }
+    }
 }
