@@ -120,6 +120,8 @@ import Darwin
         for (offset, index) in zip(partial.count..<5, range) {
             let byte = unsafe base.load(fromByteOffset: index, as: UInt8.self)
             if unsafe byte == name.utf8Start[offset] { continue }
+            // The limit comes first if the bytes before this one exceed it.
+            guard received + (index - range.lowerBound) <= limits.bytes else { throw tooLarge }
             let isLineEnd = byte == HTTPBytes.carriageReturn || byte == HTTPBytes.lineFeed
             throw offset == 0 && isLineEnd ? .blankFirstLine : .statusLine
         }

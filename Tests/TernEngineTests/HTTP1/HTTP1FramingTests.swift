@@ -269,6 +269,14 @@ import Testing
         #expect(over.error?.kind == .tooLarge)
     }
 
+    @Test func theLimitIsTheSameForAnySplitOfALineThatIsNotHTTP() {
+        for limit in 0..<40 {
+            let text = "HTTP/1.1 103 Hints\r\n\r\nHTTPlose\r\n\r\n"
+            let result = parse(text, request: .test(headLimit: limit))
+            #expect(result.error?.kind == (limit < 26 ? .tooLarge : .malformedResponse), "\(limit)")
+        }
+    }
+
     @Test func aLineThatNeverEndsIsTooLarge() {
         for start in [
             "HTTP/1.1 200 ", "HTTP/1.1 200 OK\r\nX: ", "HTTP/1.1 200 OK\r\nX: a\r\n ", "HTTP/1.1 200 OK\r\nX",
