@@ -191,10 +191,21 @@ static tern_ssl_result fail(tern_ssl_session *session, unsigned long error) {
     return TERN_SSL_FAILED;
 }
 
+static void prepare(tern_ssl_session *session) {
+    session->has_blocked = 0;
+    session->hidden_error = 0;
+    ERR_clear_error();
+}
+
 // Returns the meaning of a result of OpenSSL that is no success.
 static tern_ssl_result meaning(tern_ssl_session *session, int result, int is_handshake) {
     unsigned long error = ERR_peek_error();
-    switch (SSL_get_error(session->ssl, result)) {
+    int kind = SSL_get_error(session->ssl, result);
+    if (error == 0 && session->hidden_error != 0) {
+        error = session->hidden_error;
+        kind = SSL_ERROR_SSL;
+    }
+    switch (kind) {
     case SSL_ERROR_WANT_READ: return TERN_SSL_WANTS_READ;
     case SSL_ERROR_WANT_WRITE: return TERN_SSL_WANTS_WRITE;
     case SSL_ERROR_ZERO_RETURN:
@@ -219,8 +230,7 @@ static tern_ssl_result meaning(tern_ssl_session *session, int result, int is_han
 tern_ssl_result tern_ssl_handshake(tern_ssl_session *session) {
     if (session->final != TERN_SSL_DONE) return session->final;
     for (int reads = 0; reads < MOST_READS_WITHOUT_DATA; reads++) {
-        session->has_blocked = 0;
-        ERR_clear_error();
+        prepare(session);
         int result = SSL_do_handshake(session->ssl);
         if (result == 1) return TERN_SSL_DONE;
         tern_ssl_result state = meaning(session, result, 1);
@@ -236,8 +246,7 @@ tern_ssl_result tern_ssl_read(tern_ssl_session *session, uint8_t *bytes, size_t 
     int reads = 0;
     while (*count < length) {
         size_t more = 0;
-        session->has_blocked = 0;
-        ERR_clear_error();
+        prepare(session);
         int result = SSL_read_ex(session->ssl, bytes + *count, length - *count, &more);
         if (result == 1) {
             *count += more;
@@ -265,8 +274,7 @@ tern_ssl_result tern_ssl_write(tern_ssl_session *session, const uint8_t *bytes, 
     if (session->final == TERN_SSL_FAILED || session->is_write_broken) return TERN_SSL_FAILED;
     while (*count < length) {
         size_t more = 0;
-        session->has_blocked = 0;
-        ERR_clear_error();
+        prepare(session);
         int result = SSL_write_ex(session->ssl, bytes + *count, length - *count, &more);
         if (result == 1) {
             *count += more;

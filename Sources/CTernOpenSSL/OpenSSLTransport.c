@@ -4,6 +4,7 @@
 #include "OpenSSLTypes.h"
 #include <errno.h>
 #include <openssl/bio.h>
+#include <openssl/err.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -67,12 +68,20 @@ static int report_outer(BIO *bio, tern_ssl_session *session, tern_ssl_result res
     }
 }
 
+// The outer session uses and empties the same queue of errors. An alert, for example, is written after its error is
+// queued.
+static void keep_error(tern_ssl_session *session) {
+    if (session->hidden_error == 0) session->hidden_error = ERR_peek_error();
+}
+
 static int read_outer(BIO *bio, char *bytes, int length) {
     tern_ssl_session *session = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
     if (length <= 0) return 0;
     size_t count = 0;
+    keep_error(session);
     tern_ssl_result result = tern_ssl_read(session->outer, (uint8_t *)bytes, (size_t)length, &count);
+    ERR_clear_error();
     session->is_drained = count < (size_t)length;
     return result == TERN_SSL_DONE ? (int)count : report_outer(bio, session, result);
 }
@@ -82,7 +91,9 @@ static int write_outer(BIO *bio, const char *bytes, int length) {
     BIO_clear_retry_flags(bio);
     if (length <= 0) return 0;
     size_t count = 0;
+    keep_error(session);
     tern_ssl_result result = tern_ssl_write(session->outer, (const uint8_t *)bytes, (size_t)length, &count);
+    ERR_clear_error();
     return result == TERN_SSL_DONE ? (int)count : report_outer(bio, session, result);
 }
 

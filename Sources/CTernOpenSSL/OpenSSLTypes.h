@@ -25,6 +25,8 @@ struct tern_ssl_session {
     int is_drained;
     int has_blocked;
     int is_write_broken;
+    // An error of OpenSSL that a call of the outer session removed from the thread's queue of errors.
+    unsigned long hidden_error;
     // A result that comes after bytes that were already delivered.
     tern_ssl_result final;
     int64_t chain_expiry;

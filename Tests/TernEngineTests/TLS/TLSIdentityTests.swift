@@ -60,7 +60,7 @@ import Testing
 
 @Suite struct TLSStapleTests {
     private func result(_ options: TLSOptions, _ identity: TestIdentity, _ staple: [UInt8]) throws -> [EngineError?] {
-        try [12, 13].map { version in
+        try ([12, 13] as [Int32]).map { version in
             let server = try TestServer(identity, version: version, staple: staple)
             return try TestConnection(TLSPolicy(options), server).handshake().error
         }

@@ -123,7 +123,7 @@ import Testing
             options.anchors = anchors
             return try handshake(options, server) == .done
         }
-        try withFile(other.pem + root.pem) { file in
+        try withFile(other.pem + root.pem) { file throws in
             for roots in [TLSOptions.Roots.file(file), .pem(Array("text\n".utf8) + other.pem + root.pem)] {
                 #expect(try isAccepted(roots, .standard))
                 #expect(try isAccepted(roots, .standardAnd([other.der])))

@@ -31,7 +31,9 @@ import TernEngine
     var der: [UInt8] { unsafe Self.bytes { unsafe tern_test_certificate_der(pointer, $0) } }
     var pem: [UInt8] { unsafe Self.bytes { unsafe tern_test_certificate_pem(pointer, $0) } }
 
-    func key(password: String? = nil) -> [UInt8] { unsafe Self.bytes { unsafe tern_test_key_pem(pointer, password, $0) } }
+    func key(password: String? = nil) -> [UInt8] {
+        unsafe Self.bytes { unsafe tern_test_key_pem(pointer, password, $0) }
+    }
 
     func pkcs12(password: String) -> [UInt8] { unsafe Self.bytes { unsafe tern_test_pkcs12(pointer, password, $0) } }
 
