@@ -69,9 +69,15 @@ let package = Package(
             path: "Tests/CTernTestTLS",
             linkerSettings: ["ssl", "crypto"].map { .linkedLibrary($0, .when(platforms: [.linux])) }
         ),
+        // The decoder of HPACK that the tests of HTTP/2 read requests with.
+        .target(
+            name: "CTernTestHTTP2",
+            path: "Tests/CTernTestHTTP2",
+            linkerSettings: [.linkedLibrary("nghttp2", .when(platforms: [.linux]))]
+        ),
         .testTarget(
             name: "TernEngineTests",
-            dependencies: ["CTernTestTLS", "TernConcurrency", "TernEngine"],
+            dependencies: ["CTernTestHTTP2", "CTernTestTLS", "TernConcurrency", "TernEngine"],
             swiftSettings: settings
         ),
         .target(

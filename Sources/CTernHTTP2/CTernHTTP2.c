@@ -42,7 +42,14 @@ static tern_h2_frame flattened(const nghttp2_frame *frame) {
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user_data) {
     tern_h2 *self = user_data;
     (void)session;
-    return self->callbacks.begin_headers(self->context, frame->hd.stream_id);
+    return self->callbacks.begin_headers(self->context, frame->hd.stream_id, frame->hd.flags);
+}
+
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *header, void *user_data) {
+    tern_h2 *self = user_data;
+    (void)session;
+    if (header->type != NGHTTP2_DATA) return 0;
+    return self->callbacks.begin_data(self->context, header->stream_id, header->flags, header->length);
 }
 
 static int on_header(
@@ -89,6 +96,7 @@ static int on_frame_received(nghttp2_session *session, const nghttp2_frame *fram
         if (!(frame->hd.flags & NGHTTP2_FLAG_ACK)) return 0;
         break;
     case NGHTTP2_HEADERS:
+    case NGHTTP2_RST_STREAM:
     case NGHTTP2_GOAWAY:
         break;
     default:
@@ -151,6 +159,7 @@ static int start(tern_h2 *self, const tern_h2_settings *settings) {
     int result = NGHTTP2_ERR_NOMEM;
     if (nghttp2_session_callbacks_new(&callbacks) != 0) return result;
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);

@@ -49,13 +49,15 @@ enum {
 enum { TERN_H2_BODY_ENDS = 1, TERN_H2_TRAILERS_FOLLOW = 2 };
 
 typedef struct {
-    int (*begin_headers)(void *context, int32_t stream);
+    int (*begin_headers)(void *context, int32_t stream, uint8_t flags);
+    /// `length` includes the padding.
+    int (*begin_data)(void *context, int32_t stream, uint8_t flags, size_t length);
     int (*header)(
         void *context, int32_t stream, const uint8_t *name, size_t name_length, const uint8_t *value,
         size_t value_length);
     int (*invalid_header)(void *context, int32_t stream);
     int (*data)(void *context, int32_t stream, const uint8_t *bytes, size_t length);
-    /// HEADERS, DATA with END_STREAM, SETTINGS without ACK, PING with ACK, and GOAWAY.
+    /// HEADERS, DATA with END_STREAM, RST_STREAM, SETTINGS without ACK, PING with ACK, and GOAWAY.
     int (*received)(void *context, const tern_h2_frame *frame);
     /// HEADERS, DATA and GOAWAY.
     int (*sent)(void *context, const tern_h2_frame *frame);

@@ -5,8 +5,12 @@ import CTernHTTP2
 enum HTTP2Callbacks {
     static func table() -> tern_h2_callbacks {
         var table = tern_h2_callbacks()
-        unsafe table.begin_headers = { context, stream in
-            unsafe HTTP2Callbacks.session(context)?.headersBegan(stream)
+        unsafe table.begin_headers = { context, stream, flags in
+            unsafe HTTP2Callbacks.session(context)?.headersBegan(stream, isLast: flags & 0x1 != 0)
+            return 0
+        }
+        unsafe table.begin_data = { context, stream, flags, length in
+            unsafe HTTP2Callbacks.session(context)?.dataBegan(stream, count: length, isLast: flags & 0x1 != 0)
             return 0
         }
         unsafe table.header = { context, stream, name, nameLength, value, valueLength in
@@ -34,8 +38,8 @@ enum HTTP2Callbacks {
             unsafe HTTP2Callbacks.session(context)?.frameNotSent(type: type, stream)
             return 0
         }
-        unsafe table.invalid_frame = { context, type, stream, error in
-            unsafe HTTP2Callbacks.session(context)?.invalidFrameReceived(type: type, stream, error: error)
+        unsafe table.invalid_frame = { context, _, stream, error in
+            unsafe HTTP2Callbacks.session(context)?.invalidFrameReceived(stream, error: error)
             return 0
         }
         unsafe table.closed = { context, stream, code in

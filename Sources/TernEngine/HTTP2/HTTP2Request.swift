@@ -193,5 +193,7 @@ struct HTTP2FieldBlock {
         fields.append(field)
     }
 
-    private func isNamed(_ name: StaticString, _ field: Field) -> Bool { HTTP2Syntax.matches(name, bytes, in: field.name) }
+    private func isNamed(_ name: StaticString, _ field: Field) -> Bool {
+        HTTP2Syntax.matches(name, bytes, in: field.name)
+    }
 }

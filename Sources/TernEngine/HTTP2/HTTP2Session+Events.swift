@@ -28,9 +28,14 @@ extension HTTP2Session {
         delegate.streamFailed(stream.id, error: error)
     }
 
-    func headersBegan(_ id: Int32) {
+    func headersBegan(_ id: Int32, isLast: Bool) {
         guard let stream = stream(id), !stream.isDone else { return }
         stream.builder.begin()
+        stream.beginFrame(count: 0, isLast: isLast)
+    }
+
+    func dataBegan(_ id: Int32, count: Int, isLast: Bool) {
+        stream(id)?.beginFrame(count: count, isLast: isLast)
     }
 
     func fieldReceived(_ id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> CInt {
@@ -61,6 +66,7 @@ extension HTTP2Session {
         switch unsafe frame.type {
         case 0x0: if let stream = unsafe stream(frame.stream), !stream.isDone { responseEnded(stream) }
         case 0x1: unsafe headersEnded(frame.stream, isLast: frame.flags & 0x1 != 0)
+        case 0x3: unsafe stream(frame.stream)?.isReset = true
         case 0x4: settingsReceived()
         case 0x6: unsafe pongReceived(UnsafeRawBufferPointer(start: frame.data, count: frame.length))
         case 0x7: unsafe goAwayReceived(lastStream: frame.last_stream, HTTP2ErrorCode(value: frame.code))
@@ -148,22 +154,31 @@ extension HTTP2Session {
     }
 
     /// Fails the stream of a frame that violates a rule. nghttp2 resets the stream, or ends the connection.
-    func invalidFrameReceived(type: UInt8, _ id: Int32, error: CInt) {
+    func invalidFrameReceived(_ id: Int32, error: CInt) {
         let reason = Self.text(of: error)
         violation = reason
         guard id > 0, let stream = stream(id) else { return }
-        if type == 0x0, stream.isTruncated {
-            fail(stream, Self.truncated(stream))
-        } else {
-            fail(stream, .malformed("the response violates a rule of HTTP/2: \(reason) (RFC 9113 §8.1.1)"))
-        }
+        fail(
+            stream,
+            stream.endsEarly
+                ? Self.truncated(stream)
+                : .malformed("the response violates a rule of HTTP/2: \(reason) (RFC 9113 §8.1.1)"))
     }
 
     func streamClosed(_ id: Int32, _ code: HTTP2ErrorCode) {
         guard let stream = stream(id) else { return }
         forget(stream)
         guard !stream.isDone else { return }
-        fail(stream, hasReceivedGoAway && code == .refusedStream ? .goneAway : code.streamFailure)
+        if stream.isReset {
+            fail(stream, code.streamFailure)
+        } else if hasReceivedGoAway && code == .refusedStream {
+            fail(stream, .goneAway)
+        } else if stream.endsEarly {
+            fail(stream, Self.truncated(stream))
+        } else {
+            // nghttp2 reset the stream itself, such as for a body that exceeds its stated length.
+            fail(stream, .malformed("the response violates a rule of HTTP/2: \(code.name) (RFC 9113 §8.1.1)"))
+        }
     }
 
     private func forget(_ stream: HTTP2Stream) {

@@ -10,12 +10,17 @@ final class HTTP2Stream {
     var isRequestEnded: Bool
     /// A Boolean value that indicates whether the delegate hears no more of the stream.
     var isDone = false
+    /// A Boolean value that indicates whether the server reset the stream.
+    var isReset = false
     /// The number of bytes of the request's body so far.
     var sentBytes: Int64 = 0
     /// The number of bytes of the response's body so far.
     var receivedBytes: Int64 = 0
     /// The number of bytes of the response's body that the reader has not taken.
     var unconsumed = 0
+    /// A Boolean value that indicates whether the frame that is being received ends the response before its stated
+    /// length.
+    var endsEarly = false
     /// The length that the response's head states; nil if it states none.
     var contentLength: Int64?
 
@@ -28,6 +33,11 @@ final class HTTP2Stream {
 
     /// A Boolean value that indicates whether the head was received and its stated length was not.
     var isTruncated: Bool { contentLength.map { receivedBytes < $0 } ?? false }
+
+    /// Notes the start of a frame with `count` bytes of the response's body.
+    func beginFrame(count: Int, isLast: Bool) {
+        endsEarly = isLast && contentLength.map { receivedBytes + Int64(count) < $0 } ?? false
+    }
 
     /// Counts bytes of the request's body. Returns an error if the stated length does not agree.
     func takeSent(_ count: Int, isLast: Bool) -> EngineError? {
