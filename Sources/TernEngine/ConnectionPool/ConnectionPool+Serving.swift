@@ -55,12 +55,8 @@ extension ConnectionPool {
     ) -> Bool {
         guard let next else { return true }
         guard blocked.rank < table.origins[origin].turn else { return false }
-        if next.connection < 0 || connectionCount < max(1, limits.connections)
-            || table.origins[blocked.slot].connections < table.origins[origin].connections
-            || passedOver >= Self.passesBeforeClosing
-        {
-            return true
-        }
+        let hasFewer = table.origins[blocked.slot].connections < table.origins[origin].connections
+        if next.connection < 0 || hasFewer || passedOver >= Self.passesBeforeClosing { return true }
         passedOver += 1
         return false
     }

@@ -38,6 +38,8 @@ struct PoolModelTests {
         var isMultiplexed: Set<String> = []
         var keys: [String: ConnectionPool.KeyID] = [:]
         var mostKeysInUse = 0
+        /// The highest number of a connection, without the count of how often it has been used.
+        var highest: UInt64 = 0
         var forgottenKeys = 0
         var random: PoolRandom
         var now: UInt64 = 0
@@ -71,6 +73,7 @@ struct PoolModelTests {
                     let name = try #require(waiting[exchange]?.key)
                     #expect(pool.key(key) == PoolHarness.key(name))
                     #expect(connections.updateValue(Connection(key: name), forKey: id) == nil)
+                    highest = max(highest, id & 0xFFFF_FFFF)
                 case .close(let id):
                     let closed = try #require(connections[id])
                     connections[id] = nil
@@ -125,6 +128,10 @@ struct PoolModelTests {
                 for exchange in exchanges.values where !exchange.isFresh {
                     #expect(!free.contains { !exchange.isExclusive || $0.inFlight.isEmpty })
                 }
+                // Nothing connects for no exchange while another has no connection.
+                if own.contains(where: { $0.value.isConnecting && pool.claimant(of: $0.key) == nil }) {
+                    #expect(exchanges.keys.allSatisfy(claimants.contains))
+                }
                 let (count, idleInOrigin) = perOrigin[Self.origin(name)] ?? (0, 0)
                 guard hasRoom, count < limits.connectionsPerOrigin || idleInOrigin > 0 else { continue }
                 // There is room: each exchange has a connecting connection, or shares one that is claimed.
@@ -151,6 +158,7 @@ struct PoolModelTests {
 
         mutating func step() throws {
             now += UInt64(random.below(10))
+            reportClosedConnection()
             switch random.below(16) {
             case 0...4: submit()
             case 5, 6: open()
@@ -196,6 +204,20 @@ struct PoolModelTests {
                     if let next = pool.nextIdleDeadline { #expect(next > now) }
                 }
             }
+        }
+
+        /// Reports events of a connection that the pool has forgotten: nothing happens.
+        private mutating func reportClosedConnection() {
+            guard highest > 0 else { return }
+            let id = 1 + random.next() % highest | UInt64(random.below(3)) << 32
+            guard connections[id] == nil else { return }
+            pool.opened(id, capacity: 2, now: now, actions: &actions)
+            pool.capacityChanged(id, capacity: 2, now: now, actions: &actions)
+            pool.finished(on: id, isReusable: true, now: now, actions: &actions)
+            pool.draining(id, actions: &actions)
+            pool.closed(id, actions: &actions)
+            #expect(pool.openFailed(id, actions: &actions) == nil)
+            #expect(pool.claimant(of: id) == nil && actions.isEmpty)
         }
 
         private mutating func submit() {
@@ -253,7 +275,7 @@ struct PoolModelTests {
         }
     }
 
-    @Test(arguments: 1...40 as ClosedRange<UInt64>)
+    @Test(arguments: 1...30 as ClosedRange<UInt64>)
     func everyOrderOfOperationsKeepsTheRules(seed: UInt64) throws {
         var model = Model(seed: seed)
         for _ in 0..<1_000 {

@@ -150,6 +150,27 @@ struct SharedConnectionTests {
         #expect(harness.finish(1) == ["assign 1 to 1 again"])
     }
 
+    @Test func connectionIsOpenedForTheMostUrgentExchangeOfAnyKind() {
+        var harness = PoolHarness(perOrigin: 1)
+        _ = harness.start(1)
+        #expect(harness.submit(2, priority: 1) == [])
+        #expect(harness.submit(3, priority: 5, .exclusive) == [])
+        #expect(harness.submit(4, priority: 9, .fresh) == [])
+        #expect(harness.finish(1, isReusable: false) == ["close 1", "open 2 for 4"])
+        #expect(harness.withdraw(4) == [])
+        #expect(harness.pool.claimant(of: harness.identifier(2)) == 3)
+        #expect(harness.lose(2) == ["open 3 for 3"])
+    }
+
+    @Test func exchangeOfAClosedConnectionTakesOverOneThatConnects() {
+        var harness = PoolHarness()
+        #expect(harness.submit(1...3) == ["open 1 for 1", "open 2 for 2", "open 3 for 3"])
+        #expect(harness.withdraw(1) == [])
+        #expect(harness.lose(2) == [])
+        #expect(harness.drain(3) == ["close 3", "open 4 for 3"])
+        #expect(harness.pool.claimant(of: harness.identifier(1)) == 2)
+    }
+
     @Test func freshExchangesShareANewConnection() {
         var harness = PoolHarness()
         _ = harness.start(1, capacity: 100)
