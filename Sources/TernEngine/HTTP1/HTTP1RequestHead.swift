@@ -35,9 +35,10 @@ package struct HTTP1RequestHead: Sendable {
         var isValid = Self.append(method, to: &buffer) { HTTPBytes.isToken($0) }
         buffer.append(0x20)
         isValid = Self.append(target, to: &buffer) { $0 > 0x20 && $0 < 0x7F } && isValid
-        Self.append(" HTTP/1.1\r\n", to: &buffer)
-        if !fields.summary.contains(.host) {
-            Self.append("Host: ", to: &buffer)
+        if fields.summary.contains(.host) {
+            Self.append(" HTTP/1.1\r\n", to: &buffer)
+        } else {
+            Self.append(" HTTP/1.1\r\nHost: ", to: &buffer)
             let isHost = Self.append(authority, to: &buffer) { Self.isAuthority($0) }
             isValid = isHost && isValid
             Self.append("\r\n", to: &buffer)
