@@ -12,6 +12,8 @@
 
 // The number of reads in a row that bring records but no data, such as tickets.
 #define MOST_READS_WITHOUT_DATA 8
+// The number of seconds for which a ticket may be used at most (RFC 8446 §4.6.1).
+#define LONGEST_LIFE 604800
 // A server's own certificate must name the host in full, in its alternative names (RFC 9110 §4.3.4, RFC 9525 §6.3).
 #define NAME_RULES (X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
 
@@ -174,6 +176,7 @@ int64_t tern_ssl_ticket_expiry(const tern_ssl_ticket *ticket) {
     unsigned long hint = SSL_SESSION_get_ticket_lifetime_hint(session);
     // A server's hint of 0 leaves the time to the client in TLS 1.2 (RFC 5077 §3.3).
     if (hint > 0 && hint < (unsigned long)INT32_MAX && (int64_t)hint < length) length = (int64_t)hint;
+    if (length > LONGEST_LIFE) length = LONGEST_LIFE;
     return length > 0 && start < INT64_MAX - length ? start + length : start;
 }
 

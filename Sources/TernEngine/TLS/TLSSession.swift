@@ -125,9 +125,11 @@ package enum TLSWriteResult: Sendable, Equatable {
 
     deinit { unsafe tern_ssl_session_free(session) }
 
-    /// Returns the host without a dot at its end (RFC 6066 §3); nil for a text that cannot be a host.
+    /// Returns the host without a dot at its end (RFC 6066 §3), or the address without its zone, which is of no meaning
+    /// to the server (RFC 4007 §6). Returns nil for a text that cannot be a host.
     private static func checkedName(_ host: String) -> String? {
         guard !host.isEmpty, host.utf8.count <= 255, !host.utf8.contains(0), !host.hasPrefix(".") else { return nil }
+        if host.contains(":"), let zone = host.firstIndex(of: "%") { return String(host[..<zone]) }
         guard host.hasSuffix(".") else { return host }
         let name = host.dropLast()
         return name.isEmpty || name.hasSuffix(".") ? nil : String(name)
@@ -198,7 +200,8 @@ package enum TLSWriteResult: Sendable, Equatable {
     package var hasPending: Bool { unsafe tern_ssl_has_pending(session) == 1 }
 
     /// A Boolean value that indicates whether the last read emptied the buffer of the socket, so that another read
-    /// before the next event would find no input.
+    /// before the next event would find no bytes. The end of the connection can be there: with edge-triggered events,
+    /// stop reading only if the event did not report it (EPOLLRDHUP).
     package var isDrained: Bool { unsafe tern_ssl_is_drained(session) == 1 }
 
     /// The protocol that the server chose (RFC 7301); nil for none.

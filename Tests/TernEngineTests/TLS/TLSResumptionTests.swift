@@ -1,6 +1,5 @@
 #if os(Linux)
 import Synchronization
-import TernEngine
 import Testing
 
 @testable import TernEngine

@@ -145,8 +145,7 @@ import Testing
 
     @Test(arguments: [12, 13] as [Int32]) func bigWritesProgressInParts(version: Int32) throws {
         let connection = try connect(version: version)
-        var generator = SystemRandomNumberGenerator()
-        let sent = (0..<(3 << 20)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        let sent = (0..<(3 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
         var (offset, writes) = (0, 0)
         var received: [UInt8] = []
         received.reserveCapacity(sent.count)
@@ -200,7 +199,7 @@ import Testing
 
     /// Changes one byte of the server's flight. Every place ends in an error, or in a wait for more bytes.
     @Test func changedHandshakesFail() throws {
-        let server = try TestServer(TestIdentity())
+        let server = try TestServer(TestIdentity(), version: 13)
         let policy = Self.unverified
         for place in stride(from: 0, to: 1_000, by: 3) {
             let connection = try TestConnection(policy, server)
@@ -208,10 +207,14 @@ import Testing
             #expect(unsafe tern_test_server_handshake(connection.server) == 0)
             var bytes: [UInt8] = Array(repeating: 0, count: 1 << 16)
             let count = unsafe recv(connection.clientSocket, &bytes, bytes.count, 0)
-            #expect(count > 0)
-            bytes[place % max(1, count)] ^= 0x41
+            try #require(count > 5)
+            // The versions in the headers of the two records that are not encrypted, ServerHello and
+            // ChangeCipherSpec, have no meaning (RFC 8446 §5.1).
+            let second = 5 + (Int(bytes[3]) << 8 | Int(bytes[4]))
+            guard place < count, ![1, 2, second + 1, second + 2].contains(place) else { continue }
+            bytes[place] ^= 0x41
             #expect(unsafe send(connection.serverSocket, bytes, count, 0) == count)
-            #expect(connection.client.handshake() != .done)
+            #expect(connection.client.handshake() != .done, "place \(place) of \(count)")
         }
     }
 

@@ -77,6 +77,7 @@ import Testing
         ("DNS:127.0.0.1", "127.0.0.1", false),
         ("IP:0:0:0:0:0:0:0:1", "::1", true),
         ("IP:0:0:0:0:0:0:0:1", "::2", false),
+        ("IP:fe80:0:0:0:0:0:0:1", "fe80::1%eth0", true),
     ])
     func namesMatchInFull(names: String, host: String, isAccepted: Bool) throws {
         let root = try TestIdentity.authority()
