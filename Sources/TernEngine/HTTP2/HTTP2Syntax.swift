@@ -1,13 +1,8 @@
 /// The character sets of field names and field values, and comparisons of names.
 enum HTTP2Syntax {
     /// The characters of a token (RFC 9110 §5.6.2), one bit each, from 0 to 63 and from 64 to 127.
-    private static let tokenLow: UInt64 = bits("!#$%&'*+-.0123456789", offset: 0)
-    private static let tokenHigh: UInt64 = bits(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~", offset: 64)
-
-    private static func bits(_ characters: String, offset: UInt8) -> UInt64 {
-        characters.utf8.reduce(0) { $0 | 1 << UInt64($1 - offset) }
-    }
+    private static var tokenLow: UInt64 { 0x03FF_6CFA_0000_0000 }
+    private static var tokenHigh: UInt64 { 0x57FF_FFFF_C7FF_FFFE }
 
     static func isTokenCharacter(_ byte: UInt8) -> Bool {
         byte < 64 ? tokenLow >> UInt64(byte) & 1 == 1 : byte < 128 && tokenHigh >> UInt64(byte - 64) & 1 == 1

@@ -112,4 +112,11 @@ import Testing
         #expect(block.takeTrailers(Array("X-Sum: 1\r\nContent-Length: 3\r\n".utf8)) == nil)
         #expect(lines(block) == ["x-sum: 1"])
     }
+
+    @Test func theCharactersOfTokensAreThoseOfTheRFC() {
+        let token = Set("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
+        for byte in UInt8.min...UInt8.max {
+            #expect(HTTP2Syntax.isTokenCharacter(byte) == token.contains(byte))
+        }
+    }
 }
