@@ -146,7 +146,10 @@ let package = Package(
         ),
         .testTarget(
             name: "WireTests",
-            dependencies: ["Tern", "TernConcurrency", "TernTesting"],
+            dependencies: [
+                "Tern", "TernConcurrency", "TernTesting",
+                .target(name: "TernEngine", condition: .when(platforms: [.linux])),
+            ],
             swiftSettings: settings
         ),
     ]

@@ -310,6 +310,8 @@ int tern_ssl_has_pending(const tern_ssl_session *session) {
 }
 
 int tern_ssl_is_drained(const tern_ssl_session *session) {
+    // The next read returns an end or a failure at once.
+    if (session->final != TERN_SSL_DONE || session->is_at_end) return 0;
     return session->is_drained && !tern_ssl_has_pending(session)
         && (!session->outer || tern_ssl_is_drained(session->outer));
 }

@@ -121,10 +121,12 @@ extension Session.Configuration {
             return TransferFailure(.invalidRequest, "the session's trust policies: \(problem)")
         }
         if let problem = trust.all.lazy.compactMap(Self.problem(of:)).first { return problem }
+        #if !TERN_ENGINE_NATIVE
         if !trust.isDefault, givenProxies.contains(where: { $0.kind == .https }) {
             // libcurl would have the proxy's certificate judged by the policy of the host behind it.
             return TransferFailure(.unsupported, TrustPolicies.proxyReason)
         }
+        #endif
         return nil
     }
 
@@ -154,7 +156,9 @@ extension Session.Configuration {
                 .invalidRequest, "a trust policy that takes every certificate cannot ask whether one was revoked")
         default: break
         }
-        #if os(Linux) && !TERN_URLSESSION
+        #if os(Linux) && TERN_ENGINE_NATIVE && !TERN_URLSESSION
+        return nil
+        #elseif os(Linux) && !TERN_URLSESSION
         let backend = TLSBackend.current
         if CurlTrust.needsOpenSSL(policy), !backend.isOpenSSL {
             let reason =

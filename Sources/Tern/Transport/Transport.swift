@@ -1,3 +1,7 @@
+#if TERN_ENGINE_NATIVE
+package import TernEngine
+#endif
+
 /// Sends requests over the wire, one attempt at a time. A transport serves one `Session`. It knows attempts, not tasks:
 /// retries, redirects, validation and decoding happen above it, in `RequestExecution`.
 ///
@@ -49,6 +53,15 @@ extension Transport {
 
     package func refusal(of request: WireRequest) -> TransferFailure? { nil }
 }
+
+#if os(Linux)
+/// The event loop of the transport in use.
+#if TERN_ENGINE_NATIVE
+package typealias TransportLoop = TernEngine.EventLoop
+#else
+typealias TransportLoop = EventLoop
+#endif
+#endif
 
 /// Creates the transport of a session: libcurl on Linux, URLSession on Apple's systems.
 enum DefaultTransport {

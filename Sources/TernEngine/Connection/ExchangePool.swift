@@ -38,8 +38,7 @@ package final class ExchangePool {
     }
 
     private enum Entry {
-        /// The exchange is the one whose time limit for connecting runs.
-        case connecting(ConnectAttempt, for: UInt64)
+        case connecting(ConnectAttempt)
         case open(any PooledCarrier)
     }
 
@@ -174,7 +173,29 @@ package final class ExchangePool {
             for action in batch { perform(action) }
         }
         isPerforming = false
-        context.schedule(idleTimer, at: pool.nextIdleDeadline ?? .max)
+        if !pool.claimChanges.isEmpty { tellClaims() }
+        scheduleIdleTimer()
+    }
+
+    /// Starts and stops the time limits for connecting.
+    private func tellClaims() {
+        let changes = pool.claimChanges
+        pool.claimChanges.removeAll(keepingCapacity: true)
+        for change in changes {
+            guard let exchange = waiting[change.exchange] else { continue }
+            if change.hasConnection {
+                exchange.handler.didStartConnecting()
+            } else {
+                exchange.handler.didStopConnecting()
+            }
+        }
+    }
+
+    /// Wakes the pool when the next idle connection expires. The timer is not moved back when the deadline is: it then
+    /// fires in vain, which costs less than to move it with each exchange.
+    private func scheduleIdleTimer() {
+        guard let deadline = pool.nextIdleDeadline else { return }
+        if deadline < idleTimer.deadline { context.schedule(idleTimer, at: deadline) }
     }
 
     private func perform(_ action: ConnectionPool.Action) {
@@ -186,10 +207,10 @@ package final class ExchangePool {
                 submitted = nil
                 start(exchange, on: connection)
             }
-        case .open(let connection, let key, let exchange): open(connection, key, for: exchange)
+        case .open(let connection, let key, _): open(connection, key)
         case .close(let connection):
             switch entries.removeValue(forKey: connection) {
-            case .connecting(let attempt, _): attempt.cancel()
+            case .connecting(let attempt): attempt.cancel()
             case .open(let carrier): carrier.close()
             case nil: break
             }
@@ -201,9 +222,7 @@ package final class ExchangePool {
         carrier.start(exchange)
     }
 
-    private func open(
-        _ connection: ConnectionPool.ConnectionID, _ key: ConnectionPool.KeyID, for exchange: UInt64
-    ) {
+    private func open(_ connection: ConnectionPool.ConnectionID, _ key: ConnectionPool.KeyID) {
         guard let destination = destinations[key] else { return }
         var authorize: ProxyTunnel.Authorize = { _, _ in nil }
         if let proxy = destination.proxy {
@@ -211,15 +230,13 @@ package final class ExchangePool {
         }
         let attempt = ConnectAttempt(
             connection, to: destination, context: context, resumption: resumption, authorize: authorize, owner: self)
-        entries[connection] = .connecting(attempt, for: exchange)
-        (waiting[exchange] ?? submitted)?.handler.didStartConnecting()
+        entries[connection] = .connecting(attempt)
         attempt.start()
     }
 }
 
 extension ExchangePool: ConnectAttemptOwner, TimerHandler {
     func attempt(_ attempt: ConnectAttempt, didConnect stream: ByteStream, info: ConnectionInfo) {
-        let claimant: UInt64? = if case .connecting(_, let id) = entries[attempt.id] { id } else { nil }
         do {
             if stream.negotiatedProtocol == "h2" {
                 let carrier = try HTTP2Carrier(attempt.id, over: stream, info: info, pool: self, context: context)
@@ -234,13 +251,11 @@ extension ExchangePool: ConnectAttemptOwner, TimerHandler {
         } catch {
             return self.attempt(attempt, didFail: error)
         }
-        // Exchanges that do not get the connection wait in the queue again, unless one is opened for them.
+        // Exchanges that waited to share the connection wait in the queue again, unless one is opened for them.
         if attempt.destination.speaksHTTP1, attempt.destination.allowsHTTP2 {
             for exchange in waiting.values where exchange.destination === attempt.destination {
                 exchange.handler.didStopConnecting()
             }
-        } else if let claimant {
-            waiting[claimant]?.handler.didStopConnecting()
         }
         perform()
     }
@@ -255,6 +270,7 @@ extension ExchangePool: ConnectAttemptOwner, TimerHandler {
     package func timerFired(_ timer: LoopTimer) {
         pool.expireIdle(now: context.now, actions: &actions)
         perform()
+        scheduleIdleTimer()
     }
 }
 #endif

@@ -45,6 +45,7 @@ extension ConnectionPool {
     private mutating func claim(_ connection: Int, for exchange: Int) {
         connections[connection].claimant = exchange
         waiting.setConnection(connection, of: exchange)
+        claimChanges.append(ClaimChange(exchange: waiting[exchange].id, hasConnection: true))
         placeInLists(connection)
     }
 
@@ -54,6 +55,7 @@ extension ConnectionPool {
         guard exchange >= 0 else { return }
         connections[connection].claimant = -1
         waiting.setConnection(-1, of: exchange)
+        claimChanges.append(ClaimChange(exchange: waiting[exchange].id, hasConnection: false))
     }
 
     /// Lets waiting exchanges of a key claim connecting connections that none has claimed.

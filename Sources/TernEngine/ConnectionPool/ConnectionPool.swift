@@ -80,6 +80,13 @@ package struct ConnectionPool: Sendable {
         case close(ConnectionID)
     }
 
+    /// A change of the exchange that a connecting connection is for.
+    package struct ClaimChange: Sendable, Equatable {
+        package let exchange: ExchangeID
+        /// A Boolean value that indicates whether a connection connects for the exchange from now on.
+        package let hasConnection: Bool
+    }
+
     let limits: Limits
     private let order: Order
     var table: PoolKeyTable
@@ -103,6 +110,9 @@ package struct ConnectionPool: Sendable {
     var passedOver = 0
     /// The latest time that the caller has passed.
     var now: UInt64 = 0
+
+    /// The changes since the caller removed them, in their order. A change can concern an exchange that no longer waits.
+    package var claimChanges: [ClaimChange] = []
 
     /// The number of connections, including those that connect.
     package internal(set) var connectionCount = 0

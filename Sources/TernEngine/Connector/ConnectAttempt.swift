@@ -129,7 +129,7 @@ extension ConnectAttempt: AnswerHandler {
             // A proxy for which names are resolved here gets the first address.
             if proxy.needsLocalNames {
                 if let addresses = destination.addresses {
-                    serverAddress = addresses.first
+                    take(addresses, for: .server)
                 } else {
                     lookUp(destination.host, port: destination.port, for: .server)
                 }
@@ -175,7 +175,7 @@ extension ConnectAttempt: AnswerHandler {
         if let index = answers.firstIndex(where: { $0.question == answer.question }) { answers.remove(at: index) }
         switch answer.content {
         case .addresses(.success(let addresses)): take(addresses, for: answer.question)
-        case .addresses(.failure(let error)): return fail(error)
+        case .addresses(.failure(let error)): return fail(failure(error, of: answer.question))
         case .trust(let error?): return fail(error)
         case .trust(nil): break
         }
@@ -183,7 +183,18 @@ extension ConnectAttempt: AnswerHandler {
     }
 
     private func take(_ addresses: [SocketAddress], for question: Question) {
-        if question == .server { serverAddress = addresses.first } else { self.addresses = addresses }
+        guard question == .server else {
+            self.addresses = addresses
+            return
+        }
+        // Few proxies reach IPv6 addresses, and SOCKS 4 has no form for them.
+        serverAddress = addresses.first { $0.family == .ipv4 } ?? addresses.first
+    }
+
+    /// Returns the failure of a look-up. The name of a proxy is not that of the request.
+    private func failure(_ error: EngineError, of question: Question) -> EngineError {
+        guard let proxy = destination.proxy, question == .peer, error.kind == .dns else { return error }
+        return proxy.failure(to: destination.name, error.reason)
     }
 
     private func raceIfPrepared() {

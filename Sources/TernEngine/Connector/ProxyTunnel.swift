@@ -151,7 +151,7 @@ package struct ProxyTunnel: Sendable {
     }
 
     /// Returns the Basic credentials of a proxy. A user name with a colon has no Basic form (RFC 7617 §2).
-    private static func basic(_ proxy: ProxyAddress) -> String? {
+    package static func basic(_ proxy: ProxyAddress) -> String? {
         guard proxy.hasCredentials, proxy.user?.utf8.contains(UInt8(ascii: ":")) != true else { return nil }
         return "Basic " + base64(Array("\(proxy.user ?? ""):\(proxy.password ?? "")".utf8))
     }

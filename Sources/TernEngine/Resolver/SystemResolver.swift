@@ -45,7 +45,8 @@ enum SystemResolver {
 
     private static func failure(_ name: String, result: Int32, code: Int32) -> EngineError {
         // The resolver also returns EAI_AGAIN or EAI_NONAME when it can open no socket.
-        if let problem = descriptorProblem(result == EAI_SYSTEM ? code : 0) {
+        let error = SystemError(result == EAI_SYSTEM ? code : 0)
+        if let problem = error.isOutOfDescriptors ? error : SystemError.lackOfDescriptors {
             return EngineError(.outOfDescriptors, failure(name, text: problem.text).reason, code: problem.code)
         }
         if result == EAI_SYSTEM {
@@ -59,12 +60,12 @@ enum SystemResolver {
     private static func failure(_ name: String, text: String?) -> EngineError {
         EngineError(.dns, "the name '\(name)' could not be resolved" + (text.map { ": \($0)" } ?? ""))
     }
+}
 
-    /// Returns the error for which no descriptor can be opened, now or in the call that failed; nil if one can be
-    /// opened.
-    private static func descriptorProblem(_ code: Int32) -> SystemError? {
-        let error = SystemError(code)
-        if error.isOutOfDescriptors { return error }
+extension SystemError {
+    /// The error with which no descriptor can be opened now; nil if one can be opened. Libraries report the call that
+    /// failed, but not this reason.
+    static var lackOfDescriptors: SystemError? {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         if descriptor < 0 {
             let error = SystemError.last

@@ -90,7 +90,6 @@ package final class TLSPolicy: Sendable {
         case unprepared
         /// The address of the context. OpenSSL's contexts may be used by many threads, but pointers are not `Sendable`.
         case ready(UInt)
-        case failed(EngineError)
     }
 
     private static let lastIdentifier = Atomic<UInt64>(0)
@@ -115,25 +114,25 @@ package final class TLSPolicy: Sendable {
     var allowsResumption: Bool { options.revocation != .requiresStaple }
 
     /// Reads the anchors, the list of revoked certificates, and the identity. Takes milliseconds, so call it outside
-    /// the loop. Later calls return the first result.
+    /// the loop. Does nothing after a success. After a failure, the next call tries again: a file can be there then, or
+    /// a descriptor free.
     @discardableResult package func prepare() -> EngineError? {
         state.withLock { state in
             switch state {
             case .ready: return nil
-            case .failed(let error): return error
             case .unprepared:
                 do throws(EngineError) {
                     state = .ready(try TLSContextBuilder.build(options))
                     return nil
                 } catch {
-                    state = .failed(error)
-                    return error
+                    guard let lack = SystemError.lackOfDescriptors else { return error }
+                    return EngineError(.outOfDescriptors, "\(error.reason): \(lack.text)", code: lack.code)
                 }
             }
         }
     }
 
-    /// A Boolean value that indicates whether `prepare()` has been called.
+    /// A Boolean value that indicates whether `prepare()` has succeeded.
     package var isPrepared: Bool {
         state.withLock { state in if case .unprepared = state { false } else { true } }
     }

@@ -78,6 +78,8 @@ extension UploadTests {
             #expect(error.kind == .requestBody)
             #expect(error.underlying is Pieces.Broken)
             try await server.wait { $0.openConnections == 0 }
+            // A body that fails at once can keep the request from being sent at all.
+            if server.counts.requestsReceived == 0 { return }
             // The connection is closed before the server's thread reports the bytes it received.
             while ends.all.isEmpty, !Task.isCancelled { await Task.yield() }
             #expect(ends.all == [false])

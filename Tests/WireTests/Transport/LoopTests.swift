@@ -5,6 +5,10 @@ import Synchronization
 import TernTesting
 import Testing
 
+#if TERN_ENGINE_NATIVE
+import TernEngine
+#endif
+
 @testable import Tern
 
 /// Checks that user code never runs on the thread that serves the sockets, from every caller.
@@ -15,7 +19,7 @@ struct LoopTests {
         private let callbacks = Lock<[String: Bool]>([:])
 
         func note(_ name: String) {
-            let isOnLoop = EventLoop.shared.isCurrent
+            let isOnLoop = TransportLoop.shared.isCurrent
             callbacks.withLock { $0[name] = isOnLoop || $0[name] == true }
         }
 
@@ -165,7 +169,7 @@ struct LoopTests {
         var count = 0
         while try await lines.next(isolation: MainActor.shared) != nil {
             MainActor.assertIsolated()
-            #expect(!EventLoop.shared.isCurrent)
+            #expect(!TransportLoop.shared.isCurrent)
             count += 1
         }
         #expect(count == 20)
@@ -205,9 +209,9 @@ extension Session {
     fileprivate func useAllFromInside(
         _ number: Int, _ server: LoopbackServer, _ callbacks: LoopTests.Callbacks
     ) async throws -> Bool {
-        let wasOnLoop = EventLoop.shared.isCurrent
+        let wasOnLoop = TransportLoop.shared.isCurrent
         try await useAll(number, server, callbacks)
-        return wasOnLoop && EventLoop.shared.isCurrent
+        return wasOnLoop && TransportLoop.shared.isCurrent
     }
 }
 #endif

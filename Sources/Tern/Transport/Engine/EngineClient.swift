@@ -107,8 +107,7 @@ final class EngineClient: LoopClient {
         do {
             let request = transfer.request
             let destination = try destinations.destination(for: request)
-            let isForwarded = destination.isForwarded
-            let fields = try fields.fields(of: request, isForwarded: isForwarded)
+            let fields = try fields.fields(of: request, to: destination)
             running.prepare(to: destination, fields: fields)
         } catch {
             return end(running, error)

@@ -33,6 +33,8 @@ extension EngineTransfer {
             var failure = TransferFailure(.connectionLost, "\(host) did not process the request: \(error.reason)")
             failure.isDeadPooledConnection = true
             return failure
+        case .malformedResponse:
+            return TransferFailure(.malformedResponse, "the response from \(host) is malformed: \(error.reason)")
         case .outOfDescriptors:
             return TransferFailure(.connectionFailed, error.reason, underlying: OutOfDescriptors())
         default:

@@ -81,17 +81,21 @@ struct RequestFieldsCache {
         let isForwarded: Bool
     }
 
+    /// The proxy of forwarded requests is the same for all requests of a session.
     private var source: Source?
     private var fields = RequestFields()
 
-    mutating func fields(of request: WireRequest, isForwarded: Bool) throws(TransferFailure) -> RequestFields {
+    mutating func fields(
+        of request: WireRequest, to destination: Destination
+    ) throws(TransferFailure) -> RequestFields {
+        let isForwarded = destination.isForwarded
         if let source, request.rawCookie == nil, source.headers.isSameStorage(as: request.headers),
             source.decompresses == request.decompresses, source.isForwarded == isForwarded
         {
             return fields
         }
         do throws(EngineError) {
-            let made = try Self.makeFields(of: request, isForwarded: isForwarded)
+            let made = try Self.makeFields(of: request, proxy: isForwarded ? destination.proxy : nil)
             // A raw Cookie field is used for one request only.
             if request.rawCookie == nil {
                 fields = made
@@ -104,12 +108,18 @@ struct RequestFieldsCache {
         }
     }
 
-    private static func makeFields(of request: WireRequest, isForwarded: Bool) throws(EngineError) -> RequestFields {
+    /// - Parameter proxy: The proxy that receives the request whole; nil for none.
+    private static func makeFields(
+        of request: WireRequest, proxy: ProxyAddress?
+    ) throws(EngineError) -> RequestFields {
         var fields = RequestFields()
         for field in request.headers {
             // Credentials for a proxy are never sent to a server, nor to a server behind a tunnel.
-            if !isForwarded, Headers.namesMatch(field.name, "Proxy-Authorization") { continue }
+            if proxy == nil, Headers.namesMatch(field.name, "Proxy-Authorization") { continue }
             try fields.append(name: field.name, value: field.value)
+        }
+        if let proxy, let value = ProxyTunnel.basic(proxy), !request.headers.contains("Proxy-Authorization") {
+            try fields.append(name: "Proxy-Authorization", value: value)
         }
         if let cookies = request.rawCookie { try fields.append(name: "Cookie", bytes: cookies) }
         if !request.headers.contains("Accept") { try fields.append(name: "Accept", value: "*/*") }
