@@ -303,9 +303,12 @@ extension PreparedRequest: CustomReflectable {
 }
 
 extension PreparedRequest {
-    /// A Boolean value that indicates whether the request can be sent a second time: it is idempotent (RFC 9110 §9.2.2),
-    /// and its body can be produced again.
-    var canBeSentAgain: Bool { request.method.isIdempotent && request.body.isReplayable }
+    /// Returns whether the request can be sent a second time: after a dead pooled connection if it is idempotent (RFC 9110
+    /// §9.2.2), and after the server stated that it has not processed it. Its body must be one that can be produced again.
+    func canBeSentAgain(after failure: TransferFailure) -> Bool {
+        guard request.body.isReplayable else { return false }
+        return failure.wasNotProcessed || failure.isDeadPooledConnection && request.method.isIdempotent
+    }
 }
 
 /// Describes a decoder's error in one line that quotes no value of the body.

@@ -154,7 +154,7 @@ struct RequestExecution: Sendable {
         var attempt = 1
         var (transfer, pump) = try start(request, body: body, attempt: attempt)
         var (earlyHead, outcome) = await transfer.response()
-        if outcome?.failure?.isDeadPooledConnection == true, request.canBeSentAgain {
+        if let failure = outcome?.failure, request.canBeSentAgain(after: failure) {
             pump?.stop()
             attempt = 2
             (transfer, pump) = try start(request, body: body, attempt: attempt)

@@ -85,6 +85,9 @@ package struct TransferFailure: Error {
     /// A Boolean value that indicates whether a pooled connection was dead before any byte of the response arrived. Only
     /// then does the session itself send a safe request again.
     package var isDeadPooledConnection = false
+    /// A Boolean value that indicates whether the server stated that it has not processed the request. Then a request of
+    /// any method is sent again, if its body can be (RFC 9113 §8.7).
+    package var wasNotProcessed = false
 
     package init(_ kind: NetworkError.Kind, _ reason: String, underlying: (any Error)? = nil) {
         self.kind = kind

@@ -47,6 +47,9 @@ final class ByteStream {
         return tls.hasPending || !tls.isDrained
     }
 
+    /// A Boolean value that indicates whether a byte, an end or an error waits.
+    var hasInput: Bool { mayHoldBytes || Socket.hasInput(descriptor) }
+
     /// Watches the socket for these events, and calls the handler. With no events, the socket is not watched at all:
     /// the system would report a failed connection again and again.
     func watch(_ wanted: SocketEvents, _ handler: any SocketHandler) {
@@ -60,8 +63,10 @@ final class ByteStream {
                 context.change(place, to: wanted)
             }
         } else if !wanted.isEmpty {
-            // The place was given up by this stream, so the system has room for it.
+            // The place was given up by this stream, so the system has room for it. If it has not, the descriptor is
+            // shut down, and the next read or write reports that.
             place = context.watch(descriptor, wanted, handler)
+            if place == nil { Socket.endBoth(descriptor) }
         }
     }
 

@@ -42,6 +42,8 @@ package final class ExchangePool {
         case open(any PooledCarrier)
     }
 
+    private static let keptDestinations = 2_048
+
     private let settings: Settings
     private let context: LoopContext
     private let resumption = TLSResumption()
@@ -54,6 +56,8 @@ package final class ExchangePool {
     private var lastID: UInt64 = 0
     /// The destinations by the number of their key in the pool, for the connections that the pool opens.
     private var destinations: [ConnectionPool.KeyID: Destination] = [:]
+    /// The number of destinations at which those that the pool has forgotten are removed.
+    private var destinationLimit = keptDestinations
     private var actions: [ConnectionPool.Action] = []
     private var isPerforming = false
     private lazy var idleTimer = LoopTimer(self)
@@ -86,7 +90,7 @@ package final class ExchangePool {
             submitted = nil
             waiting[waits.id] = waits
             perform()
-            if waitsForShared, waiting[waits.id] != nil { waits.handler.didStartConnecting() }
+            if waitsForShared, pool.waitsToShare(waits.id) { waits.handler.didStartConnecting() }
         } else {
             perform()
         }
@@ -115,6 +119,10 @@ package final class ExchangePool {
         let number = pool.index(of: key)
         destination.key = number
         destinations[number] = destination
+        if destinations.count >= destinationLimit {
+            destinations = destinations.filter { pool.key($0.key) != nil }
+            destinationLimit = max(Self.keptDestinations, 2 * destinations.count)
+        }
         return number
     }
 
@@ -124,6 +132,24 @@ package final class ExchangePool {
         guard waiting.removeValue(forKey: exchange.id) != nil else { return }
         _ = pool.withdraw(exchange.id, now: context.now, actions: &actions)
         perform()
+    }
+
+    /// Ends an exchange whose time limit for connecting has run out, without a call to its handler. The attempt to connect
+    /// ends, too, so that no later exchange waits for a peer that does not answer.
+    package func giveUpConnecting(_ exchange: Exchange) {
+        let connection = pool.connection(for: exchange.id)
+        cancel(exchange)
+        guard let connection, case .connecting(let attempt)? = entries[connection] else { return }
+        attempt.cancel()
+        entries[connection] = nil
+        pool.closed(connection, actions: &actions)
+        perform()
+    }
+
+    /// Lets the connection of an exchange take no other exchange, because the peer does not answer.
+    package func avoidConnection(of exchange: Exchange) {
+        guard let carrier = exchange.connection as? HTTP2Carrier else { return }
+        draining(carrier)
     }
 
     /// Applies the priority of an exchange that waits.
@@ -226,7 +252,8 @@ package final class ExchangePool {
         guard let destination = destinations[key] else { return }
         var authorize: ProxyTunnel.Authorize = { _, _ in nil }
         if let proxy = destination.proxy {
-            authorize = settings.authorizeProxy(proxy, "\(destination.host):\(destination.port)")
+            authorize = settings.authorizeProxy(
+                proxy, ProxyAddress.authority(destination.host, port: destination.port))
         }
         let attempt = ConnectAttempt(
             connection, to: destination, context: context, resumption: resumption, authorize: authorize, owner: self)
@@ -252,8 +279,9 @@ extension ExchangePool: ConnectAttemptOwner, TimerHandler {
             return self.attempt(attempt, didFail: error)
         }
         // Exchanges that waited to share the connection wait in the queue again, unless one is opened for them.
-        if attempt.destination.speaksHTTP1, attempt.destination.allowsHTTP2 {
-            for exchange in waiting.values where exchange.destination === attempt.destination {
+        if attempt.destination.allowsHTTP2 {
+            for exchange in waiting.values
+            where exchange.destination.key == attempt.destination.key && pool.connection(for: exchange.id) == nil {
                 exchange.handler.didStopConnecting()
             }
         }

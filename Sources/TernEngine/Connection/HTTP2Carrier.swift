@@ -8,15 +8,21 @@ final class HTTP2Carrier: ExchangeCarrier {
     private static let outputSize = 256 << 10
 
     /// A stream that carries an exchange.
-    private struct Stream {
+    private final class Stream {
         let exchange: Exchange
+        /// A Boolean value that indicates whether the connection carried an exchange before.
+        let isReused: Bool
         /// Bytes of the body that the reader does not want yet.
         var held: [UInt8] = []
         /// A Boolean value that indicates whether the response has ended, apart from the held bytes.
         var hasEnded = false
         var trailers: [UInt8]?
         var hasResponse = false
-        let isReused: Bool
+
+        init(_ exchange: Exchange, isReused: Bool) {
+            self.exchange = exchange
+            self.isReused = isReused
+        }
     }
 
     let id: ConnectionPool.ConnectionID
@@ -72,7 +78,7 @@ final class HTTP2Carrier: ExchangeCarrier {
             request.contentLength = length
             request.hasBody = hasBody
             exchange.stream = try session.submit(request)
-            streams[exchange.stream] = Stream(exchange: exchange, isReused: isReused)
+            streams[exchange.stream] = Stream(exchange, isReused: isReused)
             exchange.handler.didSend(exchange.fields.bytes.count)
             actAtTurnEnd()
         } catch {
@@ -111,25 +117,27 @@ final class HTTP2Carrier: ExchangeCarrier {
     // MARK: The end of a turn
 
     private func actAtTurnEnd() {
-        guard !willAct, !isClosed else { return }
+        // Held bytes are delivered after the end of the connection, too.
+        guard !willAct, !isClosed || !streams.isEmpty else { return }
         willAct = true
         context.callAtTurnEnd(self)
     }
 
     /// Delivers the bytes of streams whose readers want them again.
     private func deliverHeld() {
-        for (number, held) in streams where held.exchange.isReading && (!held.held.isEmpty || held.hasEnded) {
-            streams[number]?.held = []
-            let goesOn = unsafe held.held.withUnsafeBytes { bytes in
-                unsafe bytes.isEmpty || held.exchange.handler.didReceive(body: bytes)
+        for (number, stream) in streams where stream.exchange.isReading && (!stream.held.isEmpty || stream.hasEnded) {
+            let bytes = stream.held
+            stream.held = []
+            let goesOn = unsafe bytes.withUnsafeBytes { bytes in
+                unsafe bytes.isEmpty || stream.exchange.handler.didReceive(body: bytes)
             }
-            session?.consume(number, count: held.held.count)
+            session?.consume(number, count: bytes.count)
             guard goesOn else {
                 abort(number, EngineError(.cancelled, "the receiver ended the exchange"))
                 continue
             }
-            if held.hasEnded {
-                if let trailers = held.trailers { held.exchange.handler.didReceive(trailers: trailers) }
+            if stream.hasEnded {
+                if let trailers = stream.trailers { stream.exchange.handler.didReceive(trailers: trailers) }
                 end(number, nil)
             }
         }
@@ -150,6 +158,8 @@ final class HTTP2Carrier: ExchangeCarrier {
                 output.removeAll(keepingCapacity: true)
                 outputOffset = 0
                 if let error = session.takeOutput(into: &output, upTo: Self.outputSize) { return fail(error) }
+                // A body that failed can have ended the last stream of a connection that takes no more.
+                if isClosed { return }
                 if output.isEmpty { break }
             }
             let result = unsafe output.withUnsafeBytes { bytes in
@@ -201,11 +211,14 @@ final class HTTP2Carrier: ExchangeCarrier {
 
     private func fail(_ error: EngineError) {
         guard !isClosed else { return }
-        session?.connectionClosed(error)
-        // GOAWAY with the reason, if the socket takes it at once.
+        // GOAWAY with the reason, if the socket takes it at once. Afterwards the streams fail, and with the last one the
+        // pool can close the connection.
         var last: [UInt8] = []
         _ = session?.takeOutput(into: &last, upTo: 4_096)
-        if outputOffset == output.count, !last.isEmpty { _ = unsafe last.withUnsafeBytes { unsafe stream.write($0) } }
+        if !isClosed, outputOffset == output.count, !last.isEmpty {
+            _ = unsafe last.withUnsafeBytes { unsafe stream.write($0) }
+        }
+        session?.connectionClosed(error)
         close()
         pool.closed(self)
     }
@@ -225,8 +238,7 @@ extension HTTP2Carrier: SocketHandler, TurnEndHandler {
 
     func turnEnds(isIdle: Bool) -> Bool {
         willAct = false
-        guard !isClosed else { return false }
-        if mustRead {
+        if mustRead, !isClosed {
             mustRead = false
             read()
         }
@@ -253,11 +265,10 @@ extension HTTP2Carrier: HTTP2SessionDelegate {
 
     func streamReceivedBody(_ stream: Int32, bytes: UnsafeRawBufferPointer) {
         guard let receiving = streams[stream] else { return }
-        guard receiving.exchange.isReading, receiving.held.isEmpty else {
-            unsafe streams[stream]?.held.append(contentsOf: bytes)
-            return
-        }
         receiving.exchange.handler.didReceiveBytes(bytes.count)
+        guard receiving.exchange.isReading, receiving.held.isEmpty else {
+            return unsafe receiving.held.append(contentsOf: bytes)
+        }
         if unsafe receiving.exchange.handler.didReceive(body: bytes) {
             session?.consume(stream, count: bytes.count)
         } else {
@@ -270,13 +281,13 @@ extension HTTP2Carrier: HTTP2SessionDelegate {
         if receiving.held.isEmpty {
             receiving.exchange.handler.didReceive(trailers: lines)
         } else {
-            streams[stream]?.trailers = lines
+            receiving.trailers = lines
         }
     }
 
     func streamEnded(_ stream: Int32) {
         guard let receiving = streams[stream] else { return }
-        if receiving.held.isEmpty { end(stream, nil) } else { streams[stream]?.hasEnded = true }
+        if receiving.held.isEmpty { end(stream, nil) } else { receiving.hasEnded = true }
     }
 
     func streamFailed(_ stream: Int32, error: EngineError) { end(stream, error) }

@@ -149,6 +149,19 @@ package struct ConnectionPool: Sendable {
         return waiting[connections[slot].claimant].id
     }
 
+    /// Returns the connecting connection that is meant for a waiting exchange; nil if there is none.
+    package func connection(for exchange: ExchangeID) -> ConnectionID? {
+        guard let slot = waiting.slot(of: exchange), waiting[slot].connection >= 0 else { return nil }
+        return id(of: waiting[slot].connection)
+    }
+
+    /// Returns whether a waiting exchange waits to share a connection that connects for another one.
+    package func waitsToShare(_ exchange: ExchangeID) -> Bool {
+        guard let slot = waiting.slot(of: exchange) else { return false }
+        let key = waiting[slot].key
+        return table.keys[key].form == .unknown && waiting.count(.claimedSharing, key: key) > 0
+    }
+
     /// Submits an exchange: it is assigned to a connection, or waits. Returns false, and does nothing, if its key has
     /// been forgotten. A waiting exchange must not be submitted again.
     package mutating func submit(_ submission: Submission, actions: inout [Action]) -> Bool {

@@ -424,27 +424,37 @@ extension ConnectAttempt: SocketHandler {
     /// Returns whether everything is sent.
     private func sendOutput() -> Bool {
         while outputOffset < output.count {
-            let sent: Int? = unsafe output.withUnsafeBytes { bytes in
-                let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[outputOffset...])
-                if let proxyTLS {
-                    if case .bytes(let count) = unsafe proxyTLS.write(rest) { return count }
-                    return nil
-                }
-                guard let socket, case .bytes(let count) = unsafe Socket.send(socket.descriptor, from: rest) else {
-                    return nil
-                }
-                return count
+            let result = unsafe output.withUnsafeBytes { bytes in
+                unsafe write(UnsafeRawBufferPointer(rebasing: bytes[outputOffset...]))
             }
-            guard let sent else {
-                // A connection that has failed is readable, and reading tells why.
-                watch([.readable, .writable])
+            switch result {
+            case .bytes(let count): outputOffset += count
+            case .wouldBlock:
+                watch(.writable)
                 return false
+            // Reading tells why.
+            case .failed: outputOffset = output.count
             }
-            outputOffset += sent
         }
         output = []
         outputOffset = 0
         return true
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer) -> ByteStream.Writing {
+        if let proxyTLS {
+            return switch unsafe proxyTLS.write(bytes) {
+            case .bytes(let count): .bytes(count)
+            case .wouldBlock: .wouldBlock
+            case .failed(let error): .failed(error)
+            }
+        }
+        guard let socket else { return .wouldBlock }
+        return switch unsafe Socket.send(socket.descriptor, from: bytes) {
+        case .bytes(let count): .bytes(count)
+        case .wouldBlock, .end: .wouldBlock
+        case .failed(let error): .failed(error.connectFailure(to: peerName))
+        }
     }
 
     private func beginTLS() {

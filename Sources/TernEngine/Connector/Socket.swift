@@ -88,6 +88,9 @@ package enum Socket {
     /// Ends the direction to the peer.
     package static func endSending(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
+    /// Ends both directions. The socket stays open.
+    package static func endBoth(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
+
     /// Returns the error that waits on the socket, and clears it; nil without one.
     package static func pendingError(of descriptor: Int32) -> SystemError? {
         var code: Int32 = 0

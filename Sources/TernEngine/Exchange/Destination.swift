@@ -1,7 +1,7 @@
 /// The place that requests go to, and the way there. Created once and used for many requests, because its place in a pool
 /// is remembered.
 package final class Destination {
-    /// The key of the connection limit: the origin, `https://host:port`, or the path of a Unix socket.
+    /// The key of the connections and of their limit: the origin, `https://host:port`, after the path of a Unix socket.
     package let origin: String
     /// The host in its canonical form, without brackets, and the port.
     package let host: String

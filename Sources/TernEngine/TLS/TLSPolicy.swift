@@ -98,6 +98,8 @@ package final class TLSPolicy: Sendable {
     /// A number that no other policy of the process has, now or later.
     let identifier: UInt64
     private let state = Lock(State.unprepared)
+    /// The lock above is held while files are read, and the loop must not wait for it.
+    private let wasPrepared = Atomic<Bool>(false)
 
     package init(_ options: TLSOptions) {
         self.options = options
@@ -123,6 +125,7 @@ package final class TLSPolicy: Sendable {
             case .unprepared:
                 do throws(EngineError) {
                     state = .ready(try TLSContextBuilder.build(options))
+                    wasPrepared.store(true, ordering: .releasing)
                     return nil
                 } catch {
                     guard let lack = SystemError.lackOfDescriptors else { return error }
@@ -133,9 +136,7 @@ package final class TLSPolicy: Sendable {
     }
 
     /// A Boolean value that indicates whether `prepare()` has succeeded.
-    package var isPrepared: Bool {
-        state.withLock { state in if case .unprepared = state { false } else { true } }
-    }
+    package var isPrepared: Bool { wasPrepared.load(ordering: .acquiring) }
 
     /// Returns the address of the context, which lives as long as the policy.
     func context() throws(EngineError) -> UInt {

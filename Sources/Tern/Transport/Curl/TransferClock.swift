@@ -24,7 +24,7 @@ struct TransferClock {
     func elapsed(_ now: UInt64) -> UInt64 { (pausedAt ?? now) - min(startedAt, pausedAt ?? now) }
 
     /// The attempt begins on the wire: it waits for a connection no longer.
-    mutating func connecting(_ now: UInt64) { connectStartedAt = now }
+    mutating func connecting(_ now: UInt64) { if connectStartedAt == nil { connectStartedAt = now } }
 
     mutating func connected(_ now: UInt64) {
         connectStartedAt = nil

@@ -137,13 +137,15 @@ final class EngineClient: LoopClient {
     }
 
     /// Ends a transfer, on the wire or in the queue. Does nothing for one that has ended.
-    func end(_ transfer: EngineTransfer, _ failure: TransferFailure?) {
+    func end(_ transfer: EngineTransfer, _ failure: TransferFailure?, after phase: Timeouts.Phase? = nil) {
         let place = transfer.transfer.place.exchange(-1, ordering: .relaxed)
         guard place >= 0 else { return }
         transfers[place] = nil
         freePlaces.append(place)
-        transfer.leave(pool)
+        transfer.leave(pool, after: phase)
         transfer.complete(failure)
+        // An idle process makes no wake-ups.
+        if freePlaces.count == transfers.count { context.cancel(limitTimer) }
         if isClosing { endIfDone() }
     }
 
@@ -175,7 +177,7 @@ final class EngineClient: LoopClient {
         for transfer in transfers {
             guard let transfer else { continue }
             if let phase = transfer.clock.expired(context.now) {
-                end(transfer, transfer.timeout(phase))
+                end(transfer, transfer.timeout(phase), after: phase)
             } else {
                 next = min(next, transfer.clock.nextDeadline)
             }

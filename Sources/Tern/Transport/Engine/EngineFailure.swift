@@ -31,7 +31,7 @@ extension EngineTransfer {
             return TransferFailure(.connectionLost, reason)
         case .notProcessed:
             var failure = TransferFailure(.connectionLost, "\(host) did not process the request: \(error.reason)")
-            failure.isDeadPooledConnection = true
+            failure.wasNotProcessed = true
             return failure
         case .malformedResponse:
             return TransferFailure(.malformedResponse, "the response from \(host) is malformed: \(error.reason)")

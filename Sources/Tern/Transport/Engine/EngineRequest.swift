@@ -64,7 +64,7 @@ struct DestinationCache {
             proxy = address
         }
         return Destination(
-            origin: request.unixSocketPath ?? target.origin, host: target.host, port: port, authority: authority,
+            origin: request.unixSocketPath.map { "\($0) \(target.origin)" } ?? target.origin, host: target.host, port: port, authority: authority,
             trust: policy, allowsHTTP2: settings.allowsHTTP2 && target.isSecure, proxy: proxy,
             proxyTrust: proxy?.kind == .https ? trust.policy(TrustPolicy()) : nil,
             addresses: settings.addresses["\(target.host):\(port)"], unixSocketPath: request.unixSocketPath,

@@ -40,6 +40,8 @@ final class EngineTransfer {
     /// A Boolean value that indicates whether the request's body has no bytes yet.
     private var isStarved = false
     private var isMarked = false
+    /// The number of bytes of the body at the end of the last turn.
+    private var flushedCount: Int64 = 0
     /// A Boolean value that indicates whether progress is watched and the newest numbers are not published.
     private var isUnpublished = false
     /// The earliest time of the next publication: each one wakes a watcher, which costs more than the bytes of a turn.
@@ -77,10 +79,16 @@ final class EngineTransfer {
     }
 
     /// Takes the exchange out of the pool. Ends it if it is on the wire.
-    func leave(_ pool: ExchangePool) {
+    func leave(_ pool: ExchangePool, after phase: Timeouts.Phase? = nil) {
         guard isSubmitted, let exchange else { return }
         isSubmitted = false
-        pool.cancel(exchange)
+        switch phase {
+        case .connect: pool.giveUpConnecting(exchange)
+        case .idle:
+            pool.avoidConnection(of: exchange)
+            pool.cancel(exchange)
+        case .total, nil: pool.cancel(exchange)
+        }
     }
 
     func prioritize(_ priority: Request.Priority, _ pool: ExchangePool) {
@@ -144,7 +152,10 @@ final class EngineTransfer {
         guard isSubmitted else { return false }
         storeProgress()
         guard isStreamed, body.waitingCount > 0 else { return false }
-        if isIdle || body.isChunkFull {
+        // More may arrive at once, unless nothing has arrived in this turn.
+        let hasGrown = body.received != flushedCount
+        flushedCount = body.received
+        if isIdle || body.isChunkFull || !hasGrown {
             deliverChunk()
             return false
         }
