@@ -104,25 +104,4 @@ struct MonitoredFile {
         }
     }
 }
-
-/// Starts the thread of the monitor.
-enum PressureThread {
-    private final class Start: Sendable {
-        let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-    }
-
-    /// Runs a closure on a new thread. If no thread can be created, caches work without reports of memory pressure.
-    static let run: @Sendable (@escaping @Sendable () -> Void) -> Void = { body in
-        let start = unsafe Unmanaged.passRetained(Start(body))
-        var thread = pthread_t()
-        let code = unsafe pthread_create(&thread, nil, { unsafe Self.enter($0) }, start.toOpaque())
-        if code == 0 { pthread_detach(thread) } else { unsafe start.release() }
-    }
-
-    private static func enter(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-        if let argument = unsafe argument { unsafe Unmanaged<Start>.fromOpaque(argument).takeRetainedValue().body() }
-        return nil
-    }
-}
 #endif

@@ -1,3 +1,5 @@
+import TernConcurrency
+
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Musl)
@@ -20,7 +22,10 @@ struct PressureSystem: Sendable {
 
     static let live = PressureSystem(
         files: SystemDescriptor.contents, trigger: SystemDescriptor.trigger, watch: SystemDescriptor.watched,
-        text: SystemDescriptor.text, run: PressureThread.run)
+        text: SystemDescriptor.text, run: startThread)
+
+    /// Runs a closure on a new thread. If no thread can be created, caches work without reports of memory pressure.
+    static let startThread: @Sendable (@escaping @Sendable () -> Void) -> Void = { _ = SystemThread.start($0) }
 }
 
 /// The reports that are used on this machine, selected once.

@@ -59,7 +59,7 @@ public final class ImageExecutor: TaskExecutor {
     ) -> Result<Value, ImageError> {
         // The work may have been cancelled in the queue.
         if Task.isCancelled { return .failure(.cancelled) }
-        do throws(ImageError) { return .success(try work()) } catch { return .failure(error) }
+        return Result(catching: work)
     }
 }
 
@@ -105,31 +105,8 @@ final class WorkerThreads: Sendable {
     }
 
     private func start() {
-        let retained = unsafe Unmanaged.passRetained(self)
-        #if canImport(Darwin)
-        var thread: pthread_t?
-        let code = unsafe pthread_create(
-            &thread, nil,
-            { argument in
-                unsafe Unmanaged<WorkerThreads>.fromOpaque(argument).takeRetainedValue().work()
-                return nil
-            }, retained.toOpaque())
-        if code == 0, let thread = unsafe thread { unsafe pthread_detach(thread) }
-        #else
-        var thread = pthread_t()
-        let code = unsafe pthread_create(
-            &thread, nil,
-            { argument in
-                if let argument = unsafe argument {
-                    unsafe Unmanaged<WorkerThreads>.fromOpaque(argument).takeRetainedValue().work()
-                }
-                return nil
-            }, retained.toOpaque())
-        if code == 0 { pthread_detach(thread) }
-        #endif
-        if code != 0 {
+        if SystemThread.start({ self.work() }) != 0 {
             // No thread can be created now: a system queue runs this job.
-            unsafe retained.release()
             queue.withLock { $0.started -= 1 }
             DispatchQueue.global(qos: .utility).async { self.workOnce() }
         }

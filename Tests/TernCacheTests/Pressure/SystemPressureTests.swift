@@ -111,7 +111,7 @@ private func system(
         let texts = Lock(["oom 0", "oom 1", "oom 1", "oom 2"])
         var kernel = system(
             Self.version2,
-            texts: { _ in texts.withLock { $0.isEmpty ? nil : $0.removeFirst() } }, run: PressureThread.run)
+            texts: { _ in texts.withLock { $0.isEmpty ? nil : $0.removeFirst() } }, run: PressureSystem.startThread)
         kernel.watch = { $0 == "/sys/fs/cgroup/app/memory.events" ? writer : nil }
         let source = SystemMemoryPressure(kernel, clock: ManualClock())
         var levels: [MemoryPressureLevel] = []
