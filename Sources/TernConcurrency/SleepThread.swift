@@ -1,11 +1,5 @@
 #if os(Linux)
 import Dispatch
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
 #endif
 
 extension Clock {
@@ -53,13 +47,13 @@ package final class SleepThread: Sendable {
 
     private let queue = Lock(SleepQueue<Waiter<End>>())
     private let signal = DispatchSemaphore(value: 0)
-    private let linger: Duration
+    private let idleTimeout: Duration
 
-    /// - Parameter linger: The idle timeout: the time for which the thread waits for another sleeper before it ends.
-    package init(linger: Duration = .seconds(1)) { self.linger = linger }
+    /// - Parameter idleTimeout: The time for which the thread waits for another sleeper before it ends.
+    package init(idleTimeout: Duration = .seconds(1)) { self.idleTimeout = idleTimeout }
 
     /// A Boolean value that indicates whether the thread runs.
-    package var isRunning: Bool { queue.withLock { $0.isServed } }
+    package var isRunning: Bool { queue.withLock { $0.hasThread } }
 
     /// Returns at the deadline, at once if it has passed.
     ///
@@ -83,21 +77,8 @@ package final class SleepThread: Sendable {
     }
 
     private func start() {
-        let retained = unsafe Unmanaged.passRetained(self)
-        var thread = pthread_t()
-        let code = unsafe pthread_create(
-            &thread, nil,
-            { argument in
-                if let argument = unsafe argument {
-                    unsafe Unmanaged<SleepThread>.fromOpaque(argument).takeRetainedValue().work()
-                }
-                return nil
-            }, retained.toOpaque())
-        if code == 0 {
-            pthread_detach(thread)
-        } else {
-            unsafe retained.release()
-            for waiter in queue.withLock({ $0.abandon() }) { waiter.resume(returning: .noThread) }
+        if SystemThread.start({ self.work() }) != 0 {
+            for waiter in queue.withLock({ $0.removeAllSleepers() }) { waiter.resume(returning: .noThread) }
         }
     }
 
@@ -111,11 +92,11 @@ package final class SleepThread: Sendable {
             let wait: Duration
             switch next {
             case .end: return
-            case .linger: wait = linger
+            case .idleTimeout: wait = idleTimeout
             case .deadline(let deadline): wait = min(ContinuousClock.now.duration(to: deadline), Self.longestWait)
             }
             let result = signal.wait(timeout: .now() + .nanoseconds(Int(clamping: wait.wholeNanoseconds)))
-            isIdle = next == .linger && result == .timedOut
+            isIdle = next == .idleTimeout && result == .timedOut
         }
     }
 }
@@ -133,15 +114,17 @@ struct SleepQueue<Sleeper> {
 
     /// The next action of the thread.
     enum Next: Equatable {
+        /// Waits until the first deadline.
         case deadline(ContinuousClock.Instant)
-        case linger
+        /// Waits for another sleeper, for the idle timeout.
+        case idleTimeout
         case end
     }
 
     /// Latest deadline first; of equal deadlines, the newest sleeper first.
     private var sleepers: [(deadline: ContinuousClock.Instant, sleeper: Sleeper)] = []
     /// A Boolean value that indicates whether there is a thread.
-    private(set) var isServed = false
+    private(set) var hasThread = false
 
     mutating func add(_ sleeper: Sleeper, _ deadline: ContinuousClock.Instant) -> Action {
         // Binary search for the first one that wakes before the new sleeper.
@@ -152,8 +135,8 @@ struct SleepQueue<Sleeper> {
         }
         let isEarliest = lower == sleepers.count
         sleepers.insert((deadline, sleeper), at: lower)
-        defer { isServed = true }
-        return !isServed ? .start : isEarliest ? .wake : .none
+        defer { hasThread = true }
+        return !hasThread ? .start : isEarliest ? .wake : .none
     }
 
     mutating func remove(where isRemoved: (Sleeper) -> Bool) { sleepers.removeAll { isRemoved($0.sleeper) } }
@@ -171,13 +154,13 @@ struct SleepQueue<Sleeper> {
     /// Returns the next step of the thread. `mayEnd`: the idle timeout has passed.
     mutating func next(mayEnd: Bool) -> Next {
         if let last = sleepers.last { return .deadline(last.deadline) }
-        if mayEnd { isServed = false }
-        return mayEnd ? .end : .linger
+        if mayEnd { hasThread = false }
+        return mayEnd ? .end : .idleTimeout
     }
 
     /// Removes all sleepers, because no thread can be started.
-    mutating func abandon() -> [Sleeper] {
-        isServed = false
+    mutating func removeAllSleepers() -> [Sleeper] {
+        hasThread = false
         defer { sleepers = [] }
         return sleepers.reversed().map(\.sleeper)
     }

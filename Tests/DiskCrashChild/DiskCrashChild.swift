@@ -32,9 +32,9 @@ struct DiskCrashChild {
         let journal = unsafe open(arguments[2], O_WRONLY | O_CREAT | O_APPEND, 0o600)
         guard journal >= 0 else { exit(3) }
         let trap = Trap(killAt)
-        var seams = DiskStore.Seams()
-        seams.files = TrappedFiles(trap: trap)
-        seams.fault = { _ in
+        var dependencies = DiskStore.Dependencies()
+        dependencies.files = TrappedFiles(trap: trap)
+        dependencies.fault = { _ in
             trap.step()
             return nil
         }
@@ -42,7 +42,7 @@ struct DiskCrashChild {
         configuration.byteLimit = limit == 0 ? nil : limit
         configuration.minimumFreeBytes = 0
         let cache = try await DiskCache(
-            folder: URL(filePath: arguments[1]), configuration: configuration, seams: seams)
+            folder: URL(filePath: arguments[1]), configuration: configuration, dependencies: dependencies)
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<4 {
                 group.addTask {

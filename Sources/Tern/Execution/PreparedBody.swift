@@ -215,8 +215,8 @@ final class BodyPump: Sendable {
         // before it is known whether the source produces more bytes.
         var last: Data?
         do {
-            let (source, lent) = try await body.openSource(pipe, wakeTransport)
-            sent = lent
+            let (source, readCount) = try await body.openSource(pipe, wakeTransport)
+            sent = readCount
             while let chunk = try await source.next() {
                 if chunk.isEmpty { continue }
                 sent += Int64(chunk.count)

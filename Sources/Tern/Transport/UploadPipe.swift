@@ -30,7 +30,7 @@ package final class UploadPipe: Sendable {
     private let capacity: Int
 
     /// A file that the transport reads itself, as long as its bytes are in memory.
-    private struct Lent {
+    private struct BorrowedFile {
         let file: OpenFile
         let end: Int64
         var offset: Int64 = 0
@@ -46,9 +46,9 @@ package final class UploadPipe: Sendable {
 
     @safe private struct Shared {
         var chunks: [Data] = []
-        var lent: Lent?
-        /// The number of bytes of a lent file that were read.
-        var lentCount: Int64 = 0
+        var borrowedFile: BorrowedFile?
+        /// The number of bytes of borrowed files that were read.
+        var borrowedCount: Int64 = 0
         var offset = 0
         var bufferedBytes = 0
         var ending = Ending.open
@@ -57,15 +57,15 @@ package final class UploadPipe: Sendable {
         var producer: Wake?
 
         mutating func takeProducer(_ capacity: Int) -> Wake? {
-            guard isClosed || lent == nil && bufferedBytes < capacity else { return nil }
+            guard isClosed || borrowedFile == nil && bufferedBytes < capacity else { return nil }
             defer { unsafe producer = nil }
             return unsafe producer
         }
 
-        mutating func readLent(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-            guard let count = unsafe lent?.read(into: buffer) else { return 0 }
-            lentCount += Int64(count)
-            if count == 0 { lent = nil }
+        mutating func readBorrowedFile(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+            guard let count = unsafe borrowedFile?.read(into: buffer) else { return 0 }
+            borrowedCount += Int64(count)
+            if count == 0 { borrowedFile = nil }
             return count
         }
     }
@@ -81,13 +81,13 @@ package final class UploadPipe: Sendable {
     /// caller pushes the rest.
     func sendFile(_ file: OpenFile, upTo end: Int64, wakeTransport: () -> Void) async -> Int64 {
         let isStarved = shared.withLock { shared in
-            if !shared.isClosed { shared.lent = Lent(file: file, end: end) }
+            if !shared.isClosed { shared.borrowedFile = BorrowedFile(file: file, end: end) }
             defer { shared.isStarved = false }
             return shared.isStarved
         }
         if isStarved { wakeTransport() }
         await waitForRoom()
-        return shared.withLock { $0.lentCount }
+        return shared.withLock { $0.borrowedCount }
     }
 
     /// Waits for room, then adds the bytes. `accepted` is false if nothing will read them. `isStarved` is true if the
@@ -115,7 +115,7 @@ package final class UploadPipe: Sendable {
     private func waitForRoom() async {
         unsafe await withUnsafeContinuation { (producer: Wake) in
             let isReady = shared.withLock { shared in
-                if shared.isClosed || shared.lent == nil && shared.bufferedBytes < capacity { return true }
+                if shared.isClosed || shared.borrowedFile == nil && shared.bufferedBytes < capacity { return true }
                 unsafe shared.producer = producer
                 return false
             }
@@ -148,8 +148,8 @@ package final class UploadPipe: Sendable {
             shared.bufferedBytes -= copied
             if copied > 0 { return unsafe (.bytes(copied), shared.takeProducer(capacity)) }
             if case .ended = shared.ending { return (.end, nil) }
-            let lent = unsafe shared.readLent(into: buffer)
-            if lent > 0 { return (.bytes(lent), nil) }
+            let borrowed = unsafe shared.readBorrowedFile(into: buffer)
+            if borrowed > 0 { return (.bytes(borrowed), nil) }
             shared.isStarved = true
             return unsafe (.wait, shared.takeProducer(capacity))
         }
@@ -159,7 +159,7 @@ package final class UploadPipe: Sendable {
     package func close() {
         let producer = unsafe shared.withLock { shared in
             shared.isClosed = true
-            shared.lent = nil
+            shared.borrowedFile = nil
             shared.chunks = []
             shared.bufferedBytes = 0
             return unsafe shared.takeProducer(capacity)

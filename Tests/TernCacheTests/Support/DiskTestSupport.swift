@@ -147,13 +147,13 @@ final class Faults: Sendable {
     }
 
     /// Files fail by the name of the call, SQLite by a word of the statement.
-    var seams: DiskStore.Seams {
-        var seams = DiskStore.Seams()
-        seams.files = FaultyDiskFiles { call, _ in self[call] }
-        seams.fault = { sql in
+    var dependencies: DiskStore.Dependencies {
+        var dependencies = DiskStore.Dependencies()
+        dependencies.files = FaultyDiskFiles { call, _ in self[call] }
+        dependencies.fault = { sql in
             self.codes.withLock { codes in codes.first { sql.contains($0.key) }?.value }
         }
-        return seams
+        return dependencies
     }
 }
 

@@ -16,7 +16,7 @@ struct SleepQueueTests {
         #expect(queue.take(until: time(5)) == [1, 3, 2, 0, 5])
         #expect(queue.next(mayEnd: true) == .deadline(time(9)))
         #expect(queue.take(until: time(9)) == [4])
-        #expect(queue.next(mayEnd: false) == .linger)
+        #expect(queue.next(mayEnd: false) == .idleTimeout)
     }
 
     @Test func onlyAnEarlierDeadlineWakesTheThread() {
@@ -31,12 +31,12 @@ struct SleepQueueTests {
 
     @Test func theThreadEndsOnlyWithoutSleepers() {
         var queue = SleepQueue<Int>()
-        #expect(!queue.isServed)
+        #expect(!queue.hasThread)
         _ = queue.add(0, time(1))
-        #expect(queue.next(mayEnd: true) == .deadline(time(1)) && queue.isServed)
+        #expect(queue.next(mayEnd: true) == .deadline(time(1)) && queue.hasThread)
         queue.remove { $0 == 0 }
-        #expect(queue.next(mayEnd: false) == .linger && queue.isServed)
-        #expect(queue.next(mayEnd: true) == .end && !queue.isServed)
+        #expect(queue.next(mayEnd: false) == .idleTimeout && queue.hasThread)
+        #expect(queue.next(mayEnd: true) == .end && !queue.hasThread)
         #expect(queue.add(1, time(1)) == .start)
     }
 
@@ -44,7 +44,7 @@ struct SleepQueueTests {
         var queue = SleepQueue<Int>()
         _ = queue.add(0, time(2))
         _ = queue.add(1, time(1))
-        #expect(queue.abandon() == [1, 0])
+        #expect(queue.removeAllSleepers() == [1, 0])
         #expect(queue.add(2, time(1)) == .start)
     }
 }
@@ -69,7 +69,7 @@ struct SleepThreadTests {
     }
 
     @Test func cancellingEndsASleep() async throws {
-        let thread = SleepThread(linger: .zero)
+        let thread = SleepThread(idleTimeout: .zero)
         let far = ContinuousClock.now.advanced(by: .seconds(3_600))
         for round in 0..<200 {
             let task = Task { try await thread.sleep(until: far) }
@@ -80,7 +80,7 @@ struct SleepThreadTests {
     }
 
     @Test func cancellingBeforeASleepEndsIt() async {
-        let thread = SleepThread(linger: .zero)
+        let thread = SleepThread(idleTimeout: .zero)
         let task = Task {
             while !Task.isCancelled { await Task.yield() }
             try await thread.sleep(until: .now)
@@ -91,7 +91,7 @@ struct SleepThreadTests {
     }
 
     @Test func theThreadEndsAndStartsAgain() async throws {
-        let thread = SleepThread(linger: .zero)
+        let thread = SleepThread(idleTimeout: .zero)
         for _ in 0..<100 {
             try await thread.sleep(until: .now.advanced(by: .microseconds(10)))
             while thread.isRunning { await Task.yield() }

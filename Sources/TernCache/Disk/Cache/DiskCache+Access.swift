@@ -65,9 +65,9 @@ extension DiskCache {
         guard let entry = try await lookUp(key, reader: reader) else { return nil }
         if let descriptor = holder.take() {
             guard descriptor >= 0 else { throw .system("duplicate the descriptor of", folder.values) }
-            return File(descriptor: descriptor, entry: entry, files: seams.files)
+            return File(descriptor: descriptor, entry: entry, files: dependencies.files)
         }
-        return File(descriptor: try await unnamedFile(entry.value), entry: entry, files: seams.files)
+        return File(descriptor: try await unnamedFile(entry.value), entry: entry, files: dependencies.files)
     }
 
     private func unnamedFile(_ value: Data) throws(DiskCacheError) -> Int32 {
@@ -144,7 +144,7 @@ extension DiskCache {
             }
         }
         let target = DiskReadTarget(
-            path: folder.value(location.id), location: location, key: key, files: seams.files)
+            path: folder.value(location.id), location: location, key: key, files: dependencies.files)
         if let result = reader.readCached(target) { return result }
         return await readers.run(location.id) { reader.read(target) }
     }

@@ -29,7 +29,7 @@ public actor DiskCache {
     nonisolated let readers = DiskReadQueues(count: 2)
     nonisolated let configuration: Configuration
     nonisolated let folder: DiskFolder
-    nonisolated let seams: DiskStore.Seams
+    nonisolated let dependencies: DiskStore.Dependencies
     nonisolated let readOnlyEntries = Lock<[DiskReadOnlyFolder.Entries]>([])
     private var readOnlyFolders: [DiskReadOnlyFolder] = []
     /// Nil after `close`, and while a lost folder could not be opened again.
@@ -45,16 +45,18 @@ public actor DiskCache {
     ///   `inputOutput` if it cannot be written; `unsupportedFormat` if a later version of this library wrote it;
     ///   `invalidArgument` for a URL with a scheme other than `file`, whose path would mean another place.
     public init(folder: URL, configuration: Configuration = Configuration()) async throws(DiskCacheError) {
-        try await self.init(folder: folder, configuration: configuration, seams: DiskStore.Seams())
+        try await self.init(folder: folder, configuration: configuration, dependencies: DiskStore.Dependencies())
     }
 
-    package init(folder: URL, configuration: Configuration, seams: DiskStore.Seams) async throws(DiskCacheError) {
+    package init(
+        folder: URL, configuration: Configuration, dependencies: DiskStore.Dependencies
+    ) async throws(DiskCacheError) {
         guard folder.scheme == nil || folder.isFileURL else {
             throw DiskCacheError(.invalidArgument, "the URL of the folder is not a file URL")
         }
         self.folder = DiskFolder(path: Self.path(folder))
         self.configuration = configuration
-        self.seams = seams
+        self.dependencies = dependencies
         shared = DiskSharedState(mask: configuration.hashMask)
         try open()
     }
@@ -69,14 +71,15 @@ public actor DiskCache {
 
     private var storeContext: DiskStore.Context {
         DiskStore.Context(
-            folder: folder, configuration: configuration, shared: shared, broadcast: broadcast, seams: seams)
+            folder: folder, configuration: configuration, shared: shared, broadcast: broadcast,
+            dependencies: dependencies)
     }
 
     private func open() throws(DiskCacheError) {
         store = try DiskStore.open(storeContext)
         for url in configuration.readOnlyFolders {
             do throws(DiskCacheError) {
-                let folder = try DiskReadOnlyFolder(Self.path(url), seams.files)
+                let folder = try DiskReadOnlyFolder(Self.path(url), dependencies.files)
                 readOnlyFolders.append(folder)
                 let entries = folder.entries
                 readOnlyEntries.withLock { $0.append(entries) }

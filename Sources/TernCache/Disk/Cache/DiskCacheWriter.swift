@@ -107,7 +107,7 @@ extension DiskCache {
             throw error
         }
         // The entry owns the bytes from here on.
-        if let file = pending.file { seams.files.close(file.descriptor) }
+        if let file = pending.file { dependencies.files.close(file.descriptor) }
     }
 
     fileprivate func abandonWriter(_ number: Int) {
@@ -123,7 +123,7 @@ extension DiskCache {
     func abandon(_ pending: DiskPendingValue) {
         guard let file = pending.file else { return }
         do throws(DiskCacheError) {
-            if let store { try store.abandon(file) } else { seams.files.close(file.descriptor) }
+            if let store { try store.abandon(file) } else { dependencies.files.close(file.descriptor) }
         } catch {
             broadcast.send(.backgroundFailure(error))
         }

@@ -10,7 +10,7 @@ import Foundation
 /// actor owns it.
 package final class DiskStore {
     /// The system calls that tests replace.
-    package struct Seams: Sendable {
+    package struct Dependencies: Sendable {
         package var files: any DiskFileSystem = PosixDiskFiles()
         /// Called before each step of SQLite. Returns a result code to fail with, or nil to continue.
         package var fault: (@Sendable (_ sql: String) -> Int32?)?
@@ -24,7 +24,7 @@ package final class DiskStore {
         let configuration: DiskCache.Configuration
         let shared: DiskSharedState
         let broadcast: EventBroadcast<DiskCache.Event>
-        let seams: Seams
+        let dependencies: Dependencies
     }
 
     let folder: DiskFolder
@@ -49,25 +49,25 @@ package final class DiskStore {
     /// Opens the folder, creates it if it does not exist, and repairs what the last owner left behind.
     /// - Parameter given: The damage for which the existing index is set aside first.
     static func open(_ context: Context, setAside given: DiskCacheError? = nil) throws(DiskCacheError) -> DiskStore {
-        let (folder, seams) = (context.folder, context.seams)
-        try seams.files.makeFolder(folder.path)
-        try seams.files.keepPrivate(folder.path)
+        let (folder, dependencies) = (context.folder, context.dependencies)
+        try dependencies.files.makeFolder(folder.path)
+        try dependencies.files.keepPrivate(folder.path)
         let lock = try DiskFolderLock(folder.lock)
-        try seams.files.makeFolder(folder.values)
-        try seams.files.makeFolder(folder.temporary)
-        let isClean = try seams.files.status(of: folder.clean) != nil
-        if isClean { try seams.files.remove(folder.clean) }
+        try dependencies.files.makeFolder(folder.values)
+        try dependencies.files.makeFolder(folder.temporary)
+        let isClean = try dependencies.files.status(of: folder.clean) != nil
+        if isClean { try dependencies.files.remove(folder.clean) }
         var reason = given
-        if given != nil { try setAside(folder, seams.files) }
-        let tables = try openTables(folder, seams, reason: &reason)
+        if given != nil { try setAside(folder, dependencies.files) }
+        let tables = try openTables(folder, dependencies, reason: &reason)
         let store = DiskStore(context, lock: lock, tables: tables)
         do {
             try store.load()
         } catch {
             guard error.kind == .corrupt, given == nil else { throw error }
             reason = error
-            try setAside(folder, seams.files)
-            store.tables = try openTables(folder, seams, reason: &reason)
+            try setAside(folder, dependencies.files)
+            store.tables = try openTables(folder, dependencies, reason: &reason)
             try store.load()
         }
         try store.finishOpening(isClean: isClean, setAside: reason)
@@ -75,22 +75,22 @@ package final class DiskStore {
     }
 
     private static func openTables(
-        _ folder: DiskFolder, _ seams: Seams, reason: inout DiskCacheError?
+        _ folder: DiskFolder, _ dependencies: Dependencies, reason: inout DiskCacheError?
     ) throws(DiskCacheError) -> DiskTables {
         for _ in 0..<2 {
             // SQLite would create the file readable for all users, and gives its log the mode of the index.
-            try seams.files.makePrivate(folder.index)
+            try dependencies.files.makePrivate(folder.index)
             for path in [folder.log, folder.index + "-shm", folder.index + "-journal", folder.setAside, folder.lock] {
-                try seams.files.keepPrivate(path)
+                try dependencies.files.keepPrivate(path)
             }
-            switch try DiskTables.open(folder.index, fault: seams.fault) {
+            switch try DiskTables.open(folder.index, fault: dependencies.fault) {
             case .ready(let tables, let isNew):
                 // Values without an index: the index was deleted, and is rebuilt like one that was set aside.
                 if isNew, reason == nil { reason = DiskCacheError(.corrupt, noIndex) }
                 return tables
             case .setAside(let error):
                 reason = error
-                try setAside(folder, seams.files)
+                try setAside(folder, dependencies.files)
             }
         }
         throw reason ?? DiskCacheError(.corrupt, "the index cannot be created")
@@ -108,7 +108,7 @@ package final class DiskStore {
 
     private init(_ context: Context, lock: DiskFolderLock, tables: DiskTables) {
         folder = context.folder
-        files = context.seams.files
+        files = context.dependencies.files
         shared = context.shared
         broadcast = context.broadcast
         configuration = context.configuration

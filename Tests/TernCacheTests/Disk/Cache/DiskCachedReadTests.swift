@@ -20,9 +20,9 @@ struct DiskCachedReadTests {
         /// The offset from which the disk is needed. A negative offset includes opening.
         let limit = Lock(Int.max)
 
-        var seams: DiskStore.Seams {
-            var seams = DiskStore.Seams()
-            seams.files = FaultyDiskFiles { call, path in
+        var dependencies: DiskStore.Dependencies {
+            var dependencies = DiskStore.Dependencies()
+            dependencies.files = FaultyDiskFiles { call, path in
                 if path.contains("/values/"), call == "open" || call == "read" {
                     self.waiting.withLock { $0.append(call) }
                 }
@@ -31,7 +31,7 @@ struct DiskCachedReadTests {
                 self.atOnce.withLock { $0.append(call == "open" ? -1 : offset) }
                 return (call == "open" ? -1 : offset) < self.limit.withLock { $0 }
             }
-            return seams
+            return dependencies
         }
     }
 
@@ -39,7 +39,8 @@ struct DiskCachedReadTests {
     func aCachedFileIsReadWithoutWaiting(size: Int) async throws {
         try await withDiskFolder { folder in
             let watch = Watch()
-            let cache = try await DiskCache(folder: folder, configuration: unlimited(), seams: watch.seams)
+            let cache = try await DiskCache(
+                folder: folder, configuration: unlimited(), dependencies: watch.dependencies)
             try await cache.insert(bytes(size), for: "key", metadata: Data("about".utf8))
             let entry = try await cache.entry(for: "key")
             #expect(entry?.value == bytes(size))
@@ -61,7 +62,8 @@ struct DiskCachedReadTests {
     @Test func aLargeValueIsLeftToAThread() async throws {
         try await withDiskFolder { folder in
             let watch = Watch()
-            let cache = try await DiskCache(folder: folder, configuration: unlimited(), seams: watch.seams)
+            let cache = try await DiskCache(
+                folder: folder, configuration: unlimited(), dependencies: watch.dependencies)
             try await cache.insert(bytes(1 << 20 + 1), for: "key")
             #expect(try await cache.value(for: "key") == bytes(1 << 20 + 1))
             #expect(watch.atOnce.withLock { $0 } == [])
@@ -74,7 +76,8 @@ struct DiskCachedReadTests {
     func damageInCachedFilesIsFoundAndRemoved(offset: Int, isCut: Bool) async throws {
         try await withDiskFolder { folder in
             let watch = Watch()
-            let cache = try await DiskCache(folder: folder, configuration: unlimited(), seams: watch.seams)
+            let cache = try await DiskCache(
+                folder: folder, configuration: unlimited(), dependencies: watch.dependencies)
             try await cache.insert(bytes(20_000), for: "key")
             let path = try #require(try diskFiles(folder).keys.first { $0.contains("/values/") })
             var stored = try Data(contentsOf: URL(filePath: path))
@@ -91,7 +94,7 @@ struct DiskCachedReadTests {
         try await withDiskFolder { folder in
             let watch = Watch()
             let cache = try await DiskCache(
-                folder: folder, configuration: unlimited { $0.hashMask = 0 }, seams: watch.seams)
+                folder: folder, configuration: unlimited { $0.hashMask = 0 }, dependencies: watch.dependencies)
             try await cache.insert(bytes(30_000), for: "one")
             #expect(try await cache.value(for: "two") == nil)
             #expect(try await cache.value(for: "one") == bytes(30_000))

@@ -32,7 +32,8 @@ struct DiskFaultTests {
         let fault = Self.faults[number]
         try await withDiskFolder { folder in
             let faults = Faults()
-            let cache = try await DiskCache(folder: folder, configuration: unlimited(), seams: faults.seams)
+            let cache = try await DiskCache(
+                folder: folder, configuration: unlimited(), dependencies: faults.dependencies)
             try await cache.insert(bytes(fault.size, 1), for: "key")
             try await cache.insert(bytes(60_000, 2), for: "other")
             faults[fault.call] = fault.code
@@ -66,7 +67,8 @@ struct DiskFaultTests {
     @Test func aFailingCommandFailsAlone() async throws {
         try await withDiskFolder { folder in
             let faults = Faults()
-            let cache = try await DiskCache(folder: folder, configuration: unlimited(), seams: faults.seams)
+            let cache = try await DiskCache(
+                folder: folder, configuration: unlimited(), dependencies: faults.dependencies)
             faults["create"] = ENOSPC
             let failures = await withTaskGroup(of: Bool.self) { group in
                 for number in 0..<60 {
@@ -90,16 +92,16 @@ struct DiskFaultTests {
 
     @Test func aFullDiskCanBeEmptied() async throws {
         try await withDiskFolder { folder in
-            var seams = DiskStore.Seams()
+            var dependencies = DiskStore.Dependencies()
             let values = DiskCache.path(folder) + "/values"
             // There is room for the index's log only once the values are gone.
-            seams.fault = { sql in
+            dependencies.fault = { sql in
                 guard sql.contains("DELETE FROM entries") else { return nil }
                 // `try?`: a missing folder has no files.
                 let names = (try? FileManager.default.subpathsOfDirectory(atPath: values)) ?? []
                 return names.contains { $0.contains("/") } ? SQLITE_FULL : nil
             }
-            let cache = try await DiskCache(folder: folder, configuration: unlimited(), seams: seams)
+            let cache = try await DiskCache(folder: folder, configuration: unlimited(), dependencies: dependencies)
             for number in 0..<20 { try await cache.insert(bytes(50_000, number), for: "\(number)") }
             try await cache.removeAll()
             #expect(!cache.contains("3"))
@@ -114,7 +116,8 @@ struct DiskFaultTests {
     @Test func aGroupOfItemsIsAllOrNothing() async throws {
         try await withDiskFolder { folder in
             let faults = Faults()
-            let cache = try await DiskCache(folder: folder, configuration: unlimited(), seams: faults.seams)
+            let cache = try await DiskCache(
+                folder: folder, configuration: unlimited(), dependencies: faults.dependencies)
             faults["create"] = EIO
             let items = (0..<10).map { DiskCache.Item(bytes($0 == 9 ? 20_000 : 10, $0), for: "\($0)") }
             await #expect(throws: DiskCacheError.self) { try await cache.insert(contentsOf: items) }
@@ -128,7 +131,8 @@ struct DiskFaultTests {
     @Test func readingFailsWithTheSystemsReason() async throws {
         try await withDiskFolder { folder in
             let faults = Faults()
-            let cache = try await DiskCache(folder: folder, configuration: unlimited(), seams: faults.seams)
+            let cache = try await DiskCache(
+                folder: folder, configuration: unlimited(), dependencies: faults.dependencies)
             try await cache.insert(bytes(50_000), for: "key")
             faults["read"] = EIO
             await #expect { try await cache.value(for: "key") } throws: { ($0 as? DiskCacheError)?.code == EIO }
@@ -142,7 +146,7 @@ struct DiskFaultTests {
             let faults = Faults()
             faults["makeFolder"] = EROFS
             await #expect {
-                _ = try await DiskCache(folder: folder, configuration: unlimited(), seams: faults.seams)
+                _ = try await DiskCache(folder: folder, configuration: unlimited(), dependencies: faults.dependencies)
             } throws: { ($0 as? DiskCacheError)?.kind == .notPermitted }
         }
     }
@@ -174,7 +178,8 @@ struct DiskFaultTests {
     @Test func aFailingWriterAbandonsItsValue() async throws {
         try await withDiskFolder { folder in
             let faults = Faults()
-            let cache = try await DiskCache(folder: folder, configuration: unlimited(), seams: faults.seams)
+            let cache = try await DiskCache(
+                folder: folder, configuration: unlimited(), dependencies: faults.dependencies)
             let writer = try await cache.writer(for: "key")
             try await writer.write(bytes(100_000))
             faults["write"] = ENOSPC

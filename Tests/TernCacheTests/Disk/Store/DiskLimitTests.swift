@@ -20,19 +20,19 @@ struct DiskLimitTests {
         try await withDiskFolder { folder in
             let limit = 8 << 20
             let most = Atomic<Int>(0)
-            var seams = DiskStore.Seams()
+            var dependencies = DiskStore.Dependencies()
             let look: @Sendable () -> Void = {
                 // A folder that is deleted during the scan is scanned again with the next call.
                 guard let files = try? diskFiles(folder) else { return }
                 most.max(files.values.reduce(0, +), ordering: .relaxed)
             }
             let calls = Atomic<Int>(0)
-            seams.files = FaultyDiskFiles { call, _ in
+            dependencies.files = FaultyDiskFiles { call, _ in
                 if call != "read", calls.add(1, ordering: .relaxed).newValue % 7 == 0 { look() }
                 return nil
             }
             let cache = try await DiskCache(
-                folder: folder, configuration: unlimited { $0.byteLimit = limit }, seams: seams)
+                folder: folder, configuration: unlimited { $0.byteLimit = limit }, dependencies: dependencies)
             var random = Random(state: seed)
             for step in 0..<250 {
                 let key = "\(random.below(2_000))"
@@ -204,10 +204,11 @@ struct DiskLimitTests {
     @Test func spaceIsLeftFreeOnTheDisk() async throws {
         try await withDiskFolder { folder in
             let free = Lock(1 << 30)
-            var seams = DiskStore.Seams()
-            seams.files = ScarceDisk(free: { free.withLock { $0 } })
+            var dependencies = DiskStore.Dependencies()
+            dependencies.files = ScarceDisk(free: { free.withLock { $0 } })
             let cache = try await DiskCache(
-                folder: folder, configuration: unlimited { $0.minimumFreeBytes = 100 << 20 }, seams: seams)
+                folder: folder, configuration: unlimited { $0.minimumFreeBytes = 100 << 20 }, dependencies: dependencies
+            )
             try await cache.insert(bytes(50_000), for: "a")
             free.withLock { $0 = 50 << 20 }
             await #expect {

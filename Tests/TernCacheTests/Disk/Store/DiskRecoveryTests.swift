@@ -107,7 +107,8 @@ struct DiskRecoveryTests {
     @Test func anIndexThatFailsWhileRunningIsRebuilt() async throws {
         try await withDiskFolder { folder in
             let faults = Faults()
-            let cache = try await DiskCache(folder: folder, configuration: unlimited(), seams: faults.seams)
+            let cache = try await DiskCache(
+                folder: folder, configuration: unlimited(), dependencies: faults.dependencies)
             let events = cache.events
             try await cache.insert(bytes(30_000), for: "large")
             try await cache.insert(bytes(10), for: "small")
