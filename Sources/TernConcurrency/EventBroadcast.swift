@@ -81,8 +81,11 @@ package struct EventSubscribers<Event: Sendable> {
 
     package mutating func add(_ queue: EventQueue<Event>) { subscribers.append(Subscriber(queue: queue)) }
 
+    /// Adds an event to all queues, and removes the subscribers whose streams were released.
+    package mutating func send(_ event: Event) -> EventDelivery<Event> { send(contentsOf: CollectionOfOne(event)) }
+
     /// Adds events to all queues, and removes the subscribers whose streams were released.
-    package mutating func send(contentsOf events: [Event]) -> EventDelivery<Event> {
+    package mutating func send(contentsOf events: some Collection<Event>) -> EventDelivery<Event> {
         subscribers.removeAll { $0.queue == nil }
         let queues = subscribers.compactMap(\.queue)
         return EventDelivery(

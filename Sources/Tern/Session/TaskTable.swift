@@ -27,20 +27,16 @@ package final class TaskTable: Sendable {
         }
     }
 
-    private final class Subscriber {
-        weak var queue: EventQueue<TaskRegistry.Event>?
-        init(_ queue: EventQueue<TaskRegistry.Event>) { self.queue = queue }
-    }
-
-    /// Notifications to deliver once no lock is held: readers to wake, observers to call, and queues to release. A queue's
-    /// last reference may be the one here, and its release may release a task that needs the lock.
+    /// Notifications to deliver once no lock is held: readers to wake, queues to release, and observers to call. The release
+    /// of a queue may release a task that needs the lock.
     struct PendingNotifications {
+        fileprivate var deliveries: [EventDelivery<TaskRegistry.Event>] = []
         fileprivate var waiters: [Waiter<Void>] = []
-        fileprivate var queues: [EventQueue<TaskRegistry.Event>] = []
         fileprivate var events: [TaskRegistry.Event] = []
         fileprivate var observers: [any SessionObserver] = []
 
         func deliver() {
+            for delivery in deliveries { delivery.complete() }
             for waiter in waiters { waiter.resume() }
             for event in events {
                 for observer in observers { observer.didObserve(event) }
@@ -54,7 +50,7 @@ package final class TaskTable: Sendable {
         /// The tasks that have left the registry and whose values are not delivered yet.
         var delivering: Set<UInt64> = []
         var idleWaits: [IdleWait] = []
-        var subscribers: [Subscriber] = []
+        var subscribers = EventSubscribers<TaskRegistry.Event>()
         var phase = Phase.open
         /// A Boolean value that indicates whether the session is gone. Its events end with its last task.
         var isSessionGone = false
@@ -69,37 +65,20 @@ package final class TaskTable: Sendable {
                 notifications.events.append(event)
                 notifications.observers = observers
             }
-            var hasDead = false
-            for subscriber in subscribers {
-                guard let queue = subscriber.queue else {
-                    hasDead = true
-                    continue
-                }
-                notifications.waiters += queue.push(event)
-                notifications.queues.append(queue)
-            }
-            if hasDead { subscribers.removeAll { $0.queue == nil } }
+            if subscribers.count > 0 { notifications.deliveries.append(subscribers.send(event)) }
         }
 
         mutating func invalidate(_ session: Session.ID, into notifications: inout PendingNotifications) {
             phase = .invalidated
             publish(.sessionInvalidated(session), into: &notifications)
-            finishSubscribers(into: &notifications)
-        }
-
-        mutating func finishSubscribers(into notifications: inout PendingNotifications) {
-            for case let queue? in subscribers.map(\.queue) {
-                notifications.waiters += queue.finish()
-                notifications.queues.append(queue)
-            }
-            subscribers = []
+            notifications.deliveries.append(subscribers.finish())
         }
 
         /// Invalidates the session and ends the event streams, once no task is left.
         mutating func endIfIdle(_ session: Session.ID, into notifications: inout PendingNotifications) {
             guard isIdle else { return }
             if phase == .finishing { invalidate(session, into: &notifications) }
-            if isSessionGone { finishSubscribers(into: &notifications) }
+            if isSessionGone { notifications.deliveries.append(subscribers.finish()) }
         }
     }
 
@@ -121,8 +100,7 @@ package final class TaskTable: Sendable {
     }
 
     deinit {
-        let queues = shared.withLock { $0.subscribers.compactMap { $0.queue } }
-        for waiter in queues.flatMap({ $0.finish() }) { waiter.resume() }
+        shared.withLock { $0.subscribers.finish() }.complete()
     }
 
     // MARK: Tasks
@@ -252,10 +230,10 @@ package final class TaskTable: Sendable {
         let queue = EventQueue<TaskRegistry.Event>(limit: Self.eventLimit) { .dropped($0) }
         let isOver = shared.withLock { shared in
             if shared.phase == .invalidated || (shared.isSessionGone && shared.isIdle) { return true }
-            shared.subscribers.append(Subscriber(queue))
+            shared.subscribers.add(queue)
+            subscriberCount.store(observerCount + shared.subscribers.count, ordering: .relaxed)
             return false
         }
-        subscriberCount.add(1, ordering: .relaxed)
         if isOver { _ = queue.finish() }
         return queue.stream()
     }
@@ -271,7 +249,7 @@ package final class TaskTable: Sendable {
         return shared.withLock { shared -> PendingNotifications in
             var notifications = PendingNotifications()
             shared.publish(event, into: &notifications)
-            if shared.subscribers.isEmpty { subscriberCount.store(observerCount, ordering: .relaxed) }
+            subscriberCount.store(observerCount + shared.subscribers.count, ordering: .relaxed)
             return notifications
         }
     }
