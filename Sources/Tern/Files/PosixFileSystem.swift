@@ -1,3 +1,5 @@
+import TernConcurrency
+
 #if canImport(FoundationEssentials)
 package import FoundationEssentials
 #else
@@ -25,7 +27,8 @@ package struct PosixFileSystem: FileSystem {
             case .create: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
             case .update: O_WRONLY | O_NOFOLLOW | O_NONBLOCK
             }
-        let descriptor = try open(path, flags)
+        let descriptor = FileCall.open(path, flags)
+        guard descriptor >= 0 else { throw FileFailure("open", path, code: errno) }
         if mode == .read { return descriptor }
         do throws(FileFailure) {
             if mode == .update { try checkOwnership(descriptor, path) }
@@ -35,22 +38,6 @@ package struct PosixFileSystem: FileSystem {
             throw error
         }
         return descriptor
-    }
-
-    private func open(_ path: String, _ flags: Int32) throws(FileFailure) -> Int32 {
-        while true {
-            let descriptor = unsafe path.withCString { path in
-                #if canImport(Darwin)
-                unsafe Darwin.open(path, flags | O_CLOEXEC, FilePermissions.ownerOnly)
-                #elseif canImport(Musl)
-                unsafe Musl.open(path, flags | O_CLOEXEC, FilePermissions.ownerOnly)
-                #else
-                unsafe Glibc.open(path, flags | O_CLOEXEC, FilePermissions.ownerOnly)
-                #endif
-            }
-            if descriptor >= 0 { return descriptor }
-            guard errno == EINTR else { throw FileFailure("open", path, code: errno) }
-        }
     }
 
     /// Refuses everything but a regular file of this user with a single link, because another user may control a second
@@ -99,37 +86,12 @@ package struct PosixFileSystem: FileSystem {
     }
 
     package func close(_ descriptor: Int32) throws(FileFailure) {
-        // After EINTR the descriptor is already closed on Linux and must not be closed again.
-        #if canImport(Darwin)
-        let result = Darwin.close(descriptor)
-        #elseif canImport(Musl)
-        let result = Musl.close(descriptor)
-        #else
-        let result = Glibc.close(descriptor)
-        #endif
-        if result != 0, errno != EINTR { throw FileFailure("close", "the file", code: errno) }
+        let code = FileCall.close(descriptor)
+        if code != 0 { throw FileFailure("close", "the file", code: code) }
     }
 
     package func write(_ bytes: Data, to descriptor: Int32) throws(FileFailure) {
-        let code = unsafe bytes.withUnsafeBytes { buffer -> Int32 in
-            var rest = unsafe buffer[...]
-            while unsafe !rest.isEmpty {
-                let part = unsafe UnsafeRawBufferPointer(rebasing: rest)
-                #if canImport(Darwin)
-                let count = unsafe Darwin.write(descriptor, part.baseAddress, part.count)
-                #elseif canImport(Musl)
-                let count = unsafe Musl.write(descriptor, part.baseAddress, part.count)
-                #else
-                let count = unsafe Glibc.write(descriptor, part.baseAddress, part.count)
-                #endif
-                if count < 0 {
-                    if errno == EINTR { continue }
-                    return errno
-                }
-                unsafe rest = rest.dropFirst(count)
-            }
-            return 0
-        }
+        let code = unsafe bytes.withUnsafeBytes { unsafe FileCall.write($0, to: descriptor) }
         if code != 0 { throw FileFailure("write", "the file", code: code) }
     }
 
@@ -186,14 +148,8 @@ package struct PosixFileSystem: FileSystem {
     }
 
     package func rename(_ path: String, to destination: String) throws(FileFailure) {
-        #if canImport(Darwin)
-        let result = unsafe Darwin.rename(path, destination)
-        #elseif canImport(Musl)
-        let result = unsafe Musl.rename(path, destination)
-        #else
-        let result = unsafe Glibc.rename(path, destination)
-        #endif
-        guard result == 0 else { throw FileFailure("move to", destination, code: errno) }
+        let code = FileCall.rename(path, to: destination)
+        if code != 0 { throw FileFailure("move to", destination, code: code) }
     }
 
     package func renameIfAbsent(_ path: String, to destination: String) throws(FileFailure) {

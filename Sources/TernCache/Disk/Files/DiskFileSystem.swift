@@ -1,4 +1,5 @@
 import CTernSQLite
+import TernConcurrency
 
 #if canImport(Glibc)
 import Glibc
@@ -91,19 +92,19 @@ package struct PosixDiskFiles: DiskFileSystem {
 
     package func open(_ path: String) throws(DiskCacheError) -> Int32 {
         // Without O_NONBLOCK, opening a pipe in the place of a value would wait. Files ignore the flag.
-        let descriptor = unsafe systemOpen(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let descriptor = FileCall.open(path, O_RDONLY | O_NONBLOCK)
         guard descriptor >= 0 else { throw .system("open", path) }
         return descriptor
     }
 
     package func create(_ path: String) throws(DiskCacheError) -> Int32 {
-        let descriptor = unsafe systemOpen(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o600)
+        let descriptor = FileCall.open(path, O_RDWR | O_CREAT | O_EXCL)
         guard descriptor >= 0 else { throw .system("create", path) }
         return descriptor
     }
 
     package func makePrivate(_ path: String) throws(DiskCacheError) {
-        let descriptor = unsafe systemOpen(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o600)
+        let descriptor = FileCall.open(path, O_RDWR | O_CREAT | O_EXCL)
         if descriptor >= 0 { return close(descriptor) }
         guard errno == EEXIST else { throw .system("create", path) }
         try keepPrivate(path)
@@ -123,15 +124,8 @@ package struct PosixDiskFiles: DiskFileSystem {
     package func write(
         _ bytes: UnsafeRawBufferPointer, to descriptor: Int32, path: String
     ) throws(DiskCacheError) {
-        var rest = unsafe bytes
-        while unsafe !rest.isEmpty {
-            let count = unsafe systemWrite(descriptor, rest.baseAddress, count: rest.count)
-            if count > 0 {
-                unsafe rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-            } else if count == 0 || errno != EINTR {
-                throw .system("write to", path, code: count == 0 ? ENOSPC : errno)
-            }
-        }
+        let code = unsafe FileCall.write(bytes, to: descriptor)
+        if code != 0 { throw .system("write to", path, code: code) }
     }
 
     package func read(
@@ -177,10 +171,11 @@ package struct PosixDiskFiles: DiskFileSystem {
         throw .system("read the attributes of", path)
     }
 
-    package func close(_ descriptor: Int32) { _ = systemClose(descriptor) }
+    package func close(_ descriptor: Int32) { _ = FileCall.close(descriptor) }
 
     package func rename(_ path: String, to destination: String) throws(DiskCacheError) {
-        guard unsafe systemRename(path, destination) == 0 else { throw .system("rename", path) }
+        let code = FileCall.rename(path, to: destination)
+        if code != 0 { throw .system("rename", path, code: code) }
     }
 
     package func remove(_ path: String) throws(DiskCacheError) {
@@ -224,17 +219,4 @@ extension DiskFileStatus {
             size: Int(status.st_size), allocated: max(Int(status.st_blocks) * 512, Int(status.st_size)),
             identity: UInt64(truncatingIfNeeded: status.st_ino))
     }
-}
-
-// The methods above have the names of the system calls.
-private func systemOpen(_ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { unsafe open(path, flags) }
-private func systemOpen(_ path: UnsafePointer<CChar>, _ flags: Int32, mode: mode_t) -> Int32 {
-    unsafe open(path, flags, mode)
-}
-private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, count: Int) -> Int {
-    unsafe write(descriptor, bytes, count)
-}
-private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
-private func systemRename(_ path: UnsafePointer<CChar>, _ destination: UnsafePointer<CChar>) -> Int32 {
-    unsafe rename(path, destination)
 }

@@ -1,0 +1,54 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// The system's calls for files that both file systems make, `PosixFileSystem` of Tern and `PosixDiskFiles` of TernCache.
+/// Their methods have the same names, which hide the calls there.
+package enum FileCall {
+    /// Opens a file, closed on exec. A created file belongs to its owner alone. Returns a negative number after a failure,
+    /// whose code is in `errno`.
+    package static func open(_ path: String, _ flags: Int32) -> Int32 {
+        while true {
+            let descriptor = unsafe systemOpen(path, flags | O_CLOEXEC)
+            if descriptor >= 0 || errno != EINTR { return descriptor }
+        }
+    }
+
+    /// Closes a descriptor. Returns 0 or the error number.
+    package static func close(_ descriptor: Int32) -> Int32 {
+        // After EINTR the descriptor is already closed on Linux and must not be closed again.
+        systemClose(descriptor) == 0 || errno == EINTR ? 0 : errno
+    }
+
+    /// Writes all bytes at the current position. Returns 0 or the error number.
+    package static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
+        var rest = unsafe bytes
+        while unsafe !rest.isEmpty {
+            let count = unsafe systemWrite(descriptor, rest.baseAddress, count: rest.count)
+            if count > 0 {
+                unsafe rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            } else if count == 0 || errno != EINTR {
+                return count == 0 ? ENOSPC : errno
+            }
+        }
+        return 0
+    }
+
+    /// Renames a file, and replaces the destination in one step. Returns 0 or the error number.
+    package static func rename(_ path: String, to destination: String) -> Int32 {
+        unsafe systemRename(path, destination) == 0 ? 0 : errno
+    }
+}
+
+private func systemOpen(_ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { unsafe open(path, flags, 0o600) }
+private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
+private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, count: Int) -> Int {
+    unsafe write(descriptor, bytes, count)
+}
+private func systemRename(_ path: UnsafePointer<CChar>, _ destination: UnsafePointer<CChar>) -> Int32 {
+    unsafe rename(path, destination)
+}
