@@ -39,6 +39,12 @@ public struct FIFO<Element> {
         }
         return element
     }
+
+    /// Removes the elements that satisfy a condition. Takes time in proportion to their number.
+    package mutating func removeAll(where isRemoved: (Element) -> Bool) {
+        places = places[head...].filter { place in place.map { !isRemoved($0) } ?? false }
+        head = 0
+    }
 }
 
 extension FIFO: Sendable where Element: Sendable {}

@@ -77,11 +77,7 @@ struct DigestSession: Sendable {
     private var userField: [(String, String)] {
         if challenge.hashesUser { return [("username", quoted(hash("\(user):\(challenge.realm)")))] }
         if user.utf8.allSatisfy({ $0 < 0x80 }) { return [("username", quoted(user))] }
-        var encoded: [UInt8] = []
-        for byte in user.utf8 {
-            if ByteSet.unreserved.contains(byte) { encoded.append(byte) } else { encoded.appendPercentEncoded(byte) }
-        }
-        return [("username*", "UTF-8''" + String(decoding: encoded, as: UTF8.self))]
+        return [("username*", "UTF-8''" + user.percentEncoded(except: .unreserved))]
     }
 
     private func hash(_ text: String) -> String {

@@ -1,6 +1,6 @@
 /// A media type with its parameters, as `Content-Type` names it (RFC 9110 §8.3.1).
 package struct MediaType: Sendable, Hashable {
-    /// A parameter with its name in lower case and its value as it was sent.
+    /// A parameter with its name in lower case and its value without quotes.
     package struct Parameter: Sendable, Hashable {
         package var name: String
         package var value: String
@@ -24,9 +24,7 @@ package struct MediaType: Sendable, Hashable {
         type = String(parts[0])
         subtype = String(parts[1])
         var parameters: [Parameter] = []
-        while let parameter = scanner.next() {
-            parameters.append(Parameter(name: parameter.name, value: parameter.value))
-        }
+        while let parameter = scanner.next() { parameters.append(parameter) }
         self.parameters = parameters
     }
 
@@ -94,12 +92,6 @@ extension MediaType {
 
 /// Parses `value; name=value; name="quoted"`, the form of `Content-Type` and `Content-Disposition` (RFC 9110 §5.6.6).
 struct ParameterScanner {
-    /// A parameter with its name in lower case and its value without quotes.
-    struct Parameter: Hashable {
-        var name: String
-        var value: String
-    }
-
     private let bytes: [UInt8]
     private var position = 0
 
@@ -118,7 +110,7 @@ struct ParameterScanner {
     }
 
     /// Returns the next parameter; nil at the end. Text that is not a parameter is skipped.
-    mutating func next() -> Parameter? {
+    mutating func next() -> MediaType.Parameter? {
         while position < bytes.count {
             skip { $0 == UInt8(ascii: ";") || $0.isHTTPWhitespace }
             let start = position
@@ -128,7 +120,7 @@ struct ParameterScanner {
             position += 1
             skip { $0.isHTTPWhitespace }
             let value = self.value()
-            if !name.isEmpty { return Parameter(name: name, value: value) }
+            if !name.isEmpty { return MediaType.Parameter(name: name, value: value) }
         }
         return nil
     }

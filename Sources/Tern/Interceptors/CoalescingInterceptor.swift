@@ -158,7 +158,8 @@ extension CoalescingKey: CustomStringConvertible {
     package var description: String { "\(method) \(target)" }
 }
 
-/// Records which request is sent for each key, and which requests wait for it.
+/// Records which request is sent for each key, and which requests wait for it. The sender is one of the callers, and a
+/// waiter takes its place if it is cancelled; `LoadTable` of TernImages decides for loads that no caller performs.
 struct SharedRequests<Key: Hashable, Sender, Waiter> {
     private struct SharedRequest {
         var sender: Sender

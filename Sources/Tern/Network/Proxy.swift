@@ -50,7 +50,8 @@ public struct Proxy: Sendable, Hashable {
     var url: String {
         var credentials = ""
         if hasCredentials {
-            credentials = "\(Self.escaped(user ?? "")):\(Self.escaped(password ?? ""))@"
+            let (user, password) = (user ?? "", password ?? "")
+            credentials = "\(user.percentEncoded(except: .unreserved)):\(password.percentEncoded(except: .unreserved))@"
         }
         // An invalid host is a `problem`, which prevents every request.
         return "\(kind.rawValue)://\(credentials)\(canonicalHost?.urlText ?? ""):\(port)"
@@ -59,14 +60,6 @@ public struct Proxy: Sendable, Hashable {
     /// The canonical form of the host; nil for an invalid host. The reason is not needed, because errors quote the
     /// host.
     var canonicalHost: CanonicalHost? { try? CanonicalHost(host) }
-
-    private static func escaped(_ text: String) -> String {
-        var result: [UInt8] = []
-        for byte in text.utf8 {
-            if ByteSet.unreserved.contains(byte) { result.append(byte) } else { result.appendPercentEncoded(byte) }
-        }
-        return String(decoding: result, as: UTF8.self)
-    }
 
     /// The reason why no connection can be made through the proxy; nil if one can be tried.
     var problem: String? {

@@ -77,6 +77,15 @@ extension String {
         return body(Array(utf8).span)
     }
 
+    /// Returns the text with every byte of its UTF-8 outside a set percent-encoded.
+    func percentEncoded(except kept: ByteSet) -> String {
+        var result: [UInt8] = []
+        for byte in utf8 {
+            if kept.contains(byte) { result.append(byte) } else { result.appendPercentEncoded(byte) }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
     /// Returns whether all bytes belong to a set. True for an empty text.
     func consists(of set: ByteSet) -> Bool {
         withUTF8Span { bytes in

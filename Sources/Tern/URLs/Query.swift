@@ -86,15 +86,6 @@ extension Request.Query: CustomStringConvertible {
 /// read as a plus. `[`, `]`, `&` and `=` in names and values cannot be confused with delimiters. `/` and `?` are valid
 /// in a query (RFC 3986 §3.4). Text that is already encoded is encoded again.
 package enum QueryEncoding {
-    /// Encodes one name or value.
-    package static func escape(_ text: String) -> String {
-        if text.consists(of: .queryItem) { return text }
-        var result: [UInt8] = []
-        result.reserveCapacity(text.utf8.count + 16)
-        append(text, to: &result)
-        return String(decoding: result, as: UTF8.self)
-    }
-
     /// Returns `name=value` pairs joined by `&`, in order. A nil value gives the bare name.
     package static func encode(
         _ items: [Request.Query.Item], spaces: FormEncoder.Spaces = .percentEncoded

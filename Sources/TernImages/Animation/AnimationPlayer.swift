@@ -13,12 +13,7 @@ public final class AnimationPlayer: Sendable {
         var state: PlaybackState
         var isStopped = false
         var failure: ImageError?
-        var waiters: [Waiter<Void>] = []
-
-        mutating func takeWaiters() -> [Waiter<Void>] {
-            defer { waiters = [] }
-            return waiters
-        }
+        var waiters = WaiterList()
     }
 
     /// The next step of a stream.
@@ -91,7 +86,7 @@ public final class AnimationPlayer: Sendable {
     public func stop() {
         let waiters = shared.withLock { shared in
             shared.isStopped = true
-            return shared.takeWaiters()
+            return shared.waiters.removeAll()
         }
         for waiter in waiters { waiter.resume() }
     }
@@ -102,7 +97,7 @@ public final class AnimationPlayer: Sendable {
             // First accounts for the time until now, then applies the change.
             _ = shared.state.advance(to: now)
             body(&shared.state, now)
-            return shared.takeWaiters()
+            return shared.waiters.removeAll()
         }
         for waiter in waiters { waiter.resume() }
     }
@@ -123,9 +118,7 @@ extension AnimationPlayer {
                     }
                 case .show(let index, let until):
                     if index != shown { return .show(index, ahead: upcomingWindow(shared.state, share: share)) }
-                    let waiter = Waiter<Void>()
-                    shared.waiters.append(waiter)
-                    return .wait(waiter, until: until)
+                    return .wait(shared.waiters.add(), until: until)
                 case .end(let index):
                     return index == shown ? .end : .show(index, ahead: FrameDecodingQueue.Window(indices: []))
                 }
@@ -145,13 +138,13 @@ extension AnimationPlayer {
     func fail(_ error: ImageError) {
         let waiters = shared.withLock { shared in
             shared.failure = shared.failure ?? error
-            return shared.takeWaiters()
+            return shared.waiters.removeAll()
         }
         for waiter in waiters { waiter.resume() }
     }
 
     func removeWaiter(_ waiter: Waiter<Void>) {
-        shared.withLock { shared in shared.waiters.removeAll { $0 === waiter } }
+        shared.withLock { $0.waiters.remove(waiter) }
     }
 
     /// Returns the frames to decode while the current one is shown.
@@ -267,6 +260,9 @@ final class FrameReader: Sendable {
 }
 
 /// A clock of any type, reduced to two closures: the time since this value was created, and a sleep until such a time.
+///
+/// `CacheClock` of TernCache counts whole nanoseconds instead, because each read of a memory cache compares its time, and
+/// its sleep tells a cancellation from the deadline.
 struct RelativeClock: Sendable {
     let now: @Sendable () -> Duration
     /// Returns at that time, or earlier when the task is cancelled.

@@ -139,7 +139,7 @@ final class FrameStore: Sendable {
     }
 
     private func decode(_ index: Int) -> Outcome {
-        do throws(ImageError) { return .success(try frames.frame(at: index)) } catch { return .failure(error) }
+        Result { () throws(ImageError) in try frames.frame(at: index) }
     }
 
     /// Returns the frame to decode; nil, which ends the worker, if there is none.

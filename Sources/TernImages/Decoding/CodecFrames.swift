@@ -55,8 +55,8 @@ final class CodecFrames: ImageFrames {
         guard index >= 0, index < count else {
             throw ImageError(.invalidArgument, format: call.format, "frame \(index) of \(count)")
         }
-        let outcome: Result<(PixelBuffer, Duration, Bool), ImageError> = cursor.withLock { cursor in
-            do throws(ImageError) { return .success(try cursor.frame(at: index)) } catch { return .failure(error) }
+        let outcome = cursor.withLock { cursor in
+            Result { () throws(ImageError) in try cursor.frame(at: index) }
         }
         let (pixels, duration, isPartial) = try outcome.get()
         let canvas = PixelSize(width: Int(info.width), height: Int(info.height))

@@ -36,11 +36,7 @@ public struct CodecImageDecoder: ImageDecoder {
             guard let base = unsafe bytes.bindMemory(to: UInt8.self).baseAddress else {
                 return .failure(ImageError(.truncated, format: format, "no bytes"))
             }
-            do throws(ImageError) {
-                return .success(try unsafe call.image(base, bytes.count))
-            } catch {
-                return .failure(error)
-            }
+            return Result { () throws(ImageError) in try unsafe call.image(base, bytes.count) }
         }
         return try outcome.get()
     }

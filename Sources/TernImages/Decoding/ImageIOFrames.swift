@@ -26,11 +26,9 @@ final class ImageIOFrames: ImageFrames {
         guard index >= 0, index < count else {
             throw ImageError(.invalidArgument, format: format, "frame \(index) of \(count)")
         }
-        let outcome: Result<ImageFrame, ImageError> = file.withLock { file in
-            do throws(ImageError) {
-                return .success(ImageFrame(image: try file.image(at: index), duration: file.duration(at: index)))
-            } catch {
-                return .failure(error)
+        let outcome = file.withLock { file in
+            Result { () throws(ImageError) in
+                ImageFrame(image: try file.image(at: index), duration: file.duration(at: index))
             }
         }
         return try outcome.get()

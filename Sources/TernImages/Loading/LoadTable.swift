@@ -4,6 +4,9 @@ import Tern
 ///
 /// Only the first subscriber gets a failure that may pass; the load then runs once more, and all others get that result. A
 /// load without subscribers leaves the table at once, so that the next request for its key starts a new one.
+///
+/// `SharedRequests` of Tern differs: there one of the callers performs the work itself, every failure is shared, and
+/// another caller takes over after a cancellation. Here the pipeline performs it, and subscribers have priorities.
 struct LoadTable<Key: Hashable & Sendable, Subscriber: Sendable>: Sendable {
     /// The result of joining a load.
     enum JoinResult: Equatable {

@@ -1,4 +1,5 @@
 import Tern
+import TernConcurrency
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -152,18 +153,17 @@ struct PrefetchQueue: Sendable {
     }
 
     private let limit: Int
-    private var waiting: [Item] = []
-    private var head = 0
+    private var waiting = FIFO<Item>()
     private(set) var running: Set<Item> = []
     private(set) var isPaused = false
 
     init(limit: Int) { self.limit = max(1, limit) }
 
-    var waitingCount: Int { waiting.count - head }
+    var waitingCount: Int { waiting.count }
 
     /// Adds the images of a batch at the end. Returns the items that begin now.
     mutating func add(batch: UInt64, count: Int) -> [Item] {
-        waiting += (0..<count).map { Item(batch: batch, index: $0) }
+        for index in 0..<count { waiting.append(Item(batch: batch, index: index)) }
         return begin()
     }
 
@@ -175,8 +175,7 @@ struct PrefetchQueue: Sendable {
 
     /// Removes a batch. Returns the items to stop, and those that begin in their place.
     mutating func cancel(batch: UInt64) -> (stop: [Item], begin: [Item]) {
-        waiting = waiting[head...].filter { $0.batch != batch }
-        head = 0
+        waiting.removeAll { $0.batch == batch }
         let stopped = running.filter { $0.batch == batch }
         running.subtract(stopped)
         return (Array(stopped), begin())
@@ -192,15 +191,9 @@ struct PrefetchQueue: Sendable {
 
     private mutating func begin() -> [Item] {
         var begun: [Item] = []
-        while !isPaused, running.count < limit, head < waiting.count {
-            let item = waiting[head]
-            head += 1
+        while !isPaused, running.count < limit, let item = waiting.popFirst() {
             running.insert(item)
             begun.append(item)
-        }
-        if head == waiting.count {
-            waiting.removeAll(keepingCapacity: true)
-            head = 0
         }
         return begun
     }

@@ -42,7 +42,7 @@ public final class PrefetchBatch: Sendable {
     private struct Outcomes {
         var all: [Outcome] = []
         var isOver = false
-        var waiters: [Waiter<Void>] = []
+        var waiters = WaiterList()
     }
 
     init(_ requests: [ImageRequest], number: UInt64, prefetcher: ImagePrefetcher) {
@@ -110,8 +110,7 @@ public final class PrefetchBatch: Sendable {
         let waiters = outcomes.withLock { outcomes -> [Waiter<Void>] in
             guard !outcomes.isOver else { return [] }
             change(&outcomes)
-            defer { outcomes.waiters = [] }
-            return outcomes.waiters
+            return outcomes.waiters.removeAll()
         }
         for waiter in waiters { waiter.resume() }
     }
@@ -122,21 +121,16 @@ public final class PrefetchBatch: Sendable {
     }
 
     private func next(after place: Place) async -> Outcome? {
-        while !Task.isCancelled {
-            let waiter = Waiter<Void>()
+        let outcome = await WaiterList.next {
             let seen = place.seen.withLock { $0 }
-            let (outcome, isOver) = outcomes.withLock { outcomes -> (Outcome?, Bool) in
-                if seen < outcomes.all.count { return (outcomes.all[seen], false) }
-                if !outcomes.isOver { outcomes.waiters.append(waiter) }
-                return (nil, outcomes.isOver)
+            return outcomes.withLock { outcomes -> ReadStep<Outcome> in
+                if seen < outcomes.all.count { return .element(outcomes.all[seen]) }
+                return outcomes.isOver ? .end : .wait(outcomes.waiters.add())
             }
-            if let outcome {
-                place.seen.withLock { $0 += 1 }
-                return outcome
-            }
-            if isOver { return nil }
-            await waiter.wait()
+        } remove: { waiter in
+            outcomes.withLock { $0.waiters.remove(waiter) }
         }
-        return nil
+        if outcome != nil { place.seen.withLock { $0 += 1 } }
+        return outcome
     }
 }

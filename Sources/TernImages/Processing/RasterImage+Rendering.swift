@@ -40,11 +40,7 @@ extension RasterImage {
         let buffer = try unsafe PixelBuffer(count: target.pixelCount * 4) { (base) throws(ImageError) in
             let outcome: Result<Void, ImageError> = unsafe pixels.bytes.withUnsafeBufferPointer { source in
                 guard let first = source.baseAddress else { return .success(()) }
-                do throws(ImageError) {
-                    return .success(try unsafe fill(picture(first), base))
-                } catch {
-                    return .failure(error)
-                }
+                return Result { () throws(ImageError) in try unsafe fill(picture(first), base) }
             }
             try outcome.get()
         }

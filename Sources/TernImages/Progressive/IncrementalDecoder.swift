@@ -96,8 +96,8 @@ public final class IncrementalDecoder {
     public func append(_ bytes: Data) throws(ImageError) -> Bool {
         try count(bytes)
         keep(bytes)
-        let outcome: Result<Void, ImageError> = unsafe bytes.withUnsafeBytes { buffer in
-            do throws(ImageError) { return .success(try unsafe takeIn(buffer)) } catch { return .failure(error) }
+        let outcome = unsafe bytes.withUnsafeBytes { buffer in
+            Result { () throws(ImageError) in try unsafe takeIn(buffer) }
         }
         try outcome.get()
         return standsAtBoundary ? true : try advance()
@@ -222,8 +222,8 @@ public final class IncrementalDecoder {
         format = found
         let opened = try IncrementalFeed(
             call: CodecCall(format: found, options: options), showsRows: showsRows)
-        let outcome: Result<Void, ImageError> = unsafe head.withUnsafeBytes { buffer in
-            do throws(ImageError) { return .success(try unsafe opened.append(buffer)) } catch { return .failure(error) }
+        let outcome = unsafe head.withUnsafeBytes { buffer in
+            Result { () throws(ImageError) in try unsafe opened.append(buffer) }
         }
         try outcome.get()
         head = []

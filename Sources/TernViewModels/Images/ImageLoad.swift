@@ -165,7 +165,7 @@ final class ImageLoadSharedState: Sendable {
         var result: Result<ImageResponse, ImageError>?
         var task: ImageTask?
         var tasks: [Task<Void, Never>] = []
-        var waiters: [Waiter<Void>] = []
+        var waiters = WaiterList()
     }
 
     private let state = Lock(State())
@@ -196,11 +196,11 @@ final class ImageLoadSharedState: Sendable {
     /// Ends the load with a result. Returns false if the load has already ended.
     @discardableResult
     func finish(_ result: Result<ImageResponse, ImageError>) -> Bool {
-        let ended = state.withLock { state -> State? in
+        let ended = state.withLock { state -> (tasks: [Task<Void, Never>], waiters: [Waiter<Void>])? in
             guard state.result == nil else { return nil }
             state.result = result
-            defer { (state.tasks, state.waiters) = ([], []) }
-            return state
+            defer { state.tasks = [] }
+            return (state.tasks, state.waiters.removeAll())
         }
         guard let ended else { return false }
         for task in ended.tasks { task.cancel() }
@@ -217,14 +217,10 @@ final class ImageLoadSharedState: Sendable {
     }
 
     func value() async throws(ImageError) -> ImageResponse {
-        let waiter = Waiter<Void>()
-        let isOver = state.withLock { state in
-            if state.result == nil { state.waiters.append(waiter) }
-            return state.result != nil
-        }
-        if !isOver {
+        let waiter = state.withLock { state in state.result == nil ? state.waiters.add() : nil }
+        if let waiter {
             await waiter.wait()
-            state.withLock { state in state.waiters.removeAll { $0 === waiter } }
+            state.withLock { $0.waiters.remove(waiter) }
         }
         guard let result else {
             throw ImageError(.cancelled, "the wait for the image was cancelled; the load continues")

@@ -26,7 +26,7 @@ public final class WebLoad: BindingContent {
     private var state = WebLoadState()
     private var result: Result<WebContent, NetworkError>?
     private var isProgressFinished = false
-    private var waiters: [Waiter<Void>] = []
+    private var waiters = WaiterList()
     /// The Swift tasks of this load, which cancels them at its end: one awaits the response, one follows the progress.
     private var drivers: [Task<Void, Never>] = []
 
@@ -53,10 +53,9 @@ public final class WebLoad: BindingContent {
     public var value: WebContent {
         get async throws(NetworkError) {
             if result == nil {
-                let waiter = Waiter<Void>()
-                waiters.append(waiter)
+                let waiter = waiters.add()
                 await waiter.wait()
-                waiters.removeAll { $0 === waiter }
+                waiters.remove(waiter)
             }
             guard let result else {
                 throw NetworkError(.cancelled, reason: "the wait for the page was cancelled; the load continues")
@@ -174,9 +173,7 @@ public final class WebLoad: BindingContent {
         for driver in drivers { driver.cancel() }
         drivers = []
         registration?.remove()
-        let waiters = waiters
-        self.waiters = []
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters.removeAll() { waiter.resume() }
     }
 }
 

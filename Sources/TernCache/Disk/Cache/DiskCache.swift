@@ -181,11 +181,7 @@ extension DiskCache {
 
     private func perform(_ command: DiskCommandQueue.Command) {
         let results = withStore { store in
-            do throws(DiskCacheError) {
-                return [.success(try store.perform(command.request))]
-            } catch {
-                return [.failure(error)]
-            }
+            [Result { () throws(DiskCacheError) in try store.perform(command.request) }]
         } failed: {
             [.failure($0)]
         }

@@ -153,12 +153,9 @@ struct DiskValueFile {
         }
         do throws(DiskCacheError) {
             var bytes = Data(count: location.trailer)
-            let result = unsafe bytes.withUnsafeMutableBytes { buffer -> Result<Int, DiskCacheError> in
-                do throws(DiskCacheError) {
-                    return .success(
-                        unsafe try files.read(descriptor, into: buffer, at: location.size, path: target.path))
-                } catch {
-                    return .failure(error)
+            let result = unsafe bytes.withUnsafeMutableBytes { buffer in
+                Result { () throws(DiskCacheError) in
+                    unsafe try files.read(descriptor, into: buffer, at: location.size, path: target.path)
                 }
             }
             guard try result.get() == location.trailer, let trailer = DiskTrailer(bytes), trailer.size == location.size

@@ -104,23 +104,21 @@ final class DiskTables {
     }
 
     func insert(_ item: DiskItem, hash: UInt64, location: DiskIndex.Location) throws(DiskCacheError) {
-        try insertEntry.run(
-            location.id, Int64(bitPattern: hash), Int64(location.size), Int64(location.trailer),
-            Int64(location.allocated), location.expires, location.isTagged ? 1 : 0)
+        try insert(location, hash: hash, tags: item.tags)
         if case .bytes(let value) = item.content, item.isInline {
             let checksum = DiskChecksum.row(value: item.checksum, key: item.key.bytes, metadata: item.metadata)
             try insertContents.run(
                 location.id, Int64(bitPattern: checksum), item.created,
                 blobs: [item.key.bytes, item.metadata, value])
         }
-        for tag in item.tags { try insertTag.run(location.id, blobs: [Data(tag.utf8)]) }
     }
 
-    func insert(_ trailer: DiskTrailer, hash: UInt64, location: DiskIndex.Location) throws(DiskCacheError) {
+    /// Inserts the row of an entry whose contents are in a file, and its tags.
+    func insert(_ location: DiskIndex.Location, hash: UInt64, tags: [String]) throws(DiskCacheError) {
         try insertEntry.run(
             location.id, Int64(bitPattern: hash), Int64(location.size), Int64(location.trailer),
             Int64(location.allocated), location.expires, location.isTagged ? 1 : 0)
-        for tag in trailer.tags { try insertTag.run(location.id, blobs: [Data(tag.utf8)]) }
+        for tag in tags { try insertTag.run(location.id, blobs: [Data(tag.utf8)]) }
     }
 
     func delete(_ location: DiskIndex.Location) throws(DiskCacheError) {

@@ -149,13 +149,9 @@ import Foundation
             return
         }
         // Nested, so that all bytes stay in place until the statement has run.
-        let result = unsafe blob.withUnsafeBytes { bytes -> Result<Void, DiskCacheError> in
+        let result = unsafe blob.withUnsafeBytes { bytes in
             unsafe bind(index, bytes)
-            do throws(DiskCacheError) {
-                return .success(try run(blobs.dropFirst(), at: index + 1))
-            } catch {
-                return .failure(error)
-            }
+            return Result { () throws(DiskCacheError) in try run(blobs.dropFirst(), at: index + 1) }
         }
         try result.get()
     }

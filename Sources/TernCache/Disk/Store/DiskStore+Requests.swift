@@ -193,12 +193,8 @@ extension DiskStore {
     }
 
     func write(_ bytes: Data, to descriptor: Int32, path: String) throws(DiskCacheError) {
-        let result = unsafe bytes.withUnsafeBytes { buffer -> Result<Void, DiskCacheError> in
-            do throws(DiskCacheError) {
-                return .success(unsafe try files.write(buffer, to: descriptor, path: path))
-            } catch {
-                return .failure(error)
-            }
+        let result = unsafe bytes.withUnsafeBytes { buffer in
+            Result { () throws(DiskCacheError) in unsafe try files.write(buffer, to: descriptor, path: path) }
         }
         try result.get()
     }

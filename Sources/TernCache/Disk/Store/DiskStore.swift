@@ -263,7 +263,7 @@ extension DiskStore {
             try tables.transaction { () throws(DiskCacheError) in
                 for number in step {
                     let entry = found[number]
-                    try tables.insert(entry.trailer, hash: entry.hash, location: entry.location)
+                    try tables.insert(entry.location, hash: entry.hash, tags: entry.trailer.tags)
                 }
             }
             try tables.database.checkpoint()
@@ -302,11 +302,9 @@ extension DiskStore {
     ) throws(DiskCacheError) -> Data? {
         guard offset >= 0 else { return nil }
         var data = Data(count: count)
-        let result = unsafe data.withUnsafeMutableBytes { buffer -> Result<Int, DiskCacheError> in
-            do throws(DiskCacheError) {
-                return .success(unsafe try files.read(descriptor, into: buffer, at: offset, path: path))
-            } catch {
-                return .failure(error)
+        let result = unsafe data.withUnsafeMutableBytes { buffer in
+            Result { () throws(DiskCacheError) in
+                unsafe try files.read(descriptor, into: buffer, at: offset, path: path)
             }
         }
         return try result.get() == count ? data : nil
