@@ -74,7 +74,7 @@ struct DiskCrashChild {
                 record(in: journal, "A \(key) \(version)")
             case 1:
                 record(in: journal, "B \(key) \(version) \(size)")
-                try cache.stage(value, for: key)
+                try cache.enqueue(value, for: key)
                 try await cache.flush()
                 record(in: journal, "A \(key) \(version)")
             case 2:

@@ -173,7 +173,7 @@ struct MovingFromSDWebImageDocumentationTests {
             var request = ImageRequest(url)
             request.options.retriesFailed = true
             var display = ImageDisplay(placeholder: .image(grey))
-            display.refreshesCached = true
+            display.revalidatesCachedImage = true
             imageView.loadImage(request, display: display)
         }
         await photos.whileSlowOnesCome { await imageView.log.wait { $0.last == "ended" } }

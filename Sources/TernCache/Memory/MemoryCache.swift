@@ -22,14 +22,15 @@ public actor MemoryCache<Key: Hashable & Sendable, Value: Sendable> {
     private let listener: Task<Void, Never>?
 
     /// Creates a cache with a configuration.
-    /// - Parameter inUse: The way to find evicted values that are still in use elsewhere. Nil: they are not found.
+    /// - Parameter weakReferences: The weak references to evicted values. With nil, the cache does not find these again.
     /// - Parameter cost: Returns the cost of a value, in the unit of the limits: bytes, for the default limits. Called once
     ///   for each insert without a cost, in the caller's thread. Negative costs count as zero.
     public init(
-        _ configuration: MemoryCacheConfiguration = MemoryCacheConfiguration(), inUse: InUse<Value>? = nil,
+        _ configuration: MemoryCacheConfiguration = MemoryCacheConfiguration(),
+        weakReferences: WeakReferences<Value>? = nil,
         cost: @escaping @Sendable (Value) -> Int
     ) {
-        let store = MemoryStore<Key, Value>(configuration, inUse: inUse, cost: cost)
+        let store = MemoryStore<Key, Value>(configuration, weakReferences: weakReferences, cost: cost)
         let response = configuration.response
         self.store = store
         self.response = response
@@ -39,26 +40,29 @@ public actor MemoryCache<Key: Hashable & Sendable, Value: Sendable> {
             return Task.detached(priority: .utility) { [weak store] in
                 for await level in levels {
                     guard let store else { return }
-                    store.relieve(level, response: response)
+                    store.trim(for: level, response: response)
                 }
             }
         }
     }
 
     /// Creates a cache with a limit on the sum of costs, and the defaults for the rest.
-    public init(costLimit: Int, inUse: InUse<Value>? = nil, cost: @escaping @Sendable (Value) -> Int) {
+    public init(costLimit: Int, weakReferences: WeakReferences<Value>? = nil, cost: @escaping @Sendable (Value) -> Int)
+    {
         self.init(
-            MemoryCacheConfiguration(limits: MemoryCacheLimits(cost: costLimit)), inUse: inUse, cost: cost)
+            MemoryCacheConfiguration(limits: MemoryCacheLimits(cost: costLimit)), weakReferences: weakReferences,
+            cost: cost)
     }
 
     /// Creates a cache with a limit on the number of entries, each of cost 1, and the defaults for the rest.
     public init(
-        countLimit: Int, policy: MemoryCachePolicy = .s3FIFO, timeToLive: Duration? = nil, inUse: InUse<Value>? = nil
+        countLimit: Int, policy: MemoryCachePolicy = .s3FIFO, timeToLive: Duration? = nil,
+        weakReferences: WeakReferences<Value>? = nil
     ) {
         var configuration = MemoryCacheConfiguration(
             limits: MemoryCacheLimits(cost: .max, count: countLimit), policy: policy)
         configuration.timeToLive = timeToLive
-        self.init(configuration, inUse: inUse) { _ in 1 }
+        self.init(configuration, weakReferences: weakReferences) { _ in 1 }
     }
 
     deinit {
@@ -94,7 +98,7 @@ public actor MemoryCache<Key: Hashable & Sendable, Value: Sendable> {
 extension MemoryCache {
     /// Returns the value of a key, and counts as a use. Returns nil if there is none, or if it has expired.
     ///
-    /// A cache that was created with an `InUse` also finds an evicted value that is still in use elsewhere, and stores it
+    /// A cache that was created with `WeakReferences` also finds an evicted value that is still in use elsewhere, and stores it
     /// again. Synchronous, from any thread.
     @inlinable
     public nonisolated func value(for key: Key) -> Value? { store.value(for: key) }
@@ -175,5 +179,5 @@ extension MemoryCache {
 
     /// Evicts the entries that the configuration's `response` defines for a level of memory pressure. The cache calls it for
     /// each level that its source of memory pressure reports. An app can also call it, for example with `.background`.
-    public func relieve(_ level: MemoryPressureLevel) { store.relieve(level, response: response) }
+    public func trim(for level: MemoryPressureLevel) { store.trim(for: level, response: response) }
 }

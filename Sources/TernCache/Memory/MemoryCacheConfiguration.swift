@@ -101,17 +101,17 @@ public struct MemoryCacheLimits: Sendable, Hashable {
     public var entryCost: Int
     /// The sum of costs after a purge. When an insert would exceed `cost`, entries are evicted until the sum, including
     /// the new entry, is at most this value. Default: `cost`, so that no more entries than necessary are evicted.
-    public var preferredCost: Int
+    public var costAfterPurge: Int
 
     /// Creates limits. Negative values count as zero.
     public init(
         cost: Int = MemoryBudget.current.recommendedCost, count: Int = .max, entryCost: Int? = nil,
-        preferredCost: Int? = nil
+        costAfterPurge: Int? = nil
     ) {
         self.cost = max(0, cost)
         self.count = max(0, count)
         self.entryCost = max(0, entryCost ?? cost)
-        self.preferredCost = max(0, preferredCost ?? cost)
+        self.costAfterPurge = max(0, costAfterPurge ?? cost)
     }
 }
 

@@ -6,20 +6,21 @@ struct NewEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let cost: Int
     /// The time of expiry on the cache's clock; `.max` for none.
     @usableFromInline let deadline: UInt64
-    @usableFromInline let finder: InUse<Value>.Finder?
+    @usableFromInline let reference: WeakReferences<Value>.Reference?
     /// The generation of a recovered value, which is only stored if the table still holds that generation. Nil for any
     /// other value.
     @usableFromInline let generation: UInt64?
 
     @inlinable
     init(
-        key: Key, value: Value, cost: Int, deadline: UInt64, finder: InUse<Value>.Finder?, generation: UInt64? = nil
+        key: Key, value: Value, cost: Int, deadline: UInt64, reference: WeakReferences<Value>.Reference?,
+        generation: UInt64? = nil
     ) {
         self.key = key
         self.value = value
         self.cost = cost
         self.deadline = deadline
-        self.finder = finder
+        self.reference = reference
         self.generation = generation
     }
 }
@@ -33,18 +34,19 @@ struct RemovedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let cost: Int
     /// The reason of the eviction. Nil if the user removed or replaced the entry.
     @usableFromInline let reason: MemoryCacheEvictionReason?
-    /// The finder of the value: a user's closure, which can own anything.
-    @usableFromInline let finder: InUse<Value>.Finder?
+    /// The reference of the value: a user's closure, which can own anything.
+    @usableFromInline let reference: WeakReferences<Value>.Reference?
 
     @inlinable
     init(
-        key: Key, value: Value?, cost: Int, reason: MemoryCacheEvictionReason?, finder: InUse<Value>.Finder? = nil
+        key: Key, value: Value?, cost: Int, reason: MemoryCacheEvictionReason?,
+        reference: WeakReferences<Value>.Reference? = nil
     ) {
         self.key = key
         self.value = value
         self.cost = cost
         self.reason = reason
-        self.finder = finder
+        self.reference = reference
     }
 }
 

@@ -12,7 +12,7 @@ struct MemoryLedger: ~Copyable, Sendable {
     @usableFromInline let costLimit: Atomic<Int>
     @usableFromInline let countLimit: Atomic<Int>
     @usableFromInline let entryCost: Atomic<Int>
-    @usableFromInline let preferredCost: Atomic<Int>
+    @usableFromInline let costAfterPurge: Atomic<Int>
 
     @usableFromInline
     enum Reservation: Sendable {
@@ -25,7 +25,7 @@ struct MemoryLedger: ~Copyable, Sendable {
         costLimit = Atomic(limits.cost)
         countLimit = Atomic(limits.count)
         entryCost = Atomic(min(limits.entryCost, limits.cost))
-        preferredCost = Atomic(min(limits.preferredCost, limits.cost))
+        costAfterPurge = Atomic(min(limits.costAfterPurge, limits.cost))
     }
 
     /// The sum of all entries' costs.
@@ -33,19 +33,19 @@ struct MemoryLedger: ~Copyable, Sendable {
     /// The number of all entries.
     @inlinable var count: Int { countSum.load(ordering: .relaxed) }
 
-    @usableFromInline var preferred: Int { preferredCost.load(ordering: .relaxed) }
+    @usableFromInline var purgeTarget: Int { costAfterPurge.load(ordering: .relaxed) }
 
     var limits: MemoryCacheLimits {
         MemoryCacheLimits(
             cost: costLimit.load(ordering: .relaxed), count: countLimit.load(ordering: .relaxed),
-            entryCost: entryCost.load(ordering: .relaxed), preferredCost: preferredCost.load(ordering: .relaxed))
+            entryCost: entryCost.load(ordering: .relaxed), costAfterPurge: costAfterPurge.load(ordering: .relaxed))
     }
 
     func setLimits(_ limits: MemoryCacheLimits) {
         costLimit.store(limits.cost, ordering: .relaxed)
         countLimit.store(limits.count, ordering: .relaxed)
         entryCost.store(min(limits.entryCost, limits.cost), ordering: .relaxed)
-        preferredCost.store(min(limits.preferredCost, limits.cost), ordering: .relaxed)
+        costAfterPurge.store(min(limits.costAfterPurge, limits.cost), ordering: .relaxed)
     }
 
     /// Returns whether an entry of this cost can be stored at all.
@@ -56,7 +56,7 @@ struct MemoryLedger: ~Copyable, Sendable {
 
     /// A Boolean value that indicates whether an insert above the limit of cost frees more than it needs.
     @inlinable var isPurging: Bool {
-        preferredCost.load(ordering: .relaxed) < costLimit.load(ordering: .relaxed)
+        costAfterPurge.load(ordering: .relaxed) < costLimit.load(ordering: .relaxed)
     }
 
     /// Reserves a cost and a number of entries, or neither. `more` is negative when a cheaper value replaces another.

@@ -35,8 +35,8 @@ struct MemoryShard<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     @usableFromInline var order: EvictionOrder
     @usableFromInline var cost = 0
     @usableFromInline var free: [Slot] = []
-    /// The finders by slot. Empty if the cache does not look for values in use.
-    @usableFromInline var finders: [InUse<Value>.Finder?] = []
+    /// The references by slot. Empty if the cache does not look for values in use.
+    @usableFromInline var references: [WeakReferences<Value>.Reference?] = []
     @usableFromInline var recoverable: RecoverableTable<Key, Value>
 
     init(policy: MemoryCachePolicy, tracksUse: Bool) {
@@ -123,7 +123,7 @@ struct MemoryShard<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
         case stored
         /// The entry was to be recovered, but its key has a newer value by now, or was removed.
         case superseded
-        /// All shards must first reduce the sum of costs to the preferred cost.
+        /// All shards must first reduce the sum of costs to `costAfterPurge`.
         case needsPurge
         /// This shard holds less than its share, so another shard must evict an entry first.
         case needsRoom(MemoryCacheEvictionReason)
@@ -180,9 +180,9 @@ struct MemoryShard<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
         } else {
             slot = Slot(entries.count)
             entries.append(Entry(newEntry, fingerprint: fingerprint))
-            if recoverable.isEnabled { finders.append(nil) }
+            if recoverable.isEnabled { references.append(nil) }
         }
-        if recoverable.isEnabled { finders[Int(slot)] = newEntry.finder }
+        if recoverable.isEnabled { references[Int(slot)] = newEntry.reference }
         index.insert(slot, fingerprint: fingerprint)
         order.admit(slot, fingerprint: fingerprint, cost: newEntry.cost)
         cost += newEntry.cost
@@ -195,12 +195,12 @@ struct MemoryShard<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
         let position = Int(slot)
         let old = RemovedEntry(
             key: newEntry.key, value: entries[position].value, cost: entries[position].cost, reason: nil,
-            finder: recoverable.isEnabled ? finders[position] : nil)
+            reference: recoverable.isEnabled ? references[position] : nil)
         entries[position].value = newEntry.value
         cost += newEntry.cost - entries[position].cost
         entries[position].cost = newEntry.cost
         entries[position].deadline = newEntry.deadline
-        if recoverable.isEnabled { finders[position] = newEntry.finder }
+        if recoverable.isEnabled { references[position] = newEntry.reference }
         order.setCost(newEntry.cost, of: slot)
         counters.insertions += 1
         return old
@@ -241,7 +241,7 @@ struct MemoryShard<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
         let position = Int(slot)
         guard let key = entries[position].key.take() else { return }
         let value = entries[position].value.take()
-        let finder = recoverable.isEnabled ? finders[position].take() : nil
+        let reference = recoverable.isEnabled ? references[position].take() : nil
         let freed = entries[position].cost
         let deadline = entries[position].deadline
         index.remove(slot, fingerprint: entries[position].fingerprint)
@@ -249,17 +249,17 @@ struct MemoryShard<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
         cost -= freed
         ledger.release(cost: freed, count: 1)
         if let reason { counters.evictions[reason.ordinal] += 1 }
-        if let finder, let reason, reason != .expired {
-            recoverable.add(key, finder: finder, cost: freed, deadline: deadline)
+        if let reference, let reason, reason != .expired {
+            recoverable.add(key, reference: reference, cost: freed, deadline: deadline)
         }
-        removed.append(RemovedEntry(key: key, value: value, cost: freed, reason: reason, finder: finder))
+        removed.append(RemovedEntry(key: key, value: value, cost: freed, reason: reason, reference: reference))
     }
 
     /// Removes the evicted value of a key, so that it cannot be recovered.
     @usableFromInline
     mutating func removeRecoverable(_ key: Key, into removed: inout Removed) {
         guard let entry = recoverable.remove(key) else { return }
-        removed.append(RemovedEntry(key: key, value: nil, cost: 0, reason: nil, finder: entry.finder))
+        removed.append(RemovedEntry(key: key, value: nil, cost: 0, reason: nil, reference: entry.reference))
     }
 
     /// Evicts entries in the policy's order while `condition` is true, one batch at most. Returns their number.
@@ -310,7 +310,7 @@ struct MemoryShard<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
         index = SlotIndex()
         entries = []
         free = []
-        finders = []
+        references = []
         order.releaseStorage()
     }
 }

@@ -61,14 +61,14 @@ extension MemoryStore {
             total += evicted
             if evicted < Shard.batch { break }
         }
-        if inUse != nil { sweepRecoverable(shard: number) }
+        if weakReferences != nil { sweepRecoverable(shard: number) }
         return total
     }
 
-    /// Reduces the sum so that a value of this cost, once stored, leaves it at the preferred cost.
+    /// Reduces the sum so that a value of this cost, once stored, leaves it at `costAfterPurge`.
     @usableFromInline
     func purge(for cost: Int) {
-        trim(toCost: max(0, ledger.preferred - cost), reason: .costLimit)
+        trim(toCost: max(0, ledger.purgeTarget - cost), reason: .costLimit)
     }
 
     /// Evicts one entry of another shard than `number` that holds at least the average. Returns false if there is none.
@@ -93,7 +93,7 @@ extension MemoryStore {
     }
 
     /// Evicts the entries that the response defines for a level of memory pressure.
-    func relieve(_ level: MemoryPressureLevel, response: MemoryPressureResponse) {
+    func trim(for level: MemoryPressureLevel, response: MemoryPressureResponse) {
         let action = response.action(at: level, cost: ledger.cost, count: ledger.count, limits: ledger.limits)
         switch action {
         case .empty(let reason):

@@ -3,7 +3,7 @@ public import TernConcurrency
 
 /// The content of a `MemoryCache`: one or four shards, each with a lock and concurrent readers, and the sums they share.
 ///
-/// The only user code that runs under a lock is `==` and the hash of a key. Values and finders are released, and
+/// The only user code that runs under a lock is `==` and the hash of a key. Values and references are released, and
 /// evictions are sent, after the lock is released.
 @usableFromInline
 final class MemoryStore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
@@ -21,7 +21,7 @@ final class MemoryStore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let clock: CacheClock
     @usableFromInline let timeToLive: Duration?
     @usableFromInline let cost: @Sendable (Value) -> Int
-    @usableFromInline let inUse: InUse<Value>?
+    @usableFromInline let weakReferences: WeakReferences<Value>?
     @usableFromInline let evictionEvents: EventBroadcast<MemoryCacheEvent<Key>>
     let expiry: ExpirySchedule
 
@@ -29,21 +29,22 @@ final class MemoryStore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let ledger: MemoryLedger
 
     init(
-        _ configuration: MemoryCacheConfiguration, inUse: InUse<Value>?, cost: @escaping @Sendable (Value) -> Int
+        _ configuration: MemoryCacheConfiguration, weakReferences: WeakReferences<Value>?,
+        cost: @escaping @Sendable (Value) -> Int
     ) {
         // Strict LRU needs a single order, and shares of a few entries would be too uneven.
         shardMask = configuration.policy == .lru || configuration.limits.count < 256 ? 0 : 3
         allowsConcurrentReads = configuration.policy != .lru
-        handlesMisses = Atomic(inUse != nil)
+        handlesMisses = Atomic(weakReferences != nil)
         clock = CacheClock(configuration.clock)
         timeToLive = configuration.timeToLive
         self.cost = cost
-        self.inUse = inUse
+        self.weakReferences = weakReferences
         evictionEvents = EventBroadcast(
             limit: configuration.eventLimit, overflow: .reportDropped { .dropped($0) })
         expiry = ExpirySchedule(interval: configuration.expiryInterval.wholeNanoseconds)
         shards = ShardArray(count: shardMask + 1) {
-            Shard(policy: configuration.policy, tracksUse: inUse != nil)
+            Shard(policy: configuration.policy, tracksUse: weakReferences != nil)
         }
         ledger = MemoryLedger(configuration.limits)
     }
@@ -149,10 +150,10 @@ extension MemoryStore {
         }
     }
 
-    /// Runs the finder of an evicted value, without a lock, and stores the value again unless its key has a newer one.
+    /// Runs the reference to an evicted value, without a lock, and stores the value again unless its key has a newer one.
     @usableFromInline
     func recover(_ entry: RecoverableTable<Key, Value>.Entry, of key: Key, shard number: Int) -> Value? {
-        guard let value = entry.finder() else {
+        guard let value = entry.reference() else {
             _ = withShard(number) { $0.recoverable.remove(key, generation: entry.generation) }
             return nil
         }
@@ -163,7 +164,7 @@ extension MemoryStore {
         }
         _ = insert(
             NewEntry(
-                key: key, value: value, cost: entry.cost, deadline: entry.deadline, finder: entry.finder,
+                key: key, value: value, cost: entry.cost, deadline: entry.deadline, reference: entry.reference,
                 generation: entry.generation))
         return value
     }
@@ -178,7 +179,7 @@ extension MemoryStore {
     func removeUnused(shard number: Int) {
         let entries = withShard(number) { $0.recoverable.entries }
         let unused = entries.compactMap { key, entry in
-            entry.finder() == nil ? (key: key, generation: entry.generation) : nil
+            entry.reference() == nil ? (key: key, generation: entry.generation) : nil
         }
         _ = withShard(number) { $0.recoverable.sweep(unused) }
     }
@@ -192,7 +193,7 @@ extension MemoryStore {
         let deadline = clock.deadline(after: time ?? timeToLive)
         let newEntry = NewEntry(
             key: key, value: value, cost: max(0, given ?? cost(value)), deadline: deadline,
-            finder: inUse?.finder(value))
+            reference: weakReferences?.makeReference(value))
         if deadline != .max { scheduleExpiry(at: deadline) }
         return insert(newEntry)
     }
@@ -214,7 +215,7 @@ extension MemoryStore {
             release(removed)
             switch result {
             case .stored:
-                if inUse != nil { sweepRecoverable(shard: location.shard) }
+                if weakReferences != nil { sweepRecoverable(shard: location.shard) }
                 return true
             case .superseded:
                 return false
@@ -257,9 +258,9 @@ extension MemoryStore {
         let removed = withShard(number) { shard in
             var removed = Removed()
             _ = shard.remove(newEntry.key, fingerprint: fingerprint, now: 0, ledger: ledger, into: &removed)
-            if let finder = newEntry.finder {
+            if let reference = newEntry.reference {
                 shard.recoverable.add(
-                    newEntry.key, finder: finder, cost: newEntry.cost, deadline: newEntry.deadline)
+                    newEntry.key, reference: reference, cost: newEntry.cost, deadline: newEntry.deadline)
             }
             let reason = MemoryCacheEvictionReason.tooLarge
             shard.counters.evictions[reason.ordinal] += 1

@@ -61,7 +61,7 @@ extension DiskTier {
         }
         let (diskKey, metadata) = (Self.encodedKey(load.key.source), image.freshness.encoded)
         do {
-            if !cache.stageIfPossible(stored, for: diskKey, metadata: metadata) {
+            if !cache.enqueueIfPossible(stored, for: diskKey, metadata: metadata) {
                 try await cache.insert(stored, for: diskKey, metadata: metadata)
             }
             image.trace.add(.originals, .stored)
@@ -85,7 +85,7 @@ extension DiskTier {
         let entry = try? await cache.entry(for: diskKey)
         guard let entry, Freshness(entry.metadata)?.validators == validators else { return }
         // The same applies here.
-        try? cache.stage(entry.value, for: diskKey, metadata: freshness.encoded)
+        try? cache.enqueue(entry.value, for: diskKey, metadata: freshness.encoded)
     }
 }
 
@@ -141,12 +141,12 @@ extension DiskTier {
         for key: ImageLoadKey, trace: inout ImageTrace
     ) async throws(DiskCacheError) -> DiskCache.Entry? {
         guard let cache = await cache else {
-            trace.add(.disk, .skipped, detail: reason ?? "")
+            trace.add(.processed, .skipped, detail: reason ?? "")
             return nil
         }
         let diskKey = key.imageKey.text
         guard cache.contains(diskKey), let entry = try await cache.entry(for: diskKey) else {
-            trace.add(.disk, .miss)
+            trace.add(.processed, .miss)
             return nil
         }
         return entry
@@ -165,28 +165,28 @@ extension DiskTier {
     }
 
     private func storeProcessed(_ loaded: inout LoadedImage, for key: ImageLoadKey) async {
-        guard key.storesProcessed(configuration.diskContent), key.caching.disk.contains(.write) else { return }
+        guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.write) else { return }
         if loaded.stored.animation != nil {
-            loaded.trace.add(.disk, .notStored, detail: "an animation")
+            loaded.trace.add(.processed, .notStored, detail: "an animation")
             return
         }
         if loaded.stored.freshness.forbidsStorage {
-            loaded.trace.add(.disk, .notStored, detail: "no-store")
+            loaded.trace.add(.processed, .notStored, detail: "no-store")
             return
         }
         guard let cache = await cache else {
-            loaded.trace.add(.disk, .notStored, detail: reason ?? "")
+            loaded.trace.add(.processed, .notStored, detail: reason ?? "")
             return
         }
         let write = beginWrite(loaded.stored, for: key.imageKey, to: cache)
         guard key.options.waitsForStore else { return }
         let failure = await write.value
-        loaded.trace.add(.disk, failure == nil ? .stored : .notStored, detail: failure ?? "")
+        loaded.trace.add(.processed, failure == nil ? .stored : .notStored, detail: failure ?? "")
     }
 
     /// Updates the freshness of a stored processed image.
     func updateFreshness(ofProcessed stored: StoredImage, for key: ImageLoadKey, to freshness: Freshness) async {
-        guard key.storesProcessed(configuration.diskContent), key.caching.disk.contains(.write) else { return }
+        guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.write) else { return }
         await updateFreshness(ofEntry: key.imageKey.text, matching: stored.freshness.validators, to: freshness)
     }
 
@@ -251,9 +251,9 @@ extension RasterImage {
 
 extension DiskCache {
     /// Stages a value. Returns false if too many values wait already.
-    fileprivate nonisolated func stageIfPossible(_ value: Data, for key: String, metadata: Data) -> Bool {
+    fileprivate nonisolated func enqueueIfPossible(_ value: Data, for key: String, metadata: Data) -> Bool {
         do throws(DiskCacheError) {
-            try stage(value, for: key, metadata: metadata)
+            try enqueue(value, for: key, metadata: metadata)
             return true
         } catch {
             return false

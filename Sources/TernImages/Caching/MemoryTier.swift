@@ -9,7 +9,7 @@ struct MemoryTier: ~Copyable, Sendable {
     init(_ configuration: ImagePipeline.Configuration) {
         var memory = MemoryCacheConfiguration(limits: MemoryCacheLimits(cost: configuration.memoryLimit))
         memory.pressure = configuration.pressure
-        cache = MemoryCache(memory, inUse: StoredImage.inUse) { $0.cost }
+        cache = MemoryCache(memory, weakReferences: StoredImage.weakReferences) { $0.cost }
     }
 
     /// Returns the image of a key. Synchronous, from any thread: a hit switches no thread.

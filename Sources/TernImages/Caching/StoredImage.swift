@@ -40,7 +40,7 @@ struct StoredImage: Sendable {
     }
 
     /// Finds an evicted image again for as long as something shows it.
-    static let inUse = InUse<StoredImage> { stored in
+    static let weakReferences = WeakReferences<StoredImage> { stored in
         let (size, format, metadata, scale) = (
             stored.image.size, stored.image.format, stored.image.metadata, stored.image.scale
         )

@@ -28,7 +28,7 @@ struct ImageLoadKey: Sendable, Hashable {
     init(_ imageKey: ImageKey, _ request: ImageRequest) {
         var caching = request.caching
         if imageKey.source.isPrivate {
-            caching.disk = []
+            caching.processed = []
             caching.originals = []
         }
         let options = request.options.relevantToLoading

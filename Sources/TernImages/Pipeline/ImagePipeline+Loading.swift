@@ -122,7 +122,7 @@ extension ImagePipeline {
     ) async throws(ImageError) -> LoadedImage? {
         let key = context.key
         // A processed image is stored without its encoded bytes.
-        guard key.storesProcessed(configuration.diskContent), key.caching.disk.contains(.read),
+        guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.read),
             !key.options.includesData
         else { return nil }
         do {
@@ -131,13 +131,13 @@ extension ImagePipeline {
             let stored = try await withSlot(at: .decode, for: context.load) { () async throws(ImageError) in
                 try await decodingContext.decodeProcessed(entry, scale: key.imageKey.scale)
             }
-            trace.add(.disk, .hit)
+            trace.add(.processed, .hit)
             memory.insert(stored, for: key, trace: &trace)
-            return LoadedImage(stored: stored, source: .disk, trace: trace)
+            return LoadedImage(stored: stored, source: .processed, trace: trace)
         } catch {
             if Task.isCancelled { throw .cancelled }
             // The image is made again, and replaces the entry.
-            trace.add(.disk, .failed, detail: "\(error)")
+            trace.add(.processed, .failed, detail: "\(error)")
             return nil
         }
     }

@@ -11,7 +11,7 @@ public struct ImageResponse: Sendable {
         /// Decoded images in memory.
         case memory
         /// The processed image on the disk.
-        case disk
+        case processed
         /// The encoded bytes on the disk.
         case original
         /// The network, a file, or a closure.
@@ -57,12 +57,9 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         /// Another size of the same image in memory.
         case variant
         /// Processed images on the disk.
-        case disk
+        case processed
         /// Encoded bytes on the disk.
         case originals
-        /// Remembered failures. No step has this stage: a load that ends with a remembered failure has an error, which has
-        /// no trace.
-        case failures
         /// The network, a file, or a closure.
         case network
         /// The decoding of bytes.
@@ -99,7 +96,7 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         /// The reason in plain text; empty if none is needed. The text is made at each access.
         public var detail: String { lazyDetail.text }
 
-        /// The step as `memory miss` or `disk not-stored (no-store)`.
+        /// The step as `memory miss` or `originals not-stored (no-store)`.
         public var description: String {
             let detail = detail
             return "\(stage.rawValue) \(outcome.rawValue)\(detail.isEmpty ? "" : " (\(detail))")"

@@ -187,7 +187,7 @@ extension ImageRequest {
         /// The cache of decoded images in memory.
         public var memory: Access
         /// The cache of processed images on the disk, if the pipeline has one.
-        public var disk: Access
+        public var processed: Access
         /// The cache of encoded bytes on the disk.
         public var originals: Access
         /// A Boolean value that indicates whether an image that is in no cache may be fetched. If not, the load fails
@@ -196,22 +196,22 @@ extension ImageRequest {
 
         /// Creates a set of rules; everything is allowed by default.
         public init(
-            memory: Access = .all, disk: Access = .all, originals: Access = .all, network: Bool = true
+            memory: Access = .all, processed: Access = .all, originals: Access = .all, network: Bool = true
         ) {
             self.memory = memory
-            self.disk = disk
+            self.processed = processed
             self.originals = originals
             self.network = network
         }
 
         /// Neither reads nor writes the disk.
-        public static let memoryOnly = Caching(disk: [], originals: [])
+        public static let memoryOnly = Caching(processed: [], originals: [])
         /// Uses only the caches.
         public static let cacheOnly = Caching(network: false)
         /// Fetches the image and stores it.
-        public static let reload = Caching(memory: .write, disk: .write, originals: .write)
+        public static let reload = Caching(memory: .write, processed: .write, originals: .write)
         /// Fetches the image and does not store it.
-        public static let none = Caching(memory: [], disk: [], originals: [])
+        public static let none = Caching(memory: [], processed: [], originals: [])
     }
 }
 

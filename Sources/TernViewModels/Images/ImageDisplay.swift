@@ -36,16 +36,16 @@ public struct ImageDisplay: Sendable {
     /// A Boolean value that indicates whether the view shows the cached image, from memory at once or from the disk, while
     /// the server is asked again, and the response only if the image has changed. True sets `Options.revalidation` of the
     /// request to `.always`. False by default.
-    public var refreshesCached = false
+    public var revalidatesCachedImage = false
     /// A Boolean value that indicates whether a request without a target size gets the size of the view, and waits until
     /// the view has one. False by default.
-    public var fitsView = false
+    public var decodesToViewSize = false
     /// A Boolean value that indicates whether the view shows the placeholder only after the load has failed. False by
     /// default.
-    public var delaysPlaceholder = false
+    public var showsPlaceholderOnlyOnFailure = false
     /// A Boolean value that indicates whether the binding shows the image in the view; false for a caller that does this
     /// itself. The placeholder and the failure are shown in either case. True by default.
-    public var setsAutomatically = true
+    public var setsImage = true
     /// The condition for showing a transition; `.whenLoaded` by default.
     public var transition = Transition.whenLoaded
     /// A Boolean value that indicates whether the load ends only after the transition has ended. False by default.
@@ -71,7 +71,7 @@ public struct ImageDisplay: Sendable {
 
     /// Returns a Boolean value that indicates whether both displays deliver a loaded image in the same way.
     func deliversLike(_ other: ImageDisplay) -> Bool {
-        delaysPlaceholder == other.delaysPlaceholder && setsAutomatically == other.setsAutomatically
+        showsPlaceholderOnlyOnFailure == other.showsPlaceholderOnlyOnFailure && setsImage == other.setsImage
             && transition == other.transition && waitsForTransition == other.waitsForTransition
             && cancelsPrevious == other.cancelsPrevious
     }

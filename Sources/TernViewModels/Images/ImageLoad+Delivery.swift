@@ -60,7 +60,7 @@ extension ImageLoad {
     private func isLast(_ response: ImageResponse) -> Bool {
         switch response.source {
         case .network, .revalidated: true
-        case .memory, .disk, .original: !response.isStale && request.options.revalidation != .always
+        case .memory, .processed, .original: !response.isStale && request.options.revalidation != .always
         }
     }
 
@@ -105,7 +105,7 @@ extension ImageLoad {
         if display?.failure != nil { substitutes.available.insert(.failure) }
         if display?.fallback != nil { substitutes.available.insert(.fallback) }
         substitutes.clearsContent = display?.current == .cleared
-        substitutes.delaysPlaceholder = display?.delaysPlaceholder ?? false
+        substitutes.showsPlaceholderOnlyOnFailure = display?.showsPlaceholderOnlyOnFailure ?? false
         let action = view.imageSlots.change(slot) { decide(&$0, registration.generation, substitutes) }
         guard showsSubstitutes, case .showSubstitute(let substitute) = action else { return }
         let content: ImageContent? =

@@ -104,7 +104,7 @@ public final class ImageLoad: BindingContent {
     var imageView: (any ImageViewModel)? { display == nil ? nil : view as? any ImageViewModel }
 
     /// A Boolean value that indicates whether the view, and not a closure of the caller, shows the image.
-    var setsView: Bool { receiver == nil && display?.setsAutomatically ?? false }
+    var setsView: Bool { receiver == nil && display?.setsImage ?? false }
 
     // MARK: The beginning
 
@@ -118,7 +118,7 @@ public final class ImageLoad: BindingContent {
     func begin() {
         guard isCurrent else { return }
         let refusal = request.source.refusal
-        let needsSize = refusal == nil && display?.fitsView ?? false && request.targetSize == nil
+        let needsSize = refusal == nil && display?.decodesToViewSize ?? false && request.targetSize == nil
         let size = needsSize ? viewSize : nil
         if let size { request.targetSize = size }
         perform(state.begin(isValid: refusal == nil, hasSize: !needsSize || size != nil))

@@ -72,7 +72,7 @@ struct ImageSlotState: Sendable, Hashable {
     struct Substitutes: Sendable, Hashable {
         var available: Set<Substitute> = []
         var clearsContent = false
-        var delaysPlaceholder = false
+        var showsPlaceholderOnlyOnFailure = false
     }
 
     enum Action: Sendable, Hashable {
@@ -101,7 +101,7 @@ struct ImageSlotState: Sendable, Hashable {
     mutating func wait(_ generation: UInt64, _ substitutes: Substitutes) -> Action {
         guard generation == newest, !hasImage else { return .none }
         if substitutes.available.contains(.variant) { return show(.variant, as: .placeholder) }
-        if substitutes.available.contains(.placeholder), !substitutes.delaysPlaceholder {
+        if substitutes.available.contains(.placeholder), !substitutes.showsPlaceholderOnlyOnFailure {
             return show(.placeholder, as: .placeholder)
         }
         if substitutes.clearsContent { return show(.nothing, as: .idle) }
@@ -144,7 +144,7 @@ struct ImageSlotState: Sendable, Hashable {
         // A load that fails does not remove the image of another load of the slot.
         guard generation == newest, !hasImage || lastShown == generation else { return .none }
         if substitutes.available.contains(.failure) { return show(.failure, as: .failure(error)) }
-        let isPlaceholderDue = !hasImage && (substitutes.delaysPlaceholder || phase != .placeholder)
+        let isPlaceholderDue = !hasImage && (substitutes.showsPlaceholderOnlyOnFailure || phase != .placeholder)
         if isPlaceholderDue, substitutes.available.contains(.placeholder) {
             return show(.placeholder, as: .failure(error))
         }

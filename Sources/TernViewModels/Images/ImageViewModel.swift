@@ -32,7 +32,7 @@ public protocol ImageViewModel: BindableView {
     /// memory, within the call that loads.
     func showImage(_ update: ImageUpdate, in slot: ImageSlot)
 
-    /// Returns the size of a slot in pixels, for `ImageDisplay.fitsView`; nil, the default, while it has none. Call
+    /// Returns the size of a slot in pixels, for `ImageDisplay.decodesToViewSize`; nil, the default, while it has none. Call
     /// `imageSizesChanged()` when the size becomes known.
     func imageSize(for slot: ImageSlot) -> PixelSize?
 
@@ -89,7 +89,7 @@ extension ImageViewModel {
     ) -> ImageLoad {
         let pipeline = currentImagePipeline
         var request = request
-        if display.refreshesCached { request.options.revalidation = .always }
+        if display.revalidatesCachedImage { request.options.revalidation = .always }
         if let load = bindings[slot], receive == nil, load.receiver == nil,
             load.isEquivalent(to: request, display: display, pipeline: pipeline)
         {

@@ -19,7 +19,7 @@ public final class ImageModel: ImageViewModel {
     public private(set) var progress = Session.Progress()
     /// The error of the last load; nil if it did not fail, or another load has begun since.
     public private(set) var error: ImageError?
-    /// The size that loads with `ImageDisplay.fitsView` wait for; nil, the default, while there is none.
+    /// The size that loads with `ImageDisplay.decodesToViewSize` wait for; nil, the default, while there is none.
     public var size: PixelSize? {
         didSet { imageSizesChanged() }
     }

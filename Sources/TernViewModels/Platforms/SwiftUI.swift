@@ -24,7 +24,7 @@ public import Foundation
 /// ```
 ///
 /// The load begins when the view appears, restarts when the request changes, and is cancelled when the view disappears.
-/// An image in memory is there at once, or with `fitsView` as soon as the size is known. An image from another source
+/// An image in memory is there at once, or with `decodesToViewSize` as soon as the size is known. An image from another source
 /// appears with an animation, unless `ImageDisplay.transition` says otherwise.
 public struct RemoteImage<Content: View>: View {
     private let source: RemoteImageSource
@@ -37,7 +37,7 @@ public struct RemoteImage<Content: View>: View {
     ///
     /// - Parameters:
     ///   - display: The substitutes for the image. By default there are none, also when the request changes. With
-    ///     `fitsView` the view takes all the space that it is offered, and the image is decoded to that size.
+    ///     `decodesToViewSize` the view takes all the space that it is offered, and the image is decoded to that size.
     ///   - pipeline: The pipeline that loads; nil, the default, for `ImagePipeline.shared`.
     public init(
         _ request: ImageRequest, display: ImageDisplay = ImageDisplay(current: .cleared),
@@ -77,7 +77,7 @@ public struct RemoteImage<Content: View>: View {
     /// Frames the content so that there is always something that can appear and has a size.
     @ViewBuilder
     private func framed(_ content: Content) -> some View {
-        if source.display.fitsView {
+        if source.display.decodesToViewSize {
             Color.clear.overlay { content }.clipped()
         } else {
             ZStack {
@@ -133,7 +133,7 @@ extension RemoteImage {
         @ViewBuilder failure: @escaping (ImageError) -> Failure
     ) where Content == RemoteImageContent<Placeholder, Failure> {
         var display = ImageDisplay(current: .cleared)
-        display.fitsView = true
+        display.decodesToViewSize = true
         let request = ImageRequest(url, contentMode: contentMode == .fill ? .fill : .fit)
         self.init(request, display: display) { phase, image in
             RemoteImageContent(

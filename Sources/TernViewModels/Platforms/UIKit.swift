@@ -5,7 +5,7 @@ public import UIKit
 /// Shows the slots `.image` and `.animation` as its image and `.highlighted` as its highlighted image, and ignores
 /// others.
 ///
-/// A transition is a cross-dissolve of a quarter of a second. For loads with `ImageDisplay.fitsView`, call
+/// A transition is a cross-dissolve of a quarter of a second. For loads with `ImageDisplay.decodesToViewSize`, call
 /// `imageSizesChanged()` when the view is laid out, as in `layoutSubviews()`.
 extension UIImageView: ImageViewModel {
     /// Sets the image of a slot.

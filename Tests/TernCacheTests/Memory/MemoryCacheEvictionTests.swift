@@ -88,7 +88,7 @@ import Testing
         cache[28] = nil
         await cache.trim(toCost: 20)
         cache[200] = Token(200) { end(200) }
-        await cache.relieve(.critical)
+        await cache.trim(for: .critical)
         cache[201] = Token(201) { end(201) }
         cache.removeAll()
         #expect(ended.withLock { Set($0) } == Set(0..<30).union([100, 101, 200, 201]))

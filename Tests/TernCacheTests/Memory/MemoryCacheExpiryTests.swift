@@ -5,12 +5,12 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct MemoryCacheExpiryTests {
     private func makeCache(
-        _ clock: ManualClock, timeToLive: Duration? = nil, inUse: InUse<Token>? = nil
+        _ clock: ManualClock, timeToLive: Duration? = nil, weakReferences: WeakReferences<Token>? = nil
     ) -> MemoryCache<Int, Token> {
         var configuration = MemoryCacheConfiguration.quiet()
         configuration.clock = clock
         configuration.timeToLive = timeToLive
-        return MemoryCache(configuration, inUse: inUse) { _ in 1 }
+        return MemoryCache(configuration, weakReferences: weakReferences) { _ in 1 }
     }
 
     @Test func anEntryIsReturnedUntilItExpires() {
@@ -96,7 +96,7 @@ import Testing
 
     @Test func anExpiredValueInUseIsNotFound() async {
         let clock = ManualClock()
-        let cache = makeCache(clock, timeToLive: .seconds(10), inUse: .references)
+        let cache = makeCache(clock, timeToLive: .seconds(10), weakReferences: .objects)
         let token = Token(1)
         cache[1] = token
         await cache.trim(toCost: 0)

@@ -8,13 +8,13 @@ import Testing
         let seed: UInt64
         let policy: MemoryCachePolicy
         let limits: MemoryCacheLimits
-        var testDescription: String { "\(policy) \(limits.cost)/\(limits.count)/\(limits.preferredCost) seed \(seed)" }
+        var testDescription: String { "\(policy) \(limits.cost)/\(limits.count)/\(limits.costAfterPurge) seed \(seed)" }
     }
 
     static let cases: [Case] = MemoryCachePolicy.allCases.flatMap { policy in
         [
             MemoryCacheLimits(cost: 500), MemoryCacheLimits(cost: 3_000, count: 300),
-            MemoryCacheLimits(cost: 2_000, entryCost: 40, preferredCost: 1_200),
+            MemoryCacheLimits(cost: 2_000, entryCost: 40, costAfterPurge: 1_200),
             MemoryCacheLimits(cost: .max, count: 20),
         ].flatMap { limits in (0..<4).map { Case(seed: $0, policy: policy, limits: limits) } }
     }

@@ -158,7 +158,7 @@ import Testing
 
     private func makeCache(pressure: (any MemoryPressureSource)? = nil) -> MemoryCache<Int, Int> {
         var configuration = MemoryCacheConfiguration.quiet(
-            cost: Self.size * 10, preferred: Self.size * 6, policy: .lru)
+            cost: Self.size * 10, costAfterPurge: Self.size * 6, policy: .lru)
         configuration.pressure = pressure
         configuration.response.warning = 0
         return MemoryCache(configuration) { _ in Self.size }
@@ -166,13 +166,13 @@ import Testing
 
     @Test func theDefaultsCanBeConfigured() {
         // 100 MiB, 60 MiB after a purge; width × height × 4 bytes of pixels.
-        let limits = MemoryCacheLimits(cost: 100 << 20, preferredCost: 60 << 20)
+        let limits = MemoryCacheLimits(cost: 100 << 20, costAfterPurge: 60 << 20)
         var configuration = MemoryCacheConfiguration(limits: limits, policy: .lru)
         configuration.pressure = nil
         let cache = MemoryCache<String, (width: Int, height: Int)>(configuration) { $0.width * $0.height * 4 }
         cache.insert((510, 500), for: "image")
         #expect(cache.totalCost == Self.size)
-        #expect(cache.limits.cost == 104_857_600 && cache.limits.preferredCost == 62_914_560)
+        #expect(cache.limits.cost == 104_857_600 && cache.limits.costAfterPurge == 62_914_560)
     }
 
     @Test func replacingSubtractsTheOldCost() {

@@ -11,7 +11,7 @@ import Testing
         var configuration = MemoryCacheConfiguration(limits: limits, policy: policy)
         configuration.pressure = nil
         configuration.clock = ManualClock()
-        let cache = MemoryCache<Int, Token>(configuration, inUse: .references) { $0.number % 100 }
+        let cache = MemoryCache<Int, Token>(configuration, weakReferences: .objects) { $0.number % 100 }
         await withTaskGroup(of: Bool.self) { group in
             for seed in 0..<8 {
                 group.addTask {

@@ -31,10 +31,10 @@ import Foundation
 
     @Test func valuesInUse() async throws {
         let url = try #require(URL(string: "https://example.com/document"))
-        let documents = MemoryCache<URL, Document>(inUse: .references) { $0.byteCount }
+        let documents = MemoryCache<URL, Document>(weakReferences: .objects) { $0.byteCount }
         let document = Document(byteCount: 10)
         documents[url] = document
-        await documents.relieve(.critical)
+        await documents.trim(for: .critical)
         #expect(documents[url] === document)
     }
 }

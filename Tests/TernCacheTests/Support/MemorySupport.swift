@@ -42,11 +42,11 @@ final class ManualPressure: MemoryPressureSource {
 extension MemoryCacheConfiguration {
     /// Returns a configuration that ignores the machine's memory pressure.
     static func quiet(
-        cost: Int = .max, count: Int = .max, entryCost: Int? = nil, preferred: Int? = nil,
+        cost: Int = .max, count: Int = .max, entryCost: Int? = nil, costAfterPurge: Int? = nil,
         policy: MemoryCachePolicy = .s3FIFO
     ) -> MemoryCacheConfiguration {
         var configuration = MemoryCacheConfiguration(
-            limits: MemoryCacheLimits(cost: cost, count: count, entryCost: entryCost, preferredCost: preferred),
+            limits: MemoryCacheLimits(cost: cost, count: count, entryCost: entryCost, costAfterPurge: costAfterPurge),
             policy: policy)
         configuration.pressure = nil
         return configuration

@@ -51,13 +51,13 @@ import Foundation
         var request = ImageRequest(try url("https://a.example/1.png"))
         request.processors = [CountingProcessor(name: "count", counter: counter)]
         request.options.waitsForStore = true
-        #expect(try await kit.pipeline.response(for: request).trace[.disk] == .stored)
+        #expect(try await kit.pipeline.response(for: request).trace[.processed] == .stored)
         // The image and its parent are stored, the bytes are not.
         try await kit.pipeline.flush()
         #expect(cache.contains(kit.pipeline.key(of: request).text))
         #expect(!cache.contains(DiskTier.encodedKey(request.source.key)))
         kit.pipeline.memory.removeAll()
-        #expect(try await kit.pipeline.response(for: request).source == .disk)
+        #expect(try await kit.pipeline.response(for: request).source == .processed)
         #expect(counter.value == 1)
         #expect(kit.stub.calls.count == 1)
     }

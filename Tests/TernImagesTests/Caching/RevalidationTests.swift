@@ -98,7 +98,7 @@ import Foundation
         kit.pipeline.memory.removeAll()
         let again = try await kit.pipeline.response(for: request)
         #expect(again.image.size.width == 20)
-        #expect(again.source == .disk)
+        #expect(again.source == .processed)
     }
 
     @Test func aTaskThatJoinsARevalidationGetsTheCachedImageAtOnce() async throws {

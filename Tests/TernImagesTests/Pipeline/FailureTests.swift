@@ -83,7 +83,7 @@ import Foundation
         _ = await kit.pipeline.disk.cache
         try await cache.close()
         let trace = try await kit.pipeline.response(for: request).trace
-        #expect(trace[.disk] == .notStored)
+        #expect(trace[.processed] == .notStored)
         await kit.expectNothingLeft()
     }
 

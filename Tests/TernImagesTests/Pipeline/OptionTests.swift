@@ -55,13 +55,13 @@ import Foundation
             $0.decodesFirstFrameOnly = true
             $0.waitsForStore = true
         }
-        #expect(try await kit.pipeline.response(for: first).trace[.disk] == .stored)
+        #expect(try await kit.pipeline.response(for: first).trace[.processed] == .stored)
         kit.pipeline.memory.removeAll()
         let whole = try await kit.pipeline.response(for: try request())
         #expect(whole.animation?.frames.count == 3)
-        #expect(whole.trace[.disk] == .notStored)
+        #expect(whole.trace[.processed] == .notStored)
         kit.pipeline.memory.removeAll()
-        #expect(try await kit.pipeline.response(for: first).source == .disk)
+        #expect(try await kit.pipeline.response(for: first).source == .processed)
     }
 
     @Test func allFramesCanBeDecodedBeforeThePictureComes() async throws {
@@ -144,7 +144,7 @@ import Foundation
         let response = try await kit.pipeline.response(for: try request { $0.waitsForStore = true })
         #expect(response.trace[.originals] == .stored)
         #expect(try await cache.usage.count == 1)
-        #expect(try await cache.usage.stagedBytes == 0)
+        #expect(try await cache.usage.queuedBytes == 0)
     }
 
     @Test func cookiesAreSentAndKeptOnlyIfToldTo() async throws {

@@ -156,8 +156,8 @@ struct ImagePropertyTests {
             var display = ImageDisplay(placeholder: .custom(kept), failure: .custom(kept))
             display.waitsForTransition = waitsForTransition
             display.clock = clock
-            display.fitsView = Int.random(in: 0..<4, using: &random) == 0
-            display.refreshesCached = Int.random(in: 0..<4, using: &random) == 0
+            display.decodesToViewSize = Int.random(in: 0..<4, using: &random) == 0
+            display.revalidatesCachedImage = Int.random(in: 0..<4, using: &random) == 0
             var receiver: ImageLoad.Receiver?
             if Int.random(in: 0..<5, using: &random) == 0 {
                 receiver = { [weak self, weak view] _ in self?.take(kept, in: slot, of: view) }

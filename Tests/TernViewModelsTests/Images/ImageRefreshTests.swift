@@ -56,7 +56,7 @@ struct ImageRefreshTests {
 
     private var refreshing: ImageDisplay {
         var display = ImageDisplay(placeholder: .custom("grey"))
-        display.refreshesCached = true
+        display.revalidatesCachedImage = true
         return display
     }
 

@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test func aDelayedPlaceholderIsShownOnFailureAlone() {
-        let substitutes = Substitutes(available: [.placeholder], delaysPlaceholder: true)
+        let substitutes = Substitutes(available: [.placeholder], showsPlaceholderOnlyOnFailure: true)
         var state = begun()
         #expect(state.wait(1, substitutes) == .none)
         #expect(state.fail(1, error: error, substitutes: substitutes) == .showSubstitute(.placeholder))
@@ -78,7 +78,8 @@ import Testing
                 var state = begun()
                 #expect(
                     state.failWithoutURL(
-                        1, error: error, substitutes: Substitutes(available: available, delaysPlaceholder: delays))
+                        1, error: error,
+                        substitutes: Substitutes(available: available, showsPlaceholderOnlyOnFailure: delays))
                         == .showSubstitute(substitute))
                 #expect(state.phase == .failure(error))
             }
@@ -88,7 +89,7 @@ import Testing
     @Test func imagesInMemoryHaveNoTransition() {
         typealias Transition = ImageDisplay.Transition
         let expected: [(ImageResponse.Source, Transition, Bool)] = [
-            (.memory, .whenLoaded, false), (.disk, .whenLoaded, true), (.original, .whenLoaded, true),
+            (.memory, .whenLoaded, false), (.processed, .whenLoaded, true), (.original, .whenLoaded, true),
             (.network, .whenLoaded, true), (.memory, .always, true), (.network, .never, false),
         ]
         for (source, transition, hasTransition) in expected {

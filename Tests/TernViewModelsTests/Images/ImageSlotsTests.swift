@@ -70,7 +70,7 @@ struct ImageSlotsTests {
     @Test func aLoadThatIsTakenOutBeforeTheViewHasASizeEnds() async throws {
         let photo = Photo(photos.pipeline)
         var display = ImageDisplay()
-        display.fitsView = true
+        display.decodesToViewSize = true
         let load = photo.loadImage(from: photos.url("/40"), display: display)
         photo.imageLoads.remove(.image)
         #expect(await load.failure() == .cancelled)
@@ -160,7 +160,7 @@ struct ImageSlotsTests {
     @Test func aLoadThatWaitsForASizeEndsWithItsView() async throws {
         var photo: Photo? = Photo(photos.pipeline)
         var display = ImageDisplay()
-        display.fitsView = true
+        display.decodesToViewSize = true
         let load = photo?.loadImage(from: photos.url("/40"), display: display)
         photo = nil
         #expect(await load?.failure() == .cancelled)

@@ -160,7 +160,7 @@ struct ImageViewDocumentationTests {
         let (tile, grey) = (TileView(), try PhotoDecoder.image(1))
         tile.imagePipeline = photos.pipeline
         var display = ImageDisplay(placeholder: .image(grey))
-        display.fitsView = true
+        display.decodesToViewSize = true
         tile.loadImage(from: photos.url("/40"), display: display)
         tile.pixelSize = PixelSize(width: 20, height: 20)
         tile.layoutHasChanged()

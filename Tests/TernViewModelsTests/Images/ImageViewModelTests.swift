@@ -130,7 +130,7 @@ struct ImageViewModelTests {
     @Test func theDelayedPlaceholderIsShownOnFailureAlone() async throws {
         let photo = Photo(photos.pipeline)
         var display = ImageDisplay(placeholder: .custom("grey"))
-        display.delaysPlaceholder = true
+        display.showsPlaceholderOnlyOnFailure = true
         photo.loadImage(from: photos.url("/slow"), display: display)
         try await photos.advance()
         await photo.log.wait { $0.last == "failed network" }
@@ -148,7 +148,7 @@ struct ImageViewModelTests {
         photo.loadImage(from: photos.url("/slow/40"), receive: taken.take)
         #expect(taken.widths == [40, 40] && photo.lines.count == 5)
         var display = ImageDisplay()
-        display.setsAutomatically = false
+        display.setsImage = false
         photo.loadImage(from: photos.url("/slow/40"), display: display, completion: recorder.record)
         #expect(recorder.widths == [40, 40] && photo.lines.count == 6)
     }
@@ -190,7 +190,7 @@ struct ImageViewModelTests {
     @Test func theLoadWaitsForTheViewsSize() async throws {
         let photo = Photo(photos.pipeline)
         var display = grey
-        display.fitsView = true
+        display.decodesToViewSize = true
         let load = photo.loadImage(from: photos.url("/40"), display: display)
         photo.imageSizesChanged()
         photo.size = PixelSize(width: 0, height: 10)
@@ -213,7 +213,7 @@ struct ImageViewModelTests {
     @Test func aLoadThatWaitsForASizeIsCancelledToo() async throws {
         let photo = Photo(photos.pipeline)
         var display = ImageDisplay()
-        display.fitsView = true
+        display.decodesToViewSize = true
         let load = photo.loadImage(from: photos.url("/40"), display: display)
         photo.cancelImageLoad()
         photo.size = PixelSize(width: 10, height: 10)

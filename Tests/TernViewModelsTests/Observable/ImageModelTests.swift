@@ -76,7 +76,7 @@ struct ImageModelTests {
     @Test func loadsWaitForTheSizeOfTheModel() async throws {
         let model = model()
         var display = ImageDisplay()
-        display.fitsView = true
+        display.decodesToViewSize = true
         let load = model.loadImage(from: photos.url("/40"), display: display)
         #expect(load.task == nil)
         model.size = PixelSize(width: 10, height: 10)

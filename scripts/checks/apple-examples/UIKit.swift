@@ -13,7 +13,7 @@ private final class PhotoCell: UIView {
 
     func show(_ url: URL?) {
         var display = ImageDisplay(placeholder: .custom(UIImage()))
-        display.fitsView = true
+        display.decodesToViewSize = true
         imageView.loadImage(from: url, display: display)
     }
 

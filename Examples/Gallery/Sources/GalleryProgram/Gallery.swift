@@ -71,7 +71,7 @@ final class Gallery {
     func loadButton() {
         for (state, number) in Self.buttonPhotos {
             var display = ImageDisplay()
-            display.fitsView = true
+            display.decodesToViewSize = true
             photoButton.loadImage(from: server.url(PhotoAddress(number, .png)), for: state, display: display)
         }
     }
@@ -125,7 +125,7 @@ extension PhotoCell {
 
     func load(_ request: ImageRequest) {
         var display = ImageDisplay(placeholder: Self.grey.map { .image($0) }, failure: Self.red.map { .image($0) })
-        display.fitsView = true
+        display.decodesToViewSize = true
         loadImage(request, display: display)
     }
 

@@ -49,7 +49,7 @@ enum ImageSteps {
         view.imagePipeline = ImagePipeline(configuration: configuration)
 
         var display = ImageDisplay()
-        display.fitsView = true
+        display.decodesToViewSize = true
         let url = URL(string: stage.url + path.dropFirst())
         let response = try await view.loadImage(from: url, display: display).value
         let cells = drawn.joined().split(separator: "\n").map { line in line.count { "▀▄".contains($0) } }

@@ -134,7 +134,7 @@ struct ImageSummary {
     private var origin: String {
         switch response.source {
         case .memory: "memory"
-        case .disk, .original: "the disk"
+        case .processed, .original: "the disk"
         case .network: "the network"
         case .revalidated: "the disk, asked for again"
         }

@@ -128,7 +128,7 @@ struct ImagePresentation {
         var request = request
         request.options.includesData = true
         var display = ImageDisplay()
-        display.fitsView = true
+        display.decodesToViewSize = true
         display.playback = nil
         if view.isLive {
             // Limits the previews to a rate that a terminal draws easily.

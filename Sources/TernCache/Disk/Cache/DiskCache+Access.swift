@@ -17,7 +17,7 @@ public import Foundation
 // MARK: - Reading
 
 extension DiskCache {
-    /// Returns whether a value is stored or staged under the key, and not expired: from memory, without a system call.
+    /// Returns whether a value is stored or queued under the key, and not expired: from memory, without a system call.
     ///
     /// Keys are compared by 64 bits of a seeded hash here, and by all their bytes when a value is read. A false positive is
     /// as likely as drawing the hash of one of the stored keys by chance. Does not count as a use. False after `close`.
@@ -53,7 +53,7 @@ extension DiskCache {
     }
 
     /// Returns the value of a key as an open file; nil in the cases of `value(for:)`. Verified before it is returned. A
-    /// small or staged value is written to a file without a name.
+    /// small or queued value is written to a file without a name.
     @concurrent
     public nonisolated func file(for key: String) async throws(DiskCacheError) -> File? {
         let holder = DescriptorHolder()
@@ -96,7 +96,7 @@ extension DiskCache {
             switch found {
             case nil:
                 return try await lookUpInReadOnlyFolders(text, now: now, reader: reader)
-            case .staged(let item):
+            case .queued(let item):
                 guard case .bytes(let value) = item.content else { return nil }
                 return Entry(
                     value: value, metadata: item.metadata, created: Date(milliseconds: item.created),
@@ -215,22 +215,22 @@ extension DiskCache {
 
     /// Accepts a value and returns at once. The value can be read from now on, and is committed soon: see `flush`.
     ///
-    /// - Throws: `stagingFull` when more than `Configuration.stagedByteLimit` waits; `closed`; `invalidArgument`.
+    /// - Throws: `queueFull` when more than `Configuration.queuedByteLimit` waits; `closed`; `invalidArgument`.
     ///   `Event.backgroundFailure` reports a failure to write the value, and the next `flush` throws it. An
     ///   old value of the key stays then, except after `tooLarge`.
-    public nonisolated func stage(
+    public nonisolated func enqueue(
         _ value: Data, for key: String, metadata: Data = Data(), tags: [String] = [], timeToLive: Duration? = nil
     ) throws(DiskCacheError) {
         let item = try item(Item(value, for: key, metadata: metadata, tags: tags, timeToLive: timeToLive))
-        if try shared.stage(item, limit: configuration.stagedByteLimit, reply: { _ in }) { wake() }
+        if try shared.enqueue(item, limit: configuration.queuedByteLimit, reply: { _ in }) { wake() }
     }
 
-    /// Returns once all values staged before are committed, and the order of use is written.
-    /// - Throws: The first failure of a staged value since the last flush; `closed`.
+    /// Returns once all values queued before are committed, and the order of use is written.
+    /// - Throws: The first failure of a queued value since the last flush; `closed`.
     @concurrent
     public nonisolated func flush() async throws(DiskCacheError) {
         try await send(.flush)
-        let failure = shared.state.withLock { $0.stagingFailure.take() }
+        let failure = shared.state.withLock { $0.queueFailure.take() }
         if let failure { throw failure }
     }
 
@@ -261,7 +261,7 @@ extension DiskCache {
 // MARK: - Removing
 
 extension DiskCache {
-    /// Removes the value of a key, staged or stored, and returns once that is committed. A missing value is not an error.
+    /// Removes the value of a key, queued or stored, and returns once that is committed. A missing value is not an error.
     /// Values of read-only folders stay.
     @concurrent
     public nonisolated func remove(_ key: String) async throws(DiskCacheError) {

@@ -102,7 +102,7 @@ public actor DiskCache {
         get throws(DiskCacheError) { try openStore().publicUsage() }
     }
 
-    /// Commits staged values, writes the order of use, and releases the folder. Every later call throws `closed`, also
+    /// Commits queued values, writes the order of use, and releases the folder. Every later call throws `closed`, also
     /// those of a `Writer`; `contains` returns false, and closing again has no effect. A `File` or a mapped value that was
     /// returned before stays readable. A cache that is released without `close` loses nothing acknowledged, but the next opening has
     /// to scan the folder.
@@ -213,7 +213,7 @@ extension DiskCache {
         let outcomes = zip(commands, results).map { (command: $0, failure: $1.failure) }
         shared.complete(outcomes)
         for (command, failure) in outcomes {
-            if let failure, command.stagedBytes > 0 { broadcast.send(.backgroundFailure(failure)) }
+            if let failure, command.queuedBytes > 0 { broadcast.send(.backgroundFailure(failure)) }
             command.reply(failure.map { .failure($0) } ?? .success(()))
         }
     }

@@ -18,8 +18,8 @@ extension DiskCache {
         public var minimumFreeBytes = 64 << 20
         /// The time for which an entry is valid if its insert specifies none. Default: nil, until it is evicted.
         public var timeToLive: Duration?
-        /// The maximum number of bytes that `stage` keeps in memory until they are written. Default: 8 MiB.
-        public var stagedByteLimit = 8 << 20
+        /// The maximum number of bytes that `enqueue` keeps in memory until they are written. Default: 8 MiB.
+        public var queuedByteLimit = 8 << 20
         /// The folders of closed disk caches, for example those that an application ships with. They are searched in
         /// this order after the cache's own folder, and never changed.
         public var readOnlyFolders: [URL] = []

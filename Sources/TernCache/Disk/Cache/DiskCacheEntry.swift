@@ -55,9 +55,9 @@ extension DiskCache {
         public let fileBytes: Int
         /// The part of `bytes` that is the index, with the values inside it, and its log.
         public let indexBytes: Int
-        /// The number of bytes of staged values that are not committed yet. They are in memory, and not part of
+        /// The number of bytes of queued values that are not committed yet. They are in memory, and not part of
         /// `bytes`.
-        public let stagedBytes: Int
+        public let queuedBytes: Int
     }
 }
 
@@ -80,7 +80,7 @@ extension DiskCache {
         case folderRecreated
         /// A read-only folder cannot be used, and is ignored.
         case readOnlyFolderIgnored(reason: String)
-        /// Background work failed: writing a staged value or the order of use, or an eviction.
+        /// Background work failed: writing a queued value or the order of use, or an eviction.
         case backgroundFailure(DiskCacheError)
         /// The number of events that were lost here, because their reader was too slow.
         case dropped(count: Int)

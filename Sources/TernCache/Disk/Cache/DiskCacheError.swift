@@ -39,8 +39,8 @@ extension DiskCacheError {
         /// The values of the call do not fit under the limits, even without other entries. The old values of their keys
         /// are removed, because they are outdated. No other entry is evicted.
         public static let tooLarge = Kind(rawValue: "too-large")
-        /// More bytes are staged than `DiskCache.Configuration.stagedByteLimit` allows. Use `insert`, or flush first.
-        public static let stagingFull = Kind(rawValue: "staging-full")
+        /// More bytes are queued than `DiskCache.Configuration.queuedByteLimit` allows. Use `insert`, or flush first.
+        public static let queueFull = Kind(rawValue: "queue-full")
         /// The key, the metadata or a tag is longer than the format allows, there are too many tags, or the URL of the folder
         /// is not a file URL.
         public static let invalidArgument = Kind(rawValue: "invalid-argument")

@@ -26,8 +26,8 @@ struct DiskCommandQueue {
     struct Command: Sendable {
         let request: Request
         let sequence: Int
-        /// The number of bytes that a staged value holds until it is committed.
-        let stagedBytes: Int
+        /// The number of bytes that a queued value holds until it is committed.
+        let queuedBytes: Int
         let reply: @Sendable (Result<Void, DiskCacheError>) -> Void
     }
 
@@ -47,10 +47,10 @@ struct DiskCommandQueue {
 
     /// Adds a command. Returns its sequence number, and whether the caller must wake the thread.
     mutating func push(
-        _ request: Request, stagedBytes: Int = 0, reply: @escaping @Sendable (Result<Void, DiskCacheError>) -> Void
+        _ request: Request, queuedBytes: Int = 0, reply: @escaping @Sendable (Result<Void, DiskCacheError>) -> Void
     ) -> (sequence: Int, mustWake: Bool) {
         nextSequence += 1
-        commands.append(Command(request: request, sequence: nextSequence, stagedBytes: stagedBytes, reply: reply))
+        commands.append(Command(request: request, sequence: nextSequence, queuedBytes: queuedBytes, reply: reply))
         return (nextSequence, wake())
     }
 

@@ -7,12 +7,12 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The state that callers share with the cache's thread: the entries, the staged values, and the commands for the thread.
+/// The state that callers share with the cache's thread: the entries, the queued values, and the commands for the thread.
 /// One lock guards it, and is held for tens of nanoseconds.
 final class DiskSharedState: Sendable {
     /// The place where a look-up found a value.
     enum Found: Sendable {
-        case staged(DiskItem)
+        case queued(DiskItem)
         case stored(DiskIndex.Location)
     }
 
@@ -25,7 +25,7 @@ final class DiskSharedState: Sendable {
         let reply: @Sendable (DiskReadResult) -> Void
     }
 
-    struct StagedItem {
+    struct QueuedItem {
         let item: DiskItem
         let sequence: Int
     }
@@ -34,10 +34,10 @@ final class DiskSharedState: Sendable {
         var index = DiskIndex()
         var commandQueue = DiskCommandQueue()
         var readRequests: [ReadRequest] = []
-        var staged: [UInt64: StagedItem] = [:]
-        var stagedBytes = 0
-        /// The first failure of a staged value since the last `flush`.
-        var stagingFailure: DiskCacheError?
+        var queued: [UInt64: QueuedItem] = [:]
+        var queuedBytes = 0
+        /// The first failure of a queued value since the last `flush`.
+        var queueFailure: DiskCacheError?
         var hasFlushPending = false
         var isClosed = false
     }
@@ -55,7 +55,7 @@ final class DiskSharedState: Sendable {
     func contains(_ hash: UInt64, now: Int64) -> Bool {
         state.withLock { state in
             guard !state.isClosed else { return false }
-            if let staged = state.staged[hash] { return staged.item.expires > now }
+            if let queued = state.queued[hash] { return queued.item.expires > now }
             return state.index.find(hash, now: now) != nil
         }
     }
@@ -65,8 +65,8 @@ final class DiskSharedState: Sendable {
     func lookUp(_ key: DiskKey, now: Int64) throws(DiskCacheError) -> (found: Found?, mustFlush: Bool) {
         let result = state.withLock { state -> (found: Found?, mustFlush: Bool)? in
             guard !state.isClosed else { return nil }
-            if let staged = state.staged[key.hash], staged.item.key == key {
-                return (staged.item.expires > now ? .staged(staged.item) : nil, false)
+            if let queued = state.queued[key.hash], queued.item.key == key {
+                return (queued.item.expires > now ? .queued(queued.item) : nil, false)
             }
             let found = state.index.use(key.hash, now: now).map { Found.stored($0) }
             guard state.index.unsavedUseCount >= Self.unsavedUseLimit, !state.hasFlushPending else {
@@ -93,21 +93,21 @@ final class DiskSharedState: Sendable {
         }
     }
 
-    /// Removes the staged values of completed commands. They are in the index now, or lost.
+    /// Removes the queued values of completed commands. They are in the index now, or lost.
     func complete(_ outcomes: [(command: DiskCommandQueue.Command, failure: DiskCacheError?)]) {
         state.withLock { state in
             for (command, failure) in outcomes {
                 if case .flush = command.request { state.hasFlushPending = false }
                 guard case .insert(let items) = command.request else { continue }
                 for item in items {
-                    guard let staged = state.staged[item.key.hash], staged.sequence <= command.sequence else {
+                    guard let queued = state.queued[item.key.hash], queued.sequence <= command.sequence else {
                         continue
                     }
-                    state.staged[item.key.hash] = nil
+                    state.queued[item.key.hash] = nil
                 }
-                guard command.stagedBytes > 0 else { continue }
-                state.stagedBytes -= command.stagedBytes
-                if state.stagingFailure == nil { state.stagingFailure = failure }
+                guard command.queuedBytes > 0 else { continue }
+                state.queuedBytes -= command.queuedBytes
+                if state.queueFailure == nil { state.queueFailure = failure }
             }
         }
     }
@@ -119,9 +119,9 @@ final class DiskSharedState: Sendable {
         let mustWake = state.withLock { state -> Bool? in
             guard !state.isClosed else { return nil }
             switch request {
-            // Readers no longer see values that were staged before, although their commands still wait.
-            case .remove(let key): state.staged[key.hash] = nil
-            case .removeAll: state.staged.removeAll()
+            // Readers no longer see values that were queued before, although their commands still wait.
+            case .remove(let key): state.queued[key.hash] = nil
+            case .removeAll: state.queued.removeAll()
             default: break
             }
             return state.commandQueue.push(request, reply: reply).mustWake
@@ -131,19 +131,19 @@ final class DiskSharedState: Sendable {
     }
 
     /// Stages an item, and adds the command that commits it. Returns whether the caller must wake the thread.
-    func stage(
+    func enqueue(
         _ item: DiskItem, limit: Int, reply: @escaping @Sendable (Result<Void, DiskCacheError>) -> Void
     ) throws(DiskCacheError) -> Bool {
         let bytes = item.size + item.metadata.count + item.key.bytes.count
         let result = state.withLock { state -> Result<Bool, DiskCacheError> in
             guard !state.isClosed else { return .failure(Self.closed) }
-            guard state.stagedBytes + bytes <= limit else {
+            guard state.queuedBytes + bytes <= limit else {
                 return .failure(
-                    DiskCacheError(.stagingFull, "\(state.stagedBytes) bytes are staged, \(limit) are allowed"))
+                    DiskCacheError(.queueFull, "\(state.queuedBytes) bytes are queued, \(limit) are allowed"))
             }
-            let (sequence, mustWake) = state.commandQueue.push(.insert([item]), stagedBytes: bytes, reply: reply)
-            state.staged[item.key.hash] = StagedItem(item: item, sequence: sequence)
-            state.stagedBytes += bytes
+            let (sequence, mustWake) = state.commandQueue.push(.insert([item]), queuedBytes: bytes, reply: reply)
+            state.queued[item.key.hash] = QueuedItem(item: item, sequence: sequence)
+            state.queuedBytes += bytes
             return .success(mustWake)
         }
         return try result.get()

@@ -40,7 +40,7 @@ extension DiskStore {
         guard error.kind == .tooLarge else { return nil }
         for case .insert(let items) in commands.map(\.request) {
             for item in items where current(item.key.hash) != nil {
-                let removal = DiskCommandQueue.Command(request: .remove(item.key), sequence: 0, stagedBytes: 0) { _ in }
+                let removal = DiskCommandQueue.Command(request: .remove(item.key), sequence: 0, queuedBytes: 0) { _ in }
                 do throws(DiskCacheError) { try commitMakingSpace([removal]) } catch { return error }
             }
         }

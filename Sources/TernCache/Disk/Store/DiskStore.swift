@@ -132,13 +132,13 @@ package final class DiskStore {
     }
 
     func publicUsage() throws(DiskCacheError) -> DiskCache.Usage {
-        let staged = shared.state.withLock { $0.stagedBytes }
+        let queued = shared.state.withLock { $0.queuedBytes }
         let usage = try usage()
         let log = try files.status(of: folder.log)?.allocated ?? 0
         let index = usage.databasePages * DiskSchema.pageSize + log
         let fileBytes = usage.files + usage.unfinished + usage.trash + usage.setAside
         return DiskCache.Usage(
-            count: usage.count, bytes: fileBytes + index, fileBytes: fileBytes, indexBytes: index, stagedBytes: staged)
+            count: usage.count, bytes: fileBytes + index, fileBytes: fileBytes, indexBytes: index, queuedBytes: queued)
     }
 
     /// Closes the folder cleanly, so that the next opening need not scan it.

@@ -63,7 +63,7 @@ struct DiskCacheTests {
             let cache = try await DiskCache(folder: folder, configuration: unlimited())
             try await cache.insert(bytes(1), for: "caf\u{E9}")
             #expect(try await cache.value(for: "cafe\u{301}") == nil)
-            try cache.stage(bytes(2), for: "nai\u{308}ve")
+            try cache.enqueue(bytes(2), for: "nai\u{308}ve")
             #expect(try await cache.value(for: "na\u{EF}ve") == nil)
             try await cache.insert(bytes(3), for: "")
             #expect(try await cache.value(for: "") == bytes(3))
@@ -146,10 +146,10 @@ struct DiskCacheTests {
         try await withDiskFolder { folder in
             let cache = try await DiskCache(folder: folder, configuration: unlimited())
             for number in 0..<200 { try await cache.insert(bytes(17_000 + number), for: "\(number)") }
-            try cache.stage(bytes(10), for: "staged")
+            try cache.enqueue(bytes(10), for: "queued")
             try await cache.removeAll()
             #expect(!cache.contains("7"))
-            #expect(!cache.contains("staged"))
+            #expect(!cache.contains("queued"))
             #expect(try await cache.value(for: "7") == nil)
             try await cache.insert(bytes(30_000), for: "7")
             #expect(try await cache.value(for: "7") == bytes(30_000))
@@ -170,19 +170,19 @@ struct DiskCacheTests {
         }
     }
 
-    @Test func aStagedValueIsReadableAtOnceAndBounded() async throws {
+    @Test func aQueuedValueIsReadableAtOnceAndBounded() async throws {
         try await withDiskFolder { folder in
-            let cache = try await DiskCache(folder: folder, configuration: unlimited { $0.stagedByteLimit = 100_000 })
-            try cache.stage(bytes(50_000), for: "a", metadata: Data([1]))
+            let cache = try await DiskCache(folder: folder, configuration: unlimited { $0.queuedByteLimit = 100_000 })
+            try cache.enqueue(bytes(50_000), for: "a", metadata: Data([1]))
             #expect(cache.contains("a"))
             #expect(try await cache.entry(for: "a")?.metadata == Data([1]))
-            #expect(throws: DiskCacheError.self) { try cache.stage(bytes(100_001), for: "b") }
+            #expect(throws: DiskCacheError.self) { try cache.enqueue(bytes(100_001), for: "b") }
             #expect(!cache.contains("b"))
             try await cache.flush()
-            #expect(try await cache.usage.stagedBytes == 0)
+            #expect(try await cache.usage.queuedBytes == 0)
             #expect(try await cache.usage.count == 1)
             #expect(try await cache.value(for: "a") == bytes(50_000))
-            try cache.stage(bytes(90_000), for: "b")
+            try cache.enqueue(bytes(90_000), for: "b")
             try await cache.remove("b")
             #expect(!cache.contains("b"))
             try await cache.close()
@@ -269,7 +269,7 @@ struct DiskCacheTests {
             }
             await expectClosed { try await cache.insert(contentsOf: [DiskCache.Item(bytes(1), for: "a")]) }
             await expectClosed { try await cache.insert(contentsOf: [DiskCache.Item]()) }
-            await expectClosed { try cache.stage(bytes(1), for: "a") }
+            await expectClosed { try cache.enqueue(bytes(1), for: "a") }
             await expectClosed { try await cache.flush() }
             await expectClosed { try await writer.write(bytes(1)) }
             await expectClosed { try await writer.commit() }

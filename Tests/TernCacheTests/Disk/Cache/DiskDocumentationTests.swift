@@ -33,9 +33,9 @@ import Foundation
             let entry = try await cache.entry(for: key)
             #expect(value == data && entry?.metadata == etag && cache.contains(key))
 
-            try cache.stage(data, for: "staged")
+            try cache.enqueue(data, for: "queued")
             try await cache.flush()
-            #expect(try await cache.value(for: "staged") == data)
+            #expect(try await cache.value(for: "queued") == data)
 
             let writer = try await cache.writer(for: key)
             for try await chunk in body { try await writer.write(chunk) }

@@ -39,7 +39,7 @@ struct DiskPropertyTests {
                     try await cache.insert(value, for: key, tags: [tag], timeToLive: duration)
                     oracle[key] = known
                 case 6, 7:
-                    try cache.stage(value, for: key, tags: [tag], timeToLive: duration)
+                    try cache.enqueue(value, for: key, tags: [tag], timeToLive: duration)
                     oracle[key] = known
                     if random.below(3) == 0 { try await cache.flush() }
                 case 8:
@@ -104,7 +104,7 @@ struct DiskPropertyTests {
                                 try await cache.remove(key)
                                 own[key] = nil
                             case 1:
-                                try cache.stage(value, for: key)
+                                try cache.enqueue(value, for: key)
                                 own[key] = value
                             default:
                                 try await cache.insert(value, for: key)

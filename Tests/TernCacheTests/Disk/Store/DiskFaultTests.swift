@@ -46,14 +46,14 @@ struct DiskFaultTests {
             // The old value stays, in memory and on the disk, and nothing is left of the new one.
             #expect(try await cache.value(for: "key") == bytes(fault.size, 1))
             #expect(try cache.leaks().isEmpty)
-            try cache.stage(bytes(fault.size, 4), for: "staged")
+            try cache.enqueue(bytes(fault.size, 4), for: "queued")
             faults[fault.call] = nil
             do {
                 try await cache.flush()
             } catch {
                 #expect((error as? DiskCacheError)?.kind == fault.kind)
             }
-            #expect(try await cache.usage.stagedBytes == 0)
+            #expect(try await cache.usage.queuedBytes == 0)
             try await cache.insert(bytes(fault.size, 5), for: "key")
             #expect(try await cache.value(for: "key") == bytes(fault.size, 5))
             #expect(try await cache.value(for: "other") == bytes(60_000, 2))

@@ -102,14 +102,14 @@ struct DiskLimitTests {
     }
 
     /// The ways to store a value.
-    enum Way: CaseIterable, Sendable { case insert, insertContents, stage, writer }
+    enum Way: CaseIterable, Sendable { case insert, insertContents, enqueue, writer }
 
     @Test(arguments: Way.allCases)
     func aValueThatCannotFitEvictsNoOtherEntry(way: Way) async throws {
         try await withDiskFolder { folder in
             let cache = try await DiskCache(
                 folder: folder,
-                configuration: unlimited { ($0.byteLimit, $0.stagedByteLimit) = (8 << 20, 16 << 20) })
+                configuration: unlimited { ($0.byteLimit, $0.queuedByteLimit) = (8 << 20, 16 << 20) })
             for number in 0..<40 { try await cache.insert(bytes(number % 2 * 100_000 + 50, number), for: "\(number)") }
             try await cache.insert(bytes(100), for: "key")
             let events = cache.events
@@ -121,8 +121,8 @@ struct DiskLimitTests {
                     try await cache.insert(contentsOf: [
                         DiskCache.Item(bytes(10), for: "other"), DiskCache.Item(large, for: "key"),
                     ])
-                case .stage:
-                    try cache.stage(large, for: "key")
+                case .enqueue:
+                    try cache.enqueue(large, for: "key")
                     try await cache.flush()
                 case .writer:
                     let writer = try await cache.writer(for: "key")
@@ -148,9 +148,9 @@ struct DiskLimitTests {
         try await withDiskFolder { folder in
             let cache = try await DiskCache(folder: folder, configuration: unlimited { $0.byteLimit = 8 << 20 })
             for number in 0..<20 { try await cache.insert(bytes(100_000, number), for: "\(number)") }
-            for number in 20..<40 { try cache.stage(bytes(1_000, number), for: "\(number)") }
-            try cache.stage(bytes(7 << 20), for: "large")
-            for number in 40..<60 { try cache.stage(bytes(1_000, number), for: "\(number)") }
+            for number in 20..<40 { try cache.enqueue(bytes(1_000, number), for: "\(number)") }
+            try cache.enqueue(bytes(7 << 20), for: "large")
+            for number in 40..<60 { try cache.enqueue(bytes(1_000, number), for: "\(number)") }
             await #expect {
                 try await cache.flush()
             } throws: { ($0 as? DiskCacheError)?.kind == .tooLarge }

@@ -1,45 +1,45 @@
-/// The way in which a memory cache finds a value again that it evicted, while it is still in use elsewhere.
+/// Lets a memory cache hold the values that it evicts weakly, so that it finds them again while they are in use elsewhere.
 ///
-/// The cache then holds the value weakly, at no cost, and a look-up stores it again. For values that are objects:
+/// A value that is held weakly counts towards no limit, and a look-up stores it again. For values that are objects:
 /// ```swift
-/// let cache = MemoryCache<URL, Document>(inUse: .references) { $0.byteCount }
+/// let cache = MemoryCache<URL, Document>(weakReferences: .objects) { $0.byteCount }
 /// ```
 /// For a value that is a struct around a shared object, specify how to hold that object weakly and how to create the value
 /// from it:
 /// ```swift
-/// InUse<Picture> { picture in
+/// WeakReferences<Picture> { picture in
 ///     let scale = picture.scale
 ///     return { [weak pixels = picture.pixels] in pixels.map { Picture(pixels: $0, scale: scale) } }
 /// }
 /// ```
-public struct InUse<Value: Sendable>: Sendable {
-    /// Returns the value while something else holds it, and nil from then on.
-    public typealias Finder = @Sendable () -> Value?
+public struct WeakReferences<Value: Sendable>: Sendable {
+    /// A weak reference: returns the value while something else holds it, and nil from then on.
+    public typealias Reference = @Sendable () -> Value?
 
-    /// Returns the finder of a value, which must not hold the value strongly; nil for a value that cannot be found again.
-    /// Called once for each insert, in the caller's thread and without a lock held. The same is true of the finder.
-    public let finder: @Sendable (Value) -> Finder?
+    /// Returns a weak reference to a value; nil for a value that cannot be found again. Called once for each insert, in the
+    /// caller's thread and without a lock held. The same is true of the reference.
+    public let makeReference: @Sendable (Value) -> Reference?
 
-    /// Creates a way to find values from a closure that returns the finder of each value.
-    public init(finder: @escaping @Sendable (Value) -> Finder?) {
-        self.finder = finder
+    /// Creates weak references with a closure that returns the one to each value.
+    public init(makeReference: @escaping @Sendable (Value) -> Reference?) {
+        self.makeReference = makeReference
     }
 }
 
-extension InUse where Value: AnyObject {
-    /// Holds values that are objects by weak references.
-    public static var references: InUse {
-        InUse { value in { [weak value] in value } }
+extension WeakReferences where Value: AnyObject {
+    /// Weak references to values that are objects.
+    public static var objects: WeakReferences {
+        WeakReferences { value in { [weak value] in value } }
     }
 }
 
-/// The evicted values of a shard that may still be in use elsewhere, held by their finders. A pure value: the caller runs
-/// the finders, without a lock held.
+/// The evicted values of a shard that may still be in use elsewhere, held by their references. A pure value: the caller runs
+/// the references, without a lock held.
 @usableFromInline
 struct RecoverableTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline
     struct Entry: Sendable {
-        @usableFromInline let finder: InUse<Value>.Finder
+        @usableFromInline let reference: WeakReferences<Value>.Reference
         @usableFromInline let cost: Int
         @usableFromInline let deadline: UInt64
         /// Distinguishes this entry from a later one of the same key.
@@ -62,9 +62,9 @@ struct RecoverableTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// Adds the evicted value of a key that is not in the table. A key is either stored or recoverable, never both.
     @usableFromInline
-    mutating func add(_ key: Key, finder: @escaping InUse<Value>.Finder, cost: Int, deadline: UInt64) {
+    mutating func add(_ key: Key, reference: @escaping WeakReferences<Value>.Reference, cost: Int, deadline: UInt64) {
         lastGeneration += 1
-        entries[key] = Entry(finder: finder, cost: cost, deadline: deadline, generation: lastGeneration)
+        entries[key] = Entry(reference: reference, cost: cost, deadline: deadline, generation: lastGeneration)
     }
 
     /// Removes a key whose value was replaced or removed.

@@ -3,9 +3,9 @@ import Testing
 
 @testable import TernCache
 
-@Suite(.timeLimit(.minutes(1))) struct MemoryCacheInUseTests {
+@Suite(.timeLimit(.minutes(1))) struct MemoryCacheWeakReferenceTests {
     @Test func anEvictedValueIsFoundWhileItIsHeld() async {
-        let cache = MemoryCache<Int, Token>(.quiet(), inUse: .references) { _ in 1 }
+        let cache = MemoryCache<Int, Token>(.quiet(), weakReferences: .objects) { _ in 1 }
         var token: Token? = Token(1)
         cache[1] = token
         cache[2] = Token(2)
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test func aReplacedOrRemovedValueIsNeverRecovered() async {
-        let cache = MemoryCache<Int, Token>(.quiet(), inUse: .references) { _ in 1 }
+        let cache = MemoryCache<Int, Token>(.quiet(), weakReferences: .objects) { _ in 1 }
         let old = Token(1)
         cache[1] = old
         await cache.trim(toCost: 0)
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func anOversizedValueIsFoundWhileInUseAndItsPredecessorIsNot() {
-        let cache = MemoryCache<Int, Token>(.quiet(cost: 10), inUse: .references) { $0.number }
+        let cache = MemoryCache<Int, Token>(.quiet(cost: 10), weakReferences: .objects) { $0.number }
         let old = Token(1)
         cache[1] = old
         var large: Token? = Token(11)
@@ -70,11 +70,11 @@ import Testing
             let pixels: Token
             let scale: Int
         }
-        let inUse = InUse<Picture> { picture in
+        let weakReferences = WeakReferences<Picture> { picture in
             let scale = picture.scale
             return { [weak pixels = picture.pixels] in pixels.map { Picture(pixels: $0, scale: scale) } }
         }
-        let cache = MemoryCache<Int, Picture>(.quiet(), inUse: inUse) { _ in 1 }
+        let cache = MemoryCache<Int, Picture>(.quiet(), weakReferences: weakReferences) { _ in 1 }
         let pixels = Token(1)
         cache[1] = Picture(pixels: pixels, scale: 2)
         await cache.trim(toCost: 0)
@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test func unusedEntriesAreRemovedFromTheTable() async {
-        let cache = MemoryCache<Int, Token>(.quiet(count: 300), inUse: .references) { _ in 1 }
+        let cache = MemoryCache<Int, Token>(.quiet(count: 300), weakReferences: .objects) { _ in 1 }
         let held = Token(-1)
         cache[-1] = held
         for key in 0..<20_000 { cache[key] = Token(key) }
@@ -92,11 +92,11 @@ import Testing
     }
 
     @Test func aFinderCanUseTheCache() async {
-        // The finder runs without a lock, so it can use the cache that calls it.
+        // The reference runs without a lock, so it can use the cache that calls it.
         let box = Lock<MemoryCache<Int, Token>?>(nil)
         let kept = Token(7)
-        let inUse = InUse<Token> { _ in { box.withLock { $0 }?[2] } }
-        let cache = MemoryCache<Int, Token>(.quiet(), inUse: inUse) { _ in 1 }
+        let weakReferences = WeakReferences<Token> { _ in { box.withLock { $0 }?[2] } }
+        let cache = MemoryCache<Int, Token>(.quiet(), weakReferences: weakReferences) { _ in 1 }
         box.withLock { $0 = cache }
         cache[1] = Token(1)
         await cache.trim(toCost: 0)
