@@ -72,10 +72,14 @@ final class DiskTier: Sendable {
     }
 
     private func opened() async -> Result<DiskCache, DiskCacheError> {
-        if case .folder(let url, let configuration) = configuration.disk {
-            return await SharedDiskCaches.cache(at: url, configuration)
-        }
-        return await SharedDiskCaches.cache(at: Self.standardFolder, DiskCache.Configuration())
+        let (folder, configuration) = Self.place(of: configuration.disk)
+        return await SharedDiskCaches.cache(at: folder, configuration)
+    }
+
+    /// Returns the folder and the configuration of a cache that the tier opens itself.
+    static func place(of disk: ImagePipeline.Disk) -> (folder: URL, configuration: DiskCache.Configuration) {
+        if case .folder(let url, let configuration) = disk { return (url, configuration) }
+        return (standardFolder, DiskCache.Configuration())
     }
 
     /// A folder for this program in the user's folder for caches (XDG Base Directory: `$XDG_CACHE_HOME`, else `~/.cache`; on

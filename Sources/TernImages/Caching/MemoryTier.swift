@@ -3,7 +3,7 @@ import TernConcurrency
 
 /// The decoded images that a pipeline keeps in memory, with an index of their variants.
 struct MemoryTier: ~Copyable, Sendable {
-    private let cache: MemoryCache<ImageKey, StoredImage>
+    let cache: MemoryCache<ImageKey, StoredImage>
     private let variants = Lock(VariantIndex())
 
     init(_ configuration: ImagePipeline.Configuration) {

@@ -56,6 +56,30 @@ import Foundation
         }
     }
 
+    @Test func twelveImagesAreFetchedAtATimeByDefault() async throws {
+        let picture = try Pictures.png()
+        let gate = LoopbackServer.Gate()
+        let kit = PipelineKit(
+            StubTransport { _ in
+                try await gate.wait()
+                return .data(picture)
+            })
+        let tasks = try (0..<30).map { kit.pipeline.task(for: ImageRequest(try url("https://a.example/\($0)"))) }
+        let stage = LoadStage.fetch.rawValue
+        func queue() async -> (running: Int, waiting: Int) {
+            let queue = await kit.pipeline.queues[stage]
+            return (queue.running, queue.waiting)
+        }
+        while await queue().running + queue().waiting < 30 { await Task.yield() }
+        try await kit.stub.waitForCalls(12)
+        #expect(await queue() == (12, 18))
+        #expect(kit.stub.calls.count == 12)
+        gate.open()
+        for task in tasks { _ = try await task.image }
+        #expect(kit.stub.calls.count == 30)
+        await kit.expectNothingLeft()
+    }
+
     @Test func cancelledLoadsLeaveALongQueueWithinAMillisecond() async throws {
         let gate = LoopbackServer.Gate()
         let kit = PipelineKit(

@@ -1,4 +1,5 @@
 import Tern
+import TernConcurrency
 import TernTesting
 import Testing
 
@@ -26,6 +27,26 @@ import Foundation
         #expect(kit.pipeline.cachedImage(for: request) != nil)
         #expect(kit.stub.calls.count == 1)
         #expect(kit.decoder.decodes == 1)
+    }
+
+    @Test func theDefaultSessionAsksTheServerForImages() async throws {
+        let picture = try Pictures.png()
+        let accepted = Lock<[String?]>([])
+        let server = try LoopbackServer { exchange in
+            accepted.withLock { $0.append(exchange.request["Accept"]) }
+            try exchange.respond(headers: [("Content-Type", "image/png")], body: [UInt8](picture))
+        }
+        defer { server.stop() }
+        var configuration = ImagePipeline.Configuration()
+        #expect(configuration.session === Session.images)
+        // The same configuration, independent of proxies in the environment.
+        var session = configuration.session.configuration
+        session.proxies = .none
+        configuration.session = Session(configuration: session)
+        configuration.disk = .none
+        configuration.pressure = nil
+        _ = try await ImagePipeline(configuration: configuration).image(from: server.url)
+        #expect(accepted.withLock { $0 } == ["image/*,*/*;q=0.8"])
     }
 
     @Test func aTargetIsPartOfTheKeyAndNeverStandsForTheWhole() async throws {

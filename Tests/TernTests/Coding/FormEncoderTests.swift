@@ -164,6 +164,14 @@ struct FormEncoderTests {
         #expect(try text(Child()) == "b=2&super[a]=1")
     }
 
+    @Test(arguments: [Request.Method.get, .head, .delete])
+    func parametersOfAMethodWithoutBodyGoIntoTheQuery(method: Request.Method) throws {
+        var request = try Request(method, "https://h/p")
+        try request.setParameters(["b": 2, "a": 1])
+        #expect(request.urlString == "https://h/p?a=1&b=2")
+        #expect(request.body.isNone)
+    }
+
     @Test func aQueryIsAppendedToTheOneThatTheURLHas() throws {
         var request = try Request(.delete, "https://h/p?x=1")
         try request.setParameters(["b": 2, "a": 1])

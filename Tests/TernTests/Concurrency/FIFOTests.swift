@@ -26,6 +26,18 @@ struct FIFOTests {
         #expect(taken == added && queue.first == nil)
     }
 
+    @Test func removingByAConditionKeepsTheOrderOfTheRest() {
+        var queue = FIFO<Int>()
+        for number in 0..<10 { queue.append(number) }
+        _ = queue.popFirst()
+        queue.removeAll { $0.isMultiple(of: 3) }
+        queue.append(10)
+        #expect(queue.count == 7)
+        var rest: [Int] = []
+        while let element = queue.popFirst() { rest.append(element) }
+        #expect(rest == [1, 2, 4, 5, 7, 8, 10])
+    }
+
     @Test func takenElementIsReleasedAtOnce() {
         final class Thing {}
         var queue = FIFO<Thing>()

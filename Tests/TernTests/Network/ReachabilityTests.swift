@@ -181,7 +181,8 @@ struct ReachabilityTests {
     }
 
     @Test func statusesAreDescribedInWords() {
-        #expect(Reachability.Status.reachable(.wifi).description == "reachable via wifi")
+        let media = Reachability.Medium.allCases.map { Reachability.Status.reachable($0).description }
+        #expect(media == ["wired", "wifi", "cellular", "other"].map { "reachable via \($0)" })
         #expect(Reachability.Status.unreachable.description == "not reachable")
         #expect(Reachability.Status.unknown.description == "unknown")
         #expect(Reachability.Status.reachable(.other).isReachable && !Reachability.Status.unknown.isReachable)

@@ -109,6 +109,15 @@ struct URLSessionKeptTasksTests {
         await session.drained()
     }
 
+    @Test func theEndOfTheSystemsEventsIsReported() async {
+        let deliveries = Lock(0)
+        let mode = URLSessionHub.Mode(identifier: "test", usesFiles: true) { deliveries.withLock { $0 += 1 } }
+        let hub = URLSessionHub(URLSessionSettings(Session.Configuration()), mode: mode)
+        #expect(deliveries.withLock { $0 } == 0)
+        hub.urlSessionDidFinishEvents(forBackgroundURLSession: hub.openSession())
+        #expect(deliveries.withLock { $0 } == 1)
+    }
+
     @Test func keptDownloadsUseTheDestinationOfTheSession() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

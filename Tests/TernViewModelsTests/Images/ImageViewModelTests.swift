@@ -101,11 +101,6 @@ struct ImageViewModelTests {
         #expect(recorder.widths == [41] && recorder.failures.isEmpty)
     }
 
-    @Test func thePipelinesOwnSessionAsksForImages() {
-        let accept = ImagePipeline.Configuration().session.configuration.headers["Accept"]
-        #expect(accept?.hasPrefix("image/*") == true)
-    }
-
     @Test func nothingIsShownAfterACancellation() async throws {
         let (photo, recorder) = (Photo(photos.pipeline), CompletionRecorder())
         let load = photo.loadImage(from: photos.url("/slow/40"), completion: recorder.record)

@@ -245,6 +245,23 @@ struct HTTPAuthenticationTests {
         #expect(try await failure { try await client(.performDefault).get("/") }.status == 401)
     }
 
+    @Test func aSessionWithoutCredentialsSendsNoneOfAnother() async throws {
+        let fields = Lock<[String?]>([])
+        let server = try LoopbackServer { exchange in
+            fields.withLock { $0.append(exchange.request["Authorization"]) }
+            try Self.basicServer(exchange)
+        }
+        defer { server.stop() }
+        let credentials = [server.url.absoluteString: Credential.user("ada", password: "s3cret")]
+        let provider = try FixedCredentials(credentials, isPreemptive: true)
+        let with = Client(baseURL: server.url, session: Session(configuration: .test { $0.credentials = provider }))
+        let without = Client(baseURL: server.url, session: Session(configuration: .test()))
+        #expect(try await with.get("/", as: String.self) == "in 0")
+        #expect(try await failure { try await without.get("/") }.status == 401)
+        #expect(try await with.get("/", as: String.self) == "in 0")
+        #expect(fields.withLock { $0 } == [Self.basic, nil, Self.basic])
+    }
+
     @Test func credentialStaysWithItsOriginAfterARedirect() async throws {
         let fields = Lock<[String?]>([])
         let other = try LoopbackServer { exchange in

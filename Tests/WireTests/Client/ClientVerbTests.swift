@@ -56,6 +56,15 @@ struct ClientVerbTests {
         }
     }
 
+    @Test(arguments: ["PURGE", "M-SEARCH", "purge"])
+    func anyMethodIsSentByItsName(name: String) async throws {
+        try await withServer(Self.handler) { server, client async throws in
+            #expect(try await client.send(Request.Method(name), "x", as: String.self) == "\(name) /x ")
+            #expect(try await client.task(Request.Method(name), "x", as: String.self).value == "\(name) /x ")
+            #expect(server.requests.map(\.method) == [name, name])
+        }
+    }
+
     @Test func annotationSelectsTheType() async throws {
         try await withServer(Self.handler) { _, client in
             let user: User = try await client.get("user")

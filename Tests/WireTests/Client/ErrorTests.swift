@@ -1,4 +1,5 @@
 #if os(Linux) && !TERN_URLSESSION
+import Synchronization
 import Tern
 import TernTesting
 import Testing
@@ -31,6 +32,29 @@ struct ErrorTests {
         #expect(error.reason.contains("127.0.0.1:\(port)"))
         #expect(error.response == nil && error.metrics != nil)
         #expect(error.description == "connection-refused: GET http://127.0.0.1:\(port)/x: \(error.reason)")
+    }
+
+    @Test func noDecoderRunsAfterATransportError() async throws {
+        let decodes = Atomic(0)
+        let decoder = BodyDecoder { body, _ in
+            decodes.add(1, ordering: .relaxed)
+            return body.count
+        }
+        try await withServer { exchange in
+            try exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel")
+            if exchange.request.path == "/whole" { try exchange.write("lo") }
+            exchange.close()
+        } test: { server, client async throws in
+            func get(_ path: String) async throws -> Int {
+                try await client.session.response(for: client.request(.get, path), decode: decoder).value
+            }
+            #expect(try await failure { try await get("cut") }.kind == .truncatedBody)
+            #expect(decodes.load(ordering: .relaxed) == 0)
+            #expect(try await get("whole") == 5)
+            server.stop()
+            #expect(try await failure { try await get("refused") }.kind == .connectionRefused)
+        }
+        #expect(decodes.load(ordering: .relaxed) == 1)
     }
 
     // MARK: Limits of size

@@ -113,9 +113,10 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
         handle(.measured(TaskMetrics(metrics)), task)
     }
-
-    func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) { mode.eventsDelivered?() }
     #endif
+
+    /// Called by Apple's systems only. FoundationNetworking does not declare it; a test calls it there.
+    func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) { mode.eventsDelivered?() }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         handle(.completed(error, SystemResponse(task.response)), task)
