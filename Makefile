@@ -16,7 +16,7 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 multipart==1.2.1 pillow==13.
 # Without a network the tests that need these are skipped, with a message. In CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
-.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak test-urlsession lint format api bench docs clean
+.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak test-engine test-urlsession lint format api bench docs clean
 
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
@@ -24,6 +24,7 @@ help:
 	@echo 'make crash-test            kills a process that writes to a disk cache, at 2,000 points'
 	@echo 'make fuzz [N=1000000]      N mutated inputs for each decoder and parser, under the address sanitizer'
 	@echo 'make soak                  memory and descriptors after very many requests'
+	@echo 'make test-engine           the tests over the native engine for Linux'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make gallery               photos, a download and more on widgets of GTK 4; without a display a screenshot'
 	@echo 'make gallery-web [URL=…]   a web page on WebKit, loaded through Tern'
@@ -74,6 +75,11 @@ test-tsan:
 soak:
 	@scripts/set-up test
 	TERN_SOAK=1 $(TEST) --filter ManyTasksTests
+
+test-engine:
+	@scripts/set-up test
+	@$(VENV)
+	TERN_ENGINE=native $(TEST) --scratch-path .build/engine
 
 test-urlsession:
 	@scripts/set-up test

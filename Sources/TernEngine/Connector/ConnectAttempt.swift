@@ -1,5 +1,6 @@
 #if os(Linux)
 import Dispatch
+import TernConcurrency
 
 /// The owner of an attempt to connect.
 protocol ConnectAttemptOwner: AnyObject {
@@ -480,7 +481,8 @@ extension ConnectAttempt: SocketHandler {
     private func continueTLS() {
         switch tls?.handshake() {
         case .done:
-            info.tlsEnd = context.now
+            // A handshake can take a whole turn, whose time is that of its beginning.
+            info.tlsEnd = MonotonicClock.nanoseconds()
             info.pinReport = tls?.pinReport
             hand(over: tls)
         case .wantsRead: watch(.readable)
