@@ -1,5 +1,5 @@
-import Testing
 import TernEngine
+import Testing
 
 @Suite struct EngineErrorTests {
     @Test func errorsWithTheSameContentsAreEqual() {

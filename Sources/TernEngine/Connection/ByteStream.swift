@@ -65,7 +65,7 @@ final class ByteStream {
         } else if !wanted.isEmpty {
             // The place was given up by this stream, so the system has room for it. If it has not, the descriptor is
             // shut down, and the next read or write reports that.
-            place = context.watch(descriptor, wanted, handler)
+            place = context.watch(descriptor, for: wanted, handler: handler)
             if place == nil { Socket.endBoth(descriptor) }
         }
     }

@@ -3,7 +3,7 @@
 protocol PooledCarrier: ExchangeCarrier {
     var id: ConnectionPool.ConnectionID { get }
     /// Carries an exchange, for which the pool has found room.
-    func start(_ exchange: Exchange)
+    func start(_ exchange: HTTPExchange)
     func close()
 }
 
@@ -50,9 +50,9 @@ package final class ExchangePool {
     private var pool: ConnectionPool
     private var entries: [ConnectionPool.ConnectionID: Entry] = [:]
     /// The exchanges that wait for a connection.
-    private var waiting: [UInt64: Exchange] = [:]
+    private var waiting: [UInt64: HTTPExchange] = [:]
     /// The exchange that is being submitted. It most often gets a connection at once.
-    private var submitted: Exchange?
+    private var submitted: HTTPExchange?
     private var lastID: UInt64 = 0
     /// The destinations by the number of their key in the pool, for the connections that the pool opens.
     private var destinations: [ConnectionPool.KeyID: Destination] = [:]
@@ -75,7 +75,7 @@ package final class ExchangePool {
     // MARK: Exchanges
 
     /// Submits an exchange. It starts at once or waits for a connection.
-    package func submit(_ exchange: Exchange) {
+    package func submit(_ exchange: HTTPExchange) {
         lastID += 1
         exchange.id = lastID
         exchange.connection = nil
@@ -96,7 +96,7 @@ package final class ExchangePool {
         }
     }
 
-    private func submit(_ exchange: Exchange, _ waitsForShared: Bool) -> Bool {
+    private func submit(_ exchange: HTTPExchange, _ waitsForShared: Bool) -> Bool {
         var submission = ConnectionPool.Submission(
             exchange: exchange.id, key: key(of: exchange.destination), priority: exchange.priority)
         submission.needsFresh = exchange.needsFreshConnection
@@ -127,7 +127,7 @@ package final class ExchangePool {
     }
 
     /// Ends an exchange without a call to its handler.
-    package func cancel(_ exchange: Exchange) {
+    package func cancel(_ exchange: HTTPExchange) {
         if let connection = exchange.connection { return connection.cancel(exchange) }
         guard waiting.removeValue(forKey: exchange.id) != nil else { return }
         _ = pool.withdraw(exchange.id, now: context.now, actions: &actions)
@@ -136,7 +136,7 @@ package final class ExchangePool {
 
     /// Ends an exchange whose time limit for connecting has run out, without a call to its handler. The attempt to connect
     /// ends, too, so that no later exchange waits for a peer that does not answer.
-    package func giveUpConnecting(_ exchange: Exchange) {
+    package func giveUpConnecting(_ exchange: HTTPExchange) {
         let connection = pool.connection(for: exchange.id)
         cancel(exchange)
         guard let connection, case .connecting(let attempt)? = entries[connection] else { return }
@@ -147,13 +147,13 @@ package final class ExchangePool {
     }
 
     /// Lets the connection of an exchange take no other exchange, because the peer does not answer.
-    package func avoidConnection(of exchange: Exchange) {
+    package func avoidConnection(of exchange: HTTPExchange) {
         guard let carrier = exchange.connection as? HTTP2Carrier else { return }
         draining(carrier)
     }
 
     /// Applies the priority of an exchange that waits.
-    package func prioritize(_ exchange: Exchange) {
+    package func prioritize(_ exchange: HTTPExchange) {
         pool.prioritize(exchange.id, priority: exchange.priority)
     }
 
@@ -243,7 +243,7 @@ package final class ExchangePool {
         }
     }
 
-    private func start(_ exchange: Exchange, on connection: ConnectionPool.ConnectionID) {
+    private func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
         guard case .open(let carrier) = entries[connection] else { return }
         carrier.start(exchange)
     }

@@ -21,7 +21,7 @@ final class HTTP1Carrier: ExchangeCarrier {
     private let stream: ByteStream
     private var info: ConnectionInfo
     private var connection = HTTP1Connection()
-    private var exchange: Exchange?
+    private var exchange: HTTPExchange?
     /// Bytes that the socket has not taken yet.
     private var output: [UInt8] = []
     private var outputOffset = 0
@@ -56,7 +56,7 @@ final class HTTP1Carrier: ExchangeCarrier {
 
     // MARK: The request
 
-    func start(_ exchange: Exchange) {
+    func start(_ exchange: HTTPExchange) {
         if mustLookBeforeUse, stream.hasInput {
             // Bytes that arrive before the request can only belong to an answer that nobody asked for, and an end means
             // that the request would be lost. Nothing was sent, so the exchange goes to another connection.
@@ -96,7 +96,7 @@ final class HTTP1Carrier: ExchangeCarrier {
         send()
     }
 
-    func bodyIsReady(_ exchange: Exchange) {
+    func bodyIsReady(_ exchange: HTTPExchange) {
         isStarved = false
         if connection.sending == .open { hasMoreBody = true }
         send()
@@ -123,7 +123,7 @@ final class HTTP1Carrier: ExchangeCarrier {
     }
 
     /// Sends the waiting bytes and one piece of the body. Returns whether more can be sent.
-    private func sendPiece(of exchange: Exchange) -> Bool {
+    private func sendPiece(of exchange: HTTPExchange) -> Bool {
         let buffer = unsafe context.sendBuffer
         var filled = output.count - outputOffset
         unsafe output.withUnsafeBytes { waiting in
@@ -236,7 +236,7 @@ final class HTTP1Carrier: ExchangeCarrier {
 
     // MARK: The response
 
-    func readingChanged(_ exchange: Exchange) {
+    func readingChanged(_ exchange: HTTPExchange) {
         updateEvents()
         if exchange.isReading, stream.mayHoldBytes { readAtTurnEnd() }
     }
@@ -382,7 +382,7 @@ final class HTTP1Carrier: ExchangeCarrier {
         pool.closed(self)
     }
 
-    func cancel(_ exchange: Exchange) {
+    func cancel(_ exchange: HTTPExchange) {
         self.exchange = nil
         exchange.connection = nil
         close()

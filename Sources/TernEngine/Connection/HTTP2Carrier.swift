@@ -9,7 +9,7 @@ final class HTTP2Carrier: ExchangeCarrier {
 
     /// A stream that carries an exchange.
     private final class Stream {
-        let exchange: Exchange
+        let exchange: HTTPExchange
         /// A Boolean value that indicates whether the connection carried an exchange before.
         let isReused: Bool
         /// Bytes of the body that the reader does not want yet.
@@ -19,7 +19,7 @@ final class HTTP2Carrier: ExchangeCarrier {
         var trailers: [UInt8]?
         var hasResponse = false
 
-        init(_ exchange: Exchange, isReused: Bool) {
+        init(_ exchange: HTTPExchange, isReused: Bool) {
             self.exchange = exchange
             self.isReused = isReused
         }
@@ -60,7 +60,7 @@ final class HTTP2Carrier: ExchangeCarrier {
 
     // MARK: Exchanges
 
-    func start(_ exchange: Exchange) {
+    func start(_ exchange: HTTPExchange) {
         guard let session else { return }
         exchange.connection = self
         exchange.handler.didConnect(info)
@@ -88,17 +88,17 @@ final class HTTP2Carrier: ExchangeCarrier {
         }
     }
 
-    func readingChanged(_ exchange: Exchange) {
+    func readingChanged(_ exchange: HTTPExchange) {
         guard exchange.isReading, streams[exchange.stream] != nil else { return }
         actAtTurnEnd()
     }
 
-    func bodyIsReady(_ exchange: Exchange) {
+    func bodyIsReady(_ exchange: HTTPExchange) {
         session?.resumeBody(exchange.stream)
         actAtTurnEnd()
     }
 
-    func cancel(_ exchange: Exchange) {
+    func cancel(_ exchange: HTTPExchange) {
         exchange.connection = nil
         guard streams.removeValue(forKey: exchange.stream) != nil, let session else { return }
         session.cancel(exchange.stream)

@@ -261,7 +261,7 @@ extension ConnectAttempt: TimerHandler {
                 throw error
             }
             let racer = Racer(index, address, of: self)
-            guard let place = context.watch(descriptor, .writable, racer) else {
+            guard let place = context.watch(descriptor, for: .writable, handler: racer) else {
                 let error = SystemError.last
                 Socket.close(descriptor)
                 throw error
@@ -351,8 +351,10 @@ extension ConnectAttempt: SocketHandler {
     private func greetProxy() {
         guard let address = destination.proxy, !destination.isForwarded else { return beginTLS() }
         step = .proxy
-        var handshake = proxy ?? ProxyHandshake(
-            address, host: destination.host, port: destination.port, address: serverAddress, authorize: authorize)
+        var handshake =
+            proxy
+            ?? ProxyHandshake(
+                address, host: destination.host, port: destination.port, address: serverAddress, authorize: authorize)
         let action = handshake.start()
         proxy = handshake
         perform(action)

@@ -124,8 +124,10 @@ package final class LoopTimer {
     // MARK: Sockets
 
     /// Watches a socket. Returns its place for the functions below; nil with `errno` set if the system refuses.
-    package func watch(_ descriptor: Int32, _ events: SocketEvents, _ handler: any SocketHandler) -> SocketPlace? {
-        sockets.add(descriptor, events, handler)
+    package func watch(
+        _ descriptor: Int32, for events: SocketEvents, handler: any SocketHandler
+    ) -> SocketPlace? {
+        sockets.add(descriptor, for: events, handler: handler)
     }
 
     /// Changes the events of a watched socket.

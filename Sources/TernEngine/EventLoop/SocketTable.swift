@@ -28,11 +28,11 @@ final class SocketTable {
 
     init(epoll: Int32) { self.epoll = epoll }
 
-    func add(_ descriptor: Int32, _ events: SocketEvents, _ handler: any SocketHandler) -> SocketPlace? {
+    func add(_ descriptor: Int32, for events: SocketEvents, handler: any SocketHandler) -> SocketPlace? {
         let index = free.popLast() ?? Int32(clamping: slots.count)
         if Int(index) == slots.count { slots.append(Slot()) }
         let place = SocketPlace(index: index, generation: slots[Int(index)].generation, descriptor: descriptor)
-        let code = control(EPOLL_CTL_ADD, place, events)
+        let code = control(EPOLL_CTL_ADD, place, for: events)
         guard code == 0 else {
             free.append(index)
             errno = code
@@ -45,7 +45,7 @@ final class SocketTable {
     func change(_ place: SocketPlace, _ events: SocketEvents) {
         guard isCurrent(place) else { return }
         // Changing the events of a registered descriptor needs no memory and cannot fail.
-        _ = control(EPOLL_CTL_MOD, place, events)
+        _ = control(EPOLL_CTL_MOD, place, for: events)
     }
 
     func change(_ place: SocketPlace, handler: any SocketHandler) {
@@ -55,7 +55,7 @@ final class SocketTable {
 
     func remove(_ place: SocketPlace) {
         guard isCurrent(place) else { return }
-        _ = control(EPOLL_CTL_DEL, place, [])
+        _ = control(EPOLL_CTL_DEL, place, for: [])
         slots[Int(place.index)].handler = nil
         slots[Int(place.index)].generation &+= 1
         free.append(place.index)
@@ -72,7 +72,7 @@ final class SocketTable {
         slots[Int(place.index)].generation == place.generation && slots[Int(place.index)].handler != nil
     }
 
-    private func control(_ operation: Int32, _ place: SocketPlace, _ events: SocketEvents) -> Int32 {
+    private func control(_ operation: Int32, _ place: SocketPlace, for events: SocketEvents) -> Int32 {
         let data = UInt64(place.generation) << 32 | UInt64(UInt32(bitPattern: place.index))
         return tern_loop_control(epoll, operation, place.descriptor, events.rawValue, data)
     }

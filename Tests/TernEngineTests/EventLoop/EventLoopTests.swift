@@ -68,7 +68,7 @@ private final class Client: LoopClient, TimerHandler, SocketHandler, TurnEndHand
         context.schedule(timer, at: context.now + delay)
     }
 
-    private func watch(_ descriptor: Int32) { place = context.watch(descriptor, .readable, self) }
+    private func watch(_ descriptor: Int32) { place = context.watch(descriptor, for: .readable, handler: self) }
 
     func timerFired(_ timer: LoopTimer) {
         if let name = timers.first(where: { $0.timer === timer })?.name { log.add(name) }

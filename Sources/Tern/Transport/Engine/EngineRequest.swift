@@ -64,7 +64,8 @@ struct DestinationCache {
             proxy = address
         }
         return Destination(
-            origin: request.unixSocketPath.map { "\($0) \(target.origin)" } ?? target.origin, host: target.host, port: port, authority: authority,
+            origin: request.unixSocketPath.map { "\($0) \(target.origin)" } ?? target.origin, host: target.host,
+            port: port, authority: authority,
             trust: policy, allowsHTTP2: settings.allowsHTTP2 && target.isSecure, proxy: proxy,
             proxyTrust: proxy?.kind == .https ? trust.policy(TrustPolicy()) : nil,
             addresses: settings.addresses["\(target.host):\(port)"], unixSocketPath: request.unixSocketPath,
@@ -157,7 +158,8 @@ extension ProxyAddress {
             user = String(decoding: Reference.percentDecoded(credentials[..<colon]), as: UTF8.self)
             password = String(decoding: Reference.percentDecoded(credentials[colon...].dropFirst()), as: UTF8.self)
         }
-        let hasPort = place.drop { $0 != UInt8(ascii: "]") }.contains(UInt8(ascii: ":"))
+        let hasPort =
+            place.drop { $0 != UInt8(ascii: "]") }.contains(UInt8(ascii: ":"))
             || !place.contains(UInt8(ascii: "[")) && place.contains(UInt8(ascii: ":"))
         // The reason of the error is not needed: the configuration has been checked.
         guard let parsed = try? Target.Authority(place, isSecure: false) else { return nil }

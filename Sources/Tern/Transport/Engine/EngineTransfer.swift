@@ -11,7 +11,7 @@ final class EngineTransfer {
     let transfer: Transfer
     unowned let client: EngineClient
     var clock: TransferClock
-    private(set) var exchange: Exchange?
+    private(set) var exchange: HTTPExchange?
     /// A Boolean value that indicates whether the exchange is in the pool: it waits for a connection, or has one.
     private var isSubmitted = false
     /// The connection that carries the exchange.
@@ -64,7 +64,7 @@ final class EngineTransfer {
             case .bytes(let data): .length(Int64(data.count))
             case .pipe(_, let length): length.map { .length($0) } ?? .stream
             }
-        exchange = Exchange(
+        exchange = HTTPExchange(
             to: destination, method: request.method.rawValue,
             path: destination.isForwarded ? request.target.string : request.target.pathAndQuery, fields: fields,
             body: body, limits: HeadLimits(bytes: request.headLimit), priority: request.priority.rawValue,

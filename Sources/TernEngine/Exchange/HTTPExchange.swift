@@ -22,7 +22,7 @@ package protocol ExchangeHandler: AnyObject {
     /// Called for each piece of the body. The bytes are valid during the call only. Returns false to end the exchange
     /// for a reason that the handler knows.
     ///
-    /// A handler that wants no more for now calls `Exchange.set(isReading:isSending:)`. Bytes that were read already can
+    /// A handler that wants no more for now calls `HTTPExchange.set(isReading:isSending:)`. Bytes that were read already can
     /// still follow.
     func didReceive(body bytes: UnsafeRawBufferPointer) -> Bool
     /// Called for the trailers after the body: their lines, each with CRLF.
@@ -42,7 +42,7 @@ package protocol ExchangeHandler: AnyObject {
 package enum BodyRead: Sendable, Equatable {
     /// The number of bytes that were copied, at least 1.
     case bytes(Int)
-    /// No bytes yet. The exchange continues after `Exchange.bodyIsReady()`.
+    /// No bytes yet. The exchange continues after `HTTPExchange.bodyIsReady()`.
     case wait
     case end
     /// The body failed. The sender knows the reason.
@@ -77,7 +77,7 @@ package struct ConnectionInfo: Sendable {
 }
 
 /// One request, and the state of its exchange. Confined to the loop's thread.
-package final class Exchange {
+package final class HTTPExchange {
     /// The number of the exchange in its pool.
     package internal(set) var id: UInt64 = 0
     package let destination: Destination
@@ -137,8 +137,8 @@ package final class Exchange {
 
 /// A connection, as an exchange sees it. Confined to the loop's thread.
 protocol ExchangeCarrier: AnyObject {
-    func readingChanged(_ exchange: Exchange)
-    func bodyIsReady(_ exchange: Exchange)
+    func readingChanged(_ exchange: HTTPExchange)
+    func bodyIsReady(_ exchange: HTTPExchange)
     /// Ends the exchange on the connection, without calling its handler.
-    func cancel(_ exchange: Exchange)
+    func cancel(_ exchange: HTTPExchange)
 }
