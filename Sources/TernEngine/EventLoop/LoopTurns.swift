@@ -94,6 +94,7 @@ import TernConcurrency
     }
 
     private func client(_ id: UInt64) -> (any LoopClient)? {
+        if !context.removedClients.isEmpty, context.removedClients.contains(id) { return nil }
         if let lastClient, lastClient.id == id { return lastClient.client }
         guard let client = clients[id] else { return nil }
         lastClient = (id, client)

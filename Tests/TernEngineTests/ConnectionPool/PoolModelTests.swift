@@ -30,7 +30,7 @@ struct PoolModelTests {
         let limits: ConnectionPool.Limits
         let keyCount: Int
         var connections: [UInt64: Connection] = [:]
-        var waiting: [UInt64: HTTPExchange] = [:]
+        var waiting: [UInt64: Exchange] = [:]
         var assigned: Set<UInt64> = []
         /// Keys of which the pool knows whether their connections are multiplexed, and how many exchanges it expects
         /// on a new one.
@@ -241,7 +241,7 @@ struct PoolModelTests {
             submission.mayShare = random.below(4) > 0
             submission.waitsForShared = random.below(2) == 0
             waits[name] = submission.waitsForShared
-            waiting[submission.exchange] = HTTPExchange(
+            waiting[submission.exchange] = Exchange(
                 key: name, isFresh: submission.needsFresh, isExclusive: !submission.mayShare)
             #expect(pool.submit(submission, actions: &actions) == true)
         }
