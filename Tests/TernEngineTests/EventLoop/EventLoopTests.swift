@@ -101,6 +101,7 @@ private final class Client: LoopClient, TimerHandler, SocketHandler, TurnEndHand
     }
 
     @Test func messagesArriveInTheirOrderUntilTheClientCloses() async {
+        #expect(loop.problem() == nil)
         let client = open()
         for number in 0..<2_000 { loop.post(to: client, operation: 0, object: Word("\(number)")) }
         loop.close(client)
