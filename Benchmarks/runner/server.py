@@ -1,4 +1,5 @@
-"""The servers: nginx with one worker (HTTP/1.1, and HTTP/2 over TLS with a private authority) and the upload sink."""
+"""The servers: nginx with one worker, where HTTP/1.1 and HTTP/2 each have a plain port and one with TLS, and the upload
+sink."""
 
 import os
 import pathlib
@@ -33,6 +34,8 @@ http {{
     scgi_temp_path {work}/scgi;
     server {{
         listen 127.0.0.1:{http} backlog=1024;
+        listen 127.0.0.1:{h2c} http2 backlog=1024;
+        listen 127.0.0.1:{https1} ssl backlog=1024;
         listen 127.0.0.1:{https} ssl http2 backlog=1024;
         ssl_certificate {work}/server.pem;
         ssl_certificate_key {work}/server.key;
@@ -75,7 +78,7 @@ class Server:
     def __init__(self, work, sink, size):
         self.work, self.sink_tool, self.size = pathlib.Path(work), sink, size
         self.folder, self.processes = None, []
-        self.fields = {}  # By scenario: what bench-c is to send beside libcurl's own fields.
+        self.fields = {}  # By scenario: the fields of Tern's requests, for the peers that take them.
 
     def __enter__(self):
         try:
@@ -92,10 +95,10 @@ class Server:
             raise SystemExit(f"Benchmarks/run: {self.folder.parent} needs {2 * self.size >> 20} MiB free")
         self._write_files()
         self._write_certificates()
-        http, https = free_ports(2)
+        http, https, h2c, https1 = free_ports(4)
         user = f"user root {'root' if os.path.exists('/etc/debian_version') else ''};" if os.geteuid() == 0 else ""
         configuration = CONFIGURATION.format(user=user, work=self.work, files=self.folder, http=http, https=https,
-                                             small=SMALL)
+                                             h2c=h2c, https1=https1, small=SMALL)
         (self.work / "nginx.conf").write_text(configuration)
         nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin:/sbin")
         log = self.work / "error.log"
@@ -104,10 +107,17 @@ class Server:
         sink = subprocess.Popen([self.sink_tool], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.processes.append(sink)
         self.http, self.https = f"http://127.0.0.1:{http}", f"https://127.0.0.1:{https}"
+        self.h2c, self.https1 = f"http://127.0.0.1:{h2c}", f"https://127.0.0.1:{https1}"
         self.sink = f"http://127.0.0.1:{sink.stdout.readline().strip()}"
         self.ca = self.work / "ca.pem"
         self._await(http, log)
         return self
+
+    def address(self, scenario, has_tls=True):
+        """Scheme and authority of the server of a scenario; without TLS the plain port of HTTP/2."""
+        if scenario == "h2":
+            return self.https if has_tls else self.h2c
+        return self.https1 if scenario == "https" else self.http
 
     def _write_files(self):
         (self.folder / "64k").write_bytes(os.urandom(65_536))

@@ -2,6 +2,8 @@
 public enum Scenario: String, Sendable, CaseIterable {
     /// Small GETs over kept-alive HTTP/1.1 connections.
     case get
+    /// Small GETs over kept-alive HTTP/1.1 connections with TLS.
+    case https
     /// Small GETs as concurrent HTTP/2 streams over TLS.
     case h2
     /// Bodies of 64 KiB, collected in memory.
@@ -16,7 +18,7 @@ public enum Scenario: String, Sendable, CaseIterable {
     /// A Boolean value that indicates whether a request moves so much that the result is bytes a second.
     public var isTransfer: Bool {
         switch self {
-        case .get, .h2, .body64k: false
+        case .get, .https, .h2, .body64k: false
         case .downloadFile, .downloadStream, .upload: true
         }
     }
@@ -47,7 +49,7 @@ public struct Options: Sendable {
 
     /// How to call a peer.
     public static let usage = """
-        usage: bench-X get|h2|body64k|download-file|download-stream|upload --url URL --connections N --requests M \
+        usage: bench-X get|https|h2|body64k|download-file|download-stream|upload --url URL --connections N --requests M \
         [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] [--watch yes|no]
         """
 
@@ -79,7 +81,7 @@ public struct Options: Sendable {
     public func accepts(_ bytes: Int) -> Bool {
         if let size { return bytes == size }
         switch scenario {
-        case .get, .h2: return (64...100).contains(bytes)
+        case .get, .https, .h2: return (64...100).contains(bytes)
         case .body64k: return bytes == 65_536
         case .downloadFile, .downloadStream, .upload: return bytes == 1 << 30
         }

@@ -43,7 +43,7 @@ struct Peer {
 
     func perform(_ scenario: Scenario, _ url: String) async throws -> Int {
         switch scenario {
-        case .get, .h2, .body64k:
+        case .get, .https, .h2, .body64k:
             let response = try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(60))
             try check(response.status.code)
             return try await response.body.collect(upTo: 1 << 20).readableBytes

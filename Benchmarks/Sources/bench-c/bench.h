@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum scenario { GET, H2, BODY64K, DOWNLOAD_FILE, DOWNLOAD_STREAM, UPLOAD };
+enum scenario { GET, HTTPS, H2, BODY64K, DOWNLOAD_FILE, DOWNLOAD_STREAM, UPLOAD };
 
 /// The command line, the same for every peer.
 struct options {

@@ -15,6 +15,8 @@ struct worker {
     off_t offset;      // upload: the next byte to read
     int fd;
     char partial[4096];
+    char *kept;        // 64 KiB bodies: the body so far
+    size_t capacity;
 };
 
 struct bench {
@@ -30,9 +32,27 @@ struct bench {
 
 static struct bench bench;
 
+/// Collects the body in memory, in one piece: the room is allocated at once where the length is known.
+static bool keep(struct worker *worker, const char *data, size_t bytes) {
+    size_t filled = (size_t)worker->bytes;
+    if (filled + bytes > worker->capacity) {
+        curl_off_t length = -1;
+        if (!worker->kept) curl_easy_getinfo(worker->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+        size_t room = length > 0 ? (size_t)length : 2 * worker->capacity;
+        if (room < filled + bytes) room = filled + bytes;
+        char *grown = realloc(worker->kept, room);
+        if (!grown) return false;
+        worker->kept = grown;
+        worker->capacity = room;
+    }
+    memcpy(worker->kept + filled, data, bytes);
+    return true;
+}
+
 static size_t on_body(char *data, size_t size, size_t count, void *context) {
     struct worker *worker = context;
     size_t bytes = size * count;
+    if (bench.options->scenario == BODY64K && !keep(worker, data, bytes)) return 0;
     worker->bytes += (int64_t)bytes;
     if (worker->fd >= 0 && bench.options->scenario == DOWNLOAD_FILE) {
         for (size_t done = 0; done < bytes;) {
@@ -113,6 +133,9 @@ static void finished(void *context, CURL *easy, CURLcode result) {
         worker->fd = -1;
         if (!upload && rename(worker->partial, bench.options->file) != 0) right = false;
     }
+    free(worker->kept);  // As a caller does who is done with the body.
+    worker->kept = NULL;
+    worker->capacity = 0;
     if (result != CURLE_OK || status != 200 || !right) {
         if (bench.errors++ == 0) {
             fprintf(stderr, "bench-c: %s, status %ld, %lld bytes\n", curl_easy_strerror(result), status,
@@ -136,7 +159,7 @@ int main(int argc, char **argv) {
     struct options options;
     if (argc == 2 && strcmp(argv[1], "version") == 0) return puts(curl_version()) < 0;
     if (!options_parse(&options, argc, argv)) {
-        fprintf(stderr, "usage: bench-c get|h2|body64k|download-file|download-stream|upload --url URL "
+        fprintf(stderr, "usage: bench-c get|https|h2|body64k|download-file|download-stream|upload --url URL "
                 "--connections N --requests M [--cacert PEM] [--file PATH] [--warm-up-url URL] "
                 "[--warm-up N] [--size BYTES] [--field 'NAME: VALUE']...\n");
         return 64;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = { "get", "h2", "body64k", "download-file", "download-stream", "upload" };
+static const char *const names[] = { "get", "https", "h2", "body64k", "download-file", "download-stream", "upload" };
 
 /// Reads `SCENARIO --url URL --connections N --requests M …`.
 bool options_parse(struct options *o, int argc, char **argv) {
@@ -11,7 +11,7 @@ bool options_parse(struct options *o, int argc, char **argv) {
     if (argc < 2) return false;
     o->name = argv[1];
     bool known = false;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         if (strcmp(argv[1], names[i]) == 0) { o->scenario = (enum scenario)i; known = true; }
     }
     for (int i = 2; i + 1 < argc; i += 2) {
@@ -35,7 +35,7 @@ bool options_parse(struct options *o, int argc, char **argv) {
 bool options_accept(const struct options *o, int64_t bytes) {
     if (o->size >= 0) return bytes == o->size;
     switch (o->scenario) {
-        case GET: case H2: return bytes >= 64 && bytes <= 100;
+        case GET: case HTTPS: case H2: return bytes >= 64 && bytes <= 100;
         case BODY64K: return bytes == 65536;
         default: return bytes == (int64_t)1 << 30;
     }

@@ -56,7 +56,7 @@ struct Peer {
         let path = scenario == self.scenario ? path : warmUpPath
         if watches { return try await performWatched(scenario, path) }
         switch scenario {
-        case .get, .h2, .body64k:
+        case .get, .https, .h2, .body64k:
             return try await client.get(path).count
         case .downloadFile:
             return fileSize(try await client.download(path, to: file).value.path)
@@ -73,7 +73,7 @@ struct Peer {
     /// The same, with somebody who follows the progress from the start to the end.
     private func performWatched(_ scenario: Scenario, _ path: String) async throws -> Int {
         switch scenario {
-        case .get, .h2, .body64k:
+        case .get, .https, .h2, .body64k:
             let task = client.task(.get, path, startsImmediately: false)
             async let seen = Self.last(of: task.progress)
             task.resume()

@@ -39,7 +39,7 @@ struct Peer {
 
     func perform(_ scenario: Scenario, _ url: URL) async throws -> Int {
         switch scenario {
-        case .get, .h2, .body64k:
+        case .get, .https, .h2, .body64k:
             let (data, response) = try await session.data(from: url)
             try check(response)
             return data.count
