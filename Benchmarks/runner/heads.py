@@ -1,4 +1,4 @@
-"""Sees to it that the C loop sends the request heads that Tern sends: otherwise the two would not do the same work."""
+"""Compares the request heads of the peers with Tern's: otherwise they would not do the same work."""
 
 import pathlib
 import socket
@@ -6,10 +6,14 @@ import subprocess
 import tempfile
 import threading
 
+import plan
+
 SCENARIOS = ("get", "download-file", "download-stream", "upload")
 SIZE = 70
-# Fields that libcurl writes by itself, for Tern as for the C loop.
-OWN = ("host", "accept", "content-length")
+# Peers that take the fields of their requests from the command line.
+TAKING = ("c", "hyper", "go")
+# Fields that libcurl writes by itself, with the same value.
+OWN = ("accept",)
 
 
 class Recorder:
@@ -70,16 +74,41 @@ def words(fields):
     return [word for field in fields for word in ("--field", field)]
 
 
-def agree(c, tern):
-    """The fields to give to the C loop in each scenario, so that its heads are Tern's but for the order of the fields;
-    ends the program when they are not."""
-    agreed = {}
-    for scenario in SCENARIOS:
-        wanted = sent(tern, scenario)
-        fields = [line for line in wanted[1:] if name(line) not in OWN]
-        found = sent(c, scenario, words(fields))
-        if wanted[0] != found[0] or sorted(wanted) != sorted(found):
-            raise SystemExit(f"Benchmarks/run: in {scenario} Tern sends {wanted}, the C loop {found}")
-        agreed[scenario] = fields
-    agreed["h2"] = agreed["body64k"] = agreed["get"]
-    return agreed
+def all_fields(server, scenario):
+    """The fields for a program that writes no more than Host and the length by itself."""
+    return server.fields.get(scenario, [])
+
+
+def of_peer(peer, server, scenario):
+    """The words that give a peer the fields of Tern's requests; libcurl writes some of them by itself."""
+    fields = all_fields(server, scenario)
+    if peer == "c":
+        fields = [field for field in fields if name(field) not in OWN]
+    return words(fields) if peer in TAKING else []
+
+
+def comparable(lines):
+    """The request line, and the fields in any order and any case of their names."""
+    return lines[0], sorted(name(line) + line[len(name(line)):] for line in lines[1:])
+
+
+def agree(programs, server):
+    """Finds the fields of Tern's requests in each scenario and has the peers that take fields send the same; ends the
+    program when their heads are not Tern's. Returns sentences about builds of Tern that differ from each other."""
+    ours = [peer for peer in plan.OURS if peer in programs]
+    differences = []
+    for scenario in SCENARIOS if ours else ():
+        wanted = sent(programs[ours[0]], scenario)
+        server.fields[scenario] = [line for line in wanted[1:] if name(line) not in ("host", "content-length")]
+        for peer in [peer for peer in TAKING if peer in programs]:
+            found = sent(programs[peer], scenario, of_peer(peer, server, scenario))
+            if comparable(wanted) != comparable(found):
+                raise SystemExit(f"Benchmarks/run: in {scenario} Tern sends {wanted}, {plan.TITLES[peer]} {found}")
+        for peer in ours[1:]:
+            found = sent(programs[peer], scenario)
+            if comparable(wanted) != comparable(found):
+                differences.append(f"In {scenario} {plan.TITLES[ours[0]]} sends `{wanted}`, {plan.TITLES[peer]} "
+                                   f"`{found}`.")
+    for scenario in ("https", "h2", "body64k"):
+        server.fields[scenario] = server.fields.get("get", [])
+    return differences

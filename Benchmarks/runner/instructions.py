@@ -60,7 +60,7 @@ def processor_time(binary, scenario, server, extra=(), requests=12):
 
 def count(c, tern, server):
     c, tern = without_debug_information(c, server), without_debug_information(tern, server)
-    fields, watch = heads.words(server.fields["get"]), ["--watch", "yes"]
+    fields, watch = heads.of_peer("c", server, "get"), ["--watch", "yes"]
     yardstick, plain, watched = median(
         3, lambda: each(c, "get", 500, 2_500, server, fields)[0], lambda: each(tern, "get", 500, 2_500, server)[0],
         lambda: each(tern, "get", 500, 2_500, server, watch)[0])

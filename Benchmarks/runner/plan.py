@@ -2,8 +2,18 @@
 
 import dataclasses
 
-PEERS = ["c", "tern", "ahc", "urlsession"]
-TITLES = {"c": "C libcurl", "tern": "Tern", "ahc": "async-http-client", "urlsession": "URLSession"}
+PEERS = ["c", "tern", "tern-engine", "hyper", "go", "ahc", "urlsession"]
+TITLES = {"c": "C libcurl", "tern": "Tern (libcurl)", "tern-engine": "Tern (engine)", "hyper": "hyper (one thread)",
+          "go": "Go net/http", "ahc": "async-http-client", "urlsession": "URLSession", "wrk": "wrk (limit)",
+          "h2load": "h2load (limit)"}
+# The builds of Tern: each is divided by the other peers.
+OURS = ["tern", "tern-engine"]
+# The peers that are no product of the Swift package as it is by default.
+OTHER_BUILDS = ("tern-engine", "hyper", "go")
+# The peers of `--quick small-get`, which are built without a network.
+QUICK_PEERS = ["c", "tern", "tern-engine", "hyper", "go"]
+# Scenarios that a peer does not have.
+LACKING = {"hyper": ("https",)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,49 +35,69 @@ class Case:
     title: str
     scenario: str
     connections: int
-    requests: dict
+    requests: dict  # By peer; "" for those that are not named.
     targets: tuple
 
     @property
     def is_transfer(self):
         return self.scenario in ("download-file", "download-stream", "upload")
 
+    def count(self, peer):
+        return self.requests.get(peer, self.requests[""])
 
-def against(ahc, urlsession, c):
-    """Targets: (speed, CPU) against async-http-client, speed against URLSession, measures against C."""
-    targets = [Target("ahc", "speed", ahc[0]), Target("ahc", "cpu", ahc[1]), Target("urlsession", "speed", urlsession)]
-    targets += [Target("" if measure == "rss" else "c", measure, bound) for measure, bound in c.items()]
-    return tuple(targets)
+    def peers(self, peers):
+        """Those of the peers that have the scenario."""
+        return [peer for peer in peers if self.scenario not in LACKING.get(peer, ())]
 
 
-# Requests a run: each takes about a second.
-SMALL = {"c": 60_000, "tern": 60_000, "ahc": 36_000, "urlsession": 5_000}
-ONE = {"transfer": 1}
+def targets(rss=None, **peers):
+    """Bounds by peer: of the speed alone, or of speed and CPU."""
+    found = [Target("", "rss", rss)] if rss else []
+    for peer, bounds in peers.items():
+        speed, cpu = bounds if isinstance(bounds, tuple) else (bounds, None)
+        found += [Target(peer, measure, bound) for measure, bound in (("speed", speed), ("cpu", cpu)) if bound]
+    return tuple(found)
+
+
+def requests(count, ahc, urlsession):
+    """Requests a run: each takes about a second."""
+    return {"": count, "ahc": ahc, "urlsession": urlsession}
+
+
+SMALL = requests(60_000, ahc=36_000, urlsession=5_000)
+ONE = {"": 1}
 
 CASES = [
-    Case("get-1", "small GET, 1 connection", "get", 1,
-         {"c": 15_000, "tern": 15_000, "ahc": 7_500, "urlsession": 3_500}, against((1.5, 0.5), 3, {"cpu": 1.5})),
+    Case("get-1", "small GET, 1 connection", "get", 1, requests(15_000, ahc=7_500, urlsession=3_500),
+         targets(c=(None, 1.5), go=0.7, hyper=0.7, ahc=2, urlsession=3)),
     Case("get-16", "small GET, 16 connections", "get", 16, SMALL,
-         against((1.3, 0.65), 10, {"speed": 0.72, "cpu": 1.55})),
+         targets(c=(1.05, 0.95), go=1.15, hyper=0.7, ahc=2.5, urlsession=10)),
     Case("get-64", "small GET, 64 connections", "get", 64, SMALL,
-         against((1.3, 0.65), 10, {"speed": 0.85, "cpu": 1.35})),
+         targets(c=(1.4, 0.75), go=1.5, hyper=(0.75, 1.4), ahc=2.8, urlsession=10)),
     Case("get-256", "small GET, 256 connections", "get", 256, SMALL,
-         against((1.3, 0.65), 10, {"speed": 0.85, "cpu": 1.35})),
-    Case("h2-100", "HTTP/2 over TLS, 100 streams", "h2", 100,
-         {"c": 50_000, "tern": 50_000, "ahc": 25_000, "urlsession": 4_000}, against((1.6, 0.5), 9, {"cpu": 1.35})),
+         targets(c=(1.4, 0.75), go=1.5, hyper=(0.75, 1.4), ahc=2.8, urlsession=10)),
+    Case("https-64", "HTTPS, HTTP/1.1, 64 connections", "https", 64, requests(40_000, ahc=25_000, urlsession=4_000),
+         targets(c=1.2, go=1.2, ahc=2)),
+    Case("h2-100", "HTTP/2 over TLS, 100 streams", "h2", 100, requests(50_000, ahc=25_000, urlsession=4_000),
+         targets(c=(1.5, 0.65), go=1.2, ahc=3, urlsession=9)),
     Case("body64k-16", "64 KiB bodies, 16 connections", "body64k", 16,
-         {"c": 25_000, "tern": 25_000, "ahc": 15_000, "urlsession": 2_000}, against((1.1, 0.8), 8, {"cpu": 1.7})),
+         requests(25_000, ahc=15_000, urlsession=2_000),
+         targets(c=(1.1, 1.0), go=1.5, hyper=0.8, ahc=2, urlsession=8)),
     Case("download-file", "1 GiB download to a file", "download-file", 1, ONE,
-         against((1.5, 0.65), 2.5, {"rss": 32})),
+         targets(rss=20, c=1.3, go=1.5, hyper=0.9, ahc=2.6, urlsession=2.5)),
     Case("download-stream", "1 GiB download, streamed", "download-stream", 1, ONE,
-         against((1.5, 0.65), 2.5, {"rss": 32})),
-    Case("upload", "1 GiB upload from a file", "upload", 1, ONE, against((1.2, 0.7), 10, {"cpu": 1.2})),
+         targets(rss=20, c=1.0, go=1.5, hyper=0.9, ahc=2, urlsession=2.5)),
+    Case("upload", "1 GiB upload from a file", "upload", 1, ONE,
+         targets(rss=20, c=(1.2, 0.9), go=0.9, hyper=0.9, ahc=1.3, urlsession=10)),
 ]
+# Names of several cases.
+GROUPS = {"small-get": ("get-1", "get-16", "get-64", "get-256")}
 
 
 def select(only, divisor):
     """The cases named (all, when none is), with that fraction of their requests."""
-    chosen = [case for case in CASES if not only or case.name in only or case.scenario in only]
+    names = {name for word in only or () for name in GROUPS.get(word, (word,))}
+    chosen = [case for case in CASES if not names or case.name in names or case.scenario in names]
     return [
         dataclasses.replace(case, requests={peer: max(count // divisor, 1) for peer, count in case.requests.items()})
         for case in chosen

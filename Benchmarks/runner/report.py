@@ -3,83 +3,126 @@
 import json
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
 
+import limits
 import plan
 
-def median(runs, case, peer, key):
-    values = [run[key] for run in runs if run["case"] == case.name and run["client"] == peer and not run["errors"]]
+# The columns of the ratios: a peer ("" for Tern itself) and a measure.
+COLUMNS = {("c", "speed"): "C: speed", ("c", "cpu"): "C: CPU", ("hyper", "speed"): "hyper: speed",
+           ("hyper", "cpu"): "hyper: CPU", ("go", "speed"): "Go: speed", ("go", "cpu"): "Go: CPU",
+           ("ahc", "speed"): "AHC: speed", ("ahc", "cpu"): "AHC: CPU", ("urlsession", "speed"): "URLSession: speed",
+           ("", "rss"): "peak RSS"}
+
+
+def median(runs, case, client, key):
+    values = [run[key] for run in runs if run["case"] == case.name and run["client"] == client and not run["errors"]]
     return statistics.median(values) if values else None
 
 
-def paired(runs, case, peer, measure):
-    """The median over the rounds of Tern's figure divided by the peer's in the same round."""
-    def by_round(client):
-        return {run["round"]: run for run in runs
-                if run["case"] == case.name and run["client"] == client and not run["errors"]}
+def by_round(runs, case, client):
+    return {run["round"]: run for run in runs
+            if run["case"] == case.name and run["client"] == client and not run["errors"]}
 
+
+def paired(runs, case, measure, client, peer):
+    """The median over the rounds of a client's figure divided by the peer's in the same round."""
     def figure(run):
         # Per request: the peers do not make the same number of them.
         return run["rps"] if measure == "speed" else run["cpu_us_per_request"]
 
-    ours, theirs = by_round("tern"), by_round(peer)
+    ours, theirs = by_round(runs, case, client), by_round(runs, case, peer)
     ratios = [figure(ours[turn]) / figure(theirs[turn]) for turn in ours if turn in theirs and figure(theirs[turn])]
     return statistics.median(ratios) if ratios else None
 
 
-def verdict(case, target, runs):
-    """The cell, and whether the target is met (None: not measured)."""
+def is_limited(runs, case, target):
+    """Returns whether no load generator that ran is fast enough for the target to count."""
+    if target.measure != "speed":
+        return False
+    found = [paired(runs, case, "speed", tool, target.peer) for tool in limits.TOOLS]
+    found = [ratio for ratio in found if ratio is not None]
+    return bool(found) and max(found) < limits.MARGIN * target.bound
+
+
+def verdict(case, target, runs, ours):
+    """The cell, and the outcome: met, missed, limited or not measured."""
     bound = f"{'≥' if target.at_least else '≤'} {target.bound:g}"
     if target.measure == "rss":
-        value, unit = median(runs, case, "tern", "peak_rss_mib"), " MiB"
+        value, unit = median(runs, case, ours, "peak_rss_mib"), " MiB"
     else:
-        value, unit = paired(runs, case, target.peer, target.measure), "×"
+        value, unit = paired(runs, case, target.measure, ours, target.peer), "×"
     if value is None:
-        return f"– ({bound}{unit})", None
+        return f"– ({bound}{unit})", "not measured"
     met = value >= target.bound if target.at_least else value <= target.bound
     digits = 1 if unit == " MiB" or value >= 10 else 2
     if not met and round(value, digits) == target.bound:
         digits += 1  # a near miss must not look like a hit
-    return f"{value:.{digits}f}{unit} ({bound}{unit}) {'✓' if met else '✗ **miss**'}", met
+    text = f"{value:.{digits}f}{unit} ({bound}{unit})"
+    if met:
+        return f"{text} ✓", "met"
+    if is_limited(runs, case, target):
+        return f"{text} limited by the server", "limited by the server"
+    return f"{text} ✗ **miss**", "missed"
 
 
-def ratios(cases, runs):
-    """The table of ratios, and the counts of targets met, missed and not measured."""
-    columns = [("ahc", "speed"), ("ahc", "cpu"), ("urlsession", "speed"), ("c", "speed"), ("c", "cpu"), ("", "rss")]
-    heads = ["AHC: speed", "AHC: CPU", "URLSession: speed", "C: speed", "C: CPU", "peak RSS"]
-    lines = ["| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
-    counts = {True: 0, False: 0, None: 0}
+def ratios(cases, peers, runs, ours):
+    """The table of ratios of a build of Tern, and a sentence that counts the outcomes of its targets."""
+    columns = [column for column in COLUMNS if not column[0] or column[0] in peers]
+    lines = ["| | " + " | ".join(COLUMNS[column] for column in columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    counts = dict.fromkeys(("met", "missed", "limited by the server", "not measured"), 0)
     for case in cases:
         cells = []
         for column in columns:
             target = next((one for one in case.targets if (one.peer, one.measure) == column), None)
-            text, met = verdict(case, target, runs) if target else ("", None)
+            text = ""
             if target:
-                counts[met] += 1
-            elif column[0] and (value := paired(runs, case, *column)) is not None:
+                text, outcome = verdict(case, target, runs, ours)
+                counts[outcome] += 1
+            elif column[0] and (value := paired(runs, case, column[1], ours, column[0])) is not None:
                 text = f"{value:.{1 if value >= 10 else 2}f}×"
             cells.append(text)
         lines.append(f"| {case.title} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n", counts
+    told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    return "\n".join(lines) + "\n", f"Targets: {told}."
 
 
-def table(case, peers, runs):
-    heads = ["client", "MB/s" if case.is_transfer else "requests/s",
-             "CPU s" if case.is_transfer else "CPU µs a request", "peak RSS MiB"]
+def overview(cases, clients, runs):
+    """The figures of all clients side by side: speed and CPU."""
+    lines = ["| | " + " | ".join(plan.TITLES[client] for client in clients) + " |",
+             "|---" + "|---:" * len(clients) + "|"]
+    for case in cases:
+        keys = (("mb_per_s", 0), ("cpu_seconds", 2)) if case.is_transfer else (("rps", 0), ("cpu_us_per_request", 1))
+        cells = []
+        for client in clients:
+            values = [(median(runs, case, client, key), digits) for key, digits in keys]
+            measured = any(run["case"] == case.name and run["client"] == client for run in runs)
+            cells.append("failed" if measured and values[0][0] is None else "" if not measured else
+                         " / ".join(f"{value:,.{digits}f}" for value, digits in values))
+        lines.append(f"| {case.title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def table(case, clients, runs):
+    titles = ["client", "MB/s" if case.is_transfer else "requests/s",
+              "CPU s" if case.is_transfer else "CPU µs a request", "peak RSS MiB"]
     if case.scenario == "body64k":
-        heads.insert(2, "MB/s")
-    lines = [f"### {case.title[0].upper()}{case.title[1:]}", "", "| " + " | ".join(heads) + " |",
-             "|---" + "|---:" * (len(heads) - 1) + "|"]
-    for peer in peers:
+        titles.insert(2, "MB/s")
+    lines = [f"### {case.title[0].upper()}{case.title[1:]}", "", "| " + " | ".join(titles) + " |",
+             "|---" + "|---:" * (len(titles) - 1) + "|"]
+    for client in clients:
         keys = ["mb_per_s", "cpu_seconds"] if case.is_transfer else ["rps", "cpu_us_per_request"]
         if case.scenario == "body64k":
             keys.insert(1, "mb_per_s")
         digits = {"rps": 0, "mb_per_s": 0, "cpu_us_per_request": 1, "cpu_seconds": 2, "peak_rss_mib": 1}
-        values = [(median(runs, case, peer, key), digits[key]) for key in [*keys, "peak_rss_mib"]]
+        values = [(median(runs, case, client, key), digits[key]) for key in [*keys, "peak_rss_mib"]]
         cells = ["failed" if value is None else f"{value:,.{count}f}" for value, count in values]
-        lines.append(f"| {plan.TITLES[peer]} | " + " | ".join(cells) + " |")
+        if client in limits.TOOLS:
+            cells[-1] = ""
+        lines.append(f"| {plan.TITLES[client]} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -92,41 +135,79 @@ def said(*command):
     return lines[0].strip() if lines else "unknown"
 
 
-def versions(here, folder):
+def crate(name, here):
+    """The version of a crate that the peer in Rust was built with."""
+    lock = here / "Sources/bench-hyper/Cargo.lock"
+    found = re.search(rf'name = "{name}"\nversion = "([^"]+)"', lock.read_text()) if lock.exists() else None
+    return found[1] if found else "?"
+
+
+def versions(here, programs, tools):
     resolved = here / "Package.resolved"
     pins = json.loads(resolved.read_text())["pins"] if resolved.exists() else []
     found = {pin["identity"]: pin["state"].get("version", "?") for pin in pins}
     nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin:/sbin") or "nginx"
-    return [
-        ("Tern", said("git", "-C", str(here), "describe", "--always", "--tags", "--dirty")),
-        ("Swift", said("swift", "--version")),
-        ("libcurl (C and Tern)", said(str(folder / "bench-c"), "version")),
-        ("async-http-client", f"{found.get('async-http-client', '?')} (swift-nio {found.get('swift-nio', '?')})"),
+    rows = [("Tern", said("git", "-C", str(here), "describe", "--always", "--tags", "--dirty")),
+            ("Swift", said("swift", "--version"))]
+    if "c" in programs:
+        rows.append(("libcurl", said(str(programs["c"]), "version")))
+    if "hyper" in programs:
+        rows.append(("hyper", f"{crate('hyper', here)} (tokio {crate('tokio', here)}, {said('rustc', '--version')})"))
+    if "go" in programs:
+        rows.append(("Go", said("go", "version").replace("go version ", "")))
+    if "ahc" in programs:
+        rows.append(("async-http-client",
+                     f"{found.get('async-http-client', '?')} (swift-nio {found.get('swift-nio', '?')})"))
+    if "wrk" in tools:
+        rows.append(("wrk", said("wrk", "-v").split("Copyright")[0].strip()))
+    if "h2load" in tools:
+        rows.append(("h2load", said("h2load", "--version")))
+    return rows + [
         ("nginx", said(nginx, "-v").replace("nginx version: ", "")),
         ("Kernel", f"{platform.system()} {platform.release()}"),
         ("Processors", str(os.cpu_count())),
     ]
 
 
-def render(cases, peers, rounds, runs, size, here, folder):
-    text, counts = ratios(cases, runs)
+NOTES = """\
+URLSession's HTTP/2 is what FoundationNetworking's own libcurl negotiates. The peer in hyper has no TLS: its HTTP/2 runs \
+over plain text. hyper runs on one thread, Go on all processors. The C loop and the streamed peers count bytes and throw \
+them away; the C loop collects bodies of 64 KiB, the others collect the bodies of all GETs in memory. The C loop, hyper, \
+Go, wrk and h2load send the request heads that Tern sends, field by field: before the first run those of the peers are \
+recorded on the wire, and the benchmark ends when they differ in more than the order of the fields and the case of \
+their names."""
+
+
+def render(cases, peers, tools, rounds, runs, size, here, programs, differences=(), is_brief=False):
+    clients = [*peers, *tools]
     failed = sum(1 for run in runs if run["errors"])
     lines = ["# Benchmarks", "",
              "Written by `Benchmarks/run` (`make bench`). Client and server share the machine over loopback; nginx "
-             f"has one worker. The peers ran in turns for {rounds} round{'s' if rounds > 1 else ''}; figures are medians of the rounds, ratios "
-             "are medians of the ratios within a round. CPU is user and system time of the client's process, after "
+             f"has one worker. The peers ran in turns for {rounds} round{'s' if rounds > 1 else ''}; figures are "
+             "medians of the rounds, ratios are medians of the ratios within a round. CPU is user and system time of the client's process, after "
              "a warm-up. Large files lie in memory (tmpfs)"
              + ("" if size == 1 << 30 else f"; **they have {size >> 20} MiB here, not 1 GiB**") + ".", "",
-             "| | |", "|---|---|", *[f"| {name} | {value} |" for name, value in versions(here, folder)], "",
-             "## Ratios: Tern divided by the peer", "",
-             "In brackets the target; without brackets there is none.", "", text,
-             f"Targets: {counts[True]} met, {counts[False]} missed, {counts[None]} not measured."
-             + (f" **{failed} of {len(runs)} runs had errors and are left out.**" if failed else ""), "",
-             "## Figures", ""]
-    lines += [table(case, peers, runs) for case in cases]
-    lines += ["URLSession's HTTP/2 is what FoundationNetworking's own libcurl negotiates. The C loop and the streamed "
-              "peers count bytes and throw them away; Tern, async-http-client and URLSession collect the bodies of "
-              "GETs in memory. The C loop sends the request heads that Tern sends, field by field: before the first "
-              "run both are recorded on the wire, and the benchmark ends when they differ in more than the order of "
-              "the fields.", ""]
+             "| | |", "|---|---|", *[f"| {name} | {value} |" for name, value in versions(here, programs, tools)], ""]
+    if failed:
+        lines += [f"**{failed} of {len(runs)} runs had errors and are left out.**", ""]
+    lines += ["## Overview", "",
+              "Requests a second / CPU µs a request; for files MB/s / CPU s."
+              + (" wrk and h2load do nothing with an answer: they show how much the server can do." if tools else ""),
+              "", overview(cases, clients, runs)]
+    if {"tern", "tern-engine"} <= set(peers):
+        lines += ["## Engine divided by libcurl", "", "| | speed | CPU |", "|---|---:|---:|"]
+        for case in cases:
+            values = [paired(runs, case, measure, "tern-engine", "tern") for measure in ("speed", "cpu")]
+            cells = ["–" if value is None else f"{value:.2f}×" for value in values]
+            lines.append(f"| {case.title} | " + " | ".join(cells) + " |")
+        lines.append("")
+    for ours in [peer for peer in plan.OURS if peer in peers]:
+        text, told = ratios(cases, [peer for peer in peers if peer not in plan.OURS], runs, ours)
+        lines += [f"## Ratios: {plan.TITLES[ours]} divided by the peer", "",
+                  "In brackets the target; without brackets there is none. A speed target that is missed counts only "
+                  f"where wrk or h2load reaches {limits.MARGIN} times it.", "", text, told, ""]
+    if not is_brief:
+        lines += ["## Figures", ""]
+        lines += [table(case, case.peers(peers) + limits.of(case, tools), runs) for case in cases]
+    lines += [*differences, NOTES, ""] if differences else [NOTES, ""]
     return "\n".join(lines)
