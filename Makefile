@@ -16,7 +16,8 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 multipart==1.2.1 pillow==13.
 # Without a network the tests that need these are skipped, with a message. In CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
-.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak test-engine test-urlsession lint format api bench docs clean
+.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak test-engine \
+	test-urlsession lint format api bench bench-quick docs clean
 
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
@@ -32,6 +33,7 @@ help:
 	@echo 'make lint | make format    the style, the documentation of every public symbol, the checks of scripts/checks'
 	@echo 'make api                   the lists of public declarations, into API'
 	@echo 'make bench                 the benchmarks, into RESULTS.md and RESULTS-caches, -images and -pipeline.md'
+	@echo 'make bench-quick [PEERS=…]  small GETs of Tern and some peers, in less than 3 minutes'
 	@echo 'make docs                  the documentation, into .build/docs'
 	@echo 'make clean'
 
@@ -131,6 +133,13 @@ bench:
 	Benchmarks/run-caches
 	Benchmarks/run-images
 	Benchmarks/run-pipeline
+
+# make bench-quick PEERS=c,tern,tern-engine
+PEERS ?=
+
+bench-quick:
+	@scripts/set-up bench
+	Benchmarks/run --quick small-get $(if $(PEERS),--peers '$(PEERS)')
 
 docs:
 	@scripts/set-up build
