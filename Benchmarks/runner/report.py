@@ -169,13 +169,13 @@ def versions(here, programs, tools):
     ]
 
 
-NOTES = """\
-URLSession's HTTP/2 is what FoundationNetworking's own libcurl negotiates. The peer in hyper has no TLS: its HTTP/2 runs \
-over plain text. hyper runs on one thread, Go on all processors. The C loop and the streamed peers count bytes and throw \
-them away; the C loop collects bodies of 64 KiB, the others collect the bodies of all GETs in memory. The C loop, hyper, \
-Go, wrk and h2load send the request heads that Tern sends, field by field: before the first run those of the peers are \
-recorded on the wire, and the benchmark ends when they differ in more than the order of the fields and the case of \
-their names."""
+NOTES = (
+    "URLSession's HTTP/2 is what FoundationNetworking's own libcurl negotiates. The peer in hyper has no TLS: its "
+    "HTTP/2 runs over plain text. hyper runs on one thread, Go on all processors. The C loop and the streamed peers "
+    "count bytes and throw them away; the C loop collects bodies of 64 KiB, the others collect the bodies of all GETs "
+    "in memory. The C loop, hyper, Go, wrk and h2load send the request heads that Tern sends, field by field: before "
+    "the first run those of the peers are recorded on the wire, and the benchmark ends when they differ in more than "
+    "the order of the fields and the case of their names.")
 
 
 def render(cases, peers, tools, rounds, runs, size, here, programs, differences=(), is_brief=False):
@@ -184,8 +184,8 @@ def render(cases, peers, tools, rounds, runs, size, here, programs, differences=
     lines = ["# Benchmarks", "",
              "Written by `Benchmarks/run` (`make bench`). Client and server share the machine over loopback; nginx "
              f"has one worker. The peers ran in turns for {rounds} round{'s' if rounds > 1 else ''}; figures are "
-             "medians of the rounds, ratios are medians of the ratios within a round. CPU is user and system time of the client's process, after "
-             "a warm-up. Large files lie in memory (tmpfs)"
+             "medians of the rounds, ratios are medians of the ratios within a round. CPU is user and system time of "
+             "the client's process, after a warm-up. Large files lie in memory (tmpfs)"
              + ("" if size == 1 << 30 else f"; **they have {size >> 20} MiB here, not 1 GiB**") + ".", "",
              "| | |", "|---|---|", *[f"| {name} | {value} |" for name, value in versions(here, programs, tools)], ""]
     if failed:
