@@ -57,8 +57,12 @@ package struct SocketEvents: OptionSet, Sendable {
 package final class LoopTimer {
     /// The handler, which owns the timer.
     fileprivate unowned let handler: any TimerHandler
-    /// The place in the heap; −1 while the timer is not scheduled.
-    fileprivate var place = -1
+    /// The place in the queue; nil while the timer is not scheduled.
+    fileprivate var token: TimerQueue.Token?
+    /// The index among the timers of the loop.
+    fileprivate var index = -1
+    /// A Boolean value that indicates whether the time has come, and the handler has not been called yet.
+    fileprivate var isDue = false
     /// The time in nanoseconds; `.max` while the timer is not scheduled.
     package fileprivate(set) var deadline = UInt64.max
 
@@ -81,7 +85,11 @@ package final class LoopTimer {
     /// The buffer that a connection fills with the body of a request before it sends the bytes at once.
     package let sendBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: receiveCapacity, alignment: 64)
     let sockets: SocketTable
-    private var timers: [LoopTimer] = []
+    private var queue = TimerQueue()
+    /// The scheduled timers by their numbers in the queue, and the numbers that are free.
+    private var timers: [LoopTimer?] = []
+    private var freeTimers: [Int] = []
+    private var expired: [UInt64] = []
     private var wakes: [Wake] = unsafe []
     private var turnEnds: [any TurnEndHandler] = []
     private var expectations: [UInt64: any AnswerHandler] = [:]
@@ -144,71 +152,47 @@ package final class LoopTimer {
     /// Schedules the timer, in place of its earlier time. A deadline of `.max` cancels it.
     package func schedule(_ timer: LoopTimer, at deadline: UInt64) {
         guard deadline != .max else { return cancel(timer) }
-        if timer.place < 0 {
-            timer.place = timers.count
-            timer.deadline = deadline
-            timers.append(timer)
-            moveUp(timer.place)
-        } else {
-            let isEarlier = deadline < timer.deadline
-            timer.deadline = deadline
-            if isEarlier { moveUp(timer.place) } else { moveDown(timer.place) }
-        }
+        timer.deadline = deadline
+        timer.isDue = false
+        if let token = timer.token, queue.reschedule(token, at: deadline) { return }
+        timer.index = freeTimers.popLast() ?? timers.count
+        if timer.index == timers.count { timers.append(timer) } else { timers[timer.index] = timer }
+        timer.token = queue.schedule(UInt64(timer.index), at: deadline)
     }
 
     /// Cancels the timer. Does nothing for one that is not scheduled.
     package func cancel(_ timer: LoopTimer) {
-        guard timer.place >= 0 else { return }
-        let place = timer.place
-        timer.place = -1
+        timer.isDue = false
+        guard let token = timer.token else { return }
+        queue.cancel(token)
+        remove(timer)
+    }
+
+    private func remove(_ timer: LoopTimer) {
+        timers[timer.index] = nil
+        freeTimers.append(timer.index)
+        timer.token = nil
         timer.deadline = .max
-        let last = timers.removeLast()
-        guard place < timers.count else { return }
-        timers[place] = last
-        last.place = place
-        moveDown(place)
-        moveUp(last.place)
-    }
-
-    private func moveUp(_ start: Int) {
-        var place = start
-        let timer = timers[place]
-        while place > 0 {
-            let parent = (place - 1) / 2
-            guard timers[parent].deadline > timer.deadline else { break }
-            timers[place] = timers[parent]
-            timers[place].place = place
-            place = parent
-        }
-        timers[place] = timer
-        timer.place = place
-    }
-
-    private func moveDown(_ start: Int) {
-        var place = start
-        let timer = timers[place]
-        while true {
-            var child = 2 * place + 1
-            guard child < timers.count else { break }
-            if child + 1 < timers.count, timers[child + 1].deadline < timers[child].deadline { child += 1 }
-            guard timers[child].deadline < timer.deadline else { break }
-            timers[place] = timers[child]
-            timers[place].place = place
-            place = child
-        }
-        timers[place] = timer
-        timer.place = place
     }
 
     /// Calls the handlers of the timers whose time has come.
     func fireTimers() {
-        while let first = timers.first, first.deadline <= now {
-            cancel(first)
-            first.handler.timerFired(first)
+        guard nextDeadline <= now else { return }
+        queue.takeExpired(now: now, into: &expired)
+        let due = expired.compactMap { timers[Int(truncatingIfNeeded: $0)] }
+        expired.removeAll(keepingCapacity: true)
+        for timer in due {
+            remove(timer)
+            timer.isDue = true
+        }
+        // A handler can cancel another timer, or schedule it again.
+        for timer in due where timer.isDue {
+            timer.isDue = false
+            timer.handler.timerFired(timer)
         }
     }
 
-    var nextDeadline: UInt64 { timers.first?.deadline ?? .max }
+    var nextDeadline: UInt64 { queue.nextDeadline ?? .max }
 
     // MARK: The end of a turn
 
