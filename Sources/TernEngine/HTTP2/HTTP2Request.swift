@@ -6,8 +6,8 @@ package struct HTTP2Request: Sendable, Equatable {
     package var authority: String
     /// The path and the query. Not used for CONNECT (RFC 9113 §8.5).
     package var path: String
-    /// The field lines, each with CRLF at its end. Names are sent in lower case. Fields of the connection are left out
-    /// (RFC 9113 §8.2.2).
+    /// The field lines, each with CRLF at its end. Names are sent in lower case. Fields of the connection (RFC 9113
+    /// §8.2.2), and Expect without a body, are left out.
     package var fields: [UInt8]
     /// The length of the body, sent as Content-Length in place of the caller's field; nil if it is not known.
     package var contentLength: Int64?
@@ -93,7 +93,8 @@ struct HTTP2FieldBlock {
         let start = bytes.count
         bytes.append(contentsOf: request.fields)
         let options = LineOptions(
-            start: start, authority: authority, dropsLength: request.contentLength != nil, isTrailer: false)
+            start: start, authority: authority, dropsLength: request.contentLength != nil,
+            dropsExpect: !request.hasBody, isTrailer: false)
         if let error = takeLines(options) { return error }
         if let length = request.contentLength { append("content-length", String(length)) }
         if let priority = request.priority, !has("priority") { append("priority", priority.fieldValue) }
@@ -106,7 +107,7 @@ struct HTTP2FieldBlock {
         removeAll()
         guard lines.count <= Self.limit else { return Self.invalid("the trailers of the request exceed 1 MiB") }
         bytes.append(contentsOf: lines)
-        return takeLines(LineOptions(start: 0, authority: nil, dropsLength: true, isTrailer: true))
+        return takeLines(LineOptions(start: 0, authority: nil, dropsLength: true, dropsExpect: true, isTrailer: true))
     }
 
     private static func invalid(_ reason: String) -> EngineError { EngineError(.invalidRequest, reason) }
@@ -139,6 +140,8 @@ struct HTTP2FieldBlock {
         /// The index of the :authority field, which a Host field replaces.
         var authority: Int?
         var dropsLength: Bool
+        /// A Boolean value that indicates whether no body follows that the server could be asked for (RFC 9110 §10.1.1).
+        var dropsExpect: Bool
         var isTrailer: Bool
     }
 
@@ -182,6 +185,8 @@ struct HTTP2FieldBlock {
             17 where isNamed("transfer-encoding", field):
             return
         case 14 where isNamed("http2-settings", field):
+            return
+        case 6 where options.dropsExpect && isNamed("expect", field):
             return
         case 14 where options.dropsLength && isNamed("content-length", field):
             return

@@ -1,4 +1,5 @@
 import Testing
+
 @testable import TernEngine
 
 @Suite struct HTTP2FieldBlockTests {
@@ -56,6 +57,15 @@ import Testing
 
     @Test func theStatedLengthReplacesTheField() {
         #expect(regularLines("Content-Length: 9\r\nA: b\r\n", length: 5) == ["a: b", "content-length: 5"])
+    }
+
+    @Test func anExpectationIsSentOnlyWithABody() {
+        #expect(regularLines("Expect: 100-continue\r\nA: b\r\n") == ["a: b"])
+        var block = HTTP2FieldBlock()
+        var request = request("Expect: 100-continue\r\n")
+        request.hasBody = true
+        #expect(block.take(request) == nil)
+        #expect(lines(block).last == "expect: 100-continue")
     }
 
     @Test func aHostFieldBecomesTheAuthority() {
