@@ -114,7 +114,10 @@ let package = Package(
         .target(name: "CTernFuzz", path: "Tests/Fuzz/CTernFuzz"),
         .executableTarget(
             name: "TernFuzz",
-            dependencies: ["CTernCurl", "CTernFuzz", "Tern", "TernImages"],
+            dependencies: [
+                "CTernCurl", "CTernFuzz", "CTernTestHTTP2", "Tern", "TernImages",
+                .target(name: "TernEngine", condition: .when(platforms: [.linux])),
+            ],
             path: "Tests/Fuzz/TernFuzz",
             swiftSettings: settings
         ),

@@ -25,7 +25,7 @@ import Foundation
     private static func fuzz(_ target: FuzzTarget, count: Int, seeds: [[UInt8]], number seed: UInt64) async throws {
         print("\(target.name): \(count) inputs of \(seeds.count) seeds, number \(seed)")
         let start = ContinuousClock.now
-        var mutator = Mutator(seeds: seeds, numbers: Numbers(state: seed))
+        var mutator = Mutator(seeds: seeds, tokens: target.tokens, numbers: Numbers(state: seed))
         var outcomes: [String: Int] = [:]
         // Processor time: other processes can delay an input.
         var slowest: UInt64 = 0

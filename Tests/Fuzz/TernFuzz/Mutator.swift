@@ -17,14 +17,16 @@ struct Numbers: RandomNumberGenerator {
 struct Mutator {
     private(set) var seeds: [[UInt8]]
     var numbers: Numbers
+    private let tokens: [[UInt8]]
     private let original: Int
     private static let largest = 8192
     private static let edges: [UInt64] = [
         0, 1, 2, 7, 8, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF,
     ]
 
-    init(seeds: [[UInt8]], numbers: Numbers) {
+    init(seeds: [[UInt8]], tokens: [String], numbers: Numbers) {
         self.seeds = seeds
+        self.tokens = tokens.map { Array($0.utf8) }
         self.numbers = numbers
         original = seeds.count
     }
@@ -45,6 +47,9 @@ struct Mutator {
 
     private mutating func change(_ bytes: inout [UInt8]) {
         guard bytes.count > 1 else { return bytes.append(UInt8(numbers.below(256))) }
+        if !tokens.isEmpty, numbers.below(3) == 0 {
+            return bytes.insert(contentsOf: tokens[numbers.below(tokens.count)], at: numbers.below(bytes.count + 1))
+        }
         // Parsers decide mostly in headers: half of the changes are made there.
         let at = numbers.below(numbers.below(2) == 0 ? min(bytes.count, 96) : bytes.count)
         let length = 1 + numbers.below(min(bytes.count - at, 1 << numbers.below(8)))
