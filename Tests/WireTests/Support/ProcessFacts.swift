@@ -18,6 +18,15 @@ enum ProcessFacts {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count
     }
 
+    /// Returns the number of open sockets.
+    static func socketCount() throws -> Int {
+        let manager = FileManager.default
+        return try manager.contentsOfDirectory(atPath: "/proc/self/fd").count {
+            // The descriptor of the folder's own listing is closed in the meantime.
+            (try? manager.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)"))?.hasPrefix("socket:") == true
+        }
+    }
+
     /// Returns how often each thread with this name has slept so far, by thread number.
     static func sleeps(ofThreadsNamed name: String) throws -> [String: Int] {
         var sleeps: [String: Int] = [:]
