@@ -20,7 +20,13 @@ final class Child: Sendable {
             throw Failure(description: "no pair of sockets: errno \(errno)")
         }
         defer { close(ends[0]) }
-        let script = "\"$@\" & child=$!; read -r line; kill -9 $child; wait $child"
+        // Programs such as Apache have processes of their own: the whole group ends.
+        let script = """
+            setsid "$@" & child=$!
+            while read -r signal; do kill -s $signal $child; done
+            kill -9 -$child || kill -9 $child
+            wait $child
+            """
         do {
             process = try Self.spawn(["/bin/sh", "-c", script, "sh"] + arguments, input: ends[0], output: output)
             input = ends[1]
@@ -34,6 +40,12 @@ final class Child: Sendable {
     deinit {
         close(input)
         _ = Self.end(of: process)
+    }
+
+    /// Sends a signal to the program: a name without `SIG`.
+    func signal(_ name: String) {
+        let line = Array("\(name)\n".utf8)
+        _ = unsafe send(input, line, line.count, Int32(MSG_NOSIGNAL))
     }
 
     /// Runs a script to its end in the shell, and throws an error with the script if its status is not 0.

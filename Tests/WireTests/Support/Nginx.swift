@@ -21,22 +21,27 @@ final class Nginx: Sendable {
 
     let folder: URL
     private let upstream: Int?
+    private let hasWorkers: Bool
     private let ports: Ports
     private let child = Lock<Child?>(nil)
 
-    /// `upstream` is the port of a `LoopbackServer` that answers requests for `/via/`.
-    init(upstream: Int? = nil) async throws {
+    /// - Parameters:
+    ///   - upstream: The port of a `LoopbackServer` that answers requests for `/via/`.
+    ///   - hasWorkers: A Boolean value that indicates whether nginx has a process for its connections. Without one, it
+    ///     cannot end gracefully.
+    init(upstream: Int? = nil, hasWorkers: Bool = false) async throws {
         self.upstream = upstream
+        self.hasWorkers = hasWorkers
         folder = FileManager.default.temporaryDirectory.appending(path: "tern-nginx-\(UUID().uuidString)")
         try FileManager.default.createDirectory(
             at: folder.appending(path: "files"), withIntermediateDirectories: true)
-        try Self.makeCertificates(in: folder)
+        try TestAuthority.make(in: folder)
         // Another process can take a port after it was found free and before nginx takes it.
         var failure: any Error = Failure(description: "nginx was not started")
         for _ in 0..<3 {
-            let ports = try Ports(plain: Self.freePort(), secure: Self.freePort())
+            let ports = try Ports(plain: LoopbackPort.free(), secure: LoopbackPort.free())
             do {
-                let child = try await Self.start(ports, upstream, in: folder)
+                let child = try await Self.start(ports, upstream, hasWorkers: hasWorkers, in: folder)
                 self.ports = ports
                 self.child.withLock { $0 = child }
                 return
@@ -56,10 +61,13 @@ final class Nginx: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
+    /// Asks nginx to answer the requests that it has and to end, like `nginx -s quit`.
+    func quit() { child.withLock { $0?.signal("QUIT") } }
+
     /// Ends nginx, and starts another one on the same ports.
     func restart() async throws {
         child.withLock { $0 = nil }
-        let successor = try await Self.start(ports, upstream, in: folder)
+        let successor = try await Self.start(ports, upstream, hasWorkers: hasWorkers, in: folder)
         child.withLock { $0 = successor }
     }
 
@@ -108,9 +116,13 @@ final class Nginx: Sendable {
 
     // MARK: Starting
 
-    private static func start(_ ports: Ports, _ upstream: Int?, in folder: URL) async throws -> Child {
-        try Self.configuration(plain: ports.plain, secure: ports.secure, upstream: upstream, folder.path)
-            .write(to: folder.appending(path: "nginx.conf"), atomically: true, encoding: .utf8)
+    private static func start(
+        _ ports: Ports, _ upstream: Int?, hasWorkers: Bool, in folder: URL
+    ) async throws -> Child {
+        try Self.configuration(
+            plain: ports.plain, secure: ports.secure, upstream: upstream, hasWorkers: hasWorkers, folder.path
+        )
+        .write(to: folder.appending(path: "nginx.conf"), atomically: true, encoding: .utf8)
         // A file for each start: it must not contain the output of an earlier process.
         let output = folder.appending(path: "output-\(UUID().uuidString)").path
         let child = try Child(
@@ -120,43 +132,8 @@ final class Nginx: Sendable {
             if said.contains("[emerg]") || said.contains("not found") {
                 throw Failure(description: "nginx does not start: \(said)")
             }
-            return accepts(ports.plain) && accepts(ports.secure) ? child : nil
+            return LoopbackPort.accepts(ports.plain) && LoopbackPort.accepts(ports.secure) ? child : nil
         }
-    }
-
-    private static func withAddress<Value>(
-        port: Int, _ use: (UnsafePointer<sockaddr>, socklen_t) -> Value
-    ) -> Value {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(port).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        return unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe use($0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-    }
-
-    private static func accepts(_ port: Int) -> Bool {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        defer { close(descriptor) }
-        return unsafe withAddress(port: port) { unsafe connect(descriptor, $0, $1) == 0 }
-    }
-
-    private static func freePort() throws -> Int {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = unsafe withAddress(port: 0) { unsafe bind(descriptor, $0, $1) == 0 }
-        let isKnown = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe getsockname(descriptor, $0, &length) == 0
-            }
-        }
-        guard isBound, isKnown else { throw Failure(description: "no free port: errno \(errno)") }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 }
 #endif

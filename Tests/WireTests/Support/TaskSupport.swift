@@ -30,6 +30,14 @@ final class Counter: Sendable {
     var value: Int { count.withLock { $0 } }
 
     func add(_ number: Int = 1) { count.withLock { $0 += number } }
+
+    /// Adds one, and returns the sum.
+    func increase() -> Int {
+        count.withLock {
+            $0 += 1
+            return $0
+        }
+    }
 }
 
 /// Runs a server of the demo routes, and a client whose session is its own.

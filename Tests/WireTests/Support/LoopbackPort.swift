@@ -1,0 +1,58 @@
+#if os(Linux) && !TERN_URLSESSION
+import Dispatch
+import Glibc
+
+/// The ports of 127.0.0.1 on which programs listen.
+enum LoopbackPort {
+    /// Returns a port on which no program listens. Another program can take it before it is used.
+    static func free() throws -> Int {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = unsafe withAddress(port: 0) { unsafe bind(descriptor, $0, $1) == 0 }
+        let isKnown = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        guard isBound, isKnown else { throw Child.Failure(description: "no free port: errno \(errno)") }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+
+    /// Returns whether a program accepts connections on a port.
+    static func accepts(_ port: Int) -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { close(descriptor) }
+        return unsafe withAddress(port: port) { unsafe connect(descriptor, $0, $1) == 0 }
+    }
+
+    /// Returns when the ports accept connections, or none of them does. Few programs report when they listen, and
+    /// nothing else tells it: the ports are tried every 5 ms, on a thread that may block.
+    static func wait(_ ports: [Int], areOpen: Bool = true, within seconds: Int = 20) async -> Bool {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                for _ in 0..<seconds * 200 {
+                    if ports.allSatisfy({ accepts($0) == areOpen }) { return continuation.resume(returning: true) }
+                    _ = poll(nil, 0, 5)
+                }
+                continuation.resume(returning: false)
+            }
+        }
+    }
+
+    private static func withAddress<Value>(
+        port: Int, _ use: (UnsafePointer<sockaddr>, socklen_t) -> Value
+    ) -> Value {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        return unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe use($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+    }
+}
+#endif
