@@ -26,14 +26,14 @@ struct PeerTests {
     @Test(arguments: kinds) func responsesOfAllKindsArrive(kind: PeerServer.Kind) async throws {
         try await withPeer(kind) { peer, access in
             let client = try peer.client(access)
-            try await checkBodies(peer, client, access)
+            try await checkBodies(of: peer, client: client, access: access)
             try await checkConditions(client, access)
             try await checkUploads(client, access)
             if kind.isComplete { try await checkForwarded(client, access) }
         }
     }
 
-    private func checkBodies(_ peer: PeerServer, _ client: Client, _ access: PeerServer.Access) async throws {
+    private func checkBodies(of peer: PeerServer, client: Client, access: PeerServer.Access) async throws {
         let small = try await client.response(for: client.request(.get, "files/small"), as: String.self)
         #expect(small.value == "hello" && small.metrics.httpVersion == access.version, "\(access)")
         #expect(!small.metrics.isReusedConnection && (small.metrics.tls == nil) == (access == .plain), "\(access)")
@@ -161,17 +161,14 @@ struct PeerTests {
         try await withPeer(kind) { peer, access in
             let client = try peer.client(access)
             try await client.get("files/small")
-            let stream = client.stream("files/large")
-            var reader = Reader(stream)
-            try await reader.read(upTo: 1)
+            // Apache 2.4.71 fails the streams whose reader it waits for: "The user callback function failed".
+            let hasStream = kind != .apache || access != .http2
+            var reader = hasStream ? Reader(client.stream("files/large")) : nil
+            try await reader?.read(upTo: 1)
             peer.endGracefully()
             try await useUntilGone(client, access)
-            do {
-                try await reader.read(upTo: .max)
-            } catch {
-                Issue.record("\(access): \(error)")
-            }
-            #expect(reader.offset == PeerServer.large.count && reader.isRight, "\(access)")
+            try await reader?.read(upTo: .max)
+            if let reader { #expect(reader.offset == PeerServer.large.count && reader.isRight, "\(access)") }
             try await peer.restart()
             #expect(try await client.get("files/small", as: String.self) == "hello", "\(access)")
         }

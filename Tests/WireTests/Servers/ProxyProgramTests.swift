@@ -23,11 +23,11 @@ struct ProxyProgramTests {
     @Test(.enabled(if: missing.isEmpty, "not installed: \(missing); `make test` installs them"))
     func everyProxyIsInstalled() { #expect(Self.kinds == Self.all) }
 
-    /// Starts a proxy and a server, and returns them with a function that makes a client of both.
+    /// Starts a proxy and a server, and runs a test with them.
     private func withProxy(
-        _ kind: ProxyProgram.Kind, upstream: Int? = nil, _ test: (Nginx, ProxyProgram) async throws -> Void
+        _ kind: ProxyProgram.Kind, _ test: (Nginx, ProxyProgram) async throws -> Void
     ) async throws {
-        let nginx = try await Nginx(upstream: upstream)
+        let nginx = try await Nginx()
         defer { nginx.stop() }
         try nginx.makeFile("big", Self.pattern.bytes())
         let proxy = try await ProxyProgram(kind)
@@ -37,7 +37,7 @@ struct ProxyProgramTests {
 
     /// A client of the server with TLS, which trusts the authorities of the proxy and of the server.
     private func secureClient(
-        _ nginx: Nginx, _ program: ProxyProgram, _ proxy: Proxy, http2: Bool = true
+        _ nginx: Nginx, through program: ProxyProgram, as proxy: Proxy, http2: Bool = true
     ) throws -> Client {
         var authorities = try Data(contentsOf: URL(filePath: nginx.authorityFile))
         if program.kind.proxyKind == .https { authorities += try program.authority }
@@ -48,7 +48,7 @@ struct ProxyProgramTests {
         }
     }
 
-    private func plainClient(_ nginx: Nginx, _ program: ProxyProgram, _ proxy: Proxy) throws -> Client {
+    private func plainClient(_ nginx: Nginx, through program: ProxyProgram, as proxy: Proxy) throws -> Client {
         let authority: Data? = program.kind.proxyKind == .https ? try program.authority : nil
         return try nginx.plainClient {
             $0.proxies = .only(proxy)
@@ -70,7 +70,7 @@ struct ProxyProgramTests {
     @Test(arguments: kinds) func tunnelCarriesBothVersions(kind: ProxyProgram.Kind) async throws {
         try await withProxy(kind) { nginx, proxy in
             for http2 in [true, false] {
-                let client = try secureClient(nginx, proxy, proxy.proxy(), http2: http2)
+                let client = try secureClient(nginx, through: proxy, as: proxy.proxy(), http2: http2)
                 let first = try await client.response(for: client.request(.get, "connection"), as: String.self)
                 #expect(first.value.hasSuffix(http2 ? "HTTP/2.0" : "HTTP/1.1"))
                 #expect(!first.metrics.isReusedConnection)
@@ -85,7 +85,7 @@ struct ProxyProgramTests {
 
     @Test(arguments: kinds) func plainRequestsAreForwarded(kind: ProxyProgram.Kind) async throws {
         try await withProxy(kind) { nginx, proxy in
-            let client = try plainClient(nginx, proxy, proxy.proxy())
+            let client = try plainClient(nginx, through: proxy, as: proxy.proxy())
             let first = try await client.response(for: client.request(.get, "hello"), as: String.self)
             #expect(first.value == "hello")
             #expect(Self.pattern.matches(try await client.get("files/big")))
@@ -120,7 +120,7 @@ struct ProxyProgramTests {
     @Test(arguments: kinds) func wrongPasswordReachesNoServer(kind: ProxyProgram.Kind) async throws {
         try await withProxy(kind) { nginx, proxy in
             let wrong = proxy.proxy(password: "hunter2")
-            let secure = try secureClient(nginx, proxy, wrong)
+            let secure = try secureClient(nginx, through: proxy, as: wrong)
             let authorities: Session.Configuration.Authorities =
                 kind.proxyKind == .https ? .pem(try proxy.authority) : .system
             let tunnelled = try await failure { try await secure.post("echo", body: .text("x")) }
@@ -140,8 +140,8 @@ struct ProxyProgramTests {
 
     @Test(arguments: kinds) func restartOfTheProxyRepeatsAGet(kind: ProxyProgram.Kind) async throws {
         try await withProxy(kind) { nginx, proxy in
-            let secure = try secureClient(nginx, proxy, proxy.proxy())
-            let plain = try plainClient(nginx, proxy, proxy.proxy())
+            let secure = try secureClient(nginx, through: proxy, as: proxy.proxy())
+            let plain = try plainClient(nginx, through: proxy, as: proxy.proxy())
             try await secure.get("hello")
             try await plain.get("hello")
             try await proxy.restart()

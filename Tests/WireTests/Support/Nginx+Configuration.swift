@@ -14,6 +14,8 @@ extension Nginx {
     /// once and the rest in minutes, unless the request has a range) and `/private/` (the same, for the users in the
     /// file `users`), `/put/` (PUT stores a file), `/via/` (the upstream), `/proxy-authorization` (the field of that
     /// name), `/407` (a challenge like that of a proxy).
+    ///
+    /// nginx can end gracefully only if it has worker processes.
     static func configuration(
         plain: Int, secure: Int, upstream: Int?, hasWorkers: Bool, _ folder: String
     ) -> String {

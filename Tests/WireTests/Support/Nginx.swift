@@ -21,17 +21,12 @@ final class Nginx: Sendable {
 
     let folder: URL
     private let upstream: Int?
-    private let hasWorkers: Bool
     private let ports: Ports
     private let child = Lock<Child?>(nil)
 
-    /// - Parameters:
-    ///   - upstream: The port of a `LoopbackServer` that answers requests for `/via/`.
-    ///   - hasWorkers: A Boolean value that indicates whether nginx has a process for its connections. Without one, it
-    ///     cannot end gracefully.
-    init(upstream: Int? = nil, hasWorkers: Bool = false) async throws {
+    /// `upstream` is the port of a `LoopbackServer` that answers requests for `/via/`.
+    init(upstream: Int? = nil) async throws {
         self.upstream = upstream
-        self.hasWorkers = hasWorkers
         folder = FileManager.default.temporaryDirectory.appending(path: "tern-nginx-\(UUID().uuidString)")
         try FileManager.default.createDirectory(
             at: folder.appending(path: "files"), withIntermediateDirectories: true)
@@ -41,7 +36,7 @@ final class Nginx: Sendable {
         for _ in 0..<3 {
             let ports = try Ports(plain: LoopbackPort.free(), secure: LoopbackPort.free())
             do {
-                let child = try await Self.start(ports, upstream, hasWorkers: hasWorkers, in: folder)
+                let child = try await Self.start(ports, upstream, in: folder)
                 self.ports = ports
                 self.child.withLock { $0 = child }
                 return
@@ -61,13 +56,10 @@ final class Nginx: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// Asks nginx to answer the requests that it has and to end, like `nginx -s quit`.
-    func quit() { child.withLock { $0?.signal("QUIT") } }
-
     /// Ends nginx, and starts another one on the same ports.
     func restart() async throws {
         child.withLock { $0 = nil }
-        let successor = try await Self.start(ports, upstream, hasWorkers: hasWorkers, in: folder)
+        let successor = try await Self.start(ports, upstream, in: folder)
         child.withLock { $0 = successor }
     }
 
@@ -116,11 +108,9 @@ final class Nginx: Sendable {
 
     // MARK: Starting
 
-    private static func start(
-        _ ports: Ports, _ upstream: Int?, hasWorkers: Bool, in folder: URL
-    ) async throws -> Child {
+    private static func start(_ ports: Ports, _ upstream: Int?, in folder: URL) async throws -> Child {
         try Self.configuration(
-            plain: ports.plain, secure: ports.secure, upstream: upstream, hasWorkers: hasWorkers, folder.path
+            plain: ports.plain, secure: ports.secure, upstream: upstream, hasWorkers: false, folder.path
         )
         .write(to: folder.appending(path: "nginx.conf"), atomically: true, encoding: .utf8)
         // A file for each start: it must not contain the output of an earlier process.
