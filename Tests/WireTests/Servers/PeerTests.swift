@@ -1,4 +1,5 @@
-#if os(Linux) && !TERN_URLSESSION
+// Over the engine only: libcurl, which it replaces, has not been tested against these programs.
+#if os(Linux) && TERN_ENGINE_NATIVE && !TERN_URLSESSION
 import Foundation
 import Tern
 import TernTesting
