@@ -48,7 +48,6 @@ final class ConnectAttempt {
     /// The socket that has won the race, until it is handed over.
     private var socket: SocketPlace?
     private var events = SocketEvents.writable
-    private var remote: SocketAddress?
     private var proxyTLS: TLSSession?
     private var tls: TLSSession?
     private var proxy: ProxyHandshake?
@@ -295,7 +294,6 @@ extension ConnectAttempt: TimerHandler {
         context.change(socket, handler: self)
         info.connectEnd = context.now
         if destination.unixSocketPath == nil {
-            remote = winner.address
             info.remoteAddress = winner.address.text
             info.remotePort = winner.address.port
         }

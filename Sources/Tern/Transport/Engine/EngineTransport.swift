@@ -33,7 +33,8 @@ final class EngineTransport: Transport {
         if let problem { return problem }
         if let problem = loop.problem() {
             let reason = "no connection to \(request.target.host):\(request.target.port): \(problem.reason)"
-            return TransferFailure(.connectionFailed, reason, underlying: OutOfDescriptors())
+            let isLack = problem.kind == .outOfDescriptors
+            return TransferFailure(.connectionFailed, reason, underlying: isLack ? OutOfDescriptors() : nil)
         }
         if request.trust == nil, settings.trust == nil { return nil }
         return refusalOfTrust(request)
