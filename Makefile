@@ -16,7 +16,7 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 hypercorn==0.18.0 multipart=
 # Without a network the tests that need these are skipped, with a message. In CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
-.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak chaos test-engine \
+.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak chaos \
 	test-urlsession lint format api bench bench-quick docs clean
 
 help:
@@ -25,8 +25,7 @@ help:
 	@echo 'make crash-test            kills a process that writes to a disk cache, at 2,000 points'
 	@echo 'make fuzz [N=1000000]      N mutated inputs for each decoder and parser, under the address sanitizer'
 	@echo 'make soak                  memory and descriptors after very many requests'
-	@echo 'make chaos [N=50000]       N requests over the native engine to a server that breaks connections'
-	@echo 'make test-engine           the tests over the native engine for Linux'
+	@echo 'make chaos [N=50000]       N requests to a server that breaks connections'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make gallery               photos, a download and more on widgets of GTK 4; without a display a screenshot'
 	@echo 'make gallery-web [URL=…]   a web page on WebKit, loaded through Tern'
@@ -79,16 +78,10 @@ soak:
 	@scripts/set-up test
 	TERN_SOAK=1 $(TEST) --filter ManyTasksTests
 
-test-engine:
-	@scripts/set-up test
-	@$(VENV)
-	TERN_ENGINE=native $(TEST) --scratch-path .build/engine
-
 # make chaos N=50000 SEED=2
 chaos:
 	@scripts/set-up test
-	TERN_ENGINE=native TERN_CHAOS=$(if $(filter file,$(origin N)),50000,$(N)) TERN_CHAOS_SEED=$(or $(SEED),1) \
-		$(TEST) --scratch-path .build/engine --filter ChaosTests
+	TERN_CHAOS=$(if $(filter file,$(origin N)),50000,$(N)) TERN_CHAOS_SEED=$(or $(SEED),1) $(TEST) --filter ChaosTests
 
 test-urlsession:
 	@scripts/set-up test
@@ -141,7 +134,7 @@ bench:
 	Benchmarks/run-images
 	Benchmarks/run-pipeline
 
-# make bench-quick PEERS=c,tern,tern-engine
+# make bench-quick PEERS=c,tern
 PEERS ?=
 
 bench-quick:

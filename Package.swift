@@ -14,9 +14,6 @@ var settings: [SwiftSetting] = [
 // Development switches, read from the environment by the Makefile's own targets; consumers never set them.
 // TERN_URLSESSION=1: build and default to the URLSession transport on Linux too (`make test-urlsession`).
 if Context.environment["TERN_URLSESSION"] == "1" { settings.append(.define("TERN_URLSESSION")) }
-// TERN_ENGINE=native: use the engine of TernEngine in place of libcurl (`make test-engine`).
-let usesEngine = Context.environment["TERN_ENGINE"] == "native"
-if usesEngine { settings.append(.define("TERN_ENGINE_NATIVE")) }
 // TERN_PTHREAD_LOCK=1: thread sanitizer does not see into Synchronization.Mutex (`make test-tsan`).
 if Context.environment["TERN_PTHREAD_LOCK"] == "1" { settings.append(.define("TERN_PTHREAD_LOCK")) }
 
@@ -32,13 +29,8 @@ let package = Package(
         .library(name: "TernXML", targets: ["TernXML"]),
     ],
     targets: [
-        .target(
-            name: "CTernCurl",
-            linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]
-        ),
-        // The distributions' libcurl depends on libidn2 as well.
+        .target(name: "CTernFiles"),
         .target(name: "CTernIDN", linkerSettings: [.linkedLibrary("idn2", .when(platforms: [.linux]))]),
-        .target(name: "CTernTLS"),
         .target(
             name: "CTernZ",
             linkerSettings: [.linkedLibrary("z"), .linkedLibrary("dl", .when(platforms: [.linux]))]
@@ -83,7 +75,7 @@ let package = Package(
         .target(
             name: "Tern",
             dependencies: [
-                "CTernCurl", "CTernIDN", "CTernTLS", "CTernZ", "TernConcurrency",
+                "CTernFiles", "CTernIDN", "CTernZ", "TernConcurrency",
                 .target(name: "TernEngine", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: settings
@@ -100,7 +92,10 @@ let package = Package(
         .target(name: "TernXML", dependencies: ["Tern"], swiftSettings: settings),
         .testTarget(
             name: "TernTests",
-            dependencies: ["CTernCurl", "Tern", "TernConcurrency", "TernTesting"],
+            dependencies: [
+                "Tern", "TernConcurrency", "TernTesting",
+                .target(name: "TernEngine", condition: .when(platforms: [.linux])),
+            ],
             swiftSettings: settings
         ),
         // The program that the disk cache's crash test kills.
@@ -115,7 +110,7 @@ let package = Package(
         .executableTarget(
             name: "TernFuzz",
             dependencies: [
-                "CTernCurl", "CTernFuzz", "CTernTestHTTP2", "Tern", "TernImages",
+                "CTernFuzz", "CTernTestHTTP2", "Tern", "TernImages",
                 .target(name: "TernEngine", condition: .when(platforms: [.linux])),
             ],
             path: "Tests/Fuzz/TernFuzz",
@@ -158,11 +153,10 @@ let package = Package(
     ]
 )
 
-// `make test-urlsession` and `make test-engine` build into folders of their own: only the modules and the tests that the
-// switch changes.
-if Context.environment["TERN_URLSESSION"] == "1" || usesEngine {
+// `make test-urlsession` builds into a folder of its own: only the modules and the tests that the switch changes.
+if Context.environment["TERN_URLSESSION"] == "1" {
     let names: Set = [
-        "CTernCurl", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernTLS", "CTernZ",
+        "CTernFiles", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernZ",
         "Tern", "TernConcurrency", "TernEngine", "TernTesting", "TernTests", "WireTests",
     ]
     package.targets.removeAll { !names.contains($0.name) }

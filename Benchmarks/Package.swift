@@ -68,14 +68,9 @@ let package = Package(
     ]
 )
 
-// Switches that `Benchmarks/run` sets; each combination has a scratch path of its own.
+// A switch that `Benchmarks/run` sets, with a scratch path of its own.
 // TERN_BENCH_LOCAL=1: leave async-http-client out, so that nothing is fetched.
 if Context.environment["TERN_BENCH_LOCAL"] == "1" {
     package.dependencies.removeLast(3)
     package.targets.removeAll { $0.name == "bench-ahc" }
-}
-// TERN_ENGINE=native: Tern's own manifest leaves out the modules that the engine does not change.
-if Context.environment["TERN_ENGINE"] == "native" {
-    let names: Set = ["bench-cache", "bench-images", "bench-pipeline"]
-    package.targets.removeAll { names.contains($0.name) }
 }

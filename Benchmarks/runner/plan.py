@@ -2,16 +2,13 @@
 
 import dataclasses
 
-PEERS = ["c", "tern", "tern-engine", "hyper", "go", "ahc", "urlsession"]
-TITLES = {"c": "C libcurl", "tern": "Tern (libcurl)", "tern-engine": "Tern (engine)", "hyper": "hyper (one thread)",
-          "go": "Go net/http", "ahc": "async-http-client", "urlsession": "URLSession", "wrk": "wrk (limit)",
+PEERS = ["c", "tern", "hyper", "go", "ahc", "urlsession"]
+TITLES = {"c": "C libcurl", "tern": "Tern", "hyper": "hyper (one thread)", "go": "Go net/http", "ahc": "async-http-client", "urlsession": "URLSession", "wrk": "wrk (limit)",
           "h2load": "h2load (limit)"}
-# The builds of Tern: each is divided by the other peers.
-OURS = ["tern", "tern-engine"]
-# The peers that are no product of the Swift package as it is by default.
-OTHER_BUILDS = ("tern-engine", "hyper", "go")
+# The peers that are not products of the Swift package.
+OTHER_BUILDS = ("hyper", "go")
 # The peers of `--quick small-get`, which are built without a network.
-QUICK_PEERS = ["c", "tern", "tern-engine", "hyper", "go"]
+QUICK_PEERS = ["c", "tern", "hyper", "go"]
 # Scenarios that a peer does not have.
 LACKING = {"hyper": ("https",)}
 

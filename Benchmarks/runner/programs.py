@@ -11,7 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent.parent
 
 def swift(scratch, products, switches=None, extra=()):
     """Builds the products in release, with these switches of the manifests, and returns the folder that holds them."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("TERN_BENCH_LOCAL", "TERN_ENGINE")}
+    environment = {name: value for name, value in os.environ.items() if name != "TERN_BENCH_LOCAL"}
     environment.update(switches or {})
     command = ["swift", "build", "--package-path", str(HERE), "-c", "release", "--scratch-path", str(scratch), *extra]
     # A build without dependencies removes the file that pins those of the whole package.
@@ -54,11 +54,6 @@ def prepare(scratch, peers, builds=True):
     if builds:
         folder = swift(folder.parent, ["bench-sink"] + [f"bench-{peer}" for peer in built], local)
     programs = {peer: folder / f"bench-{peer}" for peer in [*built, "sink"]}
-    if "tern-engine" in peers:
-        engine = scratch / "engine" / "release"
-        if builds:
-            engine = swift(engine.parent, ["bench-tern"], {"TERN_BENCH_LOCAL": "1", "TERN_ENGINE": "native"})
-        programs["tern-engine"] = engine / "bench-tern"
     if "go" in peers:
         if builds:
             go(scratch / "go")

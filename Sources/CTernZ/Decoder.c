@@ -8,7 +8,7 @@
 #include <pthread.h>
 #endif
 
-// Brotli and zstd are loaded when a coding is first offered. libcurl's own package installs both without their headers.
+// Brotli and zstd are loaded when a coding is first offered: Tern works without them, and needs no headers of theirs.
 // The parts of their interfaces that Tern uses have not changed since brotli 1.0 and zstd 1.4.
 struct brotli {
     void *(*make)(void *allocate, void *release, void *context);

@@ -4,8 +4,8 @@ import Glibc
 
 /// The public suffix list: domains under which anybody can register, so that no cookie may be for all of one.
 ///
-/// On Linux it comes from `libpsl.so.5`, which is opened when it is first needed; Debian's libcurl depends on it.
-/// Without it, and on Apple's systems, only domains of one label (`com`) count as suffixes, and a site is a host with
+/// On Linux it comes from `libpsl.so.5`, which is opened when it is first needed (Debian package `libpsl5`). Without
+/// it, and on Apple's systems, only domains of one label (`com`) count as suffixes, and a site is a host with
 /// the hosts below it.
 package struct PublicSuffixes: Sendable {
     /// A Boolean value that indicates whether the whole list is available.

@@ -259,7 +259,7 @@ final class PreparedRequest: Sendable {
             timeouts: request.timeouts ?? context.configuration.timeouts,
             headLimit: context.configuration.maximumHeadSize,
             decompressionLimit: context.configuration.maximumDecompressedSize, decompresses: decompresses,
-            priority: priority, isPausable: hasHandle, announcesHead: hasHandle, isDecidedAtHead: hasPolicy,
+            priority: priority, announcesHead: hasHandle, isDecidedAtHead: hasPolicy,
             needsFreshConnection: attempt > 1,
             unixSocketPath: request.unixSocketPath ?? context.configuration.unixSocketPath,
             trust: request.hasNoExtras ? nil : RequestTrust(request.trust))

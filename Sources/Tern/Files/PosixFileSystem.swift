@@ -13,7 +13,7 @@ import Musl
 import Darwin
 #endif
 #if os(Linux)
-import CTernCurl
+import CTernFiles
 #endif
 
 /// The file system of the operating system.

@@ -108,8 +108,8 @@ public enum ResponseDisposition: Sendable, Hashable {
 ///
 /// Every method has an empty default implementation. Observers are called synchronously, where the event happens: in
 /// the task's own Swift task, or in that of the caller that caused the event. `TaskRegistry.cancelAll()` and the
-/// invalidation of a session run on the session's executor, so the events that they cause are observed there: with
-/// libcurl, on the thread of the event loop that serves all sockets. An observer must therefore return soon and never
+/// invalidation of a session run on the session's executor, so the events that they cause are observed there: on
+/// Linux, on the thread of the event loop that serves all sockets. An observer must therefore return soon and never
 /// block. Each call follows the task's own handling of the stage. For one task, calls come in the order of its stages.
 public protocol SessionObserver: Sendable {
     /// Called before a request is sent: the first one of a task, one after a redirect or a challenge, or one that an

@@ -8,15 +8,6 @@ import Darwin
 
 /// The addresses to use for a host in place of its resolved addresses.
 enum HostOverride {
-    /// Returns lines of the form `host:port:address,address` for libcurl. A host without a port gets both ports of
-    /// HTTP.
-    static func lines(_ hosts: [String: [String]]) -> [String] {
-        hosts.sorted { $0.key < $1.key }.flatMap { host, addresses in
-            let list = addresses.map { $0.contains(":") ? "[\($0)]" : $0 }.joined(separator: ",")
-            return (keys(host) ?? []).map { "\($0):\(list)" }
-        }
-    }
-
     /// Returns the addresses by `host:port`. A host without a port gets both ports of HTTP.
     static func addresses(_ hosts: [String: [String]]) -> [String: [String]] {
         var result: [String: [String]] = [:]

@@ -79,7 +79,7 @@ extension Session.Configuration {
         if let problem = givenProxies.lazy.compactMap(\.problem).first { return problem }
         #if os(Linux) && !TERN_URLSESSION
         // On other systems `.environment` means the system's settings.
-        if proxies == .environment, let problem = ProxyEnvironment.process.problem { return problem }
+        if proxies == .environment, let problem = ProxySelector.environment.problem { return problem }
         #endif
         if let wrong = givenExceptions.first(where: { ProxyExceptions.Entry($0) == nil }) {
             return "\"\(wrong.printable(limit: 80))\" is no host or network to reach without the proxy"
@@ -99,10 +99,10 @@ extension Session.Configuration {
 
 extension Session.Configuration {
     /// Checks for settings that make every request of a session fail: limits below their minimum, invalid addresses, and
-    /// trust policies that this platform, or the TLS library of the installed libcurl, does not support. A session with such
-    /// a configuration fails each request with the same error, before anything is sent.
+    /// trust policies that this platform does not support. A session with such a configuration fails each request with
+    /// the same error, before anything is sent.
     ///
-    /// - Throws: `NetworkError` of kind `.invalidRequest` or `.unsupported`; the latter names the library.
+    /// - Throws: `NetworkError` of kind `.invalidRequest` or `.unsupported`; the latter names what is not supported.
     public func check() throws(NetworkError) {
         if let problem { throw NetworkError(problem.kind, reason: problem.reason) }
     }
@@ -121,12 +121,6 @@ extension Session.Configuration {
             return TransferFailure(.invalidRequest, "the session's trust policies: \(problem)")
         }
         if let problem = trust.all.lazy.compactMap(Self.problem(of:)).first { return problem }
-        #if !TERN_ENGINE_NATIVE
-        if !trust.isDefault, givenProxies.contains(where: { $0.kind == .https }) {
-            // libcurl would have the proxy's certificate judged by the policy of the host behind it.
-            return TransferFailure(.unsupported, TrustPolicies.proxyReason)
-        }
-        #endif
         return nil
     }
 
@@ -156,15 +150,7 @@ extension Session.Configuration {
                 .invalidRequest, "a trust policy that takes every certificate cannot ask whether one was revoked")
         default: break
         }
-        #if os(Linux) && TERN_ENGINE_NATIVE && !TERN_URLSESSION
-        return nil
-        #elseif os(Linux) && !TERN_URLSESSION
-        let backend = TLSBackend.current
-        if CurlTrust.needsOpenSSL(policy), !backend.isOpenSSL {
-            let reason =
-                "the trust policy needs a libcurl with OpenSSL 1.1 or 3; this one has \(backend.name), which supports "
-            return TransferFailure(.unsupported, reason + "only pins of the server's own key")
-        }
+        #if os(Linux) && !TERN_URLSESSION
         return nil
         #else
         return URLSessionSettings.problem(of: policy)

@@ -20,15 +20,14 @@ extension Session {
         /// The time limits of requests that have none of their own.
         public var timeouts = Timeouts()
         /// The maximum number of connections to one scheme, host and port at a time. Over HTTP/2, a connection carries
-        /// up to 100 requests, and a request that may be paused, such as a task with a handle or a stream, has a
-        /// connection of its own. An unread stream keeps its connection, so further requests wait, in order of
-        /// priority. 32 by default, at least 1.
+        /// as many requests at a time as the server allows, paused ones included. Over HTTP/1, an unread stream keeps
+        /// its connection, so further requests wait, in order of priority. 32 by default, at least 1.
         public var maximumConnectionsPerHost = 32
         /// The maximum number of connections of the session, including idle ones. 256 by default, at least 1.
         public var maximumConnections = 256
         /// The order of requests of the same priority that wait for a connection to one host. Waiting requests to
-        /// different hosts are started in rotation. `.firstInFirstOut` by default. Applies to libcurl's transport only;
-        /// URLSession has its own queue.
+        /// different hosts are started in rotation. `.firstInFirstOut` by default. Applies to Linux only; URLSession has
+        /// its own queue.
         public var queueOrder = QueueOrder.firstInFirstOut
         /// The time for which an idle connection is kept to be used again. 60 seconds by default.
         public var idleConnectionLifetime: Duration = .seconds(60)
@@ -48,15 +47,15 @@ extension Session {
         /// after decompression, whether it is collected, streamed or downloaded. 200 by default, at least 1.
         ///
         /// 200 is the limit of Apache's mod_deflate. Text rarely exceeds 20, and gzip cannot exceed 1,032; brotli and
-        /// zstd have no such bound. Highly repetitive bodies, such as zeros, need a larger value. Applies to libcurl's
-        /// transport only.
+        /// zstd have no such bound. Highly repetitive bodies, such as zeros, need a larger value. Applies to Linux only;
+        /// URLSession decompresses by itself.
         public var maximumDecompressionRatio = 200
         /// The maximum number of bytes of a body that is collected in memory. 128 MiB by default. Streams and downloads have
         /// no such limit, but each line of `ResponseStream.lines` does.
         public var maximumBodySize = 128 << 20
         /// The maximum size in bytes of the head of a response, including the interim responses before it. 256 KiB by
-        /// default. libcurl's transport also accepts at most 1,000 fields, trailers included, and at most 100 interim
-        /// responses.
+        /// default. The trailers have the same limit. On Linux, a response also has at most 1,000 fields, at most 1,000
+        /// trailers and at most 100 interim responses.
         public var maximumHeadSize = 256 << 10
         /// The maximum number of bytes of a refused response's body that its error carries. 1 MiB by default.
         ///
@@ -72,9 +71,9 @@ extension Session {
         /// per process.
         public var proxies = Proxies.environment
         /// The addresses of hosts, used instead of resolving their names. The key is a host, for the ports 80 and 443, or
-        /// `host:port`. Certificates are still checked for the name. Empty by default. Applies to libcurl's transport only.
+        /// `host:port`. Certificates are still checked for the name. Empty by default. Supported on Linux only.
         public var hostAddresses: [String: [String]] = [:]
-        /// The local endpoint of connections. By default, the system chooses it. Applies to libcurl's transport only.
+        /// The local endpoint of connections. By default, the system chooses it. Supported on Linux only.
         public var localEndpoint = LocalEndpoint.any
         /// The path of a Unix domain socket to connect to in place of every host and port; nil by default.
         public var unixSocketPath: String?

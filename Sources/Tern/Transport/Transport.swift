@@ -1,7 +1,3 @@
-#if TERN_ENGINE_NATIVE
-package import TernEngine
-#endif
-
 /// Sends requests over the wire, one attempt at a time. A transport serves one `Session`. It knows attempts, not tasks:
 /// retries, redirects, validation and decoding happen above it, in `RequestExecution`.
 ///
@@ -54,24 +50,13 @@ extension Transport {
     package func refusal(of request: WireRequest) -> TransferFailure? { nil }
 }
 
-#if os(Linux)
-/// The event loop of the transport in use.
-#if TERN_ENGINE_NATIVE
-package typealias TransportLoop = TernEngine.EventLoop
-#else
-typealias TransportLoop = EventLoop
-#endif
-#endif
-
-/// Creates the transport of a session: libcurl on Linux, URLSession on Apple's systems.
+/// Creates the transport of a session: the engine on Linux, URLSession on Apple's systems.
 enum DefaultTransport {
     static func make(_ configuration: Session.Configuration) -> any Transport {
         #if TERN_URLSESSION || !os(Linux)
         URLSessionTransport(configuration)
-        #elseif TERN_ENGINE_NATIVE
-        EngineTransport(configuration)
         #else
-        CurlTransport(configuration)
+        EngineTransport(configuration)
         #endif
     }
 }

@@ -35,12 +35,9 @@ package struct WireRequest: Sendable {
     /// The maximum number of bytes of the response's head.
     package var headLimit: Int
     /// The maximum number of bytes of a compressed body after decompression, for URLSession's transport, which
-    /// decompresses itself. With libcurl, `ContentDecoder` applies the limit.
+    /// decompresses itself. On Linux, `ContentDecoder` applies the limit.
     package var decompressionLimit: Int64
     package var decompresses: Bool
-    /// A Boolean value that indicates whether the attempt may be paused. It then has a connection of its own over HTTP/2,
-    /// because libcurl buffers up to 32 MiB for a paused stream whose siblings run.
-    package var isPausable: Bool
     /// A Boolean value that indicates whether the attempt must not use a pooled connection, because the one before was
     /// dead.
     package var needsFreshConnection: Bool
@@ -56,8 +53,8 @@ package struct WireRequest: Sendable {
     package init(
         method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,
         headLimit: Int, decompressionLimit: Int64, decompresses: Bool, priority: Request.Priority = .normal,
-        isPausable: Bool = false, announcesHead: Bool = false, isDecidedAtHead: Bool = false,
-        needsFreshConnection: Bool = false, unixSocketPath: String? = nil, trust: RequestTrust? = nil
+        announcesHead: Bool = false, isDecidedAtHead: Bool = false, needsFreshConnection: Bool = false,
+        unixSocketPath: String? = nil, trust: RequestTrust? = nil
     ) {
         self.method = method
         self.target = target
@@ -68,7 +65,6 @@ package struct WireRequest: Sendable {
         self.decompressionLimit = decompressionLimit
         self.decompresses = decompresses
         self.priority = priority
-        self.isPausable = isPausable
         self.announcesHead = announcesHead
         self.isDecidedAtHead = isDecidedAtHead
         self.needsFreshConnection = needsFreshConnection

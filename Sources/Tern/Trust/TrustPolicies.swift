@@ -57,8 +57,6 @@ public struct TrustPolicies: Sendable, Hashable {
         TransferFailure(.untrustedServer, "no trust policy is for \(host), and hosts without one are refused")
     }
 
-    static let proxyReason = "trust policies and a proxy that is itself reached by TLS exclude each other"
-
     /// A Boolean value that indicates whether the policies ask for nothing beyond the TLS library's own checks.
     var isDefault: Bool { hosts.isEmpty && standard == TrustPolicy() }
 

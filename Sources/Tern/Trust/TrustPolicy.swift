@@ -40,11 +40,11 @@ public struct TrustPolicy: Sendable, Hashable {
     public enum Revocation: Sendable, Hashable {
         /// No check. The default.
         case unchecked
-        /// The server must prove that its certificate is not revoked (OCSP stapling, RFC 6066 §8). Available with
-        /// libcurl only.
+        /// The server must prove that its certificate is not revoked (OCSP stapling, RFC 6066 §8). Supported on
+        /// Linux only.
         case requireStaple
-        /// A file with lists of revoked certificates in PEM form. Available with libcurl and OpenSSL only. Every
-        /// authority of the chain needs its list.
+        /// A file with lists of revoked certificates in PEM form. Supported on Linux only. Every authority of
+        /// the chain needs its list.
         case list(file: String)
     }
 

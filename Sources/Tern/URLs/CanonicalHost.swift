@@ -187,11 +187,10 @@ extension Target {
             } else {
                 (user, password) = (nil, nil)
             }
-            let (name, portDigits) = try Self.split(hostAndPort)
-            let host = try CanonicalHost(url: name)
+            let (host, statedPort) = try Self.parse(hostAndPort)
             self.host = host.text
             let defaultPort = isSecure ? 443 : 80
-            let port = try Self.port(portDigits) ?? defaultPort
+            let port = statedPort ?? defaultPort
             self.port = port
             var text = Array((isSecure ? "https://" : "http://").utf8)
             text += host.urlText.utf8
@@ -200,6 +199,12 @@ extension Target {
             text += String(port).utf8
             origin = String(decoding: text, as: UTF8.self)
             root = port == defaultPort ? withoutPort : origin
+        }
+
+        /// Parses `host:port`; the port is nil if none is stated.
+        static func parse(_ hostAndPort: ArraySlice<UInt8>) throws(Problem) -> (host: CanonicalHost, port: Int?) {
+            let (name, digits) = try split(hostAndPort)
+            return (try CanonicalHost(url: name), try port(digits))
         }
 
         /// Splits at the colon before the port, if there is one.

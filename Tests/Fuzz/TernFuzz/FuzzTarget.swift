@@ -17,7 +17,7 @@ struct FuzzTarget: Sendable {
     static let all: [FuzzTarget] = images + urls + cookies + resumeData + engine
 
     #if os(Linux)
-    /// The parsers and state machines of the engine for Linux.
+    /// The parsers and state machines of the engine.
     private static let engine = http1 + proxies + requests
     #else
     private static let engine: [FuzzTarget] = []

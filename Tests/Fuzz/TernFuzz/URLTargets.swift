@@ -1,10 +1,9 @@
 #if os(Linux)
-import CTernCurl
 import Foundation
 import Glibc
 import Tern
 
-/// Checks URLs: the host that Tern's policies see is the host that libcurl contacts.
+/// Checks URLs: Foundation and the system's resolver read the same host as Tern's policies.
 extension FuzzTarget {
     static let urls = [
         FuzzTarget(
@@ -63,10 +62,10 @@ extension FuzzTarget {
         if let difference = try difference(target) {
             preconditionFailure("\(text.debugDescription) is \(target.string): \(difference)")
         }
-        // The host that libcurl reads from the text, if it reads one.
+        // The host that Foundation reads from the text, if it reads one.
         if let host = ParsedURL(text, base: base)?.host, let other = try? CanonicalHost(host), other.text != target.host
         {
-            preconditionFailure("\(text.debugDescription) leads to \(target.host), for libcurl to \(other.text)")
+            preconditionFailure("\(text.debugDescription) leads to \(target.host), for Foundation to \(other.text)")
         }
         let kind = target.host.contains(":") ? "IPv6" : isIPv4(target.host) ? "IPv4" : "name"
         return
@@ -79,15 +78,17 @@ extension FuzzTarget {
         if again.string != target.string || again.host != target.host { return "read again it is \(again.string)" }
         if try CanonicalHost(target.host).text != target.host { return "the host is not canonical" }
         if target.host.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }) { return "the host is not ASCII" }
-        // The two texts that the transport passes to libcurl: the part before the path, and the whole for a proxy.
+        // The part before the path is the server's, and a proxy gets the whole.
         for url in [String(target.string.dropLast(target.pathAndQuery.count)), target.string] {
-            guard let parsed = ParsedURL(url) else { return "libcurl cannot read \(url)" }
-            if parsed.user != nil { return "libcurl finds user information in \(url)" }
-            if parsed.port != String(target.port) { return "libcurl finds the port \(parsed.port ?? "none")" }
-            guard let host = parsed.host, let other = try? CanonicalHost(host), other.text == target.host else {
-                return "libcurl finds the host \(parsed.host ?? "none")"
+            guard let parsed = ParsedURL(url) else { return "Foundation cannot read \(url)" }
+            if parsed.user != nil { return "Foundation finds user information in \(url)" }
+            if parsed.port ?? (target.isSecure ? 443 : 80) != target.port {
+                return "Foundation finds another port in \(url)"
             }
-            if !target.host.contains(":"), host != target.host { return "libcurl finds the host \(host)" }
+            guard let host = parsed.host, let other = try? CanonicalHost(host), other.text == target.host else {
+                return "Foundation finds the host \(parsed.host ?? "none")"
+            }
+            if !target.host.contains(":"), host != target.host { return "Foundation finds the host \(host)" }
         }
         // The resolver parses numbers by itself.
         var address = in_addr()
@@ -105,35 +106,25 @@ extension FuzzTarget {
     }
 }
 
-/// A URL as libcurl reads it.
+/// A URL as Foundation reads it.
 private struct ParsedURL {
-    var host: String?
-    var port: String?
-    var user: String?
+    let host: String?
+    let port: Int?
+    let user: String?
 
-    /// nil if libcurl cannot read it, alone or against a base.
+    /// nil if Foundation cannot read it, alone or against a base.
     init?(_ text: String, base: String? = nil) {
-        guard let url = unsafe curl_url() else { return nil }
-        defer { unsafe curl_url_cleanup(url) }
-        if let base, unsafe curl_url_set(url, CURLUPART_URL, base, 0) != CURLUE_OK { return nil }
-        guard unsafe curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK else { return nil }
-        func part(_ part: CURLUPart, _ flags: Int32 = 0) -> String? {
-            var text: UnsafeMutablePointer<CChar>?
-            guard unsafe curl_url_get(url, part, &text, UInt32(flags)) == CURLUE_OK, let found = unsafe text else {
-                return nil
-            }
-            defer { unsafe curl_free(found) }
-            return unsafe String(cString: found)
-        }
-        host = part(CURLUPART_HOST)
-        port = part(CURLUPART_PORT, CURLU_DEFAULT_PORT)
-        user = part(CURLUPART_USER)
-        if let zone = part(CURLUPART_ZONEID), let inner = host?.dropLast() { host = "\(inner)%25\(zone)]" }
+        guard let url = URL(string: text, relativeTo: base.flatMap { URL(string: $0) }),
+            let components = URLComponents(url: url, resolvingAgainstBaseURL: true)
+        else { return nil }
+        host = components.encodedHost
+        port = components.port
+        user = components.percentEncodedUser
     }
 }
 #else
 extension FuzzTarget {
-    /// libcurl is available on Linux only.
+    /// The system's resolver is compared on Linux only.
     static let urls: [FuzzTarget] = []
 }
 #endif

@@ -54,8 +54,7 @@ struct NetworkErrorTests {
         #expect(error.description == "status: POST https://h/a?token=<redacted>: the status is 500")
     }
 
-    /// Only the transport of libcurl checks the limits before it sends: over another one, a negative limit ended the
-    /// process.
+    /// Not every transport checks the limits before it sends: over such a one, a negative limit ended the process.
     @Test func negativeErrorBodyLimitCountsAsZero() async throws {
         var configuration = Session.Configuration()
         configuration.errorBodyLimit = -1

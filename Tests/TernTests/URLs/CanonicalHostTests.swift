@@ -140,8 +140,9 @@ struct NamedHostTests {
         let hosts = ["B\u{DC}CHER.example.": ["192.0.2.7"], "127.1:8080": ["::1"]]
         #expect(HostOverride.problem(hosts) == nil)
         #expect(
-            HostOverride.lines(hosts) == [
-                "127.0.0.1:8080:[::1]", "xn--bcher-kva.example:80:192.0.2.7", "xn--bcher-kva.example:443:192.0.2.7",
+            HostOverride.addresses(hosts) == [
+                "127.0.0.1:8080": ["::1"], "xn--bcher-kva.example:80": ["192.0.2.7"],
+                "xn--bcher-kva.example:443": ["192.0.2.7"],
             ])
         for twice in ["a.example.", "A.example", "a.example:443"] {
             #expect(HostOverride.problem(["a.example": ["192.0.2.7"], twice: ["192.0.2.8"]]) != nil)

@@ -144,8 +144,7 @@ struct TrustTests {
         }
     }
 
-    /// libcurl loads the session's authorities for each connection: they must not be added to, or replace, the
-    /// policy's.
+    /// The session's authorities must not be added to those of the policy, or replace them.
     @Test func sessionAuthoritiesDoNotExtendExclusiveAnchors() async throws {
         try await inChain { chain in
             let server = try await TLSServer(chain, "direct")
@@ -255,7 +254,7 @@ struct TrustTests {
             policy.revocation = .list(file: chain.path("none.crl"))
             let missing = try await failure { try await get(server.url(), policy) }
             #expect(missing.kind == .invalidRequest && missing.reason.contains("revoked"))
-            // libcurl's own set of anchors is checked, too.
+            // The session's authorities are checked, too.
             var standard = TrustPolicy()
             standard.revocation = .list(file: chain.path("revoked.crl"))
             let pem = try chain.bytes("root.pem")
@@ -268,7 +267,7 @@ struct TrustTests {
         }
     }
 
-    /// libcurl reads `127.1` as 127.0.0.1, and reuses the connection, or the session of TLS, of one for the other.
+    /// Another spelling of an address must not get the connection, or the TLS session, of an address with pins.
     @Test(arguments: [true, false]) func everySpellingOfAnAddressHasItsPins(laxFirst: Bool) async throws {
         try await inChain { chain in
             let server = try await TLSServer(chain, "direct")
@@ -359,17 +358,6 @@ struct TrustTests {
         #expect(error.kind == .invalidRequest)
     }
 
-    #if !TERN_ENGINE_NATIVE
-    @Test func policyOfARequestAndATLSProxyExcludeEachOther() async throws {
-        let configuration = Session.Configuration.test { $0.proxies = .only(Proxy(.https, host: "127.0.0.1", port: 1)) }
-        var request = try Request(.get, "https://127.0.0.1:1/")
-        request.trust = .unchecked
-        let session = Session(configuration: configuration)
-        let error = try await failure { [request] in try await session.response(for: request) }
-        #expect(error.kind == .unsupported)
-    }
-    #endif
-
     @Test func unsupportedConfigurationsAreErrors() throws {
         var configuration = Session.Configuration.test()
         try configuration.check()
@@ -377,12 +365,7 @@ struct TrustTests {
         #expect(throws: NetworkError.self) { try configuration.check() }
         configuration.trust.hosts = ["h": TrustPolicy(pins: [])]
         configuration.proxies = .only(Proxy(.https, host: "p", port: 1))
-        #if TERN_ENGINE_NATIVE
         try configuration.check()
-        #else
-        let error = #expect(throws: NetworkError.self) { try configuration.check() }
-        #expect(error?.kind == .unsupported)
-        #endif
     }
 }
 #endif

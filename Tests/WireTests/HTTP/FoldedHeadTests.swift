@@ -3,8 +3,7 @@ import Tern
 import TernTesting
 import Testing
 
-/// Sends heads whose first field begins with a blank, as the second response of a session: libcurl below 8.1.0 then
-/// writes into freed memory if its handle has carried a request before.
+/// Sends heads whose first field begins with a blank, as the second response of a session.
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct FoldedHeadTests {
     private static let heads = [

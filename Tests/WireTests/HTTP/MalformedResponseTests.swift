@@ -111,17 +111,9 @@ struct MalformedResponseTests {
         }
     }
 
-    /// A recipient refuses a bare CR or reads it as a space (RFC 9112 §2.2). The engine refuses it.
-    @Test func aBareCarriageReturnIsRefusedOrASpace() async throws {
-        let bytes = "HTTP/1.1 200 OK\r\nX: a\rb\rc\r\nContent-Length: 5\r\n\r\nfirst"
-        #if TERN_ENGINE_NATIVE
-        try await expectMalformed(bytes)
-        #else
-        try await withScript(bytes) { _, client in
-            let response = try await client.response(for: client.request(.get, ""), as: String.self)
-            #expect(response.value == "first" && response.headers["X"] == "a b c")
-        }
-        #endif
+    /// A recipient may also read a bare CR as a space (RFC 9112 §2.2).
+    @Test func aBareCarriageReturnIsRefused() async throws {
+        try await expectMalformed("HTTP/1.1 200 OK\r\nX: a\rb\rc\r\nContent-Length: 5\r\n\r\nfirst")
     }
 
     @Test func headWithoutABodyCanHaveBothLengths() async throws {
@@ -162,9 +154,10 @@ struct MalformedResponseTests {
     func blankFirstLineIsDescribed(start: String) async throws {
         let bytes = start + "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst"
         try await expectMalformed(bytes)
-        try await withScript(bytes) { _, client in
+        try await withScript(bytes) { server, client in
             let error = try await failure { try await client.get("") }
-            #expect(!error.reason.contains("libcurl"), "\(error)")
+            let beginning = "the response from 127.0.0.1:\(server.url.port ?? 0) is malformed: "
+            #expect(error.reason.hasPrefix(beginning) && error.reason.count > beginning.count, "\(error)")
         }
     }
 

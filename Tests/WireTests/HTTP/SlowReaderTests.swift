@@ -35,7 +35,7 @@ struct SlowReaderTests {
     /// Sizes at the mark, just above it, within one read, and far above.
     private static let sizes = [mark, mark + 1, mark + (300 << 10), mark + (512 << 10), 6 * mark]
 
-    /// Runs with a request body, too: libcurl is then stopped in another way.
+    /// Runs with a request body, too.
     @Test(arguments: Framing.allCases, sizes)
     func laggingReaderReceivesEveryByte(framing: Framing, size: Int) async throws {
         try await readLate(framing, size, .get, .none)
@@ -54,7 +54,7 @@ struct SlowReaderTests {
             #expect(try await stream.response.status == 200)
             await stream.task.untilReceived(Int64(Self.mark))
             try await roundTrips()
-            // The limit includes one read of libcurl, and a chunk that was being filled.
+            // The limit includes one read of the socket, and a chunk that was being filled.
             #expect(await stream.task.receivedBytes <= Int64(Self.mark + (768 << 10)))
             var offset = 0
             for try await chunk in stream.chunks {

@@ -118,7 +118,7 @@ struct ProxyTests {
 
     // MARK: Origins of credentials
 
-    /// libcurl ignores such a proxy without an error.
+    /// A proxy whose credentials cannot be sent is an error, and is not left out.
     @Test(arguments: ["a\nb", "a\u{0}b", "\u{7F}", "\r"])
     func aRequestMeantForAProxyNeverGoesDirectly(text: String) async throws {
         try await withServer(Self.hello) { server, _ in

@@ -46,8 +46,7 @@ struct NginxHTTP2Tests {
         #expect(try await client.response(for: client.request(.get, "hello")).metrics.isReusedConnection)
     }
 
-    /// The limit applies to connections. With libcurl, a task that can be paused has a connection of its own; streams of
-    /// the engine share one.
+    /// The limit applies to connections. Tasks that can be paused share one over HTTP/2.
     @Test func tasksWithHandlesObeyTheConnectionLimit() async throws {
         let gate = LoopbackServer.Gate()
         let upstream = try LoopbackServer { exchange in
@@ -60,15 +59,10 @@ struct NginxHTTP2Tests {
         let client = try nginx.secureClient { $0.maximumConnectionsPerHost = 3 }
         #expect(try await client.response(for: client.request(.get, "via/first")).head.version == .http2)
         let tasks = (0..<8).map { client.task(.get, "via/slow\($0)") }
-        #if TERN_ENGINE_NATIVE
-        let expected = 9
-        #else
-        let expected = 4
-        #endif
-        try await upstream.wait { $0.requestsReceived == expected }
+        try await upstream.wait { $0.requestsReceived == 9 }
         let other = try nginx.secureClient()
         for _ in 0..<20 { try await other.get("hello") }
-        #expect(upstream.requestCount("/first") + upstream.requests.count { $0.target.hasPrefix("/slow") } == expected)
+        #expect(upstream.requestCount("/first") + upstream.requests.count { $0.target.hasPrefix("/slow") } == 9)
         gate.open()
         for (number, task) in tasks.enumerated() {
             #expect(try await task.value == Data("/slow\(number)".utf8))

@@ -1,5 +1,4 @@
-// Over the engine only: libcurl, which it replaces, has not been tested against these programs.
-#if os(Linux) && TERN_ENGINE_NATIVE && !TERN_URLSESSION
+#if os(Linux) && !TERN_URLSESSION
 import Foundation
 import Tern
 import TernTesting

@@ -1,5 +1,4 @@
-// Over the engine only: libcurl, which it replaces, has not been tested against these programs.
-#if os(Linux) && TERN_ENGINE_NATIVE && !TERN_URLSESSION
+#if os(Linux) && !TERN_URLSESSION
 import Foundation
 import Tern
 import TernTesting
@@ -9,14 +8,7 @@ import Testing
 @Suite(
     "proxies of other authors", .serialized, .enabled(if: Nginx.isExpected, Nginx.absence), .timeLimit(.minutes(1)))
 struct ProxyProgramTests {
-    private static let all = ProxyProgram.Kind.allCases.filter {
-        // libcurl is asked for Basic alone.
-        #if TERN_ENGINE_NATIVE
-        true
-        #else
-        $0 != .squidWithDigest
-        #endif
-    }
+    private static let all = ProxyProgram.Kind.allCases
     private static let kinds = all.filter { Programs.areExpected($0.programs) }
     private static let missing = all.filter { !kinds.contains($0) }.map(\.rawValue)
     private static let pattern = LoopbackServer.Pattern(count: 3 << 20, seed: 21)
@@ -154,7 +146,6 @@ struct ProxyProgramTests {
         }
     }
 
-    #if TERN_ENGINE_NATIVE
     /// The proxy is verified with the session's authorities, and the server behind it with its own policy.
     @Test(arguments: kinds.filter { $0.proxyKind == .https })
     func trustPolicyAppliesToTheServerBehindAnHTTPSProxy(kind: ProxyProgram.Kind) async throws {
@@ -186,6 +177,5 @@ struct ProxyProgramTests {
             #expect(try nginx.accessLog() == ["GET /hello HTTP/2.0 200"])
         }
     }
-    #endif
 }
 #endif

@@ -80,8 +80,7 @@ struct ConcurrencyTests {
             try await client.get("")
             try await first.wait { $0.idleConnections == 1 }
             try await client.get(second.url.absoluteString)
-            // One of the two is closed: libcurl takes the one that was idle longest, and either of them in the same
-            // millisecond.
+            // One of the two is closed.
             while first.counts.openConnections + second.counts.openConnections != 1 { await Task.yield() }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<20 {

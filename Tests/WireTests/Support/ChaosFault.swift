@@ -1,4 +1,4 @@
-#if TERN_ENGINE_NATIVE
+#if os(Linux) && !TERN_URLSESSION
 /// One way in which the server of the chaos tests answers a request.
 enum ChaosFault: String, CaseIterable, Sendable {
     // Whole responses.

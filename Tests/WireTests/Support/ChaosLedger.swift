@@ -1,4 +1,4 @@
-#if TERN_ENGINE_NATIVE
+#if os(Linux) && !TERN_URLSESSION
 import Tern
 import TernConcurrency
 

@@ -1,4 +1,4 @@
-#if TERN_ENGINE_NATIVE
+#if os(Linux) && !TERN_URLSESSION
 import TernTesting
 
 /// Answers requests for `/NUMBER`, and breaks many of the answers as the seed says.

@@ -1,5 +1,4 @@
-// libcurl accepts some of these responses and hides truncations, so that only the native engine can pass.
-#if TERN_ENGINE_NATIVE
+#if os(Linux) && !TERN_URLSESSION
 import Foundation
 import Tern
 import TernTesting

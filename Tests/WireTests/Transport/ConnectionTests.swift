@@ -36,7 +36,7 @@ struct ConnectionTests {
     }
 
     @Test func consecutiveRequestsGoToTheirOwnHostAndPath() async throws {
-        // libcurl reuses its handles, which know the host and the target of the previous request.
+        // The connections and the cached destinations know the host and the target of the previous request.
         let answer: LoopbackServer.Handler = { exchange in
             try exchange.drainBody()
             try exchange.respond(text: "\(exchange.request["Host"] ?? "") \(exchange.request.target)")

@@ -2,12 +2,9 @@
 import Foundation
 import Synchronization
 import TernConcurrency
+import TernEngine
 import TernTesting
 import Testing
-
-#if TERN_ENGINE_NATIVE
-import TernEngine
-#endif
 
 @testable import Tern
 
@@ -138,9 +135,9 @@ struct LoopCostTests {
         var best = Int64.max
         // A shared machine sometimes adds the time of other processes; the time of this code is part of each round.
         for _ in 0..<3 where best >= 20_000 {
-            TransportLoop.shared.longestTurn.store(0, ordering: .relaxed)
+            EventLoop.shared.longestTurn.store(0, ordering: .relaxed)
             try await keepBusy()
-            best = min(best, TransportLoop.shared.longestTurn.load(ordering: .relaxed))
+            best = min(best, EventLoop.shared.longestTurn.load(ordering: .relaxed))
         }
         guard best > 0, best < 20_000 else { throw CheckFailure(description: "a turn took \(best) µs of CPU") }
     }

@@ -1,13 +1,10 @@
 #if os(Linux) && !TERN_URLSESSION
 import TernConcurrency
+import TernEngine
 import Foundation
 import Synchronization
 import TernTesting
 import Testing
-
-#if TERN_ENGINE_NATIVE
-import TernEngine
-#endif
 
 @testable import Tern
 
@@ -19,7 +16,7 @@ struct LoopTests {
         private let callbacks = Lock<[String: Bool]>([:])
 
         func note(_ name: String) {
-            let isOnLoop = TransportLoop.shared.isCurrent
+            let isOnLoop = EventLoop.shared.isCurrent
             callbacks.withLock { $0[name] = isOnLoop || $0[name] == true }
         }
 
@@ -169,7 +166,7 @@ struct LoopTests {
         var count = 0
         while try await lines.next(isolation: MainActor.shared) != nil {
             MainActor.assertIsolated()
-            #expect(!TransportLoop.shared.isCurrent)
+            #expect(!EventLoop.shared.isCurrent)
             count += 1
         }
         #expect(count == 20)
@@ -209,9 +206,9 @@ extension Session {
     fileprivate func useAllFromInside(
         _ number: Int, _ server: LoopbackServer, _ callbacks: LoopTests.Callbacks
     ) async throws -> Bool {
-        let wasOnLoop = TransportLoop.shared.isCurrent
+        let wasOnLoop = EventLoop.shared.isCurrent
         try await useAll(number, server, callbacks)
-        return wasOnLoop && TransportLoop.shared.isCurrent
+        return wasOnLoop && EventLoop.shared.isCurrent
     }
 }
 #endif

@@ -41,7 +41,7 @@ final class EngineClient: LoopClient {
         }
     }
 
-    let settings: EngineSettings
+    let settings: ConnectionSettings
     let context: LoopContext
     let pool: ExchangePool
     private let client: UInt64
@@ -59,7 +59,7 @@ final class EngineClient: LoopClient {
     /// Transfers whose progress is watched and has changed.
     private var unpublished: [EngineTransfer] = []
 
-    init(_ settings: EngineSettings, context: LoopContext, client: UInt64) {
+    init(_ settings: ConnectionSettings, context: LoopContext, client: UInt64) {
         self.settings = settings
         self.context = context
         self.client = client

@@ -12,13 +12,13 @@ struct DestinationCache {
     /// Beyond this number of destinations, all are forgotten: a program that visits many hosts comes back to few of them.
     private static let limit = 1_024
 
-    private let settings: EngineSettings
+    private let settings: ConnectionSettings
     private var trust: EngineTrust
     private var known: [Key: Destination] = [:]
     /// The destination of the last request, which most often is that of the next one.
     private var last: (origin: String, destination: Destination)?
 
-    init(_ settings: EngineSettings) {
+    init(_ settings: ConnectionSettings) {
         self.settings = settings
         trust = EngineTrust(settings.authorities)
     }
@@ -54,15 +54,8 @@ struct DestinationCache {
             }
             policy = trust.policy(own)
         }
-        var proxy: ProxyAddress?
         // A Unix socket replaces every host and every proxy.
-        if request.unixSocketPath == nil, let url = settings.proxies.url(for: target) {
-            guard let address = ProxyAddress(url: url) else {
-                // The reason does not quote the proxy, which can have a password.
-                throw TransferFailure(.proxy, "the proxy for \(target.host) cannot be used: its URL is not valid")
-            }
-            proxy = address
-        }
+        let proxy = request.unixSocketPath == nil ? settings.proxies.proxy(for: target) : nil
         return Destination(
             origin: request.unixSocketPath.map { "\($0) \(target.origin)" } ?? target.origin, host: target.host,
             port: port, authority: authority,
@@ -128,45 +121,6 @@ struct RequestFieldsCache {
             try fields.append(name: "Accept-Encoding", value: ContentDecoder.acceptEncoding)
         }
         return fields
-    }
-}
-
-extension ProxyAddress {
-    /// Parses the URL of a proxy; nil for a URL that is not valid. The scheme is http by default.
-    init?(url: String) {
-        var kind = Kind.http
-        var rest = Array(url.utf8)[...]
-        if let mark = url.firstRange(of: "://") {
-            switch url[..<mark.lowerBound].lowercased() {
-            case "http": kind = .http
-            case "https": kind = .https
-            case "socks5h": kind = .socks5
-            case "socks5": kind = .socks5WithLocalNames
-            case "socks4a": kind = .socks4a
-            case "socks4": kind = .socks4
-            default: return nil
-            }
-            rest = Array(url[mark.upperBound...].utf8)[...]
-        }
-        let authority = rest.prefix { !Reference.endsAuthority($0) }
-        var (user, password): (String?, String?) = (nil, nil)
-        var place = authority
-        if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
-            let credentials = authority[..<at]
-            place = authority[(at + 1)...]
-            let colon = credentials.firstIndex(of: UInt8(ascii: ":")) ?? credentials.endIndex
-            user = String(decoding: Reference.percentDecoded(credentials[..<colon]), as: UTF8.self)
-            password = String(decoding: Reference.percentDecoded(credentials[colon...].dropFirst()), as: UTF8.self)
-        }
-        let hasPort =
-            place.drop { $0 != UInt8(ascii: "]") }.contains(UInt8(ascii: ":"))
-            || !place.contains(UInt8(ascii: "[")) && place.contains(UInt8(ascii: ":"))
-        // The reason of the error is not needed: the configuration has been checked.
-        guard let parsed = try? Target.Authority(place, isSecure: false) else { return nil }
-        // curl's default ports, which most tools share.
-        let port = hasPort ? parsed.port : kind == .https ? 443 : 1_080
-        guard let port = UInt16(exactly: port) else { return nil }
-        self.init(kind, host: parsed.host, port: port, user: user, password: password)
     }
 }
 #endif

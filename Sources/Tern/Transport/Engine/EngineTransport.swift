@@ -5,14 +5,14 @@ import TernEngine
 /// Sends the requests of a session over the engine. Connections are made with the first request, and closed when the
 /// session is gone and its last transfer has ended.
 final class EngineTransport: Transport {
-    private let loop = TernEngine.EventLoop.shared
+    private let loop = EventLoop.shared
     private let client: UInt64
-    private let settings: EngineSettings
+    private let settings: ConnectionSettings
     /// The reason why no request of the session can be sent.
     private let problem: TransferFailure?
 
     init(_ configuration: Session.Configuration) {
-        let settings = EngineSettings(configuration)
+        let settings = ConnectionSettings(configuration)
         self.settings = settings
         problem = configuration.problem
         client = loop.open { context, client in EngineClient(settings, context: context, client: client) }
@@ -63,7 +63,7 @@ final class EngineTransport: Transport {
 }
 
 /// The settings of a session's connections, derived from its configuration.
-struct EngineSettings: Sendable {
+struct ConnectionSettings: Sendable {
     let maximumConnectionsPerHost: Int
     let maximumConnections: Int
     let queueOrder: Session.Configuration.QueueOrder
@@ -72,7 +72,7 @@ struct EngineSettings: Sendable {
     let authorities: Session.Configuration.Authorities
     /// The trust policies of hosts; nil if every host has the default policy.
     let trust: TrustPolicies?
-    let proxies: ProxyEnvironment
+    let proxies: ProxySelector
     /// The addresses to use for `host:port` in place of the resolved ones.
     let addresses: [String: [SocketAddress]]
     let localEndpoint: LocalEndpoint
@@ -85,13 +85,7 @@ struct EngineSettings: Sendable {
         idleNanoseconds = configuration.idleConnectionLifetime.wholeNanoseconds
         allowsHTTP2 = configuration.allowsHTTP2
         authorities = configuration.authorities
-        proxies =
-            switch configuration.proxies {
-            case .environment: .process
-            case .none: ProxyEnvironment([:])
-            case .only(let proxy, let except): ProxyEnvironment(http: proxy, https: proxy, except)
-            case .schemes(let http, let https, let except): ProxyEnvironment(http: http, https: https, except)
-            }
+        proxies = ProxySelector(configuration.proxies)
         // The addresses are numeric: any other is a `problem`, which prevents every request.
         addresses = Dictionary(
             uniqueKeysWithValues: HostOverride.addresses(configuration.hostAddresses).map { key, texts in

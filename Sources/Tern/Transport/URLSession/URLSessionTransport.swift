@@ -9,7 +9,7 @@ import FoundationNetworking
 /// build condition `TERN_URLSESSION`.
 ///
 /// The system provides connections and HTTP only. Its redirects, cookies, caches and credentials are switched off, because
-/// Tern handles them above the transport. Compared with libcurl's transport, URLSession
+/// Tern handles them above the transport. Compared with the engine for Linux, URLSession
 /// - adds `Accept`, `Accept-Language` and `Accept-Encoding` if the request has none;
 /// - joins several values of a name into one, in both directions, and loses the order of the names;
 /// - decompresses every compressed body, even if none was requested, and reports the HTTP version only at the end;

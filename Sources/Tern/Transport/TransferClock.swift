@@ -1,6 +1,7 @@
 import TernConcurrency
 
-/// The three clocks of an attempt, in nanoseconds. Pure: it is told what happens, and says when the next limit runs out.
+/// The three time limits of an attempt, in nanoseconds. Pure: the transport reports the events of the attempt and the
+/// time.
 struct TransferClock {
     private let connectLimit: UInt64?
     private let idleLimit: UInt64?

@@ -1,0 +1,15 @@
+// The calls on files that Swift cannot make itself. Empty on other systems than Linux.
+#ifndef CTERNFILES_H
+#define CTERNFILES_H
+
+#if defined(__linux__)
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// Reads the part of a file that is in memory: in the page cache, or in a tmpfs, which does not support RWF_NOWAIT and
+/// has no disk. Returns −1 if the read would wait for a disk, or if the system cannot tell.
+int64_t tern_read_in_memory(int fd, void *bytes, size_t count, int64_t offset);
+
+#endif
+#endif
