@@ -1,3 +1,4 @@
+#if os(Linux)
 /// The place that requests go to, and the way there. Created once and used for many requests, because its place in a pool
 /// is remembered.
 package final class Destination {
@@ -52,3 +53,4 @@ package final class Destination {
     /// The host and port, for texts of errors.
     var name: String { unixSocketPath.map { "the Unix socket \($0)" } ?? "\(host):\(port)" }
 }
+#endif

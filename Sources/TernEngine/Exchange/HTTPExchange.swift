@@ -1,3 +1,4 @@
+#if os(Linux)
 /// The sender of one request, which receives its response. Confined to the loop's thread.
 ///
 /// The engine calls the functions in this order: `didConnect`, then any number of `readBody`, `didSend`, `didReceiveBytes`
@@ -142,3 +143,4 @@ protocol ExchangeCarrier: AnyObject {
     /// Ends the exchange on the connection, without calling its handler.
     func cancel(_ exchange: HTTPExchange)
 }
+#endif
