@@ -4,8 +4,8 @@ import Testing
 
 @testable import Tern
 
-@Suite("ProxySelector")
-struct ProxySelectorTests {
+@Suite("Proxies of the environment")
+struct ProxyEnvironmentTests {
     private static func address(
         _ host: String, _ port: UInt16, _ kind: ProxyAddress.Kind = .http, user: String? = nil, password: String? = nil
     ) -> ProxyAddress {
