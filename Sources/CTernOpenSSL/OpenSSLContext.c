@@ -15,8 +15,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 // them.
 static void initialize(void) { OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL); }
 
+void tern_ssl_initialize(void) { pthread_once(&once, initialize); }
+
 tern_ssl_context *tern_ssl_context_create(int minimum_is_tls13, int verifies_chain, int requires_staple) {
-    pthread_once(&once, initialize);
+    tern_ssl_initialize();
     ERR_clear_error();
     tern_ssl_context *context = calloc(1, sizeof *context);
     SSL_CTX *ssl = context ? SSL_CTX_new(TLS_client_method()) : NULL;
@@ -62,31 +64,30 @@ static X509_STORE *anchors_of(tern_ssl_context *context) {
     return SSL_CTX_get_cert_store(context->ssl);
 }
 
-int tern_ssl_context_add_file(tern_ssl_context *context, const char *path) {
-    return X509_STORE_load_file(anchors_of(context), path) == 1;
+int tern_ssl_context_share_authorities(tern_ssl_context *context, tern_ssl_authorities *authorities) {
+    SSL_CTX_set1_cert_store(context->ssl, (X509_STORE *)authorities);
+    return 1;
 }
 
-int tern_ssl_context_add_folder(tern_ssl_context *context, const char *path) {
-    return X509_STORE_load_path(anchors_of(context), path) == 1;
-}
-
-int tern_ssl_context_add_default_places(tern_ssl_context *context) {
-    return X509_STORE_set_default_paths(anchors_of(context)) == 1;
-}
-
-int tern_ssl_context_add_pem(tern_ssl_context *context, const uint8_t *bytes, size_t count) {
-    X509_STORE *anchors = anchors_of(context);
-    BIO *text = count <= INT_MAX ? BIO_new_mem_buf(bytes, (int)count) : NULL;
-    STACK_OF(X509_INFO) *found = text ? PEM_X509_INFO_read_bio(text, NULL, NULL, NULL) : NULL;
-    int added = 0, is_readable = found != NULL;
-    for (int index = 0; is_readable && index < sk_X509_INFO_num(found); index++) {
-        X509_INFO *item = sk_X509_INFO_value(found, index);
-        if (item->x509) is_readable = X509_STORE_add_cert(anchors, item->x509) == 1 && ++added > 0;
-        if (is_readable && item->crl) is_readable = X509_STORE_add_crl(anchors, item->crl) == 1;
+int tern_ssl_context_copy_authorities(tern_ssl_context *context, tern_ssl_authorities *authorities) {
+    X509_STORE *source = (X509_STORE *)authorities, *anchors = anchors_of(context);
+    // Another thread can be adding a certificate that it found in a folder.
+    if (X509_STORE_lock(source) != 1) return 0;
+    STACK_OF(X509_OBJECT) *objects = X509_STORE_get0_objects(source);
+    int is_copied = 1;
+    for (int index = 0; is_copied && index < sk_X509_OBJECT_num(objects); index++) {
+        X509_OBJECT *object = sk_X509_OBJECT_value(objects, index);
+        X509 *certificate = X509_OBJECT_get0_X509(object);
+        X509_CRL *list = X509_OBJECT_get0_X509_CRL(object);
+        if (certificate) is_copied = X509_STORE_add_cert(anchors, certificate) == 1;
+        if (list) is_copied = X509_STORE_add_crl(anchors, list) == 1;
     }
-    sk_X509_INFO_pop_free(found, X509_INFO_free);
-    BIO_free(text);
-    return is_readable && added > 0;
+    X509_STORE_unlock(source);
+    return is_copied;
+}
+
+tern_ssl_authorities *tern_ssl_context_authorities(tern_ssl_context *context) {
+    return (tern_ssl_authorities *)SSL_CTX_get_cert_store(context->ssl);
 }
 
 int tern_ssl_context_add_der(tern_ssl_context *context, const uint8_t *bytes, size_t count) {

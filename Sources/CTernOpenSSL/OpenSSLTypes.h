@@ -33,6 +33,8 @@ struct tern_ssl_session {
     tern_ssl_failure failure;
 };
 
+/// Initializes OpenSSL once.
+void tern_ssl_initialize(void);
 /// Judges the stapled response of a session in which the certificates are already verified.
 tern_ssl_staple tern_ssl_check_staple(SSL *ssl);
 /// The callbacks of every context.

@@ -10,12 +10,31 @@
 
 /// A trust policy and an identity in OpenSSL's form (SSL_CTX). After its creation, any thread may use it.
 typedef struct tern_ssl_context tern_ssl_context;
+/// Certificates at which a chain can end (X509_STORE). Any thread may use them, and many contexts share them.
+typedef struct tern_ssl_authorities tern_ssl_authorities;
 /// One TLS connection (SSL). Only one thread at a time may use it.
 typedef struct tern_ssl_session tern_ssl_session;
 /// The state that allows a later connection to resume a session (SSL_SESSION). It is used by one connection.
 typedef struct tern_ssl_ticket tern_ssl_ticket;
 /// The certificates of the server that is being judged. Valid only during the call of a judge.
 typedef struct tern_ssl_chain tern_ssl_chain;
+
+// --- Authorities --------------------------------------------------------------------------------------------------
+
+/// Creates authorities without a certificate, any of which can end a chain. Returns null on failure.
+tern_ssl_authorities *tern_ssl_authorities_create(void);
+void tern_ssl_authorities_free(tern_ssl_authorities *authorities);
+
+// These functions return 1, or 0 on failure, when `tern_ssl_error_text` returns the reason.
+
+/// Adds the certificates of a file in PEM form. A file without a certificate is a failure.
+int tern_ssl_authorities_add_file(tern_ssl_authorities *authorities, const char *path);
+/// Adds a folder in which each certificate has a file that is named by a hash (`openssl rehash`).
+int tern_ssl_authorities_add_folder(tern_ssl_authorities *authorities, const char *path);
+/// Adds the places that OpenSSL was built with.
+int tern_ssl_authorities_add_default_places(tern_ssl_authorities *authorities);
+/// Adds the certificates of a text in PEM form. A text without a certificate is a failure.
+int tern_ssl_authorities_add_pem(tern_ssl_authorities *authorities, const uint8_t *bytes, size_t count);
 
 // --- Contexts -----------------------------------------------------------------------------------------------------
 
@@ -25,14 +44,12 @@ void tern_ssl_context_free(tern_ssl_context *context);
 
 // These functions return 1, or 0 on failure, when `tern_ssl_error_text` returns the reason.
 
-/// Adds the certificates of a file in PEM form. A file without a certificate is a failure.
-int tern_ssl_context_add_file(tern_ssl_context *context, const char *path);
-/// Adds a folder in which each certificate has a file that is named by a hash (`openssl rehash`).
-int tern_ssl_context_add_folder(tern_ssl_context *context, const char *path);
-/// Adds the places that OpenSSL was built with.
-int tern_ssl_context_add_default_places(tern_ssl_context *context);
-/// Adds the certificates of a text in PEM form. A text without a certificate is a failure.
-int tern_ssl_context_add_pem(tern_ssl_context *context, const uint8_t *bytes, size_t count);
+/// Lets chains end at shared authorities. The context can get no other anchors.
+int tern_ssl_context_share_authorities(tern_ssl_context *context, tern_ssl_authorities *authorities);
+/// Adds the certificates that authorities hold now. They are shared, and not parsed again.
+int tern_ssl_context_copy_authorities(tern_ssl_context *context, tern_ssl_authorities *authorities);
+/// Returns the anchors of a context, which it owns.
+tern_ssl_authorities *tern_ssl_context_authorities(tern_ssl_context *context);
 /// Adds one certificate in DER form.
 int tern_ssl_context_add_der(tern_ssl_context *context, const uint8_t *bytes, size_t count);
 /// Accepts any added certificate as the end of a chain, including the server's own certificate.

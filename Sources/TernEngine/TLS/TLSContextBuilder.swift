@@ -1,10 +1,5 @@
 #if os(Linux)
 import CTernOpenSSL
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
 
 /// Creates OpenSSL's context for a trust policy.
 @safe struct TLSContextBuilder {
@@ -35,18 +30,19 @@ import Musl
     private func addAnchors(of options: TLSOptions) throws(EngineError) {
         switch options.anchors {
         case .standard:
-            try addRoots(options.roots)
-            // A list of revoked certificates needs the whole chain up to a root.
-            if case .list = options.revocation { return }
-            unsafe tern_ssl_context_allow_partial_chains(context)
+            // A list of revoked certificates is for this context alone, and needs the whole chain up to a root.
+            if case .list = options.revocation { return unsafe try TLSAuthorities.of(options.roots).copy(to: context) }
+            unsafe try TLSAuthorities.of(options.roots).share(with: context)
         case .standardAnd(let certificates):
-            try addRoots(options.roots)
+            unsafe try TLSAuthorities.of(options.roots).copy(to: context)
             try add(certificates)
         case .only(let certificates):
             try add(certificates)
         case .none:
             // Only the signers of stapled responses are verified.
-            if options.revocation == .requiresStaple { try addRoots(options.roots) }
+            if options.revocation == .requiresStaple {
+                unsafe try TLSAuthorities.of(options.roots).copy(to: context)
+            }
         }
     }
 
@@ -61,42 +57,6 @@ import Musl
             }
         }
         unsafe tern_ssl_context_allow_partial_chains(context)
-    }
-
-    private func addRoots(_ roots: TLSOptions.Roots) throws(EngineError) {
-        switch roots {
-        case .system:
-            try addSystemRoots()
-        case .file(let path):
-            try addFile(path)
-        case .pem(let text):
-            let isAdded = unsafe text.withUnsafeBufferPointer { bytes in
-                unsafe tern_ssl_context_add_pem(context, bytes.baseAddress, bytes.count)
-            }
-            guard isAdded == 1 else {
-                throw EngineError(.tls, "the authorities (\(text.count) bytes of PEM) cannot be read: \(Self.reason)")
-            }
-        }
-    }
-
-    private func addSystemRoots() throws(EngineError) {
-        switch SystemRoots.find() {
-        case .places(let file, let folder):
-            if let file { try addFile(file) }
-            if let folder, unsafe tern_ssl_context_add_folder(context, folder) != 1 {
-                throw EngineError(.tls, "the authorities in the folder \(folder) cannot be read: \(Self.reason)")
-            }
-        case .openSSL:
-            guard unsafe tern_ssl_context_add_default_places(context) == 1 else {
-                throw EngineError(.tls, "the authorities of the system cannot be read: \(Self.reason)")
-            }
-        }
-    }
-
-    private func addFile(_ path: String) throws(EngineError) {
-        guard !path.utf8.contains(0), unsafe tern_ssl_context_add_file(context, path) == 1 else {
-            throw EngineError(.tls, "the authorities in the file \(path) cannot be read: \(Self.reason)")
-        }
     }
 
     private func addRevoked(_ revocation: TLSOptions.Revocation) throws(EngineError) {
@@ -133,40 +93,6 @@ import Musl
 
     private static func unreadableIdentity(_ reason: String) -> EngineError {
         EngineError(.tls, "the identity of the client cannot be read: \(reason)")
-    }
-}
-
-/// The place of the system's authorities.
-enum SystemRoots: Equatable {
-    case places(file: String?, folder: String?)
-    /// The places that OpenSSL was built with.
-    case openSSL
-
-    /// The files of the distributions: Debian, Arch and Alpine; Fedora; openSUSE; Alpine and others.
-    static let files = [
-        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
-        "/etc/ssl/cert.pem",
-    ]
-
-    /// Returns the places that the environment names (SSL_CERT_FILE and SSL_CERT_DIR), or the first readable file of a
-    /// distribution.
-    static func find() -> SystemRoots {
-        find(file: variable("SSL_CERT_FILE"), folder: variable("SSL_CERT_DIR")) { path in
-            unsafe access(path, R_OK) == 0
-        }
-    }
-
-    static func find(file: String?, folder: String?, isReadable: (String) -> Bool) -> SystemRoots {
-        if file != nil || folder != nil { return .places(file: file, folder: folder) }
-        if let found = files.first(where: isReadable) { return .places(file: found, folder: nil) }
-        return .openSSL
-    }
-
-    /// Returns a variable of the environment; nil if it is empty.
-    private static func variable(_ name: String) -> String? {
-        guard let value = unsafe getenv(name) else { return nil }
-        let text = unsafe String(cString: value)
-        return text.isEmpty ? nil : text
     }
 }
 #endif
