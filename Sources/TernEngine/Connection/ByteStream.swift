@@ -17,9 +17,10 @@ final class ByteStream {
         case failed(EngineError)
     }
 
+    let descriptor: Int32
     private let context: LoopContext
-    private let descriptor: Int32
-    private let tls: TLSSession?
+    /// The session over the socket, after its handshake; nil without TLS.
+    private var tls: TLSSession?
     private var place: SocketPlace?
     private var events: SocketEvents
     private var isOpen = true
@@ -27,15 +28,17 @@ final class ByteStream {
     /// - Parameters:
     ///   - place: The place of the connected socket.
     ///   - events: The events for which the socket is watched.
-    init(_ context: LoopContext, _ place: SocketPlace, watching events: SocketEvents, tls: TLSSession?) {
+    init(_ context: LoopContext, _ place: SocketPlace, watching events: SocketEvents) {
         self.context = context
         self.place = place
         self.events = events
-        self.tls = tls
         descriptor = place.descriptor
     }
 
     deinit { close() }
+
+    /// Moves all further bytes over a session, whose handshake is done. It lies over the present one, if there is one.
+    func secure(with session: TLSSession?) { tls = session }
 
     /// The protocol that was negotiated by TLS.
     var negotiatedProtocol: String? { tls?.negotiatedProtocol }
