@@ -50,8 +50,18 @@ final class ByteStream {
         return tls.hasPending || !tls.isDrained
     }
 
-    /// A Boolean value that indicates whether a byte, an end or an error waits.
-    var hasInput: Bool { mayHoldBytes || Socket.hasInput(descriptor) }
+    /// Returns whether a byte, an end or an error waits on a connection that nobody reads. It must be closed then. Records
+    /// of TLS without data, such as tickets, are taken and do not count.
+    func hasStrayInput() -> Bool {
+        guard let tls else { return Socket.hasInput(descriptor) }
+        guard mayHoldBytes || Socket.hasInput(descriptor) else { return false }
+        // Not the buffer of the loop: another connection can be using its bytes.
+        var byte: UInt8 = 0
+        return switch unsafe withUnsafeMutableBytes(of: &byte, { unsafe tls.read(into: $0) }) {
+        case .wouldBlock, .wantsWrite: false
+        case .bytes, .end, .failed: true
+        }
+    }
 
     /// Watches the socket for these events, and calls the handler. With no events, the socket is not watched at all:
     /// the system would report a failed connection again and again.

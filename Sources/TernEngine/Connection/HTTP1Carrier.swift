@@ -9,9 +9,6 @@ final class HTTP1Carrier: ExchangeCarrier {
     private static let framingRoom = 32
     /// The time in nanoseconds for which a body waits for 100 (RFC 9110 §10.1.1).
     private static let continueWait: UInt64 = 1_000_000_000
-
-    /// The time in nanoseconds for which an idle connection needs no look before it is used.
-    private static let trustedIdleTime: UInt64 = 1_000_000
     /// The last chunk and the end of a body without trailers (RFC 9112 §7.1).
     private static let lastChunk = Array("0\r\n\r\n".utf8)
 
@@ -34,10 +31,8 @@ final class HTTP1Carrier: ExchangeCarrier {
     /// The failure of a write. A response can still be read.
     private var writeFailure: EngineError?
     private var willReadAtTurnEnd = false
-    /// A Boolean value that indicates whether the last read filled its buffer.
-    private var lastReadWasFull = false
-    /// The time in nanoseconds since when the connection is idle.
-    private var idleSince: UInt64
+    /// The time in nanoseconds of the turn in which the connection was opened.
+    private let openedAt: UInt64
     private lazy var continueTimer = LoopTimer(self)
 
     init(
@@ -49,7 +44,7 @@ final class HTTP1Carrier: ExchangeCarrier {
         self.info = info
         self.pool = pool
         self.context = context
-        idleSince = context.now
+        openedAt = context.now
         stream.setHandler(self)
         stream.watch(.readable, self)
     }
@@ -57,9 +52,11 @@ final class HTTP1Carrier: ExchangeCarrier {
     // MARK: The request
 
     func start(_ exchange: HTTPExchange) {
-        if mustLookBeforeUse, stream.hasInput {
+        if !isNew, stream.hasStrayInput() {
             // Bytes that arrive before the request can only belong to an answer that nobody asked for, and an end means
-            // that the request would be lost. Nothing was sent, so the exchange goes to another connection.
+            // that the request would be lost. Nothing was sent, so the exchange goes to another connection. The system
+            // is asked each time: the loop can have polled the socket before the bytes arrived, or serve other sockets
+            // first.
             closeIdle()
             return pool.submit(exchange)
         }
@@ -249,10 +246,9 @@ final class HTTP1Carrier: ExchangeCarrier {
 
     private var wantsInput: Bool { exchange?.isReading ?? !connection.mustClose }
 
-    /// A Boolean value that indicates whether bytes or an end can wait on the socket that the loop has not seen yet. In the
-    /// usual case, the last read or the last turn has seen that nothing waits, and the look would be a system call for
-    /// nothing.
-    private var mustLookBeforeUse: Bool { lastReadWasFull || context.now - idleSince > Self.trustedIdleTime }
+    /// A Boolean value that indicates whether the connection was opened in this turn, for its first exchange. A server that
+    /// speaks first would otherwise cost one connection after the other.
+    private var isNew: Bool { connection.exchanges == 0 && context.now == openedAt }
 
     private func updateEvents() {
         guard !connection.mustClose else { return }
@@ -268,7 +264,6 @@ final class HTTP1Carrier: ExchangeCarrier {
             let buffer = unsafe context.receiveBuffer
             switch unsafe stream.read(into: buffer) {
             case .bytes(let count):
-                lastReadWasFull = count == buffer.count || stream.mayHoldBytes
                 unsafe take(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
                 if connection.mustClose { return }
                 if count < buffer.count, !stream.mayHoldBytes { return updateEvents() }
@@ -356,7 +351,6 @@ final class HTTP1Carrier: ExchangeCarrier {
         // Bytes of the request that the socket has not taken cannot be taken back.
         let isReusable = isReusable && outputOffset == output.count && writeFailure == nil
         if isReusable {
-            idleSince = context.now
             pool.finished(self, isReusable: true)
             // The pool may have started the next exchange, or closed the connection.
             if self.exchange == nil { updateEvents() }
