@@ -58,6 +58,8 @@ package final class ExchangePool {
     private var destinations: [ConnectionPool.KeyID: Destination] = [:]
     /// The number of destinations at which those that the pool has forgotten are removed.
     private var destinationLimit = keptDestinations
+    /// The number of destinations that are remembered.
+    var destinationCount: Int { destinations.count }
     private var actions: [ConnectionPool.Action] = []
     private var isPerforming = false
     private lazy var idleTimer = LoopTimer(self)
@@ -90,7 +92,10 @@ package final class ExchangePool {
             submitted = nil
             waiting[waits.id] = waits
             perform()
-            if waitsForShared, pool.waitsToShare(waits.id) { waits.handler.didStartConnecting() }
+            // An exchange with a connection of its own was told with the changes of the pool.
+            if waitsForShared, pool.connection(for: waits.id) == nil, pool.waitsToShare(waits.id) {
+                waits.handler.didStartConnecting()
+            }
         } else {
             perform()
         }
@@ -278,14 +283,14 @@ extension ExchangePool: ConnectAttemptOwner, TimerHandler {
         } catch {
             return self.attempt(attempt, didFail: error)
         }
-        // Exchanges that waited to share the connection wait in the queue again, unless one is opened for them.
-        if attempt.destination.allowsHTTP2 {
-            for exchange in waiting.values
-            where exchange.destination.key == attempt.destination.key && pool.connection(for: exchange.id) == nil {
-                exchange.handler.didStopConnecting()
-            }
-        }
         perform()
+        // Exchanges that waited to share the connection wait in the queue again, unless it took them or one is opened for
+        // them.
+        guard attempt.destination.allowsHTTP2 else { return }
+        for exchange in waiting.values
+        where exchange.destination.key == attempt.destination.key && pool.connection(for: exchange.id) == nil {
+            exchange.handler.didStopConnecting()
+        }
     }
 
     func attempt(_ attempt: ConnectAttempt, didFail error: EngineError) {

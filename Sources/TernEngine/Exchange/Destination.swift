@@ -24,12 +24,14 @@ package final class Destination {
     /// A Boolean value that indicates whether the server chose HTTP/1.1 although HTTP/2 was offered.
     var speaksHTTP1 = false
 
+    /// - Parameter origin: The origin of the requests, `https://host:port`.
     package init(
         origin: String, host: String, port: UInt16, authority: String, trust: TLSPolicy? = nil,
         allowsHTTP2: Bool = false, proxy: ProxyAddress? = nil, proxyTrust: TLSPolicy? = nil,
         addresses: [SocketAddress]? = nil, unixSocketPath: String? = nil, localEndpoint: LocalEndpoint = .any
     ) {
-        self.origin = origin
+        // The server behind a Unix socket presents a certificate for one host, so hosts never share its connections.
+        self.origin = unixSocketPath.map { "\($0) \(origin)" } ?? origin
         self.host = host
         self.port = port
         self.authority = authority

@@ -57,8 +57,7 @@ struct DestinationCache {
         // A Unix socket replaces every host and every proxy.
         let proxy = request.unixSocketPath == nil ? settings.proxies.proxy(for: target) : nil
         return Destination(
-            origin: request.unixSocketPath.map { "\($0) \(target.origin)" } ?? target.origin, host: target.host,
-            port: port, authority: authority,
+            origin: target.origin, host: target.host, port: port, authority: authority,
             trust: policy, allowsHTTP2: settings.allowsHTTP2 && target.isSecure, proxy: proxy,
             proxyTrust: proxy?.kind == .https ? trust.policy(TrustPolicy()) : nil,
             addresses: settings.addresses["\(target.host):\(port)"], unixSocketPath: request.unixSocketPath,

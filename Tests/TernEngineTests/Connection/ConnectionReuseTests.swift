@@ -1,0 +1,231 @@
+#if os(Linux)
+import Foundation
+import Testing
+
+@testable import TernEngine
+
+/// The use of one HTTP/1.1 connection after the other, with the bytes of a real server.
+@Suite(.timeLimit(.minutes(1))) struct ConnectionReuseTests {
+    /// Returns settings whose end starts a second exchange in the same turn, after the server has passed the gate.
+    private func settings(then log: ExchangeLog, at place: Place, after gate: Gate) -> TestExchange.Settings {
+        var settings = TestExchange.Settings()
+        settings.path = "/first"
+        settings.atEnd = { client in
+            do {
+                // The loop cannot poll the socket in between.
+                try gate.wait()
+            } catch {
+                log.add("\(error)")
+            }
+            var second = TestExchange.Settings()
+            second.path = "/second"
+            client.submit(second, to: place, log: log)
+        }
+        return settings
+    }
+
+    @Test func aConnectionIsUsedAgain() async throws {
+        let server = try ScriptedServer({ connection in
+            try connection.answer()
+            try connection.answer()
+        })
+        defer { server.stop() }
+        let harness = try WireHarness()
+        let first = harness.start("/first", to: Place(server))
+        #expect(await first.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
+        let second = harness.start("/second", to: Place(server))
+        #expect(await second.waitForEnd() == ["connected http11 reused", "head 200", "ended"])
+        #expect(first.text == "/first")
+        #expect(second.text == "/second")
+        #expect(server.accepted == 1)
+        #expect(server.failures == [])
+    }
+
+    @Test func strayBytesSendTheNextRequestToAFreshConnection() async throws {
+        let sent = Gate()
+        let server = try ScriptedServer(
+            { connection in
+                try connection.answer()
+                try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nunsent")
+                sent.open()
+                try connection.waitForEnd()
+            }, { try $0.answer() })
+        defer { server.stop() }
+        let harness = try WireHarness()
+        let second = ExchangeLog()
+        let first = harness.start(settings(then: second, at: Place(server), after: sent), to: Place(server))
+        await first.waitForEnd()
+        #expect(await second.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
+        #expect(second.text == "/second")
+        #expect(server.requests == [["GET /first HTTP/1.1"], ["GET /second HTTP/1.1"]])
+        #expect(server.failures == [])
+    }
+
+    @Test func anExchangeWhoseConnectionClosedBeforeTheRequestGoesElsewhere() async throws {
+        let closed = Gate()
+        let server = try ScriptedServer(
+            { connection in
+                try connection.answer()
+                connection.close()
+                closed.open()
+            }, { try $0.answer() })
+        defer { server.stop() }
+        let harness = try WireHarness()
+        let second = ExchangeLog()
+        let first = harness.start(settings(then: second, at: Place(server), after: closed), to: Place(server))
+        await first.waitForEnd()
+        #expect(await second.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
+        #expect(second.text == "/second")
+        #expect(server.failures == [])
+    }
+
+    @Test func aRecordOfTLSWithoutDataKeepsTheConnection() async throws {
+        let identity = try TestIdentity()
+        let sent = Gate()
+        let server = try ScriptedServer(
+            tls: try TestServer(identity, version: 13),
+            { connection in
+                try connection.answer()
+                try connection.updateKeys()
+                sent.open()
+                try connection.answer()
+            })
+        defer { server.stop() }
+        let harness = try WireHarness()
+        let place = Place(server, policy: TLSPolicy(.only(identity)))
+        let second = ExchangeLog()
+        await harness.start(settings(then: second, at: place, after: sent), to: place).waitForEnd()
+        #expect(await second.waitForEnd() == ["connected http11 reused", "head 200", "ended"])
+        #expect(server.failures == [])
+    }
+
+    @Test func closeNotifyBehindDataInOneReadEndsTheBody() async throws {
+        let identity = try TestIdentity()
+        let server = try ScriptedServer(
+            tls: try TestServer(identity),
+            { connection in
+                try connection.readHead()
+                connection.cork(true)
+                try connection.write("HTTP/1.1 200 OK\r\n\r\nthe whole body")
+                connection.endTLS()
+                connection.cork(false)
+                // The socket stays open until the client has seen close_notify.
+                try connection.waitForEnd()
+            }, { try $0.answer() })
+        defer { server.stop() }
+        let harness = try WireHarness()
+        let place = Place(server, policy: TLSPolicy(.only(identity)))
+        let first = harness.start("/first", to: place)
+        #expect(await first.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
+        #expect(first.text == "the whole body")
+        let second = harness.start("/second", to: place)
+        #expect(await second.waitForEnd().contains("connected http11 new"))
+        #expect(server.failures == [])
+    }
+
+    @Test func aFullResponseBeforeTheEndIsDelivered() async throws {
+        let server = try ScriptedServer(
+            { connection in
+                try connection.answer()
+                connection.close()
+            }, { try $0.answer() })
+        defer { server.stop() }
+        let harness = try WireHarness()
+        let first = harness.start("/first", to: Place(server))
+        #expect(await first.waitForEnd().last == "ended")
+        #expect(first.text == "/first")
+        let second = harness.start("/second", to: Place(server))
+        #expect(await second.waitForEnd().last == "ended")
+        #expect(second.text == "/second")
+        #expect(server.failures == [])
+    }
+
+    @Test func bytesThatTheSocketHasNotTakenEndTheUseOfTheConnection() async throws {
+        try await withSocketPath { path in
+            // The socket takes a part of the last piece, which the engine has read.
+            let count = try Self.bodyCount()
+            let server = try ScriptedServer(
+                path: path,
+                { connection in
+                    try connection.readHead()
+                    try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                    // Without reading, so that the socket takes no more.
+                    try connection.waitForHangUp()
+                }, { try $0.answer() })
+            defer { server.stop() }
+            let harness = try WireHarness(connectionsPerOrigin: 1)
+            var settings = TestExchange.Settings()
+            settings.method = "POST"
+            settings.bytes = count
+            settings.body = .length(Int64(count))
+            let first = harness.start(settings, to: Place(server))
+            #expect(await first.waitForEnd().last == "ended")
+            let second = harness.start("/second", to: Place(server))
+            #expect(await second.waitForEnd().contains("connected http11 new"))
+            #expect(second.text == "/second")
+            #expect(server.failures == [])
+        }
+    }
+
+    /// Returns the number of bytes of whole pieces of a body, of which a Unix socket takes all but a part of the last.
+    private static func bodyCount() throws -> Int {
+        let (first, second) = try TestConnection.sockets()
+        defer {
+            Socket.close(first)
+            Socket.close(second)
+        }
+        let piece = [UInt8](repeating: 0, count: LoopContext.receiveCapacity)
+        var room = 0
+        while case .bytes(let count) = unsafe piece.withUnsafeBytes({ unsafe Socket.send(first, from: $0) }) {
+            room += count
+        }
+        // The server reads 4,096 bytes with the head.
+        return (room + 32_768) / piece.count * piece.count + piece.count - 512
+    }
+
+    @Test func aPausedReaderHoldsBoundedMemory() async throws {
+        let (paused, blocked) = (Gate(), ExchangeLog())
+        let length = 16 << 20
+        try await withSocketPath { path in
+            let server = try ScriptedServer(
+                path: path,
+                { connection in
+                    try connection.readHead()
+                    try connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\r\nx")
+                    try paused.wait()
+                    var missing = length - 1
+                    // The reader is paused, so a socket that takes no byte now takes none until it goes on.
+                    while missing > 0 {
+                        let count = try connection.tryWrite([UInt8](repeating: 0x78, count: min(missing, 64 << 10)))
+                        if count == 0 { break }
+                        missing -= count
+                    }
+                    blocked.add("blocked")
+                    try connection.write([UInt8](repeating: 0x78, count: missing))
+                    guard missing > length / 2 else { throw ScriptFailure("the client took \(length - missing) bytes") }
+                })
+            defer { server.stop() }
+            let harness = try WireHarness()
+            var settings = TestExchange.Settings()
+            settings.pauses = true
+            let log = harness.start(settings, to: Place(server))
+            await log.wait(for: "paused")
+            paused.open()
+            await blocked.wait(for: "blocked")
+            // Everything that the loop has read stands in the log.
+            #expect(await harness.value { _ in log.body.count } == 1)
+            harness.resume(log)
+            #expect(await log.waitForEnd().last == "ended")
+            #expect(log.body.count == length)
+            #expect(server.failures == [])
+        }
+    }
+}
+
+/// Makes the path of a Unix socket for the time of a test.
+func withSocketPath(_ test: (String) async throws -> Void) async throws {
+    let path = FileManager.default.temporaryDirectory.appending(path: "tern-\(UUID().uuidString.prefix(8))").path
+    defer { unsafe unlink(path) }
+    try await test(path)
+}
+#endif
