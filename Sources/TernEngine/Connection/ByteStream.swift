@@ -122,6 +122,9 @@ final class ByteStream {
         }
     }
 
+    /// The number of bytes that the peer's system has not acknowledged, with those of TLS.
+    var unacknowledgedCount: Int { isOpen ? Socket.unacknowledgedCount(of: descriptor) : 0 }
+
     /// Closes the socket. Over TLS, the peer is told first, without a wait.
     func close() {
         guard isOpen else { return }

@@ -22,6 +22,8 @@ package final class ExchangePool {
         package var idleLifetime: UInt64
         /// A Boolean value that indicates whether the newest of equally urgent exchanges goes first.
         package var isNewestFirst: Bool
+        /// The limits for the silence of connections over HTTP/2.
+        var liveness = HTTP2Liveness.Limits()
         /// Answers the challenges of a proxy for a tunnel.
         package var authorizeProxy: @Sendable (_ proxy: ProxyAddress, _ target: String) -> ProxyTunnel.Authorize
 
@@ -73,6 +75,9 @@ package final class ExchangePool {
                 idleLifetime: settings.idleLifetime),
             order: settings.isNewestFirst ? .lastInFirstOut : .firstInFirstOut)
     }
+
+    /// The limits for the silence of connections over HTTP/2.
+    var livenessLimits: HTTP2Liveness.Limits { settings.liveness }
 
     // MARK: Exchanges
 
@@ -157,8 +162,9 @@ package final class ExchangePool {
         draining(carrier)
     }
 
-    /// Applies the priority of an exchange that waits.
+    /// Applies the changed priority of an exchange: among those that wait for a connection, or at the server.
     package func prioritize(_ exchange: HTTPExchange) {
+        if let carrier = exchange.connection as? HTTP2Carrier { return carrier.prioritize(exchange) }
         pool.prioritize(exchange.id, priority: exchange.priority)
     }
 
@@ -270,7 +276,7 @@ package final class ExchangePool {
 extension ExchangePool: ConnectAttemptOwner, TimerHandler {
     func attempt(_ attempt: ConnectAttempt, didConnect stream: ByteStream, info: ConnectionInfo) {
         do {
-            if stream.negotiatedProtocol == "h2" {
+            if stream.negotiatedProtocol == "h2" || attempt.destination.assumesHTTP2 {
                 let carrier = try HTTP2Carrier(attempt.id, over: stream, info: info, pool: self, context: context)
                 entries[attempt.id] = .open(carrier)
                 pool.opened(attempt.id, capacity: carrier.capacity, now: context.now, actions: &actions)

@@ -12,6 +12,8 @@ final class HTTP2Carrier: ExchangeCarrier {
         let exchange: HTTPExchange
         /// A Boolean value that indicates whether the connection carried an exchange before.
         let isReused: Bool
+        /// A Boolean value that indicates whether the stream was sent with PING, after a time without use.
+        var isProbe = false
         /// Bytes of the body that the reader does not want yet.
         var held: [UInt8] = []
         /// A Boolean value that indicates whether the response has ended, apart from the held bytes.
@@ -38,6 +40,12 @@ final class HTTP2Carrier: ExchangeCarrier {
     private var willAct = false
     /// A Boolean value that indicates whether bytes can be read for which the socket reports no event.
     private var mustRead = false
+    private var liveness: HTTP2Liveness
+    private lazy var livenessTimer = LoopTimer(self)
+    /// A Boolean value that indicates whether the connection failed because the server did not answer PING.
+    private var isSilent = false
+    /// The number of bytes that the socket took.
+    private var written = 0
 
     init(
         _ id: ConnectionPool.ConnectionID, over stream: ByteStream, info: ConnectionInfo, pool: ExchangePool,
@@ -49,6 +57,7 @@ final class HTTP2Carrier: ExchangeCarrier {
         self.pool = pool
         self.context = context
         self.info.version = .http2
+        liveness = HTTP2Liveness(pool.livenessLimits, now: context.now)
         session = try HTTP2Session(delegate: self)
         stream.setHandler(self)
         stream.watch(.readable, self)
@@ -77,8 +86,17 @@ final class HTTP2Carrier: ExchangeCarrier {
                 headLimits: exchange.limits)
             request.contentLength = length
             request.hasBody = hasBody
+            request.priority = exchange.urgency.map { HTTP2Priority(urgency: $0) }
+            try exchange.fields.check(against: exchange.body)
+            let isFirst = session.activeStreams == 0
             exchange.stream = try session.submit(request)
-            streams[exchange.stream] = Stream(exchange, isReused: isReused)
+            let stream = Stream(exchange, isReused: isReused)
+            streams[exchange.stream] = stream
+            if liveness.started(isFirst: isFirst, at: context.now, acknowledged: acknowledged) {
+                stream.isProbe = isReused
+                session.ping()
+            }
+            settleLivenessTimer()
             exchange.handler.didSend(exchange.fields.bytes.count)
             actAtTurnEnd()
         } catch {
@@ -98,10 +116,19 @@ final class HTTP2Carrier: ExchangeCarrier {
         actAtTurnEnd()
     }
 
+    /// Tells the server the changed priority of an exchange, unless the caller wrote a Priority field.
+    func prioritize(_ exchange: HTTPExchange) {
+        guard streams[exchange.stream] != nil, !exchange.fields.summary.contains(.priority) else { return }
+        let priority = exchange.urgency.map { HTTP2Priority(urgency: $0) } ?? HTTP2Priority()
+        session?.setPriority(priority, of: exchange.stream)
+        actAtTurnEnd()
+    }
+
     func cancel(_ exchange: HTTPExchange) {
         exchange.connection = nil
         guard streams.removeValue(forKey: exchange.stream) != nil, let session else { return }
         session.cancel(exchange.stream)
+        settleLivenessTimer()
         actAtTurnEnd()
         pool.finished(self, isReusable: session.takesRequests)
     }
@@ -109,7 +136,10 @@ final class HTTP2Carrier: ExchangeCarrier {
     private func end(_ number: Int32, _ error: EngineError?) {
         guard let ended = streams.removeValue(forKey: number) else { return }
         ended.exchange.connection = nil
-        let isDead = error?.kind == .connectionLost && ended.isReused && !ended.hasResponse
+        settleLivenessTimer()
+        // A server that fell silent within a stream may have acted on it. One that was silent before has not.
+        let isPooled = isSilent ? ended.isProbe : ended.isReused
+        let isDead = error?.kind == .connectionLost && isPooled && !ended.hasResponse
         pool.finished(self, isReusable: session?.takesRequests ?? false)
         ended.exchange.handler.didEnd(error, isDeadConnection: isDead)
     }
@@ -166,7 +196,9 @@ final class HTTP2Carrier: ExchangeCarrier {
                 unsafe stream.write(UnsafeRawBufferPointer(rebasing: bytes[outputOffset...]))
             }
             switch result {
-            case .bytes(let count): outputOffset += count
+            case .bytes(let count):
+                outputOffset += count
+                written += count
             case .wouldBlock: return updateEvents()
             case .failed(let error): return fail(error)
             }
@@ -192,11 +224,17 @@ final class HTTP2Carrier: ExchangeCarrier {
             switch unsafe stream.read(into: buffer) {
             case .bytes(let count):
                 let input = unsafe UnsafeRawBufferPointer(rebasing: buffer[..<count])
+                liveness.received(at: context.now)
                 if let error = unsafe session.receive(input, at: context.now) { return fail(error) }
                 actAtTurnEnd()
                 if count < buffer.count, !stream.mayHoldBytes { return }
             case .wouldBlock: return
-            case .end: return fail(EngineError(.connectionLost, "the connection ended"))
+            case .end:
+                let reason =
+                    session.hasReceivedSettings
+                    ? "the connection ended"
+                    : "the connection ended before the server's first frame: it may not speak HTTP/2"
+                return fail(EngineError(.connectionLost, reason))
             case .failed(let error): return fail(error)
             }
             rounds += 1
@@ -205,6 +243,40 @@ final class HTTP2Carrier: ExchangeCarrier {
                 return actAtTurnEnd()
             }
         }
+    }
+
+    // MARK: Silence
+
+    /// The number of bytes that the peer's system has acknowledged. TLS adds some bytes, so it can be too small.
+    private var acknowledged: Int { written - stream.unacknowledgedCount }
+
+    /// Lets the timer fire at the next deadline, or never while no stream is in flight.
+    private func settleLivenessTimer() {
+        guard let session, !isClosed else { return }
+        if session.activeStreams == 0 {
+            liveness.rested()
+            context.cancel(livenessTimer)
+        } else if liveness.deadline < livenessTimer.deadline {
+            context.schedule(livenessTimer, at: liveness.deadline)
+        }
+    }
+
+    private func checkLiveness() {
+        guard let session, !isClosed, session.activeStreams > 0 else { return }
+        // After a long turn, an answer can wait in the socket.
+        if context.now >= liveness.deadline, stream.hasInput { read() }
+        if isClosed { return }
+        switch liveness.expired(at: context.now, acknowledged: acknowledged) {
+        case .wait: break
+        case .ping:
+            session.ping()
+            actAtTurnEnd()
+        case .close:
+            isSilent = true
+            let reason = "the server sent nothing for a time, and did not answer PING (RFC 9113 §6.7)"
+            return fail(EngineError(.connectionLost, reason))
+        }
+        settleLivenessTimer()
     }
 
     // MARK: The end
@@ -226,11 +298,14 @@ final class HTTP2Carrier: ExchangeCarrier {
     func close() {
         guard !isClosed else { return }
         isClosed = true
+        context.cancel(livenessTimer)
         stream.close()
     }
 }
 
-extension HTTP2Carrier: SocketHandler, TurnEndHandler {
+extension HTTP2Carrier: SocketHandler, TimerHandler, TurnEndHandler {
+    func timerFired(_ timer: LoopTimer) { checkLiveness() }
+
     func socketIsReady(_ events: SocketEvents) {
         if !events.isDisjoint(with: [.readable, .failed]) { read() }
         if events.contains(.writable) { send() }
@@ -251,6 +326,7 @@ extension HTTP2Carrier: SocketHandler, TurnEndHandler {
 extension HTTP2Carrier: HTTP2SessionDelegate {
     func streamReceivedInterim(_ stream: Int32, head: ReceivedHead) {
         guard let exchange = streams[stream]?.exchange else { return }
+        liveness.responseProgressed()
         streams[stream]?.hasResponse = true
         exchange.handler.didReceiveBytes(head.bytes.count)
         exchange.handler.didReceive(interim: head)
@@ -258,13 +334,17 @@ extension HTTP2Carrier: HTTP2SessionDelegate {
 
     func streamReceivedHead(_ stream: Int32, head: ReceivedHead) {
         guard let exchange = streams[stream]?.exchange else { return }
+        liveness.responseProgressed()
         streams[stream]?.hasResponse = true
+        // The connection does not serve the origin: further requests go to another (RFC 9110 §15.5.20).
+        if head.status == 421 { pool.draining(self) }
         exchange.handler.didReceiveBytes(head.bytes.count)
         exchange.handler.didReceive(head)
     }
 
     func streamReceivedBody(_ stream: Int32, bytes: UnsafeRawBufferPointer) {
         guard let receiving = streams[stream] else { return }
+        liveness.responseProgressed()
         receiving.exchange.handler.didReceiveBytes(bytes.count)
         guard receiving.exchange.isReading, receiving.held.isEmpty else {
             return unsafe receiving.held.append(contentsOf: bytes)
@@ -287,6 +367,7 @@ extension HTTP2Carrier: HTTP2SessionDelegate {
 
     func streamEnded(_ stream: Int32) {
         guard let receiving = streams[stream] else { return }
+        settleLivenessTimer()
         if receiving.held.isEmpty { end(stream, nil) } else { receiving.hasEnded = true }
     }
 
@@ -300,7 +381,11 @@ extension HTTP2Carrier: HTTP2SessionDelegate {
             exchange.handler.didSend(count)
             return .bytes(count)
         case .wait: return .wait
-        case .end: return .end
+        case .end:
+            let trailers = exchange.handler.requestTrailers()
+            if trailers.isEmpty { return .end }
+            exchange.handler.didSend(trailers.count)
+            return .trailers(trailers)
         case .failed: return .failed(EngineError(.cancelled, "the body of the request failed"))
         }
     }

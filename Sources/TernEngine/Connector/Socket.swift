@@ -160,6 +160,12 @@ package enum Socket {
         }
     }
 
+    /// Returns the number of bytes that the peer's system has not acknowledged; 0 where the system does not know it.
+    package static func unacknowledgedCount(of descriptor: Int32) -> Int {
+        var count: Int32 = 0
+        return unsafe ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
+    }
+
     // MARK: - Options
 
     /// Sets a number as an option. Returns false if the system refuses it.

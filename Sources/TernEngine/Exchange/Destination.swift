@@ -11,7 +11,11 @@ package final class Destination {
     package let authority: String
     /// The trust policy of the server; nil for plain HTTP.
     package let trust: TLSPolicy?
+    /// A Boolean value that indicates whether connections can speak HTTP/2, after a negotiation by TLS or without one.
     package let allowsHTTP2: Bool
+    /// A Boolean value that indicates whether connections without TLS speak HTTP/2, because the server is known to speak
+    /// it (RFC 9113 §3.3).
+    package let assumesHTTP2: Bool
     package let proxy: ProxyAddress?
     /// The trust policy of an HTTPS proxy.
     package let proxyTrust: TLSPolicy?
@@ -27,7 +31,7 @@ package final class Destination {
     /// - Parameter origin: The origin of the requests, `https://host:port`.
     package init(
         origin: String, host: String, port: UInt16, authority: String, trust: TLSPolicy? = nil,
-        allowsHTTP2: Bool = false, proxy: ProxyAddress? = nil, proxyTrust: TLSPolicy? = nil,
+        allowsHTTP2: Bool = false, assumesHTTP2: Bool = false, proxy: ProxyAddress? = nil, proxyTrust: TLSPolicy? = nil,
         addresses: [SocketAddress]? = nil, unixSocketPath: String? = nil, localEndpoint: LocalEndpoint = .any
     ) {
         // The server behind a Unix socket presents a certificate for one host, so hosts never share its connections.
@@ -36,12 +40,15 @@ package final class Destination {
         self.port = port
         self.authority = authority
         self.trust = trust
-        self.allowsHTTP2 = allowsHTTP2
         self.proxy = proxy
         self.proxyTrust = proxyTrust
         self.addresses = addresses
         self.unixSocketPath = unixSocketPath
         self.localEndpoint = localEndpoint
+        // A proxy that receives requests whole speaks HTTP/1.
+        let isForwarded = trust == nil && (proxy?.kind == .http || proxy?.kind == .https)
+        self.assumesHTTP2 = assumesHTTP2 && trust == nil && !isForwarded
+        self.allowsHTTP2 = allowsHTTP2 && trust != nil || self.assumesHTTP2
     }
 
     package var isSecure: Bool { trust != nil }

@@ -30,6 +30,8 @@ package protocol ExchangeHandler: AnyObject {
     func didReceive(trailers: [UInt8])
     /// Copies the next bytes of the request's body.
     func readBody(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
+    /// Returns the trailers of the request: their lines, each with CRLF. Called once, after `BodyRead.end`. Empty by default.
+    func requestTrailers() -> [UInt8]
     /// Called once, at the end of the exchange.
     ///
     /// - Parameters:
@@ -37,6 +39,10 @@ package protocol ExchangeHandler: AnyObject {
     ///   - isDeadConnection: A Boolean value that indicates whether a pooled connection ended before any byte of the
     ///     response arrived.
     func didEnd(_ error: EngineError?, isDeadConnection: Bool)
+}
+
+extension ExchangeHandler {
+    package func requestTrailers() -> [UInt8] { [] }
 }
 
 /// The result of reading the body of a request.
@@ -88,7 +94,10 @@ package final class HTTPExchange {
     package let fields: RequestFields
     package let body: RequestBody
     package let limits: HeadLimits
+    /// The position among the exchanges that wait for a connection; higher values go first.
     package var priority: Int
+    /// The urgency that the server is told over HTTP/2, from 0 (first) to 7 (RFC 9218 §4.1); nil for the default.
+    package var urgency: UInt8?
     /// A Boolean value that indicates whether the exchange must not use a pooled connection.
     package let needsFreshConnection: Bool
     /// The handler, which owns the exchange.
@@ -104,7 +113,8 @@ package final class HTTPExchange {
     /// Creates an exchange.
     package init(
         to destination: Destination, method: String, path: String, fields: RequestFields, body: RequestBody,
-        limits: HeadLimits, priority: Int, needsFreshConnection: Bool, handler: any ExchangeHandler
+        limits: HeadLimits, priority: Int, urgency: UInt8? = nil, needsFreshConnection: Bool,
+        handler: any ExchangeHandler
     ) {
         self.destination = destination
         self.method = method
@@ -113,6 +123,7 @@ package final class HTTPExchange {
         self.body = body
         self.limits = limits
         self.priority = priority
+        self.urgency = urgency
         self.needsFreshConnection = needsFreshConnection
         self.handler = handler
     }

@@ -7,6 +7,15 @@ package struct HTTP1RequestHead: Sendable {
         case length(Int64)
         /// The length is not known.
         case chunked
+
+        /// The body that is framed so.
+        var body: RequestBody {
+            switch self {
+            case .none: .none
+            case .length(let count): .length(count)
+            case .chunked: .stream
+            }
+        }
     }
 
     /// A token, such as `GET`.
@@ -30,7 +39,7 @@ package struct HTTP1RequestHead: Sendable {
     /// Appends the head, with the empty line at its end. Throws `.invalidRequest`, and appends nothing, if a part
     /// cannot be sent or the fields contradict the framing.
     package func write(_ fields: RequestFields, into buffer: inout [UInt8]) throws(EngineError) {
-        try check(fields)
+        try fields.check(against: framing.body)
         let start = buffer.count
         var isValid = Self.append(method, to: &buffer) { HTTPBytes.isToken($0) }
         buffer.append(0x20)
@@ -51,23 +60,6 @@ package struct HTTP1RequestHead: Sendable {
         appendLines(of: fields, to: &buffer)
         appendFraming(to: &buffer)
         Self.append("\r\n", to: &buffer)
-    }
-
-    /// Refuses fields that state another framing than that of the engine.
-    private func check(_ fields: RequestFields) throws(EngineError) {
-        if fields.summary.contains(.chunked), framing != .chunked {
-            throw EngineError(.invalidRequest, "Transfer-Encoding says chunked and the body is not (RFC 9112 §6.1)")
-        }
-        guard let stated = fields.statedLength else { return }
-        switch framing {
-        case .none where stated == 0: return
-        case .length(stated): return
-        case .none: throw EngineError(.invalidRequest, "Content-Length says \(stated) bytes and there is no body")
-        case .length(let length):
-            throw EngineError(.invalidRequest, "Content-Length says \(stated) bytes and the body has \(length)")
-        case .chunked:
-            throw EngineError(.invalidRequest, "Content-Length is given and the body is chunked (RFC 9112 §6.2)")
-        }
     }
 
     private func appendLines(of fields: RequestFields, to buffer: inout [UInt8]) {

@@ -21,7 +21,7 @@ enum RequestFieldRules {
         }
         // The names below have these lengths; most others are passed at once.
         switch name.count {
-        case 2, 4, 6, 7, 10, 12, 13, 14, 15, 16, 17, 19: break
+        case 2, 4, 6, 7, 8, 10, 12, 13, 14, 15, 16, 17, 19: break
         default: return .kept(.ordinary, [])
         }
         func isNamed(_ text: StaticString) -> Bool { unsafe HTTPBytes.equals(base, in: name, to: text) }
@@ -55,6 +55,7 @@ enum RequestFieldRules {
         }
         if isNamed("http2-settings") { return .refused("HTTP/2 is not reached by Upgrade (RFC 9113 §3.1)") }
         if isNamed("proxy-authorization") { return .kept(.proxyAuthorization, .proxyAuthorization) }
+        if isNamed("priority") { return .kept(.ordinary, .priority) }
         if isNamed("accept") { return .kept(.ordinary, .accept) }
         if isNamed("accept-encoding") { return .kept(.ordinary, .acceptEncoding) }
         if isNamed("user-agent") { return .kept(.ordinary, .userAgent) }

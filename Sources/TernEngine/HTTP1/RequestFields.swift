@@ -2,19 +2,22 @@
 ///
 /// Fields that concern the framing of the message or the connection cannot contradict the bytes that the engine writes:
 ///
-/// | field of the caller | treatment |
-/// |---|---|
-/// | Host | allowed once, in place of the engine's own (RFC 9112 §3.2) |
-/// | Content-Length | not sent; refused unless it is the length that the engine writes (RFC 9112 §6.2) |
-/// | Transfer-Encoding | not sent; `chunked` alone, and only if the engine writes chunks, else refused (§6.1) |
-/// | Connection | allowed: `close` ends the connection; options that name fields of the framing are refused |
-/// | Keep-Alive, Proxy-Connection | allowed over HTTP/1, without effect |
-/// | TE | `trailers` alone; the engine adds `Connection: TE` (RFC 9110 §10.1.4) |
-/// | Trailer | allowed, except the names of fields that trailers cannot have (RFC 9110 §6.5.1) |
-/// | Upgrade | allowed, except HTTP/2; the engine adds `Connection: upgrade` (RFC 9110 §7.8, RFC 9113 §3.1) |
-/// | Expect | `100-continue` alone; sent only with a body (RFC 9110 §10.1.1) |
-/// | HTTP2-Settings | refused (RFC 9113 §3.1) |
-/// | Proxy-Authorization | allowed; the request can be written without it, for a server behind a tunnel |
+/// | field of the caller | treatment | over HTTP/2 (RFC 9113 §8.2.2) |
+/// |---|---|---|
+/// | Host | allowed once, in place of the engine's own (RFC 9112 §3.2) | is `:authority` (§8.3.1) |
+/// | Content-Length | refused unless it is the length of the body (RFC 9112 §6.2) | the same |
+/// | Transfer-Encoding | `chunked` alone, and only for a body of unknown length, else refused (§6.1) | not sent |
+/// | Connection | allowed: `close` ends the connection; names of fields of the framing are refused | not sent |
+/// | Keep-Alive, Proxy-Connection | allowed, without effect | not sent |
+/// | TE | `trailers` alone; the engine adds `Connection: TE` (RFC 9110 §10.1.4) | without Connection |
+/// | Trailer | allowed, except the names of fields that trailers cannot have (RFC 9110 §6.5.1) | the same |
+/// | Upgrade | allowed, except HTTP/2; the engine adds `Connection: upgrade` (RFC 9110 §7.8) | not sent |
+/// | Expect | `100-continue` alone; sent only with a body (RFC 9110 §10.1.1) | the same |
+/// | HTTP2-Settings | refused (RFC 9113 §3.1) | refused |
+/// | Proxy-Authorization | allowed; left out for a server behind a tunnel | not sent: no proxy receives requests |
+/// | Priority | allowed | takes the place of the engine's own (RFC 9218 §5) |
+///
+/// A field that is refused is refused in every version, because the version is not known before the connection is.
 @safe package struct RequestFields: Sendable, Equatable {
     /// The place of a field in `bytes`.
     package struct Field: Sendable, Equatable {
@@ -66,6 +69,7 @@
         package static var namesTE: Summary { Summary(rawValue: 1 << 13) }
         /// A Transfer-Encoding of `chunked` was given.
         package static var chunked: Summary { Summary(rawValue: 1 << 14) }
+        package static var priority: Summary { Summary(rawValue: 1 << 15) }
     }
 
     /// The lines `Name: value`, or `Name:` for an empty value, each with CRLF.
@@ -103,6 +107,23 @@
         bytes.append(0x20)
         bytes.append(contentsOf: value)
         try finish(start: start, nameEnd: end)
+    }
+
+    /// Refuses fields that state another framing than that of the body, in every version of HTTP.
+    package func check(against body: RequestBody) throws(EngineError) {
+        if summary.contains(.chunked), body != .stream {
+            throw EngineError(.invalidRequest, "Transfer-Encoding says chunked and the body is not (RFC 9112 §6.1)")
+        }
+        guard let stated = statedLength else { return }
+        switch body {
+        case .none where stated == 0, .length(stated): return
+        case .none: throw EngineError(.invalidRequest, "Content-Length says \(stated) bytes and there is no body")
+        case .length(let length):
+            throw EngineError(.invalidRequest, "Content-Length says \(stated) bytes and the body has \(length)")
+        case .stream:
+            throw EngineError(
+                .invalidRequest, "Content-Length says \(stated) bytes and the length of the body is not known")
+        }
     }
 
     /// Checks the line at the end of `bytes`, and completes it or removes it.

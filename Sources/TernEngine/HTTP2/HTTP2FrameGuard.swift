@@ -59,6 +59,8 @@ struct HTTP2FrameGuard {
     private var flags: UInt8 = 0
     /// The number of bytes of the payload that are still to come.
     private var remaining = 0
+    /// A Boolean value that indicates whether no frame has begun.
+    private var isFirst = true
     private var blockSize = 0
     private var blockFrames = 0
 
@@ -131,6 +133,13 @@ struct HTTP2FrameGuard {
 
     /// Counts a frame. Returns the reason why the connection ends, or nil.
     private mutating func refusalOfFrame() -> Refusal? {
+        // "HTTP/", read as the header of a frame.
+        if isFirst, length == 0x48_5454, type == 0x50, flags == 0x2F {
+            return Refusal(
+                code: .protocolError,
+                error: .malformed("the server answers over HTTP/1: it does not speak HTTP/2 here (RFC 9113 §3.3)"))
+        }
+        isFirst = false
         switch type {
         case 0x0:
             let isEmpty = length == 0 || (flags & 0x8 != 0 && length <= Self.padding)

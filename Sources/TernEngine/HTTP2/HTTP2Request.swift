@@ -182,7 +182,9 @@ struct HTTP2FieldBlock {
             return
         case 7 where isNamed("upgrade", field), 10 where isNamed("connection", field),
             10 where isNamed("keep-alive", field), 16 where isNamed("proxy-connection", field),
-            17 where isNamed("transfer-encoding", field):
+            17 where isNamed("transfer-encoding", field),
+            // Only a proxy may receive it, and none receives requests over HTTP/2.
+            19 where isNamed("proxy-authorization", field):
             return
         case 14 where isNamed("http2-settings", field):
             return
@@ -190,7 +192,7 @@ struct HTTP2FieldBlock {
             return
         case 14 where options.dropsLength && isNamed("content-length", field):
             return
-        case 13 where isNamed("authorization", field), 19 where isNamed("proxy-authorization", field):
+        case 13 where isNamed("authorization", field):
             field.isSecret = true
         default:
             break

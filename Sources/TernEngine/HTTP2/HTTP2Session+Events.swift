@@ -97,6 +97,7 @@ extension HTTP2Session {
     }
 
     private func settingsReceived() {
+        hasReceivedSettings = true
         let maximum = Int(clamping: unsafe tern_h2_maximum_streams(session))
         guard maximum != maximumStreams else { return }
         maximumStreams = maximum

@@ -37,6 +37,8 @@ package final class HTTP2Session {
     var isPinging = false
     var isClosing = false
     var hasReceivedGoAway = false
+    /// A Boolean value that indicates whether the server's first frame arrived.
+    var hasReceivedSettings = false
     private var isClosed = false
     /// The rule that the server violated last, which explains the end of the connection.
     var violation: String?

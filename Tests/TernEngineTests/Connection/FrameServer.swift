@@ -1,0 +1,162 @@
+#if os(Linux)
+import CTernTestHTTP2
+import Glibc
+import Testing
+@testable import TernEngine
+
+// Inside the types below, these names are those of their own methods.
+private func acceptNext(_ descriptor: Int32) -> Int32 { accept(descriptor, nil, nil) }
+
+/// A listener on 127.0.0.1 whose connections a test answers frame by frame.
+final class FrameServer {
+    private let descriptor: Int32
+    let address: SocketAddress
+
+    init() throws {
+        let any = try #require(SocketAddress(numeric: "127.0.0.1", port: 0))
+        descriptor = try Socket.open(for: any)
+        let listener = descriptor
+        try #require(unsafe any.withSystemAddress { unsafe bind(listener, $0, $1) } == 0)
+        try #require(listen(listener, 8) == 0)
+        address = try #require(Socket.local(of: listener))
+    }
+
+    deinit { Socket.close(descriptor) }
+
+    /// Returns the destination of requests that speak HTTP/2 without TLS.
+    static func destination(at address: SocketAddress) -> Destination {
+        let authority = "127.0.0.1:\(address.port)"
+        return Destination(
+            origin: "http://\(authority)", host: "127.0.0.1", port: address.port, authority: authority,
+            assumesHTTP2: true, addresses: [address])
+    }
+
+    /// Accepts a connection that waits or comes, and reads the preface of the client.
+    func accept() throws -> FrameConnection {
+        try FrameConnection.wait(on: descriptor)
+        let accepted = acceptNext(descriptor)
+        try #require(accepted >= 0)
+        return try FrameConnection(accepted)
+    }
+
+    /// Accepts a connection, and exchanges SETTINGS.
+    func connect(_ settings: [(UInt16, UInt32)] = []) throws -> FrameConnection {
+        let connection = try accept()
+        try connection.send(.settings(settings), .settingsAnswer)
+        return connection
+    }
+
+    /// A Boolean value that indicates whether a connection waits to be accepted.
+    var hasConnection: Bool { FrameConnection.isReady(descriptor) }
+}
+
+/// The server's end of a connection. Each wait ends after ten seconds.
+@safe
+final class FrameConnection {
+    private let descriptor: Int32
+    private var input: [UInt8] = []
+    private let inflater = unsafe tern_test_inflater_new()
+
+    fileprivate init(_ descriptor: Int32) throws {
+        self.descriptor = descriptor
+        try #require(try fill(24))
+        #expect(input.prefix(24) == Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)[...])
+        input.removeFirst(24)
+    }
+
+    deinit {
+        Socket.close(descriptor)
+        unsafe tern_test_inflater_free(inflater)
+    }
+
+    fileprivate static func wait(on descriptor: Int32) throws {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        try #require(unsafe poll(&entry, 1, 10_000) == 1)
+    }
+
+    fileprivate static func isReady(_ descriptor: Int32) -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&entry, 1, 0) == 1
+    }
+
+    func send(_ frames: TestFrame...) throws { try send(frames.flatMap(\.bytes)) }
+
+    func send(_ bytes: [UInt8]) throws {
+        let sent = unsafe bytes.withUnsafeBytes { unsafe Socket.send(descriptor, from: $0) }
+        try #require(sent == .bytes(bytes.count))
+    }
+
+    /// Reads until there are this many bytes. Returns false at the end of the connection.
+    private func fill(_ count: Int) throws -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while input.count < count {
+            try Self.wait(on: descriptor)
+            switch unsafe buffer.withUnsafeMutableBytes({ unsafe Socket.receive(descriptor, into: $0) }) {
+            case .bytes(let received): input += buffer[..<received]
+            case .wouldBlock: continue
+            case .end, .failed: return false
+            }
+        }
+        return true
+    }
+
+    /// Returns the next frame that is not SETTINGS or WINDOW_UPDATE; nil at the end of the connection.
+    func next() throws -> TestFrame? {
+        while try fill(9) {
+            let length = Int(input[0]) << 16 | Int(input[1]) << 8 | Int(input[2])
+            guard try fill(9 + length) else { return nil }
+            let stream = input[5...8].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+            let frame = TestFrame(
+                type: input[3], flags: input[4], stream: Int32(bitPattern: stream),
+                payload: Array(input[9..<9 + length]))
+            input.removeFirst(9 + length)
+            if frame.type != 4, frame.type != 8 { return frame }
+        }
+        return nil
+    }
+
+    /// Returns the next frame, which has a type.
+    func next(_ type: UInt8, _ location: SourceLocation = #_sourceLocation) throws -> TestFrame {
+        let frame = try #require(try next(), sourceLocation: location)
+        try #require(frame.type == type, "\(frame)", sourceLocation: location)
+        return frame
+    }
+
+    /// Reads a PING, and answers it.
+    func answerPing() throws {
+        let ping = try next(6)
+        #expect(ping.flags == 0)
+        try send(TestFrame(type: 6, flags: 1, payload: ping.payload))
+    }
+
+    /// Sends a response of HEADERS alone.
+    func respond(_ status: String = "200", to stream: Int32) throws {
+        try send(.headers(stream, [(":status", status)], end: true))
+    }
+
+    /// A Boolean value that indicates whether a byte waits.
+    var hasInput: Bool { !input.isEmpty || Self.isReady(descriptor) }
+
+    /// Reads the SETTINGS and WINDOW_UPDATE frames that the client sends at the start and as an answer.
+    func readSettingsAnswer() throws {
+        // SETTINGS, WINDOW_UPDATE and the answer to the server's SETTINGS.
+        while try fill(9) {
+            let length = Int(input[0]) << 16 | Int(input[1]) << 8 | Int(input[2])
+            try #require(try fill(9 + length))
+            let (type, flags) = (input[3], input[4])
+            try #require(type == 4 || type == 8)
+            input.removeFirst(9 + length)
+            if type == 4, flags == 1 { return }
+        }
+    }
+
+    /// The fields of a header block of the client.
+    func fields(_ frame: TestFrame) -> [String] {
+        var text = [UInt8](repeating: 0, count: 1 << 16)
+        let block = frame.payload
+        let count = unsafe tern_test_inflate(inflater, block, block.count, &text, text.count)
+        guard count >= 0 else { return ["an invalid block"] }
+        return String(decoding: text[..<count], as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+}
+#endif

@@ -1,0 +1,222 @@
+#if os(Linux)
+import Testing
+@testable import TernEngine
+
+/// Checks exchanges over HTTP/2 with a server that the test answers for.
+@Suite(.timeLimit(.minutes(1))) struct HTTP2CarrierTests {
+    private static let ok = [(":status", "200")]
+
+    @Test func trailersGoBothWays() async throws {
+        let server = try FrameServer()
+        let client = TestClient(server)
+        defer { client.close() }
+        let call = client.start(TestCall("POST", body: .stream, bytes: "body", trailers: "X-Sum: 7\r\n"))
+        let connection = try server.connect()
+        let head = try connection.next(1)
+        #expect(head.flags == 4)
+        _ = connection.fields(head)
+        #expect(try connection.next(0) == .data(head.stream, "body"))
+        var last = try connection.next()
+        // The end of the body can be an empty frame of its own.
+        if last?.type == 0 { last = try connection.next() }
+        let trailers = try #require(last)
+        #expect(trailers.type == 1 && trailers.flags == 5)
+        #expect(connection.fields(trailers) == ["x-sum: 7"])
+        try connection.send(
+            .headers(head.stream, Self.ok), .data(head.stream, "ok"), .headers(head.stream, [("x-end", "y")], end: true)
+        )
+        let outcome = await call.outcome()
+        #expect(outcome.error == nil && outcome.body == Array("ok".utf8))
+        #expect(outcome.trailers == Array("x-end: y\r\n".utf8))
+    }
+
+    @Test func invalidTrailersFailTheRequest() async throws {
+        let server = try FrameServer()
+        let client = TestClient(server)
+        defer { client.close() }
+        let call = client.start(TestCall("POST", body: .stream, bytes: "body", trailers: ":path: /\r\n"))
+        let connection = try server.connect()
+        #expect(await call.outcome().error?.kind == .invalidRequest)
+        let head = try connection.next(1)
+        var last = try connection.next()
+        while let frame = last, frame.type == 0 {
+            #expect(frame.flags == 0)
+            last = try connection.next()
+        }
+        #expect(last == .reset(head.stream, 8))
+    }
+
+    static let contradictions: [(name: String, value: String, body: RequestBody)] = [
+        ("Content-Length", "5", .none), ("Content-Length", "5", .length(4)), ("Content-Length", "4", .stream),
+        ("Transfer-Encoding", "chunked", .length(4)), ("Transfer-Encoding", "chunked", .none),
+    ]
+
+    @Test(arguments: contradictions.indices)
+    func fieldsThatContradictTheBodyAreRefused(_ index: Int) async throws {
+        let (name, value, body) = Self.contradictions[index]
+        let server = try FrameServer()
+        let client = TestClient(server)
+        defer { client.close() }
+        let first = client.start(TestCall("POST", fields: [(name, value)], body: body, bytes: "body"))
+        let connection = try server.connect()
+        #expect(await first.outcome().error?.kind == .invalidRequest)
+        // Nothing of the request was sent, and the connection is of use.
+        let second = client.start(TestCall("POST", fields: [("Content-Length", "4")], body: .length(4), bytes: "body"))
+        let head = try connection.next(1)
+        #expect(head.stream == 1 && connection.fields(head).filter { $0.hasPrefix("content-length") }.count == 1)
+        try connection.respond(to: head.stream)
+        #expect(await second.outcome().status == 200)
+    }
+
+    @Test func fieldsOfTheConnectionStayBehind() async throws {
+        let server = try FrameServer()
+        let client = TestClient(server)
+        defer { client.close() }
+        let fields = [
+            ("Host", "other.example"), ("Connection", "close"), ("Keep-Alive", "5"), ("Upgrade", "x"),
+            ("Transfer-Encoding", "chunked"), ("TE", "trailers"), ("Proxy-Authorization", "Basic x"), ("A", "b"),
+        ].map { (name: $0.0, value: $0.1) }
+        client.start(TestCall("POST", fields: fields, body: .stream, bytes: "body"))
+        let connection = try server.connect()
+        #expect(
+            connection.fields(try connection.next(1)) == [
+                ":method: POST", ":scheme: http", ":authority: other.example", ":path: /", "te: trailers", "a: b",
+            ])
+    }
+
+    @Test func aMisdirectedRequestEndsTheUseOfItsConnection() async throws {
+        let server = try FrameServer()
+        let client = TestClient(server)
+        defer { client.close() }
+        let first = client.start(TestCall())
+        let connection = try server.connect()
+        try connection.respond("421", to: connection.next(1).stream)
+        #expect(await first.outcome().status == 421)
+        let second = client.start(TestCall())
+        let other = try server.connect()
+        try other.respond(to: other.next(1).stream)
+        let outcome = await second.outcome()
+        #expect(outcome.status == 200 && !outcome.isReused)
+        #expect(try connection.next() == nil)
+    }
+
+    // MARK: Priorities
+
+    @Test func anUrgencyIsSentAndUpdated() async throws {
+        let server = try FrameServer()
+        let client = TestClient(server)
+        defer { client.close() }
+        let call = client.start(TestCall(urgency: 1))
+        let connection = try server.connect([(9, 1)])
+        let head = try connection.next(1)
+        #expect(connection.fields(head).last == "priority: u=1")
+        // The answer to SETTINGS says that the client knows about the server's support of RFC 9218.
+        try connection.readSettingsAnswer()
+        client.prioritize(call, 7)
+        let update = try connection.next(16)
+        #expect(update.payload == TestFrame.number(UInt32(head.stream)) + Array("u=7".utf8))
+        try connection.respond(to: head.stream)
+        #expect(await call.outcome().status == 200)
+    }
+
+    @Test func theCallersPriorityWins() async throws {
+        let server = try FrameServer()
+        let client = TestClient(server)
+        defer { client.close() }
+        let call = client.start(TestCall(fields: [("Priority", "u=5, i")], urgency: 1))
+        let connection = try server.connect([(9, 1)])
+        let head = try connection.next(1)
+        #expect(connection.fields(head).filter { $0.hasPrefix("priority") } == ["priority: u=5, i"])
+        try connection.readSettingsAnswer()
+        client.prioritize(call, 7)
+        let next = client.start(TestCall())
+        // No PRIORITY_UPDATE precedes the next request, which has no field.
+        let other = try connection.next(1)
+        #expect(connection.fields(other).count == 4)
+        for stream in [head.stream, other.stream] { try connection.respond(to: stream) }
+        #expect(await next.outcome().status == 200)
+    }
+
+    // MARK: Prior knowledge
+
+    @Test(arguments: [1, 3, 5, 100])
+    func aServerOfHTTP1IsNamed(_ split: Int) async throws {
+        let server = try FrameServer()
+        let client = TestClient(server)
+        defer { client.close() }
+        let call = client.start(TestCall())
+        let connection = try server.accept()
+        let answer = Array("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".utf8)
+        try connection.send(Array(answer.prefix(split)))
+        if split < answer.count { try connection.send(Array(answer.dropFirst(split))) }
+        let outcome = await call.outcome()
+        #expect(outcome.error?.kind == .malformedResponse && !outcome.isDeadConnection)
+        #expect(outcome.error?.reason.contains("HTTP/1") == true)
+    }
+
+    @Test func aServerThatClosesAtOnceIsNamed() async throws {
+        let server = try FrameServer()
+        let client = TestClient(server)
+        defer { client.close() }
+        let call = client.start(TestCall())
+        do { _ = try server.accept() }
+        let outcome = await call.outcome()
+        #expect(outcome.error?.kind == .connectionLost && !outcome.isDeadConnection)
+        #expect(outcome.error?.reason.contains("HTTP/2") == true)
+    }
+
+    // MARK: Limits and ends
+
+    @Test func aLowerMaximumLetsRequestsWait() async throws {
+        let server = try FrameServer()
+        let client = TestClient(server, connections: 1)
+        defer { client.close() }
+        let calls = (0..<2).map { _ in client.start(TestCall()) }
+        let connection = try server.connect()
+        for stream: Int32 in [1, 3] { #expect(try connection.next(1).stream == stream) }
+        try connection.readSettingsAnswer()
+        try connection.send(.settings([(3, 1)]))
+        try connection.readSettingsAnswer()
+        let third = client.start(TestCall())
+        try connection.respond(to: 1)
+        #expect(await calls[0].outcome().status == 200)
+        // One stream is in flight, as many as the server allows.
+        try connection.respond(to: 3)
+        #expect(await calls[1].outcome().status == 200)
+        try connection.respond(to: connection.next(1).stream)
+        #expect(await third.outcome().status == 200)
+        #expect(!server.hasConnection)
+    }
+
+    @Test func aGracefulEndFinishesItsStreamsAndMovesOthers() async throws {
+        let server = try FrameServer()
+        let client = TestClient(server)
+        defer { client.close() }
+        let calls = (0..<2).map { _ in client.start(TestCall()) }
+        let connection = try server.connect()
+        for stream: Int32 in [1, 3] { #expect(try connection.next(1).stream == stream) }
+        try connection.send(.goAway(1))
+        let above = await calls[1].outcome()
+        #expect(above.error?.kind == .notProcessed && !above.isDeadConnection)
+        let next = client.start(TestCall())
+        let other = try server.connect()
+        try other.respond(to: other.next(1).stream)
+        #expect(await next.outcome().status == 200)
+        try connection.send(.headers(1, Self.ok), .data(1, "rest", end: true))
+        let finished = await calls[0].outcome()
+        #expect(finished.error == nil && finished.body == Array("rest".utf8))
+        #expect(try connection.next() == nil)
+    }
+
+    @Test func aRefusedStreamWasNotProcessed() async throws {
+        let server = try FrameServer()
+        let client = TestClient(server)
+        defer { client.close() }
+        let call = client.start(TestCall("POST", body: .length(4), bytes: "body"))
+        let connection = try server.connect()
+        try connection.send(.reset(connection.next(1).stream, 7))
+        let outcome = await call.outcome()
+        #expect(outcome.error?.kind == .notProcessed && !outcome.isDeadConnection)
+    }
+}
+#endif
