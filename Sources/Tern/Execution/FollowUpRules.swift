@@ -13,11 +13,14 @@ struct FollowUpRules: Sendable {
         case ask(AuthenticationChallenge)
         /// Sends the request again with the same credential, for a new nonce.
         case renew(Authorization)
+        /// Sends the request again on a new connection.
+        case reconnect
     }
 
     private var redirects: RedirectRules
     private var authentication = AuthenticationRules()
     private var hasMetChallenge = false
+    private var wasMisdirected = false
     /// The redirects so far, oldest first.
     private(set) var history: [ResponseHead] = []
     private var nanosecondsSpent: UInt64 = 0
@@ -26,7 +29,8 @@ struct FollowUpRules: Sendable {
 
     /// Returns whether a response can lead to another request.
     static func mayFollow(_ head: ResponseHead) -> Bool {
-        head.status >= 300 && (head.status < 400 || head.status == 401 || head.status == 407)
+        head.status >= 300
+            && (head.status < 400 || head.status == 401 || head.status == 407 || head.status == 421)
     }
 
     /// Decides on a status of 300–399.
@@ -43,6 +47,14 @@ struct FollowUpRules: Sendable {
 
     /// Records a redirect that is followed.
     mutating func recordRedirect(_ head: ResponseHead) { history.append(head) }
+
+    /// Decides on a status of 421: the connection does not serve the origin. A new one is tried once, for every method,
+    /// because the server has not acted (RFC 9110 §15.5.20). A second 421 is the response.
+    mutating func misdirected() -> Action {
+        if wasMisdirected { return .deliver }
+        wasMisdirected = true
+        return .reconnect
+    }
 
     /// Decides on a status of 401 or 407.
     ///

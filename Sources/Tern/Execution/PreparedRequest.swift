@@ -35,6 +35,9 @@ final class PreparedRequest: Sendable {
     private let redirectedFrom: [Target]
     /// The answer to a challenge of this request; nil if a remembered authorization is sent, if any.
     let challengeAnswer: Authorization?
+    /// A Boolean value that indicates whether the request must not use a pooled connection, because one answered that it
+    /// does not serve the origin.
+    private let needsNewConnection: Bool
 
     /// Checks a request.
     ///
@@ -51,6 +54,7 @@ final class PreparedRequest: Sendable {
         requestsIdentity = false
         redirectedFrom = []
         challengeAnswer = nil
+        needsNewConnection = false
         let hasNoHeaders = request.headers.isEmpty
         let standard = context.headers.fields(for: request.target)
         let headers = hasNoHeaders ? standard : standard.overriding(with: request.headers)
@@ -74,12 +78,14 @@ final class PreparedRequest: Sendable {
         requestsIdentity = false
         redirectedFrom = []
         challengeAnswer = nil
+        needsNewConnection = false
     }
 
     private init(
         like other: PreparedRequest, request: Request, headers: Headers, requestsIdentity: Bool? = nil,
-        redirectedFrom: [Target]? = nil, challengeAnswer: Authorization? = nil
+        redirectedFrom: [Target]? = nil, challengeAnswer: Authorization? = nil, needsNewConnection: Bool = false
     ) {
+        self.needsNewConnection = needsNewConnection
         self.redirectedFrom = redirectedFrom ?? other.redirectedFrom
         self.challengeAnswer = challengeAnswer
         self.request = request
@@ -126,14 +132,22 @@ final class PreparedRequest: Sendable {
         timeouts.spent = spent
         var other = request
         other.timeouts = timeouts
-        return PreparedRequest(like: self, request: other, headers: headers, challengeAnswer: challengeAnswer)
+        return PreparedRequest(
+            like: self, request: other, headers: headers, challengeAnswer: challengeAnswer,
+            needsNewConnection: needsNewConnection)
     }
 
     /// Returns the same request with another body.
     func sending(_ body: Request.Body) -> PreparedRequest {
         var other = request
         other.body = body
-        return PreparedRequest(like: self, request: other, headers: headers)
+        return PreparedRequest(like: self, request: other, headers: headers, challengeAnswer: challengeAnswer)
+    }
+
+    /// Returns the same request for a new connection.
+    func onNewConnection() -> PreparedRequest {
+        PreparedRequest(
+            like: self, request: request, headers: headers, challengeAnswer: challengeAnswer, needsNewConnection: true)
     }
 
     /// Returns the same request with the answer to its challenge.
@@ -260,7 +274,7 @@ final class PreparedRequest: Sendable {
             headLimit: context.configuration.maximumHeadSize,
             decompressionLimit: context.configuration.maximumDecompressedSize, decompresses: decompresses,
             priority: priority, announcesHead: hasHandle, isDecidedAtHead: hasPolicy,
-            needsFreshConnection: attempt > 1,
+            needsFreshConnection: attempt > 1 || needsNewConnection,
             unixSocketPath: request.unixSocketPath ?? context.configuration.unixSocketPath,
             trust: request.hasNoExtras ? nil : RequestTrust(request.trust))
         addCookies(to: &wire)

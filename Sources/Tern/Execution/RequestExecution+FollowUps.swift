@@ -1,4 +1,4 @@
-// The functions after a redirect or a challenge. `FollowUpRules` decides. These functions ask the policies and the
+// The functions after a redirect, a challenge or a misdirected request. `FollowUpRules` decides. These functions ask the policies and the
 // credential provider, and create the request that follows.
 
 extension RequestExecution {
@@ -22,6 +22,8 @@ extension RequestExecution {
             return nil
         case .renew(let authorization):
             return try await sendAgain(response.request, with: authorization)
+        case .reconnect:
+            return try await sendAgainOnNewConnection(response.request)
         case .ask(let challenge):
             return try await answer(challenge, to: response.request, rules: &rules)
         }
@@ -29,6 +31,7 @@ extension RequestExecution {
 
     private func action(after response: IncomingResponse, rules: inout FollowUpRules) -> FollowUpRules.Action {
         let (request, head) = (response.request, response.head)
+        if head.status == 421 { return rules.misdirected() }
         guard let source = AuthenticationChallenge.Source(status: head.status) else {
             return rules.redirect(after: head, of: request.request, headers: request.headers)
         }
@@ -119,6 +122,19 @@ extension RequestExecution {
         try await policies?.ask(about: request) { policy in
             try await policy.replacementBody(for: request, of: AnySessionTask(record))
         }
+    }
+
+    // MARK: New connections
+
+    /// Returns the same request for a new connection; nil if its body cannot be sent again, and the response is final.
+    private func sendAgainOnNewConnection(
+        _ request: PreparedRequest
+    ) async throws(NetworkError) -> PreparedRequest? {
+        if request.request.body.isReplayable { return request.onNewConnection() }
+        guard let body = try await replacementBody(for: request.request, policies: request.policies) else {
+            return nil
+        }
+        return request.sending(body).onNewConnection()
     }
 
     // MARK: Challenges

@@ -39,7 +39,7 @@ package struct WireRequest: Sendable {
     package var decompressionLimit: Int64
     package var decompresses: Bool
     /// A Boolean value that indicates whether the attempt must not use a pooled connection, because the one before was
-    /// dead.
+    /// dead or does not serve the origin.
     package var needsFreshConnection: Bool
     package var unixSocketPath: String?
     /// The trust policy of this request, in place of the session's policy for the host.
