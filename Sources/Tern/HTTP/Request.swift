@@ -78,6 +78,10 @@ public struct Request: Sendable {
 
 extension Request {
     /// The position of a request among those that wait for a connection.
+    ///
+    /// Over HTTP/2, the engine for Linux also tells the server the priority, unless it is `.normal` or the request has a
+    /// `Priority` field: `u=0` for `.veryHigh`, `u=1` for `.high`, `u=5` for `.low` and `u=7` for `.veryLow` (RFC 9218). A
+    /// server that supports RFC 9218 is told changes, too.
     public enum Priority: Int, Sendable, Hashable, Comparable, CaseIterable {
         /// After all others.
         case veryLow

@@ -33,6 +33,12 @@ extension Session {
         public var idleConnectionLifetime: Duration = .seconds(60)
         /// A Boolean value that indicates whether HTTP/2 is offered to servers over TLS (ALPN). True by default.
         public var allowsHTTP2 = true
+        /// A Boolean value that indicates whether requests to `http` URLs use HTTP/2, because their servers are known to
+        /// speak it (prior knowledge, RFC 9113 §3.3). False by default: they use HTTP/1.1.
+        ///
+        /// A request to a server that speaks HTTP/1.1 only then fails. A proxy that receives requests whole, which HTTP
+        /// proxies do with requests to `http` URLs, gets them over HTTP/1.1. Applies to the engine for Linux only.
+        public var usesHTTP2WithoutTLS = false
         /// A Boolean value that indicates whether compressed responses are requested and decompressed: gzip and
         /// deflate, and on Linux also brotli and zstd where libbrotlidec.so.1 and libzstd.so.1 are found. True by
         /// default.
@@ -177,7 +183,7 @@ extension Session.Configuration: CustomStringConvertible, CustomReflectable {
         let children: KeyValuePairs<String, Any> = [
             "headers": headers.map(\.description), "secretHeaderOrigins": secretHeaderOrigins, "timeouts": timeouts,
             "maximumConnectionsPerHost": maximumConnectionsPerHost, "maximumConnections": maximumConnections,
-            "allowsHTTP2": allowsHTTP2, "decompresses": decompresses,
+            "allowsHTTP2": allowsHTTP2, "usesHTTP2WithoutTLS": usesHTTP2WithoutTLS, "decompresses": decompresses,
             "maximumDecompressedSize": maximumDecompressedSize,
             "maximumDecompressionRatio": maximumDecompressionRatio, "maximumBodySize": maximumBodySize,
             "maximumHeadSize": maximumHeadSize, "maximumRedirects": maximumRedirects, "proxies": proxies,

@@ -58,7 +58,7 @@ struct DestinationCache {
         let proxy = request.unixSocketPath == nil ? settings.proxies.proxy(for: target) : nil
         return Destination(
             origin: target.origin, host: target.host, port: port, authority: authority,
-            trust: policy, allowsHTTP2: settings.allowsHTTP2 && target.isSecure, proxy: proxy,
+            trust: policy, allowsHTTP2: settings.allowsHTTP2, assumesHTTP2: settings.usesHTTP2WithoutTLS, proxy: proxy,
             proxyTrust: proxy?.kind == .https ? trust.policy(TrustPolicy()) : nil,
             addresses: settings.addresses["\(target.host):\(port)"], unixSocketPath: request.unixSocketPath,
             localEndpoint: settings.localEndpoint)

@@ -68,7 +68,7 @@ final class EngineTransfer {
             to: destination, method: request.method.rawValue,
             path: destination.isForwarded ? request.target.string : request.target.pathAndQuery, fields: fields,
             body: body, limits: HeadLimits(bytes: request.headLimit), priority: request.priority.rawValue,
-            needsFreshConnection: request.needsFreshConnection, handler: self)
+            urgency: request.priority.urgency, needsFreshConnection: request.needsFreshConnection, handler: self)
     }
 
     func submit(to pool: ExchangePool) {
@@ -94,6 +94,7 @@ final class EngineTransfer {
     func prioritize(_ priority: Request.Priority, _ pool: ExchangePool) {
         guard let exchange else { return }
         exchange.priority = priority.rawValue
+        exchange.urgency = priority.urgency
         if isSubmitted { pool.prioritize(exchange) }
     }
 
@@ -373,6 +374,19 @@ extension EngineTransfer: ExchangeHandler {
     func didEnd(_ error: EngineError?, isDeadConnection: Bool) {
         isSubmitted = false
         client.end(self, failure(for: error, isDeadConnection: isDeadConnection))
+    }
+}
+
+extension Request.Priority {
+    /// The urgency that the server is told over HTTP/2 (RFC 9218 §4.1); nil for the default, which is not sent.
+    var urgency: UInt8? {
+        switch self {
+        case .veryHigh: 0
+        case .high: 1
+        case .normal: nil
+        case .low: 5
+        case .veryLow: 7
+        }
     }
 }
 

@@ -69,6 +69,7 @@ struct ConnectionSettings: Sendable {
     let queueOrder: Session.Configuration.QueueOrder
     let idleNanoseconds: UInt64
     let allowsHTTP2: Bool
+    let usesHTTP2WithoutTLS: Bool
     let authorities: Session.Configuration.Authorities
     /// The trust policies of hosts; nil if every host has the default policy.
     let trust: TrustPolicies?
@@ -84,6 +85,7 @@ struct ConnectionSettings: Sendable {
         queueOrder = configuration.queueOrder
         idleNanoseconds = configuration.idleConnectionLifetime.wholeNanoseconds
         allowsHTTP2 = configuration.allowsHTTP2
+        usesHTTP2WithoutTLS = configuration.usesHTTP2WithoutTLS
         authorities = configuration.authorities
         proxies = ProxySelector(configuration.proxies)
         // The addresses are numeric: any other is a `problem`, which prevents every request.
