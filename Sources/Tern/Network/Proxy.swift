@@ -25,8 +25,10 @@ public struct Proxy: Sendable, Hashable {
     ///   - kind: The protocol of the proxy.
     ///   - host: The name or address of the proxy; an IPv6 address without brackets.
     ///   - port: The port of the proxy.
-    ///   - user: A user name, sent with the first request (Basic for HTTP, RFC 1929 for SOCKS).
-    ///   - password: The password of the user.
+    ///   - user: A user name. An HTTP proxy receives it with the first request (Basic), and if it answers with a Digest
+    ///     challenge, in the answer to that. A SOCKS proxy receives it if it asks for it (RFC 1929).
+    ///   - password: The password of the user; nil is sent as an empty one. For SOCKS, the name has 1 to 255 bytes and the
+    ///     password at most 255. RFC 1929 demands a password of at least one byte, so a proxy can refuse an empty one.
     public init(_ kind: Kind, host: String, port: UInt16, user: String? = nil, password: String? = nil) {
         self.kind = kind
         self.host = host

@@ -73,9 +73,11 @@ package struct SOCKS5: Sendable {
         if proxy.hasControlCharacters {
             return "the user name or the password for the proxy contains a control character"
         }
-        let lengths = [proxy.user, proxy.password].map { $0?.utf8.count ?? 0 }
-        if proxy.hasCredentials, !lengths.allSatisfy({ 1...255 ~= $0 }) {
-            return "the user name and the password for a SOCKS proxy have 1 to 255 bytes each (RFC 1929 §2)"
+        let (user, password) = (proxy.user?.utf8.count ?? 0, proxy.password?.utf8.count ?? 0)
+        // RFC 1929 demands a password of at least one byte. Proxies that know a user by the name alone accept an empty one,
+        // and curl sends it, too.
+        if proxy.hasCredentials, !(1...255 ~= user) || password > 255 {
+            return "the user name for a SOCKS proxy has 1 to 255 bytes, and the password at most 255 (RFC 1929 §2)"
         }
         return target == nil ? "the host has no form for a SOCKS proxy (RFC 1928 §4)" : nil
     }

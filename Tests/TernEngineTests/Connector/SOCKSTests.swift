@@ -64,12 +64,19 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "x"), ("x", ""), (String(repeating: "u", count: 256), "x"), ("x", String(repeating: "p", count: 256)),
+        ("", "x"), ("", ""), (String(repeating: "u", count: 256), "x"), ("x", String(repeating: "p", count: 256)),
     ])
     func credentialsOfAnotherLengthAreRefused(user: String, password: String) {
         let driven = driven(proxy(user: user, password: password))
         #expect(driven.error?.kind == .invalidRequest)
         #expect(driven.sent.isEmpty)
+    }
+
+    @Test(arguments: ["", nil]) func anEmptyPasswordIsSent(password: String?) {
+        var driven = driven(proxy(user: "me", password: password))
+        driven.receive(messages: [[5, 2], [1, 0], Self.reply])
+        #expect(driven.action == .established)
+        #expect(driven.sent == [5, 2, 0, 2] + [1, 2] + Array("me".utf8) + [0] + [5, 1, 0] + Self.name)
     }
 
     @Test func theLongestCredentialsAndNamesAreSent() {
