@@ -23,6 +23,9 @@ extension LoopbackServer {
         /// The number of bytes of the request body read so far, without framing.
         public internal(set) var bodyBytesRead = 0
 
+        /// The fields after a chunked request body (RFC 9112, section 7.1.2), once the body was read to its end.
+        public var trailers: Fields { framing.trailers }
+
         let connection: LoopbackConnection
         let serial: Int
         var framing: BodyFraming
@@ -158,6 +161,7 @@ struct BodyFraming {
 
     private var part: Part
     private let isChunked: Bool
+    private(set) var trailers: LoopbackServer.Fields = []
 
     init(of request: LoopbackServer.Request) {
         isChunked = request.isChunked
@@ -192,7 +196,14 @@ struct BodyFraming {
             guard line.isEmpty else { throw LoopbackServer.Failure("a chunk of the request's body is too long") }
             part = .chunkSize
         case .trailers:
-            if line.isEmpty { part = .complete }
+            if line.isEmpty {
+                part = .complete
+            } else {
+                let field = line.split(separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+                let parts = field.map { String(decoding: $0, as: UTF8.self).trimmingOuterSpace }
+                guard parts.count == 2 else { throw LoopbackServer.Failure("a trailer of the request has no colon") }
+                trailers.append((parts[0], parts[1]))
+            }
         case .bytes, .complete: break
         }
     }
