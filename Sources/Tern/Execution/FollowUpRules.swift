@@ -15,6 +15,8 @@ struct FollowUpRules: Sendable {
         case renew(Authorization)
         /// Sends the request again on a new connection.
         case reconnect
+        /// Sends the request again without its expectation, which the server cannot meet (RFC 9110 §15.5.18).
+        case dropExpectation(PreparedRequest)
     }
 
     private var redirects: RedirectRules
@@ -27,10 +29,10 @@ struct FollowUpRules: Sendable {
 
     init(maximumRedirects: Int) { redirects = RedirectRules(limit: maximumRedirects) }
 
-    /// Returns whether a response can lead to another request.
+    /// Returns whether a response can lead to another request: a redirect, a challenge, or a refused expectation (417).
     static func mayFollow(_ head: ResponseHead) -> Bool {
-        head.status >= 300
-            && (head.status < 400 || head.status == 401 || head.status == 407 || head.status == 421)
+        guard head.status >= 400 else { return head.status >= 300 }
+        return [401, 407, 417, 421].contains(head.status)
     }
 
     /// Decides on a status of 300–399.

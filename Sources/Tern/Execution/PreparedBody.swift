@@ -21,6 +21,8 @@ struct PreparedBody: Sendable {
     let files: FileStore
     /// The speed limit; nil for none.
     let throttle: Request.Body.Throttle?
+    /// Returns the fields after the body; nil for none.
+    private let trailers: (@Sendable () async throws -> Headers)?
     private let contentType: String?
     private let contentEncoding: String?
 
@@ -32,6 +34,7 @@ struct PreparedBody: Sendable {
         contentType = nil
         contentEncoding = nil
         throttle = nil
+        trailers = nil
         files = .shared
     }
 
@@ -46,6 +49,7 @@ struct PreparedBody: Sendable {
         throttle = transformation?.throttle
         contentEncoding = transformation?.compression?.rawValue
         let stated = prepared.statedLength
+        trailers = if case .stream(let sequence) = request.body.content { sequence.trailers } else { nil }
         switch request.body.content {
         case .none:
             content = .none
@@ -79,14 +83,14 @@ struct PreparedBody: Sendable {
             } catch {
                 throw Self.failure("the multipart form cannot be sent: \(error)", cause: error, of: request)
             }
-        case .stream(let makeSource, let length):
-            let exact = length ?? stated
+        case .stream(let sequence):
+            let exact = sequence.length ?? stated
             if exact == 0 {
                 // An empty body is sent without its source, so the source is checked here.
-                try await Self.confirmEmpty(makeSource(), of: request)
+                try await Self.confirmEmpty(sequence.open(), of: request)
                 content = .bytes(Data())
             } else {
-                content = .stream(makeSource)
+                content = .stream(sequence.open)
             }
             self.length = exact
         }
@@ -172,9 +176,9 @@ struct PreparedBody: Sendable {
     func makePipe() -> UploadPipe? {
         if case .none = content { return nil }
         // A throttled body is sent piece by piece from any source, at most one piece ahead.
-        if let throttle { return UploadPipe(capacity: throttle.pieceSize) }
+        if let throttle { return UploadPipe(capacity: throttle.pieceSize, hasTrailers: trailers != nil) }
         if case .bytes = content { return nil }
-        return UploadPipe()
+        return UploadPipe(hasTrailers: trailers != nil)
     }
 }
 
@@ -188,8 +192,8 @@ final class BodyPump: Sendable {
     init(_ body: PreparedBody, into pipe: UploadPipe, for transfer: Transfer, over transport: any Transport) {
         self.pipe = pipe
         task = Task {
-            let failure = await Self.feed(pipe, from: body) { transport.control(transfer, .bodyReady) }
-            if pipe.end(failure: failure) { transport.control(transfer, .bodyReady) }
+            let end = await Self.feed(pipe, from: body) { transport.control(transfer, .bodyReady) }
+            if pipe.end(end) { transport.control(transfer, .bodyReady) }
         }
     }
 
@@ -204,11 +208,11 @@ final class BodyPump: Sendable {
         task.cancel()
     }
 
-    /// Produces the body to its end, and checks that it has the stated length.
+    /// Produces the body to its end, and checks that it has the stated length. Returns the trailers.
     @concurrent
     private static func feed(
         _ pipe: UploadPipe, from body: PreparedBody, wakeTransport: @Sendable () -> Void
-    ) async -> TransferFailure? {
+    ) async -> Result<Headers, TransferFailure> {
         var sent: Int64 = 0
         var throttle = BodyThrottle(body.throttle)
         // The chunk that completes the stated length waits for the end of the source. Otherwise, the server would answer
@@ -221,27 +225,42 @@ final class BodyPump: Sendable {
                 if chunk.isEmpty { continue }
                 sent += Int64(chunk.count)
                 if let length = body.length, sent > length {
-                    return TransferFailure(.requestBody, "the body has more than the stated \(length) bytes")
+                    let reason = "the body has more than the stated \(length) bytes"
+                    return .failure(TransferFailure(.requestBody, reason))
                 }
                 if sent == body.length {
                     last = chunk
                     continue
                 }
-                guard try await throttle.push(chunk, into: pipe, wakeTransport: wakeTransport) else { return nil }
+                let isAccepted = try await throttle.push(chunk, into: pipe, wakeTransport: wakeTransport)
+                guard isAccepted else { return .success([:]) }
             }
         } catch {
-            return TransferFailure(.requestBody, "the body failed after \(sent) bytes: \(error)", underlying: error)
+            let reason = "the body failed after \(sent) bytes: \(error)"
+            return .failure(TransferFailure(.requestBody, reason, underlying: error))
         }
         if let length = body.length, sent < length {
-            return TransferFailure(.requestBody, "the body ended after \(sent) of the stated \(length) bytes")
+            let reason = "the body ended after \(sent) of the stated \(length) bytes"
+            return .failure(TransferFailure(.requestBody, reason))
         }
         // `try?`: a task that is cancelled while it waits has already ended.
         if let last { _ = try? await throttle.push(last, into: pipe, wakeTransport: wakeTransport) }
-        return nil
+        return await body.finalTrailers()
     }
 }
 
 extension PreparedBody {
+    /// Returns the fields after the body. Called after its last byte was produced.
+    fileprivate func finalTrailers() async -> Result<Headers, TransferFailure> {
+        guard let trailers else { return .success([:]) }
+        do {
+            return .success(try await trailers())
+        } catch {
+            let reason = "the trailers of the request failed: \(error)"
+            return .failure(TransferFailure(.requestBody, reason, underlying: error))
+        }
+    }
+
     /// Returns the source of the body and the number of bytes that were already sent.
     fileprivate func openSource(
         _ pipe: UploadPipe, _ wakeTransport: () -> Void

@@ -155,6 +155,15 @@ final class PreparedRequest: Sendable {
         PreparedRequest(like: self, request: request, headers: headers, challengeAnswer: authorization)
     }
 
+    /// Returns the same request without `Expect: 100-continue`; nil if it has no such expectation, or no body.
+    func withoutExpectation() -> PreparedRequest? {
+        guard !request.body.isNone, request.expectsContinue || headers.contains("Expect") else { return nil }
+        var (other, headers) = (request, headers)
+        other.expectsContinue = false
+        headers.remove("Expect")
+        return PreparedRequest(like: self, request: other, headers: headers, challengeAnswer: challengeAnswer)
+    }
+
     // MARK: Responses
 
     /// Returns the reason why a response is refused; nil if it is accepted.
@@ -277,6 +286,10 @@ final class PreparedRequest: Sendable {
             needsFreshConnection: attempt > 1 || needsNewConnection,
             unixSocketPath: request.unixSocketPath ?? context.configuration.unixSocketPath,
             trust: request.hasNoExtras ? nil : RequestTrust(request.trust))
+        if !request.hasNoExtras, request.expectsContinue, !request.body.isNone {
+            wire.headers["Expect"] = "100-continue"
+        }
+        wire.reportsInterimResponses = !context.observers.isEmpty
         addCookies(to: &wire)
         return wire
     }
@@ -293,6 +306,9 @@ final class PreparedRequest: Sendable {
             return "a \(request.method) request cannot have a body (RFC 9110 §9.3)"
         }
         if let problem = request.body.problem { return problem }
+        if request.body.hasTrailers, headers.contains("Content-Length") {
+            return "trailers follow only a body that is sent chunked: leave out Content-Length (RFC 9112 §7.1)"
+        }
         if let problem = request.timeouts?.problem { return problem }
         if request.method == .connect { return "CONNECT is for proxies and cannot be sent as a request" }
         return nil

@@ -24,6 +24,8 @@ extension RequestExecution {
             return try await sendAgain(response.request, with: authorization)
         case .reconnect:
             return try await sendAgainOnNewConnection(response.request)
+        case .dropExpectation(let request):
+            return try await sendAgain(request)
         case .ask(let challenge):
             return try await answer(challenge, to: response.request, rules: &rules)
         }
@@ -32,6 +34,7 @@ extension RequestExecution {
     private func action(after response: IncomingResponse, rules: inout FollowUpRules) -> FollowUpRules.Action {
         let (request, head) = (response.request, response.head)
         if head.status == 421 { return rules.misdirected() }
+        if head.status == 417 { return request.withoutExpectation().map { .dropExpectation($0) } ?? .deliver }
         guard let source = AuthenticationChallenge.Source(status: head.status) else {
             return rules.redirect(after: head, of: request.request, headers: request.headers)
         }
@@ -167,10 +170,12 @@ extension RequestExecution {
         return try await sendAgain(request, with: authorization)
     }
 
-    /// Returns the credential of the URL, which answers one challenge only, or that of the provider.
+    /// Returns the credential of the proxy's or the request's URL, which answers one challenge only, or that of the
+    /// provider.
     private func defaultCredential(
         for challenge: AuthenticationChallenge, _ request: PreparedRequest
     ) async throws(NetworkError) -> Credential? {
+        if let own = proxyCredential(for: challenge, request) { return own }
         if let own = Credential(of: request.request.target) { return challenge.source == .server ? own : nil }
         guard let provider = request.request.credentials ?? record.context.configuration.credentials else {
             return nil
@@ -182,15 +187,29 @@ extension RequestExecution {
         }
     }
 
+    /// Returns the credential of the proxy's own URL if it can answer a challenge with Digest; nil otherwise. Basic needs
+    /// no answer, because the transport has already sent it.
+    private func proxyCredential(
+        for challenge: AuthenticationChallenge, _ request: PreparedRequest
+    ) -> Credential? {
+        guard challenge.source == .proxy, challenge.previousFailures == 0,
+            challenge.offers.contains(where: { DigestChallenge($0) != nil })
+        else { return nil }
+        return record.context.transport.proxyCredential(for: request.request.target)
+    }
+
     /// Returns the same request with an answer to its challenge; nil if its body cannot be sent again, and the
     /// challenge is delivered as the final response.
     private func sendAgain(
         _ request: PreparedRequest, with authorization: Authorization
     ) async throws(NetworkError) -> PreparedRequest? {
-        if request.request.body.isReplayable { return request.answering(authorization) }
-        guard let body = try await replacementBody(for: request.request, policies: request.policies) else {
-            return nil
-        }
-        return request.sending(body).answering(authorization)
+        try await sendAgain(request)?.answering(authorization)
+    }
+
+    /// Returns the same request, with a new body if its own can be sent only once; nil if there is none.
+    private func sendAgain(_ request: PreparedRequest) async throws(NetworkError) -> PreparedRequest? {
+        if request.request.body.isReplayable { return request }
+        let body = try await replacementBody(for: request.request, policies: request.policies)
+        return body.map { request.sending($0) }
     }
 }

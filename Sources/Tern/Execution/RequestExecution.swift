@@ -153,12 +153,12 @@ struct RequestExecution: Sendable {
         let body = request.request.body.isNone ? PreparedBody.none : try await prepareBody(of: request)
         var attempt = 1
         var (transfer, pump) = try start(request, body: body, attempt: attempt)
-        var (earlyHead, outcome) = await transfer.response()
+        var (earlyHead, outcome) = await response(of: transfer)
         if let failure = outcome?.failure, request.canBeSentAgain(after: failure) {
             pump?.stop()
             attempt = 2
             (transfer, pump) = try start(request, body: body, attempt: attempt)
-            (earlyHead, outcome) = await transfer.response()
+            (earlyHead, outcome) = await response(of: transfer)
         }
         if let end = outcome { outcome = record.endAttempt(with: attempt > 1 ? end.counted(attempt) : end, pump: pump) }
         if let outcome, let failure = outcome.failure, !request.ignoresBodyFailure(failure, of: outcome.head) {
@@ -173,6 +173,13 @@ struct RequestExecution: Sendable {
         return IncomingResponse(
             request: request, head: head, outcome: outcome, record: record, transfer: transfer, pump: pump,
             attempt: attempt, decoder: outcome == nil ? request.decoder(for: head) : nil)
+    }
+
+    /// Waits for the response of an attempt, and reports the interim responses before it.
+    private func response(of transfer: Transfer) async -> (head: ResponseHead?, outcome: TransferOutcome?) {
+        await transfer.response { head in
+            context.observe { $0.didReceive(interim: head, of: AnySessionTask(record)) }
+        }
     }
 
     /// Encodes or opens the body of a request. A task that is already cancelled reads no file and encodes nothing.

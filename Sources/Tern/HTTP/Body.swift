@@ -17,7 +17,7 @@ extension Request {
             case encoded(format: String, @Sendable (_ configuration: Session.Configuration) throws -> Data)
             case file(URL)
             case multipart(MultipartForm)
-            case stream(@Sendable () -> ChunkSource, length: Int64?)
+            case stream(BodySequence)
         }
 
         let content: Content
@@ -68,7 +68,32 @@ extension Request {
         public static func stream<Chunks: AsyncSequence & Sendable>(
             _ chunks: Chunks, length: Int64? = nil, contentType: String? = "application/octet-stream"
         ) -> Body where Chunks.Element == Data {
-            Body(content: .stream({ ChunkSource(chunks) }, length: length), contentType: contentType)
+            Body(content: .stream(BodySequence(length: length) { ChunkSource(chunks) }), contentType: contentType)
+        }
+
+        /// Creates a body from a sequence of chunks, with fields that follow the last one (trailers, RFC 9110 §6.5). Use
+        /// it for values that are known only at the end, such as a digest of the body.
+        ///
+        /// ```swift
+        /// let body = Request.Body.stream(chunks, trailers: { ["Content-Digest": await digest.field] })
+        /// ```
+        ///
+        /// The body is always sent chunked (RFC 9112 §7.1) or over HTTP/2: a request with a Content-Length is refused with
+        /// `.invalidRequest` before anything is sent. Tern adds no `Trailer` field; set it if the server wants the names in
+        /// advance (RFC 9110 §6.6.2). URLSession cannot send trailers, and refuses the request with `.unsupported`.
+        ///
+        /// - Parameters:
+        ///   - chunks: The sequence. It is read like that of ``stream(_:length:contentType:)``.
+        ///   - contentType: The Content-Type to send if the request has none.
+        ///   - trailers: Returns the fields. Called once, off the caller's actor, after the sequence has ended; not called
+        ///     if the request ends before. An error that it throws fails the task with `.requestBody`. A field that no
+        ///     trailer can be, because it frames, routes, authenticates or changes the request or describes its body,
+        ///     fails it with `.invalidRequest`. In both cases, the server receives no complete request.
+        public static func stream<Chunks: AsyncSequence & Sendable>(
+            _ chunks: Chunks, contentType: String? = "application/octet-stream",
+            trailers: @escaping @Sendable () async throws -> Headers
+        ) -> Body where Chunks.Element == Data {
+            Body(content: .stream(BodySequence(trailers: trailers) { ChunkSource(chunks) }), contentType: contentType)
         }
 
         /// A Boolean value that indicates whether there is no body. An empty body is a body.
@@ -102,14 +127,38 @@ extension Request {
         /// the sequence, and sending that request again fails instead of sending an empty body.
         fileprivate var withoutSequence: Body {
             guard isSequence else { return self }
-            let length: Int64? = if case .stream(_, let length) = content { length } else { nil }
-            let released: @Sendable () -> ChunkSource = { ChunkSource { throw ReleasedBodyStream() } }
-            return Body(content: .stream(released, length: length), contentType: contentType)
+            let length: Int64? = if case .stream(let sequence) = content { sequence.length } else { nil }
+            let released = BodySequence(length: length) { ChunkSource { throw ReleasedBodyStream() } }
+            return Body(content: .stream(released), contentType: contentType)
+        }
+
+        /// A Boolean value that indicates whether fields follow the body.
+        var hasTrailers: Bool {
+            if case .stream(let sequence) = content { sequence.trailers != nil } else { false }
         }
 
         /// A Boolean value that indicates whether the body can be sent a second time. False for a stream and for a form
         /// with one.
         public var isReplayable: Bool { !isSequence }
+    }
+}
+
+/// A sequence of the caller as the body of a request. A class, because few bodies have one and requests are copied often.
+final class BodySequence: Sendable {
+    /// The exact number of bytes; nil if it is not known.
+    let length: Int64?
+    /// Returns the fields after the last chunk; nil for none.
+    let trailers: (@Sendable () async throws -> Headers)?
+    /// Opens the sequence. Called once.
+    let open: @Sendable () -> ChunkSource
+
+    init(
+        length: Int64? = nil, trailers: (@Sendable () async throws -> Headers)? = nil,
+        open: @escaping @Sendable () -> ChunkSource
+    ) {
+        self.length = length
+        self.trailers = trailers
+        self.open = open
     }
 }
 

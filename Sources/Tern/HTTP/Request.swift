@@ -107,6 +107,7 @@ extension Request {
             var timeouts: Timeouts?
             var label: String?
             var maximumBodySize: Int?
+            var expectsContinue = false
             var unixSocketPath: String?
             var interceptors: [any Interceptor] = []
             var policy: (any SessionPolicy)?
@@ -176,6 +177,23 @@ extension Request {
     public var maximumBodySize: Int? {
         get { extras?.fields.maximumBodySize }
         set { change { $0.maximumBodySize = newValue } }
+    }
+
+    /// A Boolean value that indicates whether the body waits until the server agrees to receive it (`Expect: 100-continue`,
+    /// RFC 9110 §10.1.1). False by default. Use it for a large body that the server may refuse. Has no effect without a
+    /// body.
+    ///
+    /// The head is sent first. The body follows when the server answers 100 (Continue), when the head of a final response
+    /// with a status below 300 arrives, or after `Timeouts.expectContinue` (1 second by default). If the server answers
+    /// with a status of 300 or more before, such as 401 or 413, the body is not sent, and an HTTP/1 connection is closed
+    /// (RFC 9112 §9.3). A 417 (Expectation Failed) is not delivered if the body can be sent again: the request is sent
+    /// once more, without the expectation (RFC 9110 §15.5.18).
+    ///
+    /// An `Expect: 100-continue` field among the headers has the same effect. Any other expectation is refused with
+    /// `.invalidRequest`.
+    public var expectsContinue: Bool {
+        get { extras?.fields.expectsContinue ?? false }
+        set { change { $0.expectsContinue = newValue } }
     }
 
     /// The path of a Unix domain socket to connect to in place of the URL's host and port; nil for that of the session.

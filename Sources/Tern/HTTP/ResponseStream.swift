@@ -29,6 +29,26 @@ public struct ResponseStream: Sendable {
         }
     }
 
+    /// The fields after the body (RFC 9110 §6.5): the trailers of a chunked body, or of a response over HTTP/2. Empty if the
+    /// server sent none.
+    ///
+    /// ```swift
+    /// for try await chunk in stream.chunks { hash.update(chunk) }
+    /// let digest = try stream.trailers["Content-Digest"]
+    /// ```
+    ///
+    /// They are known when a reader has reached the end of the body: when its iterator has returned nil. Servers send
+    /// trailers to clients that ask for them with the field `TE: trailers`, and some send them always. With URLSession,
+    /// which does not report trailers, they are always empty.
+    ///
+    /// - Throws: The error with which the transfer ended. Before its end, an error of kind `.unsupported`.
+    public var trailers: Headers {
+        get throws(NetworkError) {
+            defer { withExtendedLifetime(source) {} }
+            return try source.trailers()
+        }
+    }
+
     /// The body in chunks as they arrive. Each has 1 byte to 256 KiB.
     public var chunks: Chunks { Chunks(source: source) }
 
@@ -86,8 +106,8 @@ final class StreamSource: Sendable {
         var isUnderWay = false
         /// The chunks that have arrived and were not read. The next one is last.
         var unread: [Data] = []
-        /// The end of the transfer, once a reader received it. Later readers receive the same.
-        var end: Result<Void, NetworkError>?
+        /// The end of the transfer with its trailers, once a reader received it. Later readers receive the same.
+        var end: Result<Headers, NetworkError>?
     }
 
     init(_ prepared: PreparedRequest, _ context: SessionContext) {
@@ -135,6 +155,14 @@ final class StreamSource: Sendable {
         return error.identified(task: record.id, session: record.context.id, label: record.label)
     }
 
+    /// Returns the trailers, once the end of the transfer is known.
+    func trailers() throws(NetworkError) -> Headers {
+        guard let end = reading.withLock({ $0.end }) else {
+            throw NetworkError(.unsupported, reason: "trailers follow the body: read the stream to its end first")
+        }
+        return try end.get()
+    }
+
     /// Takes back the bytes that a reader fetched and did not return.
     func returnUnreadBytes(_ rest: some Sequence<UInt8>) {
         let rest = Data(rest)
@@ -169,7 +197,7 @@ final class StreamSource: Sendable {
 
     @concurrent
     private func read() async -> Result<[Data]?, NetworkError> {
-        if let end = reading.withLock({ $0.end }) { return end.map { nil } }
+        if let end = reading.withLock({ $0.end }) { return end.map { _ in nil } }
         do {
             // Cancelling the reader cancels the task, which then ends with its own error.
             let opened = try await self.opened.outcome().get()
@@ -179,10 +207,11 @@ final class StreamSource: Sendable {
                 opened.request.error(failure, outcome).identified(
                     task: record.id, session: record.context.id, label: record.label)
             }
-            reading.withLock { $0.end = error.map { .failure($0) } ?? .success(()) }
+            reading.withLock { $0.end = error.map { .failure($0) } ?? .success(outcome.trailers) }
             record.end(error)
             return error.map { .failure($0) } ?? .success(nil)
         } catch {
+            reading.withLock { $0.end = .failure(error) }
             return .failure(error)
         }
     }

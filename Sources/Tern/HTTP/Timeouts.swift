@@ -16,19 +16,27 @@ public struct Timeouts: Sendable, Hashable {
     /// Set a limit when the size is known. 60 seconds are enough for most API calls. Without a limit, a server that
     /// sends one byte every 59 seconds can keep a task alive indefinitely.
     public var total: Duration?
+    /// The time for which the body of a request with ``Request/expectsContinue`` waits for the server's agreement. Then the
+    /// body is sent, because a server need not answer (RFC 9110 §10.1.1). 1 second by default. This time counts for `idle`
+    /// and `total`, and reaching the limit is no error. URLSession has a limit of its own.
+    public var expectContinue: Duration
     /// The part of `total` that redirects and challenges before this attempt have used.
     var spent = Duration.zero
 
-    /// Creates limits. The defaults are 15 seconds, 60 seconds and no limit.
-    public init(connect: Duration? = .seconds(15), idle: Duration? = .seconds(60), total: Duration? = nil) {
+    /// Creates limits. The defaults are 15 seconds, 60 seconds, no limit and 1 second.
+    public init(
+        connect: Duration? = .seconds(15), idle: Duration? = .seconds(60), total: Duration? = nil,
+        expectContinue: Duration = .seconds(1)
+    ) {
         self.connect = connect
         self.idle = idle
         self.total = total
+        self.expectContinue = expectContinue
     }
 
     /// The reason why no request can meet the limits; nil when the limits are valid.
     var problem: String? {
-        let limits = [("connect", connect), ("idle", idle), ("total", total)]
+        let limits = [("connect", connect), ("idle", idle), ("total", total), ("expectContinue", expectContinue)]
         guard let wrong = limits.first(where: { $0.1.map { $0 < .zero } ?? false }) else { return nil }
         return "the time limit \(wrong.0) is negative"
     }

@@ -116,6 +116,14 @@ public protocol SessionObserver: Sendable {
     /// interceptor sends again.
     func willSend(_ request: Request, of task: AnySessionTask)
 
+    /// Called for each interim response: 102, 103 (Early Hints, RFC 8297) and others with a status of 1xx, in the order in
+    /// which they arrive and before `didReceive(_:of:)`. Use the `Link` fields of a 103 to fetch other resources early.
+    ///
+    /// 100 (Continue) and 101 are not reported. A server can send at most 100 interim responses before a response; more are
+    /// a malformed response. Their fields do not become part of the response, and their cookies are not stored. URLSession
+    /// does not report interim responses.
+    func didReceive(interim response: ResponseHead, of task: AnySessionTask)
+
     /// Called when the head of a response has arrived, with any status, including redirects and challenges.
     func didReceive(_ response: ResponseHead, of task: AnySessionTask)
 
@@ -137,6 +145,8 @@ public protocol SessionObserver: Sendable {
 extension SessionObserver {
     /// Does nothing.
     public func willSend(_ request: Request, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func didReceive(interim response: ResponseHead, of task: AnySessionTask) {}
     /// Does nothing.
     public func didReceive(_ response: ResponseHead, of task: AnySessionTask) {}
     /// Does nothing.

@@ -59,6 +59,14 @@ package final class Transfer: Sendable {
         }
     }
 
+    /// Receives an interim response (1xx), before the head.
+    package func receive(interim head: ResponseHead) -> Wake? {
+        unsafe shared.withLock { shared in
+            shared.state.receive(interim: head)
+            return unsafe shared.readerIfSatisfied()
+        }
+    }
+
     /// Receives bytes of the body. If `isFull`, the transport delivers no more until `TransferCommand.demand`.
     package func receive(_ chunk: Data) -> (wake: Wake?, isFull: Bool) {
         unsafe shared.withLock { shared in
@@ -79,9 +87,20 @@ package final class Transfer: Sendable {
 
     /// Waits for the response. Returns the head as soon as it arrives, if the session reads the body itself
     /// (`WireRequest.streamsBody(of:)`). For any other response, and without a head, returns the end of the attempt.
-    package func response() async -> (head: ResponseHead?, outcome: TransferOutcome?) {
-        await wait(for: .response)
-        return shared.withLock { $0.state.takeResponse() }
+    ///
+    /// - Parameter interim: Called with each interim response before, in the caller's Swift task.
+    package func response(
+        onInterim interim: (ResponseHead) -> Void = { _ in }
+    ) async -> (head: ResponseHead?, outcome: TransferOutcome?) {
+        while true {
+            await wait(for: .response)
+            let (heads, response) = shared.withLock { shared in
+                let heads = shared.state.takeInterims()
+                return (heads, heads.isEmpty ? shared.state.takeResponse() : nil)
+            }
+            if let response { return response }
+            for head in heads { interim(head) }
+        }
     }
 
     /// A Boolean value that indicates whether the attempt has ended.
@@ -173,6 +192,8 @@ struct TransferState {
     static let highWaterMark = 1 << 20
 
     private var announced: ResponseHead?
+    /// The interim responses that the reader has not taken. The transport limits their number.
+    private var interims: [ResponseHead] = []
     private var isStreamed = false
     private(set) var outcome: TransferOutcome?
     private(set) var hasEnded = false
@@ -185,7 +206,7 @@ struct TransferState {
     func isSatisfied(_ interest: Interest) -> Bool {
         if hasEnded { return true }
         return switch interest {
-        case .response: isStreamed
+        case .response: isStreamed || !interims.isEmpty
         case .chunks: !chunks.isEmpty
         case .outcome: false
         }
@@ -195,6 +216,18 @@ struct TransferState {
     mutating func receive(_ head: ResponseHead, isStreamed: Bool) {
         announced = head
         self.isStreamed = isStreamed
+    }
+
+    /// Receives an interim response. One that comes after the head is left out.
+    mutating func receive(interim head: ResponseHead) {
+        if announced == nil { interims.append(head) }
+    }
+
+    /// Moves the interim responses out, in their order.
+    mutating func takeInterims() -> [ResponseHead] {
+        if interims.isEmpty { return [] }
+        defer { interims = [] }
+        return interims
     }
 
     /// Receives bytes. Returns whether the transport must stop until the reader asks for more.

@@ -14,6 +14,10 @@ package protocol Transport: Sendable {
     /// for a tunnel, through which a 407 comes from the server.
     func forwardsToProxy(_ target: Target) -> Bool
 
+    /// Returns the credential of the proxy that receives a request to a URL whole; nil for a proxy without one, and for a
+    /// tunnel, whose challenges the transport answers itself.
+    func proxyCredential(for target: Target) -> Credential?
+
     /// Returns the reason why a request cannot be sent at all; nil if it can. Called before anything is sent.
     func refusal(of request: WireRequest) -> TransferFailure?
 
@@ -46,6 +50,8 @@ extension Transport {
     package var leavesStreamsCompressed: Bool { false }
 
     package func forwardsToProxy(_ target: Target) -> Bool { false }
+
+    package func proxyCredential(for target: Target) -> Credential? { nil }
 
     package func refusal(of request: WireRequest) -> TransferFailure? { nil }
 }

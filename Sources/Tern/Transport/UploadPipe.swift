@@ -22,12 +22,14 @@ package final class UploadPipe: Sendable {
 
     private enum Ending {
         case open
-        case ended
+        case ended(trailers: Headers)
         case failed(TransferFailure)
     }
 
     /// The number of bytes in the pipe at which the producer waits.
     private let capacity: Int
+    /// A Boolean value that indicates whether the body can have trailers, which need a transport that sends them.
+    package let hasTrailers: Bool
 
     /// A file that the transport reads itself, as long as its bytes are in memory.
     private struct BorrowedFile {
@@ -72,7 +74,10 @@ package final class UploadPipe: Sendable {
 
     private let shared = Lock(Shared())
 
-    package init(capacity: Int = 2 << 20) { self.capacity = capacity }
+    package init(capacity: Int = 2 << 20, hasTrailers: Bool = false) {
+        self.capacity = capacity
+        self.hasTrailers = hasTrailers
+    }
 
     // MARK: The producer's side.
 
@@ -103,10 +108,14 @@ package final class UploadPipe: Sendable {
         }
     }
 
-    /// Ends the body, or fails it. Returns whether the transport waits for bytes and must be notified.
-    package func end(failure: TransferFailure? = nil) -> Bool {
+    /// Ends the body with its trailers, or fails it. Returns whether the transport waits for bytes and must be notified.
+    package func end(_ result: Result<Headers, TransferFailure> = .success([:])) -> Bool {
         shared.withLock { shared in
-            shared.ending = failure.map { .failed($0) } ?? .ended
+            shared.ending =
+                switch result {
+                case .success(let trailers): .ended(trailers: trailers)
+                case .failure(let failure): .failed(failure)
+                }
             defer { shared.isStarved = false }
             return shared.isStarved
         }
@@ -124,6 +133,11 @@ package final class UploadPipe: Sendable {
     }
 
     // MARK: The transport's side.
+
+    /// The fields after the body. Read after `Read.end`.
+    package var trailers: Headers {
+        shared.withLock { if case .ended(let trailers) = $0.ending { trailers } else { [:] } }
+    }
 
     /// Copies the bytes that are available. Also returns the producer to wake.
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> (read: Read, wake: Wake?) {

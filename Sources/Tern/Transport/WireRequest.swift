@@ -21,6 +21,11 @@ package struct WireRequest: Sendable {
         case bytes(Data)
         /// Bytes from a bounded pipe; the length is nil if it is not known.
         case pipe(UploadPipe, length: Int64?)
+
+        /// A Boolean value that indicates whether fields follow the body.
+        package var hasTrailers: Bool {
+            if case .pipe(let pipe, _) = self { pipe.hasTrailers } else { false }
+        }
     }
 
     package var method: Request.Method
@@ -49,6 +54,8 @@ package struct WireRequest: Sendable {
     /// A Boolean value that indicates whether the session decides at the head of a collected response whether it wants the
     /// body.
     package var isDecidedAtHead: Bool
+    /// A Boolean value that indicates whether interim responses are reported, because the session has observers.
+    package var reportsInterimResponses = false
 
     package init(
         method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,

@@ -7,10 +7,6 @@ final class HTTP1Carrier: ExchangeCarrier {
     private static let roundsPerEvent = 4
     /// The number of bytes of a buffer that are kept for the framing of a chunk.
     private static let framingRoom = 32
-    /// The time in nanoseconds for which a body waits for 100 (RFC 9110 §10.1.1).
-    private static let continueWait: UInt64 = 1_000_000_000
-    /// The last chunk and the end of a body without trailers (RFC 9112 §7.1).
-    private static let lastChunk = Array("0\r\n\r\n".utf8)
 
     let id: ConnectionPool.ConnectionID
     private unowned let pool: ExchangePool
@@ -85,8 +81,8 @@ final class HTTP1Carrier: ExchangeCarrier {
         }
         let request = HTTP1Connection.Request(
             method: exchange.method, fields: exchange.fields, hasBody: missingBody != 0, limits: exchange.limits)
-        let deadline = context.now + Self.continueWait
-        connection.start(request, continueDeadline: deadline)
+        let deadline = context.now.addingReportingOverflow(exchange.continueWait)
+        connection.start(request, continueDeadline: deadline.overflow ? .max : deadline.partialValue)
         isStarved = false
         hasMoreBody = connection.sending == .open
         if case .waits(let deadline) = connection.sending { context.schedule(continueTimer, at: deadline) }
@@ -175,16 +171,23 @@ final class HTTP1Carrier: ExchangeCarrier {
         for (index, byte) in bytes.enumerated() { unsafe context.sendBuffer[offset + index] = byte }
     }
 
-    /// Sends the last bytes of the body.
+    /// Sends the last bytes of the body, and the last chunk with the trailers (RFC 9112 §7.1).
     private func finishBody(_ count: Int) -> Bool {
         var filled = count
-        if missingBody == nil {
-            copy(Self.lastChunk, to: filled)
-            filled += Self.lastChunk.count
+        var end: [UInt8] = []
+        if missingBody == nil, let exchange {
+            HTTP1ChunkFraming.appendEnd(trailerLines: exchange.handler.requestTrailers(), to: &end)
         }
         hasMoreBody = false
         connection.bodyEnded()
-        _ = sendBuffer(filled)
+        if unsafe end.count <= context.sendBuffer.count - filled {
+            copy(end, to: filled)
+            filled += end.count
+            _ = sendBuffer(filled)
+        } else if sendBuffer(filled) || writeFailure == nil {
+            output.append(contentsOf: end)
+            _ = sendOutput()
+        }
         return false
     }
 

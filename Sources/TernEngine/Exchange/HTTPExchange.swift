@@ -30,7 +30,8 @@ package protocol ExchangeHandler: AnyObject {
     func didReceive(trailers: [UInt8])
     /// Copies the next bytes of the request's body.
     func readBody(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
-    /// Returns the trailers of the request: their lines, each with CRLF. Called once, after `BodyRead.end`. Empty by default.
+    /// Returns the field lines of the request's trailers, each with CRLF, as `RequestFields.trailerLines()` gives them;
+    /// empty for none. Called once, after `BodyRead.end` of a body of unknown length.
     func requestTrailers() -> [UInt8]
     /// Called once, at the end of the exchange.
     ///
@@ -42,6 +43,7 @@ package protocol ExchangeHandler: AnyObject {
 }
 
 extension ExchangeHandler {
+    /// Returns no trailers.
     package func requestTrailers() -> [UInt8] { [] }
 }
 
@@ -100,6 +102,8 @@ package final class HTTPExchange {
     package var urgency: UInt8?
     /// A Boolean value that indicates whether the exchange must not use a pooled connection.
     package let needsFreshConnection: Bool
+    /// The time in nanoseconds for which the body of a request with Expect waits for 100 (RFC 9110 §10.1.1).
+    package var continueWait: UInt64 = 1_000_000_000
     /// The handler, which owns the exchange.
     unowned let handler: any ExchangeHandler
     /// The connection that carries the exchange, and its stream over HTTP/2.

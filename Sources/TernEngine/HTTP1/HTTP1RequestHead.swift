@@ -148,14 +148,14 @@ package enum HTTP1ChunkFraming {
     package static func appendEnd(
         trailers: RequestFields = RequestFields(), to buffer: inout [UInt8]
     ) throws(EngineError) {
-        let isOrdinary = trailers.fields.allSatisfy { $0.role == .ordinary }
-        let described: RequestFields.Summary = [.contentType, .authorization, .chunked]
-        guard isOrdinary, trailers.statedLength == nil, trailers.summary.isDisjoint(with: described) else {
-            throw EngineError(.invalidRequest, "a field cannot be sent as a trailer (RFC 9110 §6.5.1)")
-        }
+        appendEnd(trailerLines: try trailers.trailerLines(), to: &buffer)
+    }
+
+    /// Appends the last chunk, the trailers and the end of the body.
+    static func appendEnd(trailerLines: [UInt8], to buffer: inout [UInt8]) {
         buffer.append(UInt8(ascii: "0"))
         buffer.append(contentsOf: dataEnd)
-        buffer.append(contentsOf: trailers.bytes)
+        buffer.append(contentsOf: trailerLines)
         buffer.append(contentsOf: dataEnd)
     }
 

@@ -198,7 +198,11 @@ import Testing
         ("Content-Length", "1"), ("Host", "a"), ("Transfer-Encoding", "chunked"), ("Connection", "close"),
         ("Trailer", "X"), ("TE", "trailers"),
         ("Content-Type", "a"), ("Authorization", "a"), ("Cookie", "a"), ("Upgrade", "x"), ("Expect", "100-continue"),
-        ("Proxy-Authorization", "a"),
+        ("Proxy-Authorization", "a"), ("Content-Encoding", "gzip"), ("content-range", "bytes 0-1/2"),
+        ("Set-Cookie", "a=b"),
+        ("Range", "bytes=0-"), ("If-Match", "*"), ("If-None-Match", "*"), ("If-Modified-Since", "x"),
+        ("If-Unmodified-Since", "x"), ("IF-RANGE", "x"), ("Cache-Control", "no-cache"), ("Pragma", "no-cache"),
+        ("Max-Forwards", "1"), ("Keep-Alive", "x"), ("Proxy-Connection", "x"),
     ])
     func framingFieldsCannotBeTrailers(name: String, value: String) throws {
         let trailers = try fields([(name, value)])

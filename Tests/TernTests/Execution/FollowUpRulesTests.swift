@@ -14,8 +14,8 @@ struct FollowUpRulesTests {
         #expect(FollowUpRules.mayFollow(try head(status)) == mayFollow)
     }
 
-    @Test(arguments: [(403, false), (407, true), (408, false), (500, false)])
-    func onlyAProxysChallengeCanFollowAmongOtherErrors(status: Int, mayFollow: Bool) throws {
+    @Test(arguments: [(403, false), (407, true), (408, false), (417, true), (500, false)])
+    func onlyAProxysChallengeAndARefusedExpectationCanFollowAmongOtherErrors(status: Int, mayFollow: Bool) throws {
         #expect(FollowUpRules.mayFollow(try head(status)) == mayFollow)
     }
 

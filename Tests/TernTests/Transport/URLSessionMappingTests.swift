@@ -140,6 +140,11 @@ struct URLSessionMappingTests {
         #expect(settings.refusal(of: request) == nil)
         request.unixSocketPath = "/tmp/socket"
         #expect(settings.refusal(of: request)?.kind == .unsupported)
+        request.unixSocketPath = nil
+        request.source = .pipe(UploadPipe(), length: nil)
+        #expect(settings.refusal(of: request) == nil)
+        request.source = .pipe(UploadPipe(hasTrailers: true), length: nil)
+        #expect(settings.refusal(of: request)?.reason == "URLSession cannot send the trailers of a request")
     }
 
     @Test func certificatesAreReadFromTheirTextForm() {

@@ -73,6 +73,54 @@ struct ProxyTests {
         }
     }
 
+    #if TERN_ENGINE_NATIVE
+    @Test(arguments: ["", nil]) func anEmptySOCKSPasswordIsSent(password: String?) async throws {
+        let tunnel = try Tunnel(user: "token", password: "")
+        defer { tunnel.stop() }
+        try await withServer(Self.hello) { server, _ in
+            let proxy = Proxy(.socks5, host: "127.0.0.1", port: tunnel.port, user: "token", password: password)
+            let session = Session(configuration: Self.proxied(.only(proxy)))
+            let response = try await session.response(for: Request(.get, "http://localhost:\(server.proxyPort)/"))
+            #expect(response.status == 200)
+            #expect(tunnel.requests == ["SOCKS localhost:\(server.proxyPort)"])
+        }
+    }
+
+    /// The server is the proxy, which receives plain requests whole.
+    @Test func proxyURLAnswersADigestChallenge() async throws {
+        let answers = Lock<[String]>([])
+        try await withServer { exchange in
+            let answer = exchange.request["Proxy-Authorization"] ?? ""
+            answers.withLock { $0.append(String(answer.prefix { $0 != " " })) }
+            if answer.contains("Digest"), answer.contains("username=\"ada\""), answer.contains("uri=\"/a?b\"") {
+                return try exchange.respond(text: "hello")
+            }
+            let offer = exchange.request.target.hasSuffix("/basic") ? "Basic realm=\"p\"" : Self.digestOffer
+            try exchange.respond(status: 407, headers: [("Proxy-Authenticate", offer)], text: "")
+        } test: { server, _ in
+            let proxy = Proxy(.http, host: "127.0.0.1", port: server.proxyPort, user: "ada", password: "secret")
+            let session = Session(configuration: Self.proxied(.only(proxy)))
+            for _ in 0..<2 {
+                let response = try await session.response(for: Request(.get, "http://example.test/a?b"))
+                #expect(response.status == 200)
+            }
+            // The answer is remembered.
+            #expect(answers.withLock { $0 } == ["Basic", "Digest", "Digest"])
+            answers.withLock { $0 = [] }
+            // A remembered answer is renewed once, for a new nonce. A refused Basic is not repeated.
+            for (path, sent) in [("wrong", ["Digest", "Digest"]), ("basic", ["Basic"])] {
+                let request = try Request(.get, "http://example.test/\(path)")
+                let refused = try await failure { try await session.response(for: request) }
+                #expect(refused.status == 407 && !"\(refused)".contains("secret"))
+                #expect(answers.withLock { $0 } == sent, "\(path)")
+                answers.withLock { $0 = [] }
+            }
+        }
+    }
+
+    private static let digestOffer = "Digest realm=\"p\", qop=\"auth\", algorithm=SHA-256, nonce=\"n1\""
+    #endif
+
     @Test func wrongProxyPasswordIsRefusedAndNotShown() async throws {
         let tunnel = try Tunnel(user: "u", password: "right")
         defer { tunnel.stop() }

@@ -24,6 +24,36 @@ struct PeerStreamTests {
         }
     }
 
+    @Test(.enabled(if: PeerServer.Kind.hypercorn.isExpected, absence))
+    func trailersOfAStreamArriveAfterItsBody() async throws {
+        let peer = try await PeerServer(.hypercorn)
+        defer { peer.stop() }
+        let stream = try peer.client(.http2).stream("trailers", headers: ["TE": "trailers"])
+        var text = ""
+        for try await chunk in stream.chunks {
+            text += String(decoding: chunk, as: UTF8.self)
+            #expect(throws: NetworkError.self) { try stream.trailers }
+        }
+        #expect(text == "part one, part two")
+        let trailers = try stream.trailers
+        #expect(trailers["X-End"] == "reached" && trailers["X-Length"] == "18")
+    }
+
+    /// hypercorn does not answer an expectation over HTTP/2, so the body waits until the limit.
+    @Test(.enabled(if: PeerServer.Kind.hypercorn.isExpected, absence))
+    func aBodyOverHTTP2WaitsForItsPermission() async throws {
+        let peer = try await PeerServer(.hypercorn)
+        defer { peer.stop() }
+        let client = try peer.client(.http2)
+        var request = try client.request(.post, "via/collect", body: .text("waits"))
+        request.expectsContinue = true
+        request.timeouts = Timeouts(expectContinue: .milliseconds(300))
+        let start = ContinuousClock.now
+        let response = try await client.response(for: request, as: String.self)
+        #expect(response.value == "waits" && response.metrics.httpVersion == .http2)
+        #expect(start.duration(to: .now) >= .milliseconds(300))
+    }
+
     @Test(.enabled(if: PeerServer.Kind.nghttpd.isExpected, "nghttpd is missing; `make test` installs it"))
     func trailersFollowAFileOfNghttpd() async throws {
         let peer = try await PeerServer(.nghttpd)

@@ -46,17 +46,6 @@ struct ProxyProgramTests {
         return try nginx.plainClient {
             $0.proxies = .only(proxy)
             if let authority { $0.authorities = .pem(authority) }
-            $0.credentials = ProxyCredentials()
-        }
-    }
-
-    /// Answers the Digest challenges of a proxy that receives requests whole.
-    private struct ProxyCredentials: CredentialProvider {
-        @concurrent func credential(
-            for challenge: AuthenticationChallenge, of request: Request
-        ) async throws -> Credential? {
-            guard challenge.source == .proxy, challenge.previousFailures == 0 else { return nil }
-            return .user(ProxyProgram.user, password: ProxyProgram.password)
         }
     }
 

@@ -178,6 +178,10 @@ struct PeerConfiguration {
                 async for part in parts(receive):
                     await body(part, True)
                 await body()
+            elif path == "/via/collect":
+                data = b"".join([part async for part in parts(receive)])
+                await head()
+                await body(data)
             elif path == "/via/empty":
                 await head(204)
                 await body()

@@ -1,5 +1,6 @@
 #if os(Linux)
 import FoundationEssentials
+import TernConcurrency
 import TernEngine
 
 /// One attempt on the loop: its exchange with the server, its time limits, and the part of the response that has arrived.
@@ -22,6 +23,8 @@ final class EngineTransfer {
     private(set) var head: ResponseHead?
     private(set) var body = CollectedBody()
     private var trailers: Headers = [:]
+    /// The lines of the request's trailers, once its body has ended.
+    private var requestTrailerLines: [UInt8] = []
     /// A Boolean value that indicates whether the session decompresses the body that it reads.
     private var isCompressed = false
     /// A Boolean value that indicates whether the session receives the body in chunks.
@@ -34,6 +37,8 @@ final class EngineTransfer {
     private var startedAt: UInt64 = 0
     private var firstByteAt: UInt64 = 0
 
+    /// The wait of the request's body for 100 (Continue); nil for most requests.
+    private var continueWait: ContinueWait?
     private var isPaused = false
     /// A Boolean value that indicates whether the reader is behind.
     private var isHeldUp = false
@@ -64,11 +69,13 @@ final class EngineTransfer {
             case .bytes(let data): .length(Int64(data.count))
             case .pipe(_, let length): length.map { .length($0) } ?? .stream
             }
-        exchange = HTTPExchange(
+        let exchange = HTTPExchange(
             to: destination, method: request.method.rawValue,
             path: destination.isForwarded ? request.target.string : request.target.pathAndQuery, fields: fields,
             body: body, limits: HeadLimits(bytes: request.headLimit), priority: request.priority.rawValue,
             urgency: request.priority.urgency, needsFreshConnection: request.needsFreshConnection, handler: self)
+        exchange.continueWait = request.timeouts.expectContinue.wholeNanoseconds
+        self.exchange = exchange
     }
 
     func submit(to pool: ExchangePool) {
@@ -136,7 +143,18 @@ final class EngineTransfer {
     }
 
     private func applyPause() {
-        exchange?.set(isReading: !isPaused && !isHeldUp, isSending: !isPaused)
+        exchange?.set(isReading: !isPaused && !isHeldUp, isSending: !isPaused && !(continueWait?.isActive ?? false))
+    }
+
+    // MARK: Expect: 100-continue
+
+    /// Holds the body back over HTTP/2, where the engine's connection does not (RFC 9110 §10.1.1).
+    private func waitForContinue() {
+        guard let exchange, exchange.body != .none, exchange.fields.summary.contains(.expectsContinue) else { return }
+        let wait = ContinueWait()
+        continueWait = wait
+        wait.begin(for: exchange.continueWait, client.context) { [unowned self] in applyPause() }
+        applyPause()
     }
 
     // MARK: The end of a turn
@@ -200,6 +218,7 @@ final class EngineTransfer {
 
     /// Ends the attempt. All collected bytes go to the session.
     func complete(_ failure: TransferFailure?) {
+        continueWait?.cancel()
         storeProgress()
         if isUnpublished {
             // The task may continue, with another attempt or with the processing of its body.
@@ -259,6 +278,7 @@ extension EngineTransfer: ExchangeHandler {
 
     func didConnect(_ connection: ConnectionInfo) {
         self.connection = connection
+        if connection.version == .http2 { waitForContinue() }
         clock.connected(client.now)
         client.watch(clock)
     }
@@ -274,7 +294,17 @@ extension EngineTransfer: ExchangeHandler {
         clock.moved(client.now)
     }
 
-    func didReceive(interim head: ReceivedHead) {}
+    func didReceive(interim received: ReceivedHead) {
+        if received.status == 100 {
+            continueWait?.end()
+            return
+        }
+        guard transfer.request.reportsInterimResponses, head == nil else { return }
+        let interim = ResponseHead(
+            status: received.status, version: HTTPVersion(received.version), target: transfer.request.target,
+            rawHead: received.bytes, maySetCookies: false)
+        unsafe client.context.wake(transfer.receive(interim: interim))
+    }
 
     func didReceive(_ received: ReceivedHead) {
         let request = transfer.request
@@ -282,6 +312,8 @@ extension EngineTransfer: ExchangeHandler {
             status: received.status, version: HTTPVersion(received.version), target: request.target,
             rawHead: received.bytes, maySetCookies: received.setsCookies)
         self.head = head
+        // A server that refuses the request does not need the body.
+        if received.status < 300 { continueWait?.end() }
         if request.method != .head { body.expected = received.contentLength }
         isCompressed = received.isEncoded && request.decompresses && !head.contentCodings.isEmpty
         isStreamed = request.streamsBody(of: head, isCompressed: isCompressed)
@@ -358,12 +390,28 @@ extension EngineTransfer: ExchangeHandler {
             clock.heldUp(true, client.now)
             return .wait
         case .end:
-            return .end
+            return takeTrailers(of: pipe)
         case .failed(let failure):
             self.failure = failure
             return .failed
         }
     }
+
+    /// Checks the trailers before the end of the body is sent. Without it, the request is not complete.
+    private func takeTrailers(of pipe: UploadPipe) -> BodyRead {
+        guard pipe.hasTrailers else { return .end }
+        do throws(EngineError) {
+            var fields = RequestFields()
+            for field in pipe.trailers { try fields.append(name: field.name, value: field.value) }
+            requestTrailerLines = try fields.trailerLines()
+            return .end
+        } catch {
+            failure = TransferFailure(Self.kind(error.kind), error.reason)
+            return .failed
+        }
+    }
+
+    func requestTrailers() -> [UInt8] { requestTrailerLines }
 
     private func took(_ count: Int) -> BodyRead {
         produced += Int64(count)

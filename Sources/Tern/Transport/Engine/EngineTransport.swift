@@ -29,6 +29,13 @@ final class EngineTransport: Transport {
 
     func forwardsToProxy(_ target: Target) -> Bool { settings.proxies.forwards(target) }
 
+    func proxyCredential(for target: Target) -> Credential? {
+        guard settings.proxies.forwards(target), let url = settings.proxies.url(for: target),
+            let proxy = ProxyAddress(url: url), let user = proxy.user
+        else { return nil }
+        return .user(user, password: proxy.password ?? "")
+    }
+
     func refusal(of request: WireRequest) -> TransferFailure? {
         if let problem { return problem }
         if let problem = loop.problem() {

@@ -62,6 +62,9 @@ struct URLSessionSettings: Sendable {
         if request.unixSocketPath != nil {
             return TransferFailure(.unsupported, "URLSession cannot connect to a Unix socket")
         }
+        if request.source.hasTrailers {
+            return TransferFailure(.unsupported, "URLSession cannot send the trailers of a request")
+        }
         if request.target.url == nil {
             return TransferFailure(.invalidRequest, "URLSession cannot read the URL")
         }
