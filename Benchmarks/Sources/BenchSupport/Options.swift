@@ -46,6 +46,8 @@ public struct Options: Sendable {
     public var size: Int?
     /// A Boolean value that indicates whether the progress of each request is read. Only Tern's program supports it.
     public var watches = false
+    /// A Boolean value that indicates whether the calls run on the executor of their session.
+    public var usesExecutor = false
 
     /// How to call a peer.
     public static let usage = """
@@ -70,6 +72,7 @@ public struct Options: Sendable {
             case "--warm-up": warmUp = Int(value)
             case "--size": size = Int(value)
             case "--watch": watches = value == "yes"
+            case "--executor": usesExecutor = value == "yes"
             default: return nil
             }
         }

@@ -23,8 +23,10 @@ struct Peer {
             complain(Options.usage)
             exit(64)
         }
-        let errors = await Benchmark(client: "tern", options: options).run { scenario, _ in
-            try await peer.perform(scenario)
+        let benchmark = Benchmark(client: "tern", options: options)
+        let preference = options.usesExecutor ? peer.client.session.executor : nil
+        let errors = await withTaskExecutorPreference(preference) {
+            await benchmark.run { scenario, _ in try await peer.perform(scenario) }
         }
         exit(errors == 0 ? 0 : 1)
     }

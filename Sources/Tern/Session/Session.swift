@@ -48,6 +48,21 @@ public actor Session {
         unsafe context.transport.executor.asUnownedSerialExecutor()
     }
 
+    /// The executor on which calls of this session cost least: the thread of the event loop that serves its connections.
+    ///
+    /// A task that prefers it sends its requests and receives their responses without a switch between threads:
+    ///
+    /// ```swift
+    /// let users = try await withTaskExecutorPreference(session.executor) {
+    ///     try await client.get("users", as: [User].self)
+    /// }
+    /// ```
+    ///
+    /// Never block in such a task, and move computation that takes longer than about a millisecond to another task: until
+    /// the task suspends, no connection of the loop is served. On Apple's systems and over a transport without an event
+    /// loop, this is the concurrent executor of the process.
+    public nonisolated var executor: any TaskExecutor { context.transport.taskExecutor }
+
     /// The identity of this session. Its tasks, events and errors carry it.
     public nonisolated var id: ID { context.id }
 

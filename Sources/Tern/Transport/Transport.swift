@@ -6,6 +6,9 @@ package protocol Transport: Sendable {
     /// The serial executor of the session's actors: the transport's event loop, if it has one.
     var executor: any SerialExecutor { get }
 
+    /// The executor on which calls run without a switch between threads: that of the event loop, if the transport has one.
+    var taskExecutor: any TaskExecutor { get }
+
     /// A Boolean value that indicates whether a body that was requested compressed arrives in chunks as it was sent,
     /// and the session decompresses it.
     var leavesStreamsCompressed: Bool { get }
@@ -47,6 +50,8 @@ package enum TransferCommand: Sendable, Equatable {
 }
 
 extension Transport {
+    package var taskExecutor: any TaskExecutor { globalConcurrentExecutor }
+
     package var leavesStreamsCompressed: Bool { false }
 
     package func forwardsToProxy(_ target: Target) -> Bool { false }

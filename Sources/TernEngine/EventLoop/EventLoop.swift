@@ -14,6 +14,8 @@ package final class EventLoop: SerialExecutor {
     /// A message that can be posted from any thread.
     enum Message: Sendable {
         case job(UnownedJob)
+        /// A job of a task that prefers the loop.
+        case taskJob(UnownedJob)
         /// A message to a client: a number and an object whose meaning only the client knows.
         case client(UInt64, operation: UInt64, object: any AnyObject & Sendable)
         /// Indirect, because every message is as large as the largest one, and the usual ones are moved several times
@@ -161,12 +163,17 @@ package final class EventLoop: SerialExecutor {
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {
+        let executor = unsafe asUnownedSerialExecutor()
         let job = UnownedJob(job)
-        if isReady.load(ordering: .acquiring) { return post(.job(job)) }
+        enqueue(.job(job)) { unsafe job.runSynchronously(on: executor) }
+    }
+
+    /// Posts a job, or runs it on the queue while the loop is not set up.
+    func enqueue(_ message: Message, orElse run: @escaping @Sendable () -> Void) {
+        if isReady.load(ordering: .acquiring) { return post(message) }
         setUp.withLock { _ in
-            if ready() == 0 { return post(.job(job)) }
-            let executor = unsafe asUnownedSerialExecutor()
-            queue.async { unsafe job.runSynchronously(on: executor) }
+            if ready() == 0 { return post(message) }
+            queue.async(execute: run)
         }
     }
 
@@ -212,6 +219,8 @@ package final class EventLoop: SerialExecutor {
             return rest
         }
     }
+
+    var hasMessages: Bool { mailbox.withLock { !$0.messages.isEmpty } }
 
     /// Takes all messages so far. The array is reused as the next mailbox.
     func takeMessages(_ recycled: inout [Message]) {

@@ -94,6 +94,8 @@ package final class LoopTimer {
     private var turnEnds: [any TurnEndHandler] = []
     private var expectations: [UInt64: any AnswerHandler] = [:]
     private var lastExpectation: UInt64 = 0
+    /// The number of requests whose responses the clients of the loop wait for.
+    package var awaitedResponses = 0
     /// The clients that have ended in this turn.
     private(set) var removedClients: [UInt64] = []
 
@@ -214,10 +216,12 @@ package final class LoopTimer {
         return removedClients
     }
 
-    func resumeTasks() {
-        guard unsafe !wakes.isEmpty else { return }
+    /// Returns whether a task was resumed.
+    func resumeTasks() -> Bool {
+        guard unsafe !wakes.isEmpty else { return false }
         for index in unsafe wakes.indices { unsafe wakes[index].resume() }
         unsafe wakes.removeAll(keepingCapacity: true)
+        return true
     }
 }
 #endif

@@ -8,6 +8,8 @@ import TernConcurrency
 @safe actor LoopTurns {
     /// The maximum number of messages per turn, so that no turn delays the sockets.
     private static let messagesPerTurn = 1_024
+    /// The maximum number of times that tasks on the loop continue in one turn.
+    private static let roundsPerTurn = 4
 
     private let loop: EventLoop
     private let context: LoopContext
@@ -17,9 +19,15 @@ import TernConcurrency
     /// Messages from the mailbox, and the number of those that are done.
     private var messages: [EventLoop.Message] = []
     private var messagesDone = 0
+    /// The number of messages that may still be done in this turn.
+    private var messagesLeft = 0
     /// The events that epoll reports. The loop is never freed, so the buffer is not freed either.
     private let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 256)
     private var eventCount = 0
+    /// A Boolean value that indicates whether tasks ran on the loop since it last slept.
+    private var ranTasks = false
+    private var polling = PollPolicy()
+    private var processors = ProcessorLoad()
 
     init(_ loop: EventLoop) {
         self.loop = loop
@@ -33,21 +41,69 @@ import TernConcurrency
         let start = loop.measuresTurns ? tern_loop_thread_user_microseconds() : nil
         let rest = turnOnce()
         if let start { loop.note(turn: tern_loop_thread_user_microseconds() - start) }
-        let timeout = loop.prepareToSleep(rest)
-        let count = unsafe epoll_wait(loop.epoll, events.baseAddress, Int32(events.count), timeout)
-        eventCount = Int(max(0, count))
+        sleep(atMost: rest)
     }
+
+    // MARK: Between turns
+
+    /// Sleeps until a socket is ready, a message arrives or the time in milliseconds is over.
+    private func sleep(atMost rest: Int32) {
+        eventCount = 0
+        // Tasks elsewhere run on threads that must be woken, too: a poll would only take the processor from them.
+        let canPoll = ranTasks && context.awaitedResponses > 0
+        ranTasks = false
+        if canPoll, rest != 0, polling.isWorthwhile, poll() { return }
+        let timeout = loop.prepareToSleep(rest)
+        guard canPoll, timeout != 0 else { return eventCount = wait(timeout) }
+        let start = MonotonicClock.nanoseconds()
+        eventCount = wait(timeout)
+        polling.slept(for: MonotonicClock.nanoseconds() - start)
+    }
+
+    /// Returns the number of events.
+    private func wait(_ timeout: Int32) -> Int {
+        Int(max(0, unsafe epoll_wait(loop.epoll, events.baseAddress, Int32(events.count), timeout)))
+    }
+
+    /// Looks for events and messages again and again for a short time. Returns whether there are any.
+    private func poll() -> Bool {
+        let start = MonotonicClock.nanoseconds()
+        if processors.areBusy(now: start) { return false }
+        var now = start
+        while now - start < PollPolicy.limit {
+            eventCount = wait(0)
+            if eventCount > 0 || loop.hasMessages {
+                polling.polled(found: true)
+                return true
+            }
+            now = MonotonicClock.nanoseconds()
+        }
+        polling.polled(found: false)
+        return false
+    }
+
+    // MARK: The turn
 
     /// Runs one turn. Returns the number of milliseconds until the next turn at the latest; −1 for no limit.
     private func turnOnce() -> Int32 {
         context.now = MonotonicClock.nanoseconds()
         var isIdle = serveSockets()
+        messagesLeft = Self.messagesPerTurn
         takeMessages()
         context.fireTimers()
         isIdle = isIdle && messagesDone == messages.count
-        let mustContinue = context.endTurn(isIdle: isIdle)
+        var mustContinue = context.endTurn(isIdle: isIdle)
+        // Tasks on the loop continue at once, and their requests go out in this turn.
+        var rounds = 0
+        while context.resumeTasks(), rounds < Self.roundsPerTurn {
+            rounds += 1
+            // The jobs of the tasks, which take time, and then the messages that they post.
+            takeMessages()
+            if ranTasks { context.now = MonotonicClock.nanoseconds() }
+            takeMessages()
+            mustContinue = context.endTurn(isIdle: false)
+        }
         removeClients()
-        context.resumeTasks()
         return mustContinue || messagesDone < messages.count ? 0 : millisecondsToSleep()
     }
 
@@ -70,7 +126,8 @@ import TernConcurrency
             messagesDone = 0
             loop.takeMessages(&messages)
         }
-        let limit = min(messages.count, messagesDone + Self.messagesPerTurn)
+        let limit = min(messages.count, messagesDone + messagesLeft)
+        messagesLeft -= limit - messagesDone
         while messagesDone < limit {
             let message = messages[messagesDone]
             messagesDone += 1
@@ -85,6 +142,9 @@ import TernConcurrency
                 context.receive(answer: answer, for: expectation)
             case .job(let job):
                 unsafe job.runSynchronously(on: loop.asUnownedSerialExecutor())
+            case .taskJob(let job):
+                ranTasks = true
+                unsafe job.runSynchronously(on: LoopTaskExecutor.shared.asUnownedTaskExecutor())
             }
         }
         if messagesDone == messages.count {

@@ -116,6 +116,7 @@ final class EngineClient: LoopClient {
     }
 
     private func keep(_ running: EngineTransfer) {
+        context.awaitedResponses += 1
         if let place = freePlaces.popLast() {
             transfers[place] = running
             running.transfer.place.store(place, ordering: .relaxed)
@@ -142,6 +143,7 @@ final class EngineClient: LoopClient {
         guard place >= 0 else { return }
         transfers[place] = nil
         freePlaces.append(place)
+        context.awaitedResponses -= 1
         transfer.leave(pool, after: phase)
         transfer.complete(failure)
         // An idle process makes no wake-ups.

@@ -24,6 +24,8 @@ final class EngineTransport: Transport {
 
     var executor: any SerialExecutor { loop }
 
+    var taskExecutor: any TaskExecutor { LoopTaskExecutor.shared }
+
     /// On the loop a body would be decompressed as fast as it arrives, up to a thousandfold, whether it is read or not.
     var leavesStreamsCompressed: Bool { true }
 
