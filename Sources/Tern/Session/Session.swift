@@ -69,6 +69,29 @@ public actor Session {
     /// The configuration that the session was created with.
     public nonisolated var configuration: Configuration { context.configuration }
 
+    // MARK: Event loops
+
+    /// The number of event loops of the process: the threads that serve the connections of all sessions on Linux. The
+    /// default is a quarter of the number of processors, at least 1 and at most 8. On Apple's systems, 0.
+    ///
+    /// Each session has one loop as its own, on which its actors run. When it has more than a few connections, they are
+    /// spread over all loops.
+    public static var eventLoopCount: Int { DefaultTransport.eventLoopCount }
+
+    /// Sets the number of event loops, from 1 to 64. Call it before the process creates its first session.
+    ///
+    /// - Throws: `EventLoopError` if a session exists already, if the number is outside of the range, and on Apple's
+    ///   systems.
+    public static func setEventLoopCount(_ count: Int) throws(EventLoopError) {
+        if let reason = DefaultTransport.setEventLoopCount(count) { throw EventLoopError(description: reason) }
+    }
+
+    /// The reason why the number of event loops cannot be set.
+    public struct EventLoopError: Error, CustomStringConvertible {
+        /// A sentence that says what is wrong.
+        public let description: String
+    }
+
     // MARK: Responses
 
     /// Sends a request and collects its response in memory. Cancelling the calling Swift task cancels the transfer.

@@ -1,18 +1,8 @@
 #if os(Linux)
-/// A connection that is open.
-protocol PooledCarrier: ExchangeCarrier {
-    var id: ConnectionPool.ConnectionID { get }
-    /// Carries an exchange, for which the pool has found room.
-    func start(_ exchange: HTTPExchange)
-    func close()
-}
-
-extension HTTP1Carrier: PooledCarrier {}
-extension HTTP2Carrier: PooledCarrier {}
-
-/// The connections of one session, and the exchanges that use them or wait for one. Confined to the loop's thread.
+/// The exchanges of one session that use a connection or wait for one. Confined to the loop's thread; the connections can
+/// live on other loops, too.
 ///
-/// `ConnectionPool` decides; this class opens and closes the connections and starts the exchanges.
+/// `ConnectionPool` decides; this class lets the loops open and close the connections and start the exchanges.
 package final class ExchangePool {
     /// The settings of a pool.
     package struct Settings {
@@ -39,18 +29,35 @@ package final class ExchangePool {
         }
     }
 
-    private enum Entry {
-        case connecting(ConnectAttempt)
-        case open(any PooledCarrier)
+    /// A loop on which connections live, with their number.
+    private struct Host {
+        let connections: any ConnectionHost
+        var count = 0
     }
 
+    /// The place of a connection.
+    private struct Place {
+        /// The index in `hosts`.
+        let host: Int
+        let key: ConnectionPool.KeyID
+        var isOpen = false
+    }
+
+    /// The number of connections on the pool's own loop from which on others are used: a request on another loop costs
+    /// two messages, which pays as soon as one loop has enough to do.
+    #if TERN_THREE_LOOPS
+    private static let connectionsBeforeSpread = 0
+    #else
+    private static let connectionsBeforeSpread = 8
+    #endif
     private static let keptDestinations = 2_048
 
     private let settings: Settings
     private let context: LoopContext
-    private let resumption = TLSResumption()
     private var pool: ConnectionPool
-    private var entries: [ConnectionPool.ConnectionID: Entry] = [:]
+    /// The loops, the pool's own first.
+    private var hosts: [Host] = []
+    private var places = ConnectionTable<Place>()
     /// The exchanges that wait for a connection.
     private var waiting: [UInt64: HTTPExchange] = [:]
     /// The exchange that is being submitted. It most often gets a connection at once.
@@ -66,7 +73,12 @@ package final class ExchangePool {
     private var isPerforming = false
     private lazy var idleTimer = LoopTimer(self)
 
-    package init(_ settings: Settings, context: LoopContext) {
+    /// Creates a pool.
+    ///
+    /// - Parameters:
+    ///   - context: The loop of the pool.
+    ///   - others: The other loops on which connections can live.
+    package init(_ settings: Settings, context: LoopContext, others: [any ConnectionHost] = []) {
         self.settings = settings
         self.context = context
         pool = ConnectionPool(
@@ -74,10 +86,9 @@ package final class ExchangePool {
                 connectionsPerOrigin: settings.connectionsPerOrigin, connections: settings.connections,
                 idleLifetime: settings.idleLifetime),
             order: settings.isNewestFirst ? .lastInFirstOut : .firstInFirstOut)
+        hosts = [Host(connections: LoopConnections(settings.liveness, context: context, observer: self))]
+        hosts += others.map { Host(connections: $0) }
     }
-
-    /// The limits for the silence of connections over HTTP/2.
-    var livenessLimits: HTTP2Liveness.Limits { settings.liveness }
 
     // MARK: Exchanges
 
@@ -136,9 +147,8 @@ package final class ExchangePool {
         return number
     }
 
-    /// Ends an exchange without a call to its handler.
+    /// Ends an exchange that waits, without a call to its handler.
     package func cancel(_ exchange: HTTPExchange) {
-        if let connection = exchange.connection { return connection.cancel(exchange) }
         guard waiting.removeValue(forKey: exchange.id) != nil else { return }
         _ = pool.withdraw(exchange.id, now: context.now, actions: &actions)
         perform()
@@ -149,20 +159,13 @@ package final class ExchangePool {
     package func giveUpConnecting(_ exchange: HTTPExchange) {
         let connection = pool.connection(for: exchange.id)
         cancel(exchange)
-        guard let connection, case .connecting(let attempt)? = entries[connection] else { return }
-        attempt.cancel()
-        entries[connection] = nil
+        guard let connection, let place = places[connection], !place.isOpen else { return }
+        close(connection)
         pool.closed(connection, actions: &actions)
         perform()
     }
 
-    /// Lets the connection of an exchange take no other exchange, because the peer does not answer.
-    package func avoidConnection(of exchange: HTTPExchange) {
-        guard let carrier = exchange.connection as? HTTP2Carrier else { return }
-        draining(carrier)
-    }
-
-    /// Applies the changed priority of an exchange: among those that wait for a connection, or at the server.
+    /// Applies the priority of an exchange that waits.
     package func prioritize(_ exchange: HTTPExchange) {
         if let carrier = exchange.connection as? HTTP2Carrier { return carrier.prioritize(exchange) }
         pool.prioritize(exchange.id, priority: exchange.priority)
@@ -176,29 +179,6 @@ package final class ExchangePool {
     }
 
     // MARK: Connections
-
-    func finished(_ carrier: any PooledCarrier, isReusable: Bool) {
-        if !isReusable, carrier is HTTP1Carrier { entries[carrier.id] = nil }
-        pool.finished(on: carrier.id, isReusable: isReusable, now: context.now, actions: &actions)
-        perform()
-    }
-
-    /// Handles the end of a connection whose exchanges have ended or are told by the caller.
-    func closed(_ carrier: any PooledCarrier) {
-        entries[carrier.id] = nil
-        pool.closed(carrier.id, actions: &actions)
-        perform()
-    }
-
-    func capacityChanged(_ carrier: any PooledCarrier, to capacity: Int) {
-        pool.capacityChanged(carrier.id, capacity: capacity, now: context.now, actions: &actions)
-        perform()
-    }
-
-    func draining(_ carrier: any PooledCarrier) {
-        pool.draining(carrier.id, actions: &actions)
-        perform()
-    }
 
     /// Performs the actions of the pool, also those that the performed ones cause.
     private func perform() {
@@ -245,18 +225,26 @@ package final class ExchangePool {
                 start(exchange, on: connection)
             }
         case .open(let connection, let key, _): open(connection, key)
-        case .close(let connection):
-            switch entries.removeValue(forKey: connection) {
-            case .connecting(let attempt): attempt.cancel()
-            case .open(let carrier): carrier.close()
-            case nil: break
-            }
+        case .close(let connection): close(connection)
         }
     }
 
     private func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
-        guard case .open(let carrier) = entries[connection] else { return }
-        carrier.start(exchange)
+        guard let place = places[connection] else { return }
+        hosts[place.host].connections.start(exchange, on: connection)
+    }
+
+    private func close(_ connection: ConnectionPool.ConnectionID) {
+        guard let host = forget(connection) else { return }
+        hosts[host].connections.close(connection)
+    }
+
+    /// Returns the place that a connection had in `hosts`.
+    @discardableResult
+    private func forget(_ connection: ConnectionPool.ConnectionID) -> Int? {
+        guard let place = places.remove(connection) else { return nil }
+        hosts[place.host].count -= 1
+        return place.host
     }
 
     private func open(_ connection: ConnectionPool.ConnectionID, _ key: ConnectionPool.KeyID) {
@@ -266,46 +254,71 @@ package final class ExchangePool {
             authorize = settings.authorizeProxy(
                 proxy, ProxyAddress.authority(destination.host, port: destination.port))
         }
-        let attempt = ConnectAttempt(
-            connection, to: destination, context: context, resumption: resumption, authorize: authorize, owner: self)
-        entries[connection] = .connecting(attempt)
-        attempt.start()
+        let host = hostOfNextConnection()
+        hosts[host].count += 1
+        places[connection] = Place(host: host, key: key)
+        hosts[host].connections.open(connection, to: destination, authorize: authorize)
+    }
+
+    /// Returns the place in `hosts` of the next connection: the pool's own loop at first, and then the one with the
+    /// fewest connections.
+    private func hostOfNextConnection() -> Int {
+        if hosts.count == 1 || hosts[0].count < Self.connectionsBeforeSpread { return 0 }
+        return hosts.indices.min { hosts[$0].count < hosts[$1].count } ?? 0
     }
 }
 
-extension ExchangePool: ConnectAttemptOwner, TimerHandler {
-    func attempt(_ attempt: ConnectAttempt, didConnect stream: ByteStream, info: ConnectionInfo) {
-        do {
-            if stream.negotiatedProtocol == "h2" || attempt.destination.assumesHTTP2 {
-                let carrier = try HTTP2Carrier(attempt.id, over: stream, info: info, pool: self, context: context)
-                entries[attempt.id] = .open(carrier)
-                pool.opened(attempt.id, capacity: carrier.capacity, now: context.now, actions: &actions)
-            } else {
-                let carrier = HTTP1Carrier(attempt.id, over: stream, info: info, pool: self, context: context)
-                entries[attempt.id] = .open(carrier)
-                attempt.destination.speaksHTTP1 = true
-                pool.opened(attempt.id, capacity: 1, now: context.now, actions: &actions)
-            }
-        } catch {
-            return self.attempt(attempt, didFail: error)
-        }
+extension ExchangePool: ConnectionObserver {
+    package func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool) {
+        // The pool can have closed the connection while the message that it is open was on its way.
+        guard var place = places[connection] else { return }
+        place.isOpen = true
+        places[connection] = place
+        let destination = destinations[place.key]
+        if !isShared { destination?.speaksHTTP1 = true }
+        pool.opened(connection, capacity: capacity, now: context.now, actions: &actions)
         perform()
         // Exchanges that waited to share the connection wait in the queue again, unless it took them or one is opened for
         // them.
-        guard attempt.destination.allowsHTTP2 else { return }
+        guard let destination, destination.allowsHTTP2 else { return }
         for exchange in waiting.values
-        where exchange.destination.key == attempt.destination.key && pool.connection(for: exchange.id) == nil {
+        where exchange.destination.key == destination.key && pool.connection(for: exchange.id) == nil {
             exchange.handler.didStopConnecting()
         }
     }
 
-    func attempt(_ attempt: ConnectAttempt, didFail error: EngineError) {
-        entries[attempt.id] = nil
-        let failed = pool.openFailed(attempt.id, actions: &actions).flatMap { waiting.removeValue(forKey: $0) }
+    package func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError) {
+        guard forget(connection) != nil else { return }
+        let failed = pool.openFailed(connection, actions: &actions).flatMap { waiting.removeValue(forKey: $0) }
         perform()
         failed?.handler.didEnd(error, isDeadConnection: false)
     }
 
+    package func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool) {
+        pool.finished(on: connection, isReusable: isReusable, now: context.now, actions: &actions)
+        perform()
+    }
+
+    package func closed(_ connection: ConnectionPool.ConnectionID) {
+        forget(connection)
+        pool.closed(connection, actions: &actions)
+        perform()
+    }
+
+    package func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int) {
+        pool.capacityChanged(connection, capacity: capacity, now: context.now, actions: &actions)
+        perform()
+    }
+
+    package func draining(_ connection: ConnectionPool.ConnectionID) {
+        pool.draining(connection, actions: &actions)
+        perform()
+    }
+
+    package func returned(_ exchange: HTTPExchange) { submit(exchange) }
+}
+
+extension ExchangePool: TimerHandler {
     package func timerFired(_ timer: LoopTimer) {
         pool.expireIdle(now: context.now, actions: &actions)
         perform()

@@ -9,7 +9,7 @@ final class HTTP1Carrier: ExchangeCarrier {
     private static let framingRoom = 32
 
     let id: ConnectionPool.ConnectionID
-    private unowned let pool: ExchangePool
+    private unowned let pool: LoopConnections
     private let context: LoopContext
     private let stream: ByteStream
     private var info: ConnectionInfo
@@ -32,7 +32,7 @@ final class HTTP1Carrier: ExchangeCarrier {
     private lazy var continueTimer = LoopTimer(self)
 
     init(
-        _ id: ConnectionPool.ConnectionID, over stream: ByteStream, info: ConnectionInfo, pool: ExchangePool,
+        _ id: ConnectionPool.ConnectionID, over stream: ByteStream, info: ConnectionInfo, pool: LoopConnections,
         context: LoopContext
     ) {
         self.id = id
@@ -54,7 +54,7 @@ final class HTTP1Carrier: ExchangeCarrier {
             // is asked each time: the loop can have polled the socket before the bytes arrived, or serve other sockets
             // first.
             closeIdle()
-            return pool.submit(exchange)
+            return pool.returned(exchange)
         }
         self.exchange = exchange
         exchange.connection = self

@@ -28,7 +28,7 @@ final class HTTP2Carrier: ExchangeCarrier {
     }
 
     let id: ConnectionPool.ConnectionID
-    private unowned let pool: ExchangePool
+    private unowned let pool: LoopConnections
     private let context: LoopContext
     private let stream: ByteStream
     private var info: ConnectionInfo
@@ -48,7 +48,7 @@ final class HTTP2Carrier: ExchangeCarrier {
     private var written = 0
 
     init(
-        _ id: ConnectionPool.ConnectionID, over stream: ByteStream, info: ConnectionInfo, pool: ExchangePool,
+        _ id: ConnectionPool.ConnectionID, over stream: ByteStream, info: ConnectionInfo, pool: LoopConnections,
         context: LoopContext
     ) throws(EngineError) {
         self.id = id
@@ -123,6 +123,8 @@ final class HTTP2Carrier: ExchangeCarrier {
         session?.setPriority(priority, of: exchange.stream)
         actAtTurnEnd()
     }
+
+    func takeNoMore() { pool.draining(self) }
 
     func cancel(_ exchange: HTTPExchange) {
         exchange.connection = nil

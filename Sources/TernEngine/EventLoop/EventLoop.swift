@@ -31,8 +31,8 @@ package final class EventLoop: SerialExecutor {
         var isAsleep = false
     }
 
-    /// The loop of the process.
-    package static let shared = EventLoop()
+    /// The first loop of the process.
+    package static var shared: EventLoop { EventLoops.all[0] }
     private static let nextClient = Atomic<UInt64>(1)
 
     /// The epoll descriptor; −1 until the loop is set up. The wake-up descriptor below works in the same way.
@@ -52,7 +52,13 @@ package final class EventLoop: SerialExecutor {
     /// The longest turn so far in microseconds of CPU time in user mode; measured only for the test that asserts it.
     package let longestTurn = Atomic<Int64>(-1)
 
-    private init() {}
+    /// The index of the loop in `EventLoops.all`.
+    private let index: Int
+
+    init(_ index: Int) { self.index = index }
+
+    /// Runs tasks on the loop's thread.
+    package var taskExecutor: LoopTaskExecutor { EventLoops.taskExecutors[index] }
 
     var epoll: Int32 { epollDescriptor.load(ordering: .relaxed) }
 
@@ -92,7 +98,7 @@ package final class EventLoop: SerialExecutor {
             return code
         }
         isReady.store(true, ordering: .releasing)
-        atexit { EventLoop.shared.stopForGood() }
+        atexit { for loop in EventLoops.all { loop.stopForGood() } }
         return 0
     }
 
@@ -117,7 +123,7 @@ package final class EventLoop: SerialExecutor {
     /// Stops the loop at the process's end, so that it is not inside a library that is torn down next.
     private func stopForGood() {
         // A forked process has no loop.
-        guard getpid() == process, !isCurrent else { return }
+        guard getpid() == process, isReady.load(ordering: .acquiring), !isCurrent else { return }
         isEnding.store(true, ordering: .sequentiallyConsistent)
         wake()
         // The process does not wait longer for a loop in a system call, because a program must always be able to end.

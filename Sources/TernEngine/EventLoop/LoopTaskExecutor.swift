@@ -1,12 +1,9 @@
 #if os(Linux)
 /// Runs the tasks that prefer it on a loop's thread, so that a call and its connection need no switch between threads.
 package final class LoopTaskExecutor: TaskExecutor {
-    /// The executor of the loop of the process.
-    package static let shared = LoopTaskExecutor(.shared)
-
     private let loop: EventLoop
 
-    private init(_ loop: EventLoop) { self.loop = loop }
+    init(_ loop: EventLoop) { self.loop = loop }
 
     package func enqueue(_ job: consuming ExecutorJob) {
         let executor = unsafe asUnownedTaskExecutor()

@@ -54,7 +54,10 @@ import TernConcurrency
         ranTasks = false
         if canPoll, rest != 0, polling.isWorthwhile, poll() { return }
         let timeout = loop.prepareToSleep(rest)
-        guard canPoll, timeout != 0 else { return eventCount = wait(timeout) }
+        guard canPoll, timeout != 0 else {
+            eventCount = wait(timeout)
+            return
+        }
         let start = MonotonicClock.nanoseconds()
         eventCount = wait(timeout)
         polling.slept(for: MonotonicClock.nanoseconds() - start)
@@ -144,7 +147,7 @@ import TernConcurrency
                 unsafe job.runSynchronously(on: loop.asUnownedSerialExecutor())
             case .taskJob(let job):
                 ranTasks = true
-                unsafe job.runSynchronously(on: LoopTaskExecutor.shared.asUnownedTaskExecutor())
+                unsafe job.runSynchronously(on: loop.taskExecutor.asUnownedTaskExecutor())
             }
         }
         if messagesDone == messages.count {

@@ -21,5 +21,7 @@ package struct PollPolicy {
     package mutating func polled(found: Bool) { credit = found ? min(credit + 1, Self.mostCredit) : max(credit - 2, 0) }
 
     /// Takes account of a sleep, whose time is in nanoseconds.
-    package mutating func slept(for time: UInt64) { if time <= Self.shortSleep { credit = min(credit + 1, Self.mostCredit) } }
+    package mutating func slept(for time: UInt64) {
+        if time <= Self.shortSleep { credit = min(credit + 1, Self.mostCredit) }
+    }
 }

@@ -105,7 +105,7 @@ package final class HTTPExchange {
     /// The time in nanoseconds for which the body of a request with Expect waits for 100 (RFC 9110 §10.1.1).
     package var continueWait: UInt64 = 1_000_000_000
     /// The handler, which owns the exchange.
-    unowned let handler: any ExchangeHandler
+    package unowned let handler: any ExchangeHandler
     /// The connection that carries the exchange, and its stream over HTTP/2.
     var connection: (any ExchangeCarrier)?
     var stream: Int32 = 0
@@ -145,6 +145,24 @@ package final class HTTPExchange {
         if startsSending { connection?.bodyIsReady(self) }
     }
 
+    /// Ends the exchange on its connection, without a call to its handler. Returns false if it has none: it then waits in its
+    /// pool.
+    package func cancelOnConnection() -> Bool {
+        guard let connection else { return false }
+        connection.cancel(self)
+        return true
+    }
+
+    /// Tells the server the changed urgency, over HTTP/2. Returns false if no connection carries the exchange.
+    package func prioritizeOnConnection() -> Bool {
+        guard let connection else { return false }
+        connection.prioritize(self)
+        return true
+    }
+
+    /// Lets the connection take no other exchange, because the peer does not answer.
+    package func avoidConnection() { connection?.takeNoMore() }
+
     /// Continues to read the body of the request, after `BodyRead.wait`.
     package func bodyIsReady() {
         if isSending { connection?.bodyIsReady(self) }
@@ -157,5 +175,17 @@ protocol ExchangeCarrier: AnyObject {
     func bodyIsReady(_ exchange: HTTPExchange)
     /// Ends the exchange on the connection, without calling its handler.
     func cancel(_ exchange: HTTPExchange)
+    /// Takes no further exchange.
+    func takeNoMore()
+    /// Tells the server the changed urgency of the exchange.
+    func prioritize(_ exchange: HTTPExchange)
+}
+
+extension ExchangeCarrier {
+    // A connection that carries one exchange at a time is closed with it.
+    func takeNoMore() {}
+
+    // HTTP/1 has no way to say it for a request that is sent.
+    func prioritize(_ exchange: HTTPExchange) {}
 }
 #endif

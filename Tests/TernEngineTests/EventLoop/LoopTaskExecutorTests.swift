@@ -4,7 +4,7 @@ import Testing
 
 struct LoopTaskExecutorTests {
     private let loop = EventLoop.shared
-    private let executor = LoopTaskExecutor.shared
+    private let executor = EventLoop.shared.taskExecutor
 
     @Test func tasksThatPreferItRunOnTheLoop() async {
         let isOnLoop = await withTaskExecutorPreference(executor) { await runsOnLoop() }

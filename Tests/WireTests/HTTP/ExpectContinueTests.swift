@@ -1,5 +1,5 @@
 // Over the engine only: libcurl, which it replaces, has a limit of its own.
-#if os(Linux) && TERN_ENGINE_NATIVE && !TERN_URLSESSION
+#if os(Linux) && !TERN_URLSESSION
 import Foundation
 import Tern
 import TernConcurrency

@@ -1,5 +1,5 @@
 // Over the engine only: libcurl, which it replaces, sends no trailers.
-#if os(Linux) && TERN_ENGINE_NATIVE && !TERN_URLSESSION
+#if os(Linux) && !TERN_URLSESSION
 import Foundation
 import Tern
 import TernConcurrency

@@ -73,7 +73,6 @@ struct ProxyTests {
         }
     }
 
-    #if TERN_ENGINE_NATIVE
     @Test(arguments: ["", nil]) func anEmptySOCKSPasswordIsSent(password: String?) async throws {
         let tunnel = try Tunnel(user: "token", password: "")
         defer { tunnel.stop() }
@@ -119,7 +118,6 @@ struct ProxyTests {
     }
 
     private static let digestOffer = "Digest realm=\"p\", qop=\"auth\", algorithm=SHA-256, nonce=\"n1\""
-    #endif
 
     @Test func wrongProxyPasswordIsRefusedAndNotShown() async throws {
         let tunnel = try Tunnel(user: "u", password: "right")

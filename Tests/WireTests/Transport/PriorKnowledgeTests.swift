@@ -1,5 +1,5 @@
 // Over the engine only: libcurl's transport uses HTTP/2 over TLS alone.
-#if os(Linux) && TERN_ENGINE_NATIVE && !TERN_URLSESSION
+#if os(Linux) && !TERN_URLSESSION
 import Foundation
 import Tern
 import TernTesting

@@ -3,7 +3,8 @@ import Synchronization
 import TernConcurrency
 import TernEngine
 
-/// The transfers of one session on the loop. Confined to the loop's thread.
+/// The transfers of one session on its own loop, and its pool of connections, which can live on other loops. Confined to
+/// the loop's thread.
 final class EngineClient: LoopClient {
     /// A message of `EngineTransport`, with the transfer as its object.
     enum Operation {
@@ -41,49 +42,48 @@ final class EngineClient: LoopClient {
         }
     }
 
-    let settings: ConnectionSettings
-    let context: LoopContext
-    let pool: ExchangePool
+    /// The value of `Transfer.place` for a transfer on another loop, and for one that has ended.
+    private static let awayPlace = -2
+    private static let endedPlace = -1
+
+    private let context: LoopContext
     private let client: UInt64
+    private let pool: ExchangePool
     private var destinations: DestinationCache
     private var fields = RequestFieldsCache()
-    /// The transfers under way, each at its `place`, and the places that are free.
-    private var transfers: [EngineTransfer?] = []
-    private var freePlaces: [Int] = []
+    private lazy var lane = TransferLane(context: context, pool: pool, owner: self)
+    /// The other loops on which connections can live.
+    private let others: [RemoteLane]
+    /// The transfers on other loops, by their numbers.
+    private var away: [UInt64: RemoteLane] = [:]
     private var isClosing = false
-    private lazy var limitTimer = LoopTimer(self)
-    private lazy var publicationTimer = LoopTimer(self)
-    /// Transfers with bytes or numbers that their session has not seen.
-    private var changed: [EngineTransfer] = []
-    private var willFlush = false
-    /// Transfers whose progress is watched and has changed.
-    private var unpublished: [EngineTransfer] = []
 
-    init(_ settings: ConnectionSettings, context: LoopContext, client: UInt64) {
-        self.settings = settings
+    init(_ settings: ConnectionSettings, context: LoopContext, client: UInt64, others: [EventLoop]) {
         self.context = context
         self.client = client
         destinations = DestinationCache(settings)
+        self.others = others.map { RemoteLane(on: $0, home: context.loop, client: client) }
         pool = ExchangePool(
             ExchangePool.Settings(
                 connectionsPerOrigin: settings.maximumConnectionsPerHost, connections: settings.maximumConnections,
                 idleLifetime: settings.idleNanoseconds,
                 isNewestFirst: settings.queueOrder == .lastInFirstOut,
                 authorizeProxy: { ProxyAuthorization.answers(of: $0, for: $1) }),
-            context: context)
+            context: context, others: self.others)
+        for other in self.others { other.owner = self }
     }
-
-    var now: UInt64 { context.now }
 
     // MARK: Messages
 
     func receive(operation: UInt64, object: any AnyObject & Sendable) {
-        guard let transfer = object as? Transfer, let operation = Operation(number: operation) else { return }
-        switch operation {
-        case .start: start(transfer)
-        case .control(let command):
-            let place = transfer.place.load(ordering: .relaxed)
-            if place >= 0, let running = transfers[place] { control(running, command) }
+        if let transfer = object as? Transfer {
+            switch Operation(number: operation) {
+            case .start: start(transfer)
+            case .control(let command): control(transfer, command)
+            case nil: return
+            }
+        } else if let report = object as? LaneReport {
+            receive(report)
         }
     }
 
@@ -93,126 +93,76 @@ final class EngineClient: LoopClient {
     }
 
     private func endIfDone() {
-        guard isClosing, freePlaces.count == transfers.count else { return }
+        guard isClosing, lane.isEmpty, away.isEmpty else { return }
         pool.close()
-        context.cancel(limitTimer)
-        context.cancel(publicationTimer)
+        for other in others { other.close() }
+        lane.close()
         context.remove(client)
     }
 
     private func start(_ transfer: Transfer) {
-        let running = EngineTransfer(transfer, client: self)
+        let running = EngineTransfer(transfer, lane: lane)
         keep(running)
-        watch(running.clock)
         do {
             let request = transfer.request
             let destination = try destinations.destination(for: request)
             let fields = try fields.fields(of: request, to: destination)
             running.prepare(to: destination, fields: fields)
         } catch {
-            return end(running, error)
+            return lane.end(running, error)
         }
-        running.submit(to: pool)
+        running.submit()
     }
 
     private func keep(_ running: EngineTransfer) {
-        context.awaitedResponses += 1
-        if let place = freePlaces.popLast() {
-            transfers[place] = running
-            running.transfer.place.store(place, ordering: .relaxed)
-        } else {
-            running.transfer.place.store(transfers.count, ordering: .relaxed)
-            transfers.append(running)
+        lane.keep(running)
+        running.transfer.place.store(running.place, ordering: .relaxed)
+    }
+
+    private func control(_ transfer: Transfer, _ command: TransferCommand) {
+        let place = transfer.place.load(ordering: .relaxed)
+        if place >= 0 {
+            if let running = lane[place] { lane.control(running, command) }
+        } else if place == Self.awayPlace {
+            away[transfer.id]?.control(transfer, command)
         }
     }
 
-    private func control(_ transfer: EngineTransfer, _ command: TransferCommand) {
-        switch command {
-        case .cancel: end(transfer, .cancelled)
-        case .pause: transfer.setPaused(true, pool)
-        case .resume: transfer.setPaused(false, pool)
-        case .demand: transfer.readerTookAll()
-        case .bodyReady: transfer.sourceIsReady()
-        case .prioritize(let priority): transfer.prioritize(priority, pool)
+    // MARK: Other loops
+
+    /// Lets a transfer go, whose exchange has been given a connection on another loop.
+    func moved(_ running: EngineTransfer, to other: RemoteLane) {
+        lane.remove(running)
+        running.transfer.place.store(Self.awayPlace, ordering: .relaxed)
+        away[running.transfer.id] = other
+    }
+
+    private func receive(_ report: LaneReport) {
+        switch report.content {
+        case .connected(let connection, let capacity, let isShared):
+            pool.connected(connection, capacity: capacity, isShared: isShared)
+        case .connectFailed(let connection, let error): pool.connectFailed(connection, error)
+        case .finished(let connection, let isReusable): pool.finished(on: connection, isReusable: isReusable)
+        case .closed(let connection): pool.closed(connection)
+        case .capacityChanged(let connection, let capacity): pool.capacityChanged(connection, to: capacity)
+        case .draining(let connection): pool.draining(connection)
+        case .returned:
+            guard let running = unsafe report.transfer, let exchange = running.exchange else { return }
+            away[running.transfer.id] = nil
+            keep(running)
+            pool.returned(exchange)
+        case .ended(let transfer):
+            away[transfer.id] = nil
+            transfer.place.store(Self.endedPlace, ordering: .relaxed)
+            endIfDone()
         }
-    }
-
-    /// Ends a transfer, on the wire or in the queue. Does nothing for one that has ended.
-    func end(_ transfer: EngineTransfer, _ failure: TransferFailure?, after phase: Timeouts.Phase? = nil) {
-        let place = transfer.transfer.place.exchange(-1, ordering: .relaxed)
-        guard place >= 0 else { return }
-        transfers[place] = nil
-        freePlaces.append(place)
-        context.awaitedResponses -= 1
-        transfer.leave(pool, after: phase)
-        transfer.complete(failure)
-        // An idle process makes no wake-ups.
-        if freePlaces.count == transfers.count { context.cancel(limitTimer) }
-        if isClosing { endIfDone() }
-    }
-
-    // MARK: The work that transfers leave for later
-
-    func watch(_ clock: TransferClock) {
-        if clock.nextDeadline < limitTimer.deadline { context.schedule(limitTimer, at: clock.nextDeadline) }
-    }
-
-    func flushLater(_ transfer: EngineTransfer) {
-        changed.append(transfer)
-        if willFlush { return }
-        willFlush = true
-        context.callAtTurnEnd(self)
-    }
-
-    func publishLater(_ transfer: EngineTransfer) {
-        unpublished.append(transfer)
-        let time = max(transfer.nextPublication, context.now)
-        if time < publicationTimer.deadline { context.schedule(publicationTimer, at: time) }
-    }
-
-    func forgetPublication(of transfer: EngineTransfer) { unpublished.removeAll { $0 === transfer } }
-
-    /// Ends the transfers that have reached a limit. Activity only moves a limit further away, so no transfer is
-    /// checked before the earliest known limit. Then all are.
-    private func checkLimits() {
-        var next = UInt64.max
-        for transfer in transfers {
-            guard let transfer else { continue }
-            if let phase = transfer.clock.expired(context.now) {
-                end(transfer, transfer.timeout(phase), after: phase)
-            } else {
-                next = min(next, transfer.clock.nextDeadline)
-            }
-        }
-        if next < limitTimer.deadline { context.schedule(limitTimer, at: next) }
-    }
-
-    private func publishProgress() {
-        var next = UInt64.max
-        unpublished.removeAll { transfer in
-            if transfer.nextPublication <= context.now {
-                transfer.publishProgress()
-                return true
-            }
-            next = min(next, transfer.nextPublication)
-            return false
-        }
-        context.schedule(publicationTimer, at: next)
     }
 }
 
-extension EngineClient: TimerHandler, TurnEndHandler {
-    func timerFired(_ timer: LoopTimer) {
-        if timer === limitTimer { checkLimits() } else { publishProgress() }
-    }
-
-    /// Hands on the bytes of the turn. Small pieces wait while more arrive.
-    func turnEnds(isIdle: Bool) -> Bool {
-        let flushing = changed
-        changed.removeAll(keepingCapacity: true)
-        for transfer in flushing where transfer.flush(isIdle: isIdle) { changed.append(transfer) }
-        willFlush = !changed.isEmpty
-        return willFlush
+extension EngineClient: TransferLaneOwner {
+    func transferEnded(_ transfer: EngineTransfer) {
+        transfer.transfer.place.store(Self.endedPlace, ordering: .relaxed)
+        if isClosing { endIfDone() }
     }
 }
 #endif

@@ -10,7 +10,9 @@ final class EngineTransfer {
     private static let publicationInterval: UInt64 = 10_000_000
 
     let transfer: Transfer
-    unowned let client: EngineClient
+    /// The lane of the loop on which the transfer is, and the place in its table; −1 outside of one.
+    unowned var lane: TransferLane
+    var place = -1
     var clock: TransferClock
     private(set) var exchange: HTTPExchange?
     /// A Boolean value that indicates whether the exchange is in the pool: it waits for a connection, or has one.
@@ -52,11 +54,11 @@ final class EngineTransfer {
     /// The earliest time of the next publication: each one wakes a watcher, which costs more than the bytes of a turn.
     private(set) var nextPublication: UInt64 = 0
 
-    init(_ transfer: Transfer, client: EngineClient) {
+    init(_ transfer: Transfer, lane: TransferLane) {
         self.transfer = transfer
-        self.client = client
+        self.lane = lane
         isStreamed = transfer.request.delivery == .streamed
-        clock = TransferClock(transfer.request.timeouts, now: client.now)
+        clock = TransferClock(transfer.request.timeouts, now: lane.now)
     }
 
     // MARK: The way to the wire
@@ -78,49 +80,46 @@ final class EngineTransfer {
         self.exchange = exchange
     }
 
-    func submit(to pool: ExchangePool) {
+    func submit() {
         guard let exchange else { return }
         isSubmitted = true
-        startedAt = client.now
-        pool.submit(exchange)
+        startedAt = lane.now
+        lane.pool?.submit(exchange)
     }
 
     /// Takes the exchange out of the pool. Ends it if it is on the wire.
-    func leave(_ pool: ExchangePool, after phase: Timeouts.Phase? = nil) {
+    func leave(after phase: Timeouts.Phase? = nil) {
         guard isSubmitted, let exchange else { return }
         isSubmitted = false
-        switch phase {
-        case .connect: pool.giveUpConnecting(exchange)
-        case .idle:
-            pool.avoidConnection(of: exchange)
-            pool.cancel(exchange)
-        case .total, nil: pool.cancel(exchange)
-        }
+        if phase == .idle { exchange.avoidConnection() }
+        if exchange.cancelOnConnection() { return }
+        if phase == .connect { lane.pool?.giveUpConnecting(exchange) } else { lane.pool?.cancel(exchange) }
     }
 
-    func prioritize(_ priority: Request.Priority, _ pool: ExchangePool) {
+    func prioritize(_ priority: Request.Priority) {
         guard let exchange else { return }
         exchange.priority = priority.rawValue
         exchange.urgency = priority.urgency
-        if isSubmitted { pool.prioritize(exchange) }
+        guard isSubmitted, !exchange.prioritizeOnConnection() else { return }
+        lane.pool?.prioritize(exchange)
     }
 
     // MARK: Pausing
 
     /// Pauses or resumes the transfer. One that has sent nothing yet gives up its place in the queue, because its
     /// request must not be sent.
-    func setPaused(_ paused: Bool, _ pool: ExchangePool) {
+    func setPaused(_ paused: Bool) {
         guard isPaused != paused else { return }
         isPaused = paused
-        if paused { clock.paused(client.now) } else { clock.resumed(client.now) }
+        if paused { clock.paused(lane.now) } else { clock.resumed(lane.now) }
         applyPause()
         if paused, connection == nil {
-            leave(pool)
+            leave()
             clock.withdrawn()
         } else if !paused, !isSubmitted {
-            submit(to: pool)
+            submit()
         }
-        client.watch(clock)
+        lane.watch(clock)
     }
 
     func readerTookAll() {
@@ -138,8 +137,8 @@ final class EngineTransfer {
     }
 
     private func settleClock() {
-        clock.heldUp(isHeldUp || isStarved, client.now)
-        client.watch(clock)
+        clock.heldUp(isHeldUp || isStarved, lane.now)
+        lane.watch(clock)
     }
 
     private func applyPause() {
@@ -162,7 +161,7 @@ final class EngineTransfer {
     private func markChanged() {
         guard !isMarked else { return }
         isMarked = true
-        client.flushLater(self)
+        lane.flushLater(self)
     }
 
     /// Hands on the bytes of the turn. Small pieces wait while more arrive. Returns whether some wait.
@@ -184,7 +183,7 @@ final class EngineTransfer {
 
     private func deliverChunk() {
         let (wake, isFull) = unsafe transfer.receive(body.take())
-        unsafe client.context.wake(wake)
+        unsafe lane.context.wake(wake)
         guard isFull, !isHeldUp else { return }
         isHeldUp = true
         settleClock()
@@ -204,13 +203,13 @@ final class EngineTransfer {
         let isWatched = transfer.meter.update(sent: produced, of: total, received: received, of: expected)
         guard isWatched, !isUnpublished else { return }
         isUnpublished = true
-        client.publishLater(self)
+        lane.publishLater(self)
     }
 
     /// Publishes the progress. Called when `nextPublication` has come.
     func publishProgress() {
         isUnpublished = false
-        nextPublication = client.now + Self.publicationInterval
+        nextPublication = lane.now + Self.publicationInterval
         transfer.meter.publish()
     }
 
@@ -222,19 +221,19 @@ final class EngineTransfer {
         storeProgress()
         if isUnpublished {
             // The task may continue, with another attempt or with the processing of its body.
-            client.forgetPublication(of: self)
+            lane.forgetPublication(of: self)
             publishProgress()
         }
         if isStreamed, body.waitingCount > 0 { deliverChunk() }
         if case .pipe(let pipe, _) = transfer.request.source { pipe.close() }
         let outcome = TransferOutcome(
             head: head, body: body.take(), failure: failure, metrics: metrics(), trailers: trailers)
-        unsafe client.context.wake(transfer.complete(outcome))
+        unsafe lane.context.wake(transfer.complete(outcome))
     }
 
     private func metrics() -> TaskMetrics {
         var metrics = TaskMetrics()
-        let now = client.now
+        let now = lane.now
         if let connection {
             metrics.isReusedConnection = connection.isReused
             if !connection.isReused {
@@ -270,8 +269,8 @@ final class EngineTransfer {
 
 extension EngineTransfer: ExchangeHandler {
     func didStartConnecting() {
-        clock.connecting(client.now)
-        client.watch(clock)
+        clock.connecting(lane.now)
+        lane.watch(clock)
     }
 
     func didStopConnecting() { clock.withdrawn() }
@@ -279,19 +278,19 @@ extension EngineTransfer: ExchangeHandler {
     func didConnect(_ connection: ConnectionInfo) {
         self.connection = connection
         if connection.version == .http2 { waitForContinue() }
-        clock.connected(client.now)
-        client.watch(clock)
+        clock.connected(lane.now)
+        lane.watch(clock)
     }
 
     func didSend(_ count: Int) {
         sentBytes += Int64(count)
-        clock.moved(client.now)
+        clock.moved(lane.now)
     }
 
     func didReceiveBytes(_ count: Int) {
-        if receivedBytes == 0 { firstByteAt = client.now }
+        if receivedBytes == 0 { firstByteAt = lane.now }
         receivedBytes += Int64(count)
-        clock.moved(client.now)
+        clock.moved(lane.now)
     }
 
     func didReceive(interim received: ReceivedHead) {
@@ -303,7 +302,7 @@ extension EngineTransfer: ExchangeHandler {
         let interim = ResponseHead(
             status: received.status, version: HTTPVersion(received.version), target: transfer.request.target,
             rawHead: received.bytes, maySetCookies: false)
-        unsafe client.context.wake(transfer.receive(interim: interim))
+        unsafe lane.context.wake(transfer.receive(interim: interim))
     }
 
     func didReceive(_ received: ReceivedHead) {
@@ -318,7 +317,7 @@ extension EngineTransfer: ExchangeHandler {
         isCompressed = received.isEncoded && request.decompresses && !head.contentCodings.isEmpty
         isStreamed = request.streamsBody(of: head, isCompressed: isCompressed)
         if isStreamed || request.announcesHead {
-            unsafe client.context.wake(transfer.receive(head, isCompressed: isCompressed))
+            unsafe lane.context.wake(transfer.receive(head, isCompressed: isCompressed))
             markChanged()
         }
     }
@@ -381,13 +380,13 @@ extension EngineTransfer: ExchangeHandler {
 
     private func read(_ pipe: UploadPipe, into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         let (read, producer) = unsafe pipe.read(into: buffer)
-        unsafe client.context.wake(producer)
+        unsafe lane.context.wake(producer)
         switch read {
         case .bytes(let count):
             return took(count)
         case .wait:
             isStarved = true
-            clock.heldUp(true, client.now)
+            clock.heldUp(true, lane.now)
             return .wait
         case .end:
             return takeTrailers(of: pipe)
@@ -421,7 +420,7 @@ extension EngineTransfer: ExchangeHandler {
 
     func didEnd(_ error: EngineError?, isDeadConnection: Bool) {
         isSubmitted = false
-        client.end(self, failure(for: error, isDeadConnection: isDeadConnection))
+        lane.end(self, failure(for: error, isDeadConnection: isDeadConnection))
     }
 }
 

@@ -5,7 +5,7 @@ import TernEngine
 /// Sends the requests of a session over the engine. Connections are made with the first request, and closed when the
 /// session is gone and its last transfer has ended.
 final class EngineTransport: Transport {
-    private let loop = EventLoop.shared
+    private let loop: EventLoop
     private let client: UInt64
     private let settings: ConnectionSettings
     /// The reason why no request of the session can be sent.
@@ -15,7 +15,11 @@ final class EngineTransport: Transport {
         let settings = ConnectionSettings(configuration)
         self.settings = settings
         problem = configuration.problem
-        client = loop.open { context, client in EngineClient(settings, context: context, client: client) }
+        let loops = EventLoops.nextInTurn()
+        loop = loops[0]
+        client = loop.open { context, client in
+            EngineClient(settings, context: context, client: client, others: Array(loops.dropFirst()))
+        }
         // Set up before the first request if possible. Otherwise, a request tries again.
         _ = loop.problem()
     }
@@ -24,7 +28,7 @@ final class EngineTransport: Transport {
 
     var executor: any SerialExecutor { loop }
 
-    var taskExecutor: any TaskExecutor { LoopTaskExecutor.shared }
+    var taskExecutor: any TaskExecutor { loop.taskExecutor }
 
     /// On the loop a body would be decompressed as fast as it arrives, up to a thousandfold, whether it is read or not.
     var leavesStreamsCompressed: Bool { true }

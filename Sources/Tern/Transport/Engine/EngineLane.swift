@@ -1,0 +1,96 @@
+#if os(Linux)
+import TernEngine
+
+/// The connections and transfers of a session on a loop that is not its own. Confined to the loop's thread.
+///
+/// A transfer arrives when the session's pool has chosen a connection here, and ends here. What happens is reported to
+/// the session's own loop.
+final class EngineLane: LoopClient {
+    private let context: LoopContext
+    private let client: UInt64
+    private let home: EventLoop
+    private let homeClient: UInt64
+    private lazy var lane = TransferLane(context: context, pool: nil, owner: self)
+    private lazy var connections = LoopConnections(context: context, observer: self)
+    /// The transfers by their numbers.
+    private var transfers: [UInt64: EngineTransfer] = [:]
+
+    init(_ client: UInt64, context: LoopContext, home: EventLoop, homeClient: UInt64) {
+        self.client = client
+        self.context = context
+        self.home = home
+        self.homeClient = homeClient
+    }
+
+    func receive(operation: UInt64, object: any AnyObject & Sendable) {
+        if let order = object as? LaneOrder {
+            perform(order)
+        } else if let transfer = object as? Transfer,
+            case .control(let command) = EngineClient.Operation(number: operation)
+        {
+            if let running = transfers[transfer.id] { return lane.control(running, command) }
+            // The transfer was given back, or has ended; the session's own loop knows which.
+            home.post(to: homeClient, operation: operation, object: transfer)
+        }
+    }
+
+    func close() {
+        connections.closeAll()
+        lane.close()
+        context.remove(client)
+    }
+
+    private func perform(_ order: LaneOrder) {
+        switch unsafe order.content {
+        case .open(let connection, let destination, let authorize):
+            connections.open(connection, to: destination, authorize: authorize)
+        case .start(let running, let exchange, let connection):
+            transfers[running.transfer.id] = running
+            lane.keep(running)
+            connections.start(exchange, on: connection)
+        case .close(let connection):
+            connections.close(connection)
+        }
+    }
+
+    private func report(_ content: LaneReport.Content, _ transfer: EngineTransfer? = nil) {
+        home.post(to: homeClient, operation: 0, object: LaneReport(content, transfer))
+    }
+}
+
+extension EngineLane: TransferLaneOwner {
+    func transferEnded(_ transfer: EngineTransfer) {
+        transfers[transfer.transfer.id] = nil
+        report(.ended(transfer.transfer))
+    }
+}
+
+extension EngineLane: ConnectionObserver {
+    func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool) {
+        report(.connected(connection, capacity: capacity, isShared: isShared))
+    }
+
+    func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError) {
+        report(.connectFailed(connection, error))
+    }
+
+    func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool) {
+        report(.finished(on: connection, isReusable: isReusable))
+    }
+
+    func closed(_ connection: ConnectionPool.ConnectionID) { report(.closed(connection)) }
+
+    func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int) {
+        report(.capacityChanged(connection, to: capacity))
+    }
+
+    func draining(_ connection: ConnectionPool.ConnectionID) { report(.draining(connection)) }
+
+    func returned(_ exchange: HTTPExchange) {
+        guard let running = exchange.handler as? EngineTransfer else { return }
+        transfers[running.transfer.id] = nil
+        lane.remove(running)
+        report(.returned, running)
+    }
+}
+#endif

@@ -1,0 +1,99 @@
+#if os(Linux)
+import TernEngine
+
+/// A message from a session's own loop to another one, on which connections of the session live.
+///
+/// What it carries moves: the sender does not touch a transfer that it has sent, until the other loop gives it back.
+final class LaneOrder: Sendable {
+    enum Content {
+        case open(ConnectionPool.ConnectionID, Destination, authorize: ProxyTunnel.Authorize)
+        case start(EngineTransfer, HTTPExchange, on: ConnectionPool.ConnectionID)
+        case close(ConnectionPool.ConnectionID)
+    }
+
+    // Read once, by the other loop. The properties of a destination that change are used by the session's own loop only.
+    nonisolated(unsafe) let content: Content
+
+    init(_ content: Content) { unsafe self.content = content }
+}
+
+/// A message from another loop to the session's own: what happened to a connection or to a transfer.
+final class LaneReport: Sendable {
+    enum Content: Sendable {
+        case connected(ConnectionPool.ConnectionID, capacity: Int, isShared: Bool)
+        case connectFailed(ConnectionPool.ConnectionID, EngineError)
+        case finished(on: ConnectionPool.ConnectionID, isReusable: Bool)
+        case closed(ConnectionPool.ConnectionID)
+        case capacityChanged(ConnectionPool.ConnectionID, to: Int)
+        case draining(ConnectionPool.ConnectionID)
+        /// Nothing of the transfer in the message was sent.
+        case returned
+        case ended(Transfer)
+    }
+
+    let content: Content
+    // Read once, by the session's own loop. The other loop no longer touches it.
+    nonisolated(unsafe) let transfer: EngineTransfer?
+
+    init(_ content: Content, _ transfer: EngineTransfer? = nil) {
+        self.content = content
+        unsafe self.transfer = transfer
+    }
+}
+
+/// Another loop on which connections of a session live, seen from the session's own. Confined to the thread of the
+/// session's own loop.
+final class RemoteLane: ConnectionHost {
+    private let loop: EventLoop
+    private let home: EventLoop
+    private let homeClient: UInt64
+    /// The number of the client on the other loop, which is opened with the first connection.
+    private var client: UInt64?
+    weak var owner: EngineClient?
+
+    init(on loop: EventLoop, home: EventLoop, client: UInt64) {
+        self.loop = loop
+        self.home = home
+        homeClient = client
+    }
+
+    func open(
+        _ connection: ConnectionPool.ConnectionID, to destination: Destination,
+        authorize: @escaping ProxyTunnel.Authorize
+    ) {
+        if let problem = loop.problem() {
+            // The pool is not called back in the middle of its own call.
+            return home.post(to: homeClient, operation: 0, object: LaneReport(.connectFailed(connection, problem)))
+        }
+        if client == nil {
+            let (home, homeClient) = (home, homeClient)
+            client = loop.open { context, id in EngineLane(id, context: context, home: home, homeClient: homeClient) }
+        }
+        post(.open(connection, destination, authorize: authorize))
+    }
+
+    func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
+        guard let running = exchange.handler as? EngineTransfer else { return }
+        owner?.moved(running, to: self)
+        post(.start(running, exchange, on: connection))
+    }
+
+    func close(_ connection: ConnectionPool.ConnectionID) { post(.close(connection)) }
+
+    func control(_ transfer: Transfer, _ command: TransferCommand) {
+        guard let client else { return }
+        loop.post(to: client, operation: EngineClient.Operation.control(command).number, object: transfer)
+    }
+
+    /// Closes the connections. No transfer is left.
+    func close() {
+        if let client { loop.close(client) }
+        client = nil
+    }
+
+    private func post(_ content: LaneOrder.Content) {
+        guard let client else { return }
+        loop.post(to: client, operation: 0, object: LaneOrder(content))
+    }
+}
+#endif

@@ -1,0 +1,142 @@
+#if os(Linux)
+/// The place of connections, as their pool sees it: the loop on which they live. Confined to the thread of the pool's loop.
+package protocol ConnectionHost: AnyObject {
+    /// Opens a connection.
+    func open(
+        _ connection: ConnectionPool.ConnectionID, to destination: Destination,
+        authorize: @escaping ProxyTunnel.Authorize)
+    /// Starts an exchange on an open connection.
+    func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID)
+    /// Closes a connection, which may still be connecting. No exchange is left on it.
+    func close(_ connection: ConnectionPool.ConnectionID)
+}
+
+/// The pool, as the place of its connections sees it. Confined to the thread of that place's loop.
+package protocol ConnectionObserver: AnyObject {
+    /// Called when a connection is open for so many exchanges at a time. Over HTTP/2, it `isShared`.
+    func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool)
+    /// Called when a connection cannot be opened.
+    func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError)
+    /// Called when an exchange has left its connection. One that is not reusable takes no further exchange.
+    func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool)
+    /// Called when a connection is closed.
+    func closed(_ connection: ConnectionPool.ConnectionID)
+    /// Called when the number of exchanges that a connection carries at a time has changed.
+    func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int)
+    /// Called when a connection takes no further exchange.
+    func draining(_ connection: ConnectionPool.ConnectionID)
+    /// Called when a connection has turned out unusable before anything of the exchange was sent on it.
+    func returned(_ exchange: HTTPExchange)
+}
+
+/// A connection that is open.
+protocol PooledCarrier: ExchangeCarrier {
+    var id: ConnectionPool.ConnectionID { get }
+    /// Carries an exchange, for which the pool has found room.
+    func start(_ exchange: HTTPExchange)
+    func close()
+}
+
+extension HTTP1Carrier: PooledCarrier {}
+extension HTTP2Carrier: PooledCarrier {}
+
+/// The connections of one session that live on one loop. Confined to the loop's thread.
+package final class LoopConnections {
+    private enum Entry {
+        case connecting(ConnectAttempt)
+        case open(any PooledCarrier)
+    }
+
+    let livenessLimits: HTTP2Liveness.Limits
+    private let context: LoopContext
+    private let resumption = TLSResumption()
+    private var entries = ConnectionTable<Entry>()
+    /// The pool, which owns the connections or outlives them.
+    private unowned let observer: any ConnectionObserver
+
+    /// Creates the connections of one loop. `liveness` limits the silence of connections over HTTP/2.
+    package init(
+        _ liveness: HTTP2Liveness.Limits = HTTP2Liveness.Limits(), context: LoopContext,
+        observer: any ConnectionObserver
+    ) {
+        livenessLimits = liveness
+        self.context = context
+        self.observer = observer
+    }
+
+    // MARK: The carriers' calls
+
+    func finished(_ carrier: any PooledCarrier, isReusable: Bool) {
+        if !isReusable, carrier is HTTP1Carrier { entries[carrier.id] = nil }
+        observer.finished(on: carrier.id, isReusable: isReusable)
+    }
+
+    /// Handles the end of a connection whose exchanges have ended or are told by the caller.
+    func closed(_ carrier: any PooledCarrier) {
+        entries[carrier.id] = nil
+        observer.closed(carrier.id)
+    }
+
+    func capacityChanged(_ carrier: any PooledCarrier, to capacity: Int) {
+        observer.capacityChanged(carrier.id, to: capacity)
+    }
+
+    func draining(_ carrier: any PooledCarrier) { observer.draining(carrier.id) }
+
+    /// Gives an exchange back of which nothing was sent.
+    func returned(_ exchange: HTTPExchange) { observer.returned(exchange) }
+}
+
+extension LoopConnections: ConnectionHost {
+    package func open(
+        _ connection: ConnectionPool.ConnectionID, to destination: Destination,
+        authorize: @escaping ProxyTunnel.Authorize
+    ) {
+        let attempt = ConnectAttempt(
+            connection, to: destination, context: context, resumption: resumption, authorize: authorize, owner: self)
+        entries[connection] = .connecting(attempt)
+        attempt.start()
+    }
+
+    package func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
+        if case .open(let carrier) = entries[connection] { return carrier.start(exchange) }
+        // The connection was closed while the pool on another loop chose it.
+        observer.returned(exchange)
+    }
+
+    package func close(_ connection: ConnectionPool.ConnectionID) {
+        switch entries.remove(connection) {
+        case .connecting(let attempt): attempt.cancel()
+        case .open(let carrier): carrier.close()
+        case nil: break
+        }
+    }
+
+    /// Closes all connections.
+    package func closeAll() {
+        for connection in entries.connections { close(connection) }
+    }
+}
+
+extension LoopConnections: ConnectAttemptOwner {
+    func attempt(_ attempt: ConnectAttempt, didConnect stream: ByteStream, info: ConnectionInfo) {
+        guard stream.negotiatedProtocol == "h2" || attempt.destination.assumesHTTP2 else {
+            let carrier = HTTP1Carrier(attempt.id, over: stream, info: info, pool: self, context: context)
+            entries[attempt.id] = .open(carrier)
+            return observer.connected(attempt.id, capacity: 1, isShared: false)
+        }
+        do {
+            let carrier = try HTTP2Carrier(attempt.id, over: stream, info: info, pool: self, context: context)
+            entries[attempt.id] = .open(carrier)
+            observer.connected(attempt.id, capacity: carrier.capacity, isShared: true)
+        } catch {
+            self.attempt(attempt, didFail: error)
+        }
+    }
+
+    func attempt(_ attempt: ConnectAttempt, didFail error: EngineError) {
+        entries[attempt.id] = nil
+        observer.connectFailed(attempt.id, error)
+    }
+}
+#endif
