@@ -7,12 +7,15 @@ import Testing
 /// The use of one HTTP/1.1 connection after the other, with the bytes of a real server.
 @Suite(.timeLimit(.minutes(1))) struct ConnectionReuseTests {
     /// Returns settings whose end starts a second exchange in the same turn, after the server has passed the gate.
-    private func settings(then log: ExchangeLog, at place: Place, after gate: Gate) -> TestExchange.Settings {
+    private func settings(
+        then log: ExchangeLog, at place: Place, after gate: Gate, ended: Gate
+    ) -> TestExchange.Settings {
         var settings = TestExchange.Settings()
         settings.path = "/first"
         settings.atEnd = { client in
             do {
-                // The loop cannot poll the socket in between.
+                // The server goes on when the response has been read. The loop cannot poll the socket in between.
+                ended.open()
                 try gate.wait()
             } catch {
                 log.add("\(error)")
@@ -42,10 +45,11 @@ import Testing
     }
 
     @Test func strayBytesSendTheNextRequestToAFreshConnection() async throws {
-        let sent = Gate()
+        let (sent, ended) = (Gate(), Gate())
         let server = try ScriptedServer(
             { connection in
                 try connection.answer()
+                try ended.wait()
                 try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nunsent")
                 sent.open()
                 try connection.waitForEnd()
@@ -53,7 +57,8 @@ import Testing
         defer { server.stop() }
         let harness = try WireHarness()
         let second = ExchangeLog()
-        let first = harness.start(settings(then: second, at: Place(server), after: sent), to: Place(server))
+        let first = harness.start(
+            settings(then: second, at: Place(server), after: sent, ended: ended), to: Place(server))
         await first.waitForEnd()
         #expect(await second.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
         #expect(second.text == "/second")
@@ -62,17 +67,19 @@ import Testing
     }
 
     @Test func anExchangeWhoseConnectionClosedBeforeTheRequestGoesElsewhere() async throws {
-        let closed = Gate()
+        let (closed, ended) = (Gate(), Gate())
         let server = try ScriptedServer(
             { connection in
                 try connection.answer()
+                try ended.wait()
                 connection.close()
                 closed.open()
             }, { try $0.answer() })
         defer { server.stop() }
         let harness = try WireHarness()
         let second = ExchangeLog()
-        let first = harness.start(settings(then: second, at: Place(server), after: closed), to: Place(server))
+        let first = harness.start(
+            settings(then: second, at: Place(server), after: closed, ended: ended), to: Place(server))
         await first.waitForEnd()
         #expect(await second.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
         #expect(second.text == "/second")
@@ -81,11 +88,12 @@ import Testing
 
     @Test func aRecordOfTLSWithoutDataKeepsTheConnection() async throws {
         let identity = try TestIdentity()
-        let sent = Gate()
+        let (sent, ended) = (Gate(), Gate())
         let server = try ScriptedServer(
             tls: try TestServer(identity, version: 13),
             { connection in
                 try connection.answer()
+                try ended.wait()
                 try connection.updateKeys()
                 sent.open()
                 try connection.answer()
@@ -94,7 +102,7 @@ import Testing
         let harness = try WireHarness()
         let place = Place(server, policy: TLSPolicy(.only(identity)))
         let second = ExchangeLog()
-        await harness.start(settings(then: second, at: place, after: sent), to: place).waitForEnd()
+        await harness.start(settings(then: second, at: place, after: sent, ended: ended), to: place).waitForEnd()
         #expect(await second.waitForEnd() == ["connected http11 reused", "head 200", "ended"])
         #expect(server.failures == [])
     }
