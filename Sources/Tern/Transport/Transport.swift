@@ -1,3 +1,7 @@
+#if os(Linux)
+import TernEngine
+#endif
+
 /// Sends requests over the wire, one attempt at a time. A transport serves one `Session`. It knows attempts, not tasks:
 /// retries, redirects, validation and decoding happen above it, in `RequestExecution`.
 ///

@@ -147,8 +147,9 @@ package final class ExchangePool {
         return number
     }
 
-    /// Ends an exchange that waits, without a call to its handler.
+    /// Ends an exchange that waits, or that has a connection on the pool's loop, without a call to its handler.
     package func cancel(_ exchange: HTTPExchange) {
+        if exchange.cancelOnConnection() { return }
         guard waiting.removeValue(forKey: exchange.id) != nil else { return }
         _ = pool.withdraw(exchange.id, now: context.now, actions: &actions)
         perform()

@@ -266,7 +266,7 @@ final class HTTP2Carrier: ExchangeCarrier {
     private func checkLiveness() {
         guard let session, !isClosed, session.activeStreams > 0 else { return }
         // After a long turn, an answer can wait in the socket.
-        if context.now >= liveness.deadline, stream.hasInput { read() }
+        if context.now >= liveness.deadline { read() }
         if isClosed { return }
         switch liveness.expired(at: context.now, acknowledged: acknowledged) {
         case .wait: break

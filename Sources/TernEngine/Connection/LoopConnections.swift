@@ -54,11 +54,12 @@ package final class LoopConnections {
     /// The pool, which owns the connections or outlives them.
     private unowned let observer: any ConnectionObserver
 
+    package convenience init(context: LoopContext, observer: any ConnectionObserver) {
+        self.init(HTTP2Liveness.Limits(), context: context, observer: observer)
+    }
+
     /// Creates the connections of one loop. `liveness` limits the silence of connections over HTTP/2.
-    package init(
-        _ liveness: HTTP2Liveness.Limits = HTTP2Liveness.Limits(), context: LoopContext,
-        observer: any ConnectionObserver
-    ) {
+    init(_ liveness: HTTP2Liveness.Limits, context: LoopContext, observer: any ConnectionObserver) {
         livenessLimits = liveness
         self.context = context
         self.observer = observer

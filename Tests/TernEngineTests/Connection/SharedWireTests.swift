@@ -83,7 +83,7 @@ import Testing
         // The steps of a caller whose limit for silence has passed.
         harness.perform { client in
             guard let exchange = client.exchange(of: silent) else { return }
-            client.pool.avoidConnection(of: exchange)
+            exchange.avoidConnection()
             client.pool.cancel(exchange)
         }
         let next = harness.start("/next", to: place)

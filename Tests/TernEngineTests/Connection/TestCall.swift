@@ -112,7 +112,7 @@ private final class TestPool: LoopClient {
         default:
             guard let exchange = handlers[key]?.exchange else { return }
             exchange.urgency = UInt8(operation - 2)
-            pool.prioritize(exchange)
+            if !exchange.prioritizeOnConnection() { pool.prioritize(exchange) }
         }
     }
 

@@ -152,7 +152,7 @@ final class EngineTransfer {
         guard let exchange, exchange.body != .none, exchange.fields.summary.contains(.expectsContinue) else { return }
         let wait = ContinueWait()
         continueWait = wait
-        wait.begin(for: exchange.continueWait, client.context) { [unowned self] in applyPause() }
+        wait.begin(for: exchange.continueWait, lane.context) { [unowned self] in applyPause() }
         applyPause()
     }
 

@@ -36,8 +36,7 @@ final class EngineTransport: Transport {
     func forwardsToProxy(_ target: Target) -> Bool { settings.proxies.forwards(target) }
 
     func proxyCredential(for target: Target) -> Credential? {
-        guard settings.proxies.forwards(target), let url = settings.proxies.url(for: target),
-            let proxy = ProxyAddress(url: url), let user = proxy.user
+        guard settings.proxies.forwards(target), let proxy = settings.proxies.proxy(for: target), let user = proxy.user
         else { return nil }
         return .user(user, password: proxy.password ?? "")
     }
