@@ -68,7 +68,7 @@ struct CollectedDecompressionTests {
         private static func bytes(_ base64: String) -> [UInt8] { Array(Data(base64Encoded: base64) ?? Data()) }
     }
 
-    private static let text = Data("hello, compressed world".utf8)
+    private static var text: Data { Data("hello, compressed world".utf8) }
 
     /// Pseudo-random lower-case letters, which compress to about 60%.
     private static func letters(_ count: Int) -> Data {
