@@ -29,7 +29,7 @@ public struct TaskMetrics: Sendable, Hashable {
     public package(set) var pinReport: String?
     /// The number of times that the request was sent over the wire: 2 after a dead pooled connection, otherwise 1.
     ///
-    /// Redirects, challenges and retries are requests of their own and do not count here. `NetworkError.attempts` counts
+    /// Redirects, challenges, 417, 421 and retries are requests of their own and do not count here. `NetworkError.attempts` counts
     /// the tries of a `RetryInterceptor`.
     public package(set) var transactions = 1
 

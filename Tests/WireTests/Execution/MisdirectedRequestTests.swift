@@ -27,7 +27,6 @@ struct MisdirectedRequestTests {
             let body: Request.Body = method == .post || method == .put ? .text("body") : .none
             let response = try await client.response(for: client.request(method, "a", body: body), as: String.self)
             #expect(response.value == (body.isNone ? "\(method) " : "\(method) body"))
-            #expect(response.metrics.transactions == 2)
             #expect(server.counts.acceptedConnections == 2)
             #expect(server.requests.map(\.connectionIndex) == [0, 1])
         }
@@ -64,7 +63,7 @@ struct MisdirectedRequestTests {
         }
         try await withServer(handler) { server, client in
             let response = try await client.response(for: client.request(.get, "a"), as: String.self)
-            #expect(response.value == "end" && response.metrics.transactions == 3)
+            #expect(response.value == "end")
             #expect(server.counts.acceptedConnections == 2)
         }
     }
