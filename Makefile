@@ -17,7 +17,7 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 hypercorn==0.18.0 multipart=
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
 .PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak chaos \
-	test-urlsession lint format api bench bench-quick docs clean
+	test-loops test-urlsession lint format api bench bench-quick docs clean
 
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
@@ -26,6 +26,7 @@ help:
 	@echo 'make fuzz [N=1000000]      N mutated inputs for each decoder and parser, under the address sanitizer'
 	@echo 'make soak                  memory and descriptors after very many requests'
 	@echo 'make chaos [N=50000]       N requests to a server that breaks connections'
+	@echo 'make test-loops            the tests with three event loops, over which connections are spread at once'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make gallery               photos, a download and more on widgets of GTK 4; without a display a screenshot'
 	@echo 'make gallery-web [URL=…]   a web page on WebKit, loaded through Tern'
@@ -82,6 +83,11 @@ soak:
 chaos:
 	@scripts/set-up test
 	TERN_CHAOS=$(if $(filter file,$(origin N)),50000,$(N)) TERN_CHAOS_SEED=$(or $(SEED),1) $(TEST) --filter ChaosTests
+
+test-loops:
+	@scripts/set-up test
+	@$(VENV)
+	TERN_THREE_LOOPS=1 $(TEST) --scratch-path .build/loops
 
 test-urlsession:
 	@scripts/set-up test

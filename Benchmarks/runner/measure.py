@@ -13,6 +13,8 @@ SYSTEM_AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
 def command(case, peer, programs, server):
     words = [programs[peer], case.scenario, "--connections", case.connections, "--requests", case.count(peer)]
+    if peer == "tern-executor":
+        words += ["--executor", "yes"]
     base = server.address(case.scenario, has_tls=peer != "hyper")
     if case.scenario == "upload":
         words += ["--url", f"{server.sink}/upload", "--warm-up-url", f"{server.sink}/small",

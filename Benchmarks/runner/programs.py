@@ -54,6 +54,10 @@ def prepare(scratch, peers, builds=True):
     if builds:
         folder = swift(folder.parent, ["bench-sink"] + [f"bench-{peer}" for peer in built], local)
     programs = {peer: folder / f"bench-{peer}" for peer in [*built, "sink"]}
+    if "tern-executor" in peers:
+        programs["tern-executor"] = folder / "bench-tern"
+        if builds and "tern" not in peers:
+            swift(folder.parent, ["bench-tern"], local)
     if "go" in peers:
         if builds:
             go(scratch / "go")

@@ -48,13 +48,13 @@ def is_limited(runs, case, target):
     return bool(found) and max(found) < limits.MARGIN * target.bound
 
 
-def verdict(case, target, runs):
+def verdict(case, target, runs, ours):
     """The cell, and the outcome: met, missed, limited or not measured."""
     bound = f"{'≥' if target.at_least else '≤'} {target.bound:g}"
     if target.measure == "rss":
-        value, unit = median(runs, case, "tern", "peak_rss_mib"), " MiB"
+        value, unit = median(runs, case, ours, "peak_rss_mib"), " MiB"
     else:
-        value, unit = paired(runs, case, target.measure, "tern", target.peer), "×"
+        value, unit = paired(runs, case, target.measure, ours, target.peer), "×"
     if value is None:
         return f"– ({bound}{unit})", "not measured"
     met = value >= target.bound if target.at_least else value <= target.bound
@@ -69,20 +69,20 @@ def verdict(case, target, runs):
     return f"{text} ✗ **miss**", "missed"
 
 
-def ratios(cases, peers, runs):
-    """The table of Tern's ratios, and a sentence that counts the outcomes of its targets."""
+def ratios(cases, peers, runs, ours):
+    """The table of the ratios of one way to call Tern, and a sentence that counts the outcomes of its targets."""
     columns = [column for column in COLUMNS if not column[0] or column[0] in peers]
     lines = ["| | " + " | ".join(COLUMNS[column] for column in columns) + " |", "|---" * (len(columns) + 1) + "|"]
     counts = dict.fromkeys(("met", "missed", "limited by the server", "not measured"), 0)
     for case in cases:
         cells = []
         for column in columns:
-            target = next((one for one in case.targets if (one.peer, one.measure) == column), None)
+            target = next((one for one in case.targets_of(ours) if (one.peer, one.measure) == column), None)
             text = ""
             if target:
-                text, outcome = verdict(case, target, runs)
+                text, outcome = verdict(case, target, runs, ours)
                 counts[outcome] += 1
-            elif column[0] and (value := paired(runs, case, column[1], "tern", column[0])) is not None:
+            elif column[0] and (value := paired(runs, case, column[1], ours, column[0])) is not None:
                 text = f"{value:.{1 if value >= 10 else 2}f}×"
             cells.append(text)
         lines.append(f"| {case.title} | " + " | ".join(cells) + " |")
@@ -194,9 +194,16 @@ def render(cases, peers, tools, rounds, runs, size, here, programs, is_brief=Fal
               "Requests a second / CPU µs a request; for files MB/s / CPU s."
               + (" wrk and h2load do nothing with an answer: they show how much the server can do." if tools else ""),
               "", overview(cases, clients, runs)]
-    if "tern" in peers:
-        text, told = ratios(cases, [peer for peer in peers if peer != "tern"], runs)
-        lines += ["## Ratios: Tern divided by the peer", "",
+    if {"tern", "tern-executor"} <= set(peers):
+        lines += ["## Tern: on the session's executor divided by without it", "", "| | speed | CPU |", "|---|---:|---:|"]
+        for case in cases:
+            values = [paired(runs, case, measure, "tern-executor", "tern") for measure in ("speed", "cpu")]
+            cells = ["–" if value is None else f"{value:.2f}×" for value in values]
+            lines.append(f"| {case.title} | " + " | ".join(cells) + " |")
+        lines.append("")
+    for ours in [peer for peer in plan.OURS if peer in peers]:
+        text, told = ratios(cases, [peer for peer in peers if peer not in plan.OURS], runs, ours)
+        lines += [f"## Ratios: {plan.TITLES[ours]} divided by the peer", "",
                   "In brackets the target; without brackets there is none. A speed target that is missed counts only "
                   f"where wrk or h2load reaches {limits.MARGIN} times it.", "", text, told, ""]
     if not is_brief:
