@@ -71,7 +71,9 @@ struct PriorKnowledgeTests {
         try await withServer(configuration: Self.configuration, handler) { server, client in
             let request = try client.request(.post, "a", body: .text("once"))
             let response = try await client.response(for: request)
-            #expect(response.status == 204 && server.counts.acceptedConnections == 2)
+            // This server answers the preface. If its refusal arrives before the stream is sent, the connection has failed,
+            // and the request goes to another one.
+            #expect(response.status == 204 && server.counts.acceptedConnections >= 2)
         }
     }
 

@@ -3,7 +3,7 @@ import TernEngine
 
 /// The connections and transfers of a session on a loop that is not its own. Confined to the loop's thread.
 ///
-/// A transfer arrives when the session's pool has chosen a connection here, and ends here. What happens is reported to
+/// A transfer arrives when the session's pool has chosen a connection here, and ends here. Each event is reported to
 /// the session's own loop.
 final class EngineLane: LoopClient {
     private let context: LoopContext

@@ -3,7 +3,7 @@ import TernEngine
 
 /// A message from a session's own loop to another one, on which connections of the session live.
 ///
-/// What it carries moves: the sender does not touch a transfer that it has sent, until the other loop gives it back.
+/// A transfer moves with it: the sender does not touch a transfer that it has sent, until the other loop gives it back.
 final class LaneOrder: Sendable {
     enum Content {
         case open(ConnectionPool.ConnectionID, Destination, authorize: ProxyTunnel.Authorize)
