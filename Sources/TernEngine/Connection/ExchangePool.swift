@@ -41,6 +41,8 @@ package final class ExchangePool {
         let host: Int
         let key: ConnectionPool.KeyID
         var isOpen = false
+        /// A Boolean value that indicates whether an exchange was started on the connection.
+        var isUsed = false
     }
 
     /// The number of connections on the pool's own loop from which on others are used: a request on another loop costs
@@ -50,6 +52,8 @@ package final class ExchangePool {
     #else
     private static let connectionsBeforeSpread = 8
     #endif
+    /// The number of new connections that an exchange tries that end before it is sent.
+    private static let newConnectionsPerExchange = 2
     private static let keptDestinations = 2_048
 
     private let settings: Settings
@@ -58,6 +62,8 @@ package final class ExchangePool {
     /// The loops, the pool's own first.
     private var hosts: [Host] = []
     private var places = ConnectionTable<Place>()
+    /// The loop on which a connection was closed for room among the actions that are being performed.
+    private var hostWithRoom: Int?
     /// The exchanges that wait for a connection.
     private var waiting: [UInt64: HTTPExchange] = [:]
     /// The exchange that is being submitted. It most often gets a connection at once.
@@ -110,7 +116,7 @@ package final class ExchangePool {
             perform()
             // An exchange with a connection of its own was told with the changes of the pool.
             if waitsForShared, pool.connection(for: waits.id) == nil, pool.waitsToShare(waits.id) {
-                waits.handler.didStartConnecting()
+                waits.startsConnecting()
             }
         } else {
             perform()
@@ -191,6 +197,7 @@ package final class ExchangePool {
             for action in batch { perform(action) }
         }
         isPerforming = false
+        hostWithRoom = nil
         if !pool.claimChanges.isEmpty { tellClaims() }
         scheduleIdleTimer()
     }
@@ -202,9 +209,9 @@ package final class ExchangePool {
         for change in changes {
             guard let exchange = waiting[change.exchange] else { continue }
             if change.hasConnection {
-                exchange.handler.didStartConnecting()
+                exchange.startsConnecting()
             } else {
-                exchange.handler.didStopConnecting()
+                exchange.stopsConnecting()
             }
         }
     }
@@ -231,13 +238,19 @@ package final class ExchangePool {
     }
 
     private func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
-        guard let place = places[connection] else { return }
+        guard var place = places[connection] else { return }
+        exchange.isFirstOnConnection = !place.isUsed
+        if !place.isUsed {
+            place.isUsed = true
+            places[connection] = place
+        }
         hosts[place.host].connections.start(exchange, on: connection)
     }
 
     private func close(_ connection: ConnectionPool.ConnectionID) {
         guard let host = forget(connection) else { return }
         hosts[host].connections.close(connection)
+        hostWithRoom = host
     }
 
     /// Returns the place that a connection had in `hosts`.
@@ -255,7 +268,8 @@ package final class ExchangePool {
             authorize = settings.authorizeProxy(
                 proxy, ProxyAddress.authority(destination.host, port: destination.port))
         }
-        let host = hostOfNextConnection()
+        var host = hostOfNextConnection()
+        if !hosts[host].connections.isAvailable { host = 0 }
         hosts[host].count += 1
         places[connection] = Place(host: host, key: key)
         hosts[host].connections.open(connection, to: destination, authorize: authorize)
@@ -264,7 +278,10 @@ package final class ExchangePool {
     /// Returns the place in `hosts` of the next connection: the pool's own loop at first, and then the one with the
     /// fewest connections.
     private func hostOfNextConnection() -> Int {
-        if hosts.count == 1 || hosts[0].count < Self.connectionsBeforeSpread { return 0 }
+        if hosts.count == 1 { return 0 }
+        // There the close comes first, so that the limits hold at each moment.
+        if let hostWithRoom { return hostWithRoom }
+        if hosts[0].count < Self.connectionsBeforeSpread { return 0 }
         return hosts.indices.min { hosts[$0].count < hosts[$1].count } ?? 0
     }
 }
@@ -284,7 +301,7 @@ extension ExchangePool: ConnectionObserver {
         guard let destination, destination.allowsHTTP2 else { return }
         for exchange in waiting.values
         where exchange.destination.key == destination.key && pool.connection(for: exchange.id) == nil {
-            exchange.handler.didStopConnecting()
+            exchange.stopsConnecting()
         }
     }
 
@@ -316,7 +333,16 @@ extension ExchangePool: ConnectionObserver {
         perform()
     }
 
-    package func returned(_ exchange: HTTPExchange) { submit(exchange) }
+    package func returned(_ exchange: HTTPExchange) {
+        exchange.connection = nil
+        if exchange.isFirstOnConnection { exchange.newConnectionsLost += 1 }
+        guard exchange.newConnectionsLost <= Self.newConnectionsPerExchange else {
+            let reason = "the server ended each new connection before the request was sent"
+            return exchange.handler.didEnd(EngineError(.connectionLost, reason), isDeadConnection: false)
+        }
+        exchange.stopsConnecting()
+        submit(exchange)
+    }
 }
 
 extension ExchangePool: TimerHandler {

@@ -12,6 +12,8 @@ final class HTTP1Carrier: ExchangeCarrier {
     private unowned let pool: LoopConnections
     private let context: LoopContext
     private let stream: ByteStream
+    /// The time in nanoseconds of the turn in which the connection was opened.
+    private let openedAt: UInt64
     private var info: ConnectionInfo
     private var connection = HTTP1Connection()
     private var exchange: HTTPExchange?
@@ -27,8 +29,6 @@ final class HTTP1Carrier: ExchangeCarrier {
     /// The failure of a write. A response can still be read.
     private var writeFailure: EngineError?
     private var willReadAtTurnEnd = false
-    /// The time in nanoseconds of the turn in which the connection was opened.
-    private let openedAt: UInt64
     private lazy var continueTimer = LoopTimer(self)
 
     init(
@@ -48,7 +48,7 @@ final class HTTP1Carrier: ExchangeCarrier {
     // MARK: The request
 
     func start(_ exchange: HTTPExchange) {
-        if !isNew, stream.hasStrayInput() {
+        if mustLookBeforeUse(by: exchange), stream.hasStrayInput() {
             // Bytes that arrive before the request can only belong to an answer that nobody asked for, and an end means
             // that the request would be lost. Nothing was sent, so the exchange goes to another connection. The system
             // is asked each time: the loop can have polled the socket before the bytes arrived, or serve other sockets
@@ -249,9 +249,14 @@ final class HTTP1Carrier: ExchangeCarrier {
 
     private var wantsInput: Bool { exchange?.isReading ?? !connection.mustClose }
 
-    /// A Boolean value that indicates whether the connection was opened in this turn, for its first exchange. A server that
-    /// speaks first would otherwise cost one connection after the other.
-    private var isNew: Bool { connection.exchanges == 0 && context.now == openedAt }
+    var takesExchanges: Bool { true }
+
+    /// Returns whether the exchange may only be sent while no byte waits. That does not hold for the first exchange of a
+    /// connection that was opened in this turn, or after another new connection: a server that speaks first would cost one
+    /// connection after the other, and its reason would never be read.
+    private func mustLookBeforeUse(by exchange: HTTPExchange) -> Bool {
+        connection.exchanges > 0 || context.now != openedAt && exchange.newConnectionsLost == 0
+    }
 
     private func updateEvents() {
         guard !connection.mustClose else { return }

@@ -124,6 +124,8 @@ final class HTTP2Carrier: ExchangeCarrier {
         actAtTurnEnd()
     }
 
+    var takesExchanges: Bool { session?.takesRequests ?? false }
+
     func takeNoMore() { pool.draining(self) }
 
     func cancel(_ exchange: HTTPExchange) {

@@ -1,6 +1,8 @@
 #if os(Linux)
 /// The place of connections, as their pool sees it: the loop on which they live. Confined to the thread of the pool's loop.
 package protocol ConnectionHost: AnyObject {
+    /// A Boolean value that indicates whether the loop can serve connections.
+    var isAvailable: Bool { get }
     /// Opens a connection.
     func open(
         _ connection: ConnectionPool.ConnectionID, to destination: Destination,
@@ -32,6 +34,8 @@ package protocol ConnectionObserver: AnyObject {
 /// A connection that is open.
 protocol PooledCarrier: ExchangeCarrier {
     var id: ConnectionPool.ConnectionID { get }
+    /// A Boolean value that indicates whether the peer takes a further exchange.
+    var takesExchanges: Bool { get }
     /// Carries an exchange, for which the pool has found room.
     func start(_ exchange: HTTPExchange)
     func close()
@@ -89,6 +93,8 @@ package final class LoopConnections {
 }
 
 extension LoopConnections: ConnectionHost {
+    package var isAvailable: Bool { true }
+
     package func open(
         _ connection: ConnectionPool.ConnectionID, to destination: Destination,
         authorize: @escaping ProxyTunnel.Authorize
@@ -100,8 +106,11 @@ extension LoopConnections: ConnectionHost {
     }
 
     package func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
-        if case .open(let carrier) = entries[connection] { return carrier.start(exchange) }
-        // The connection was closed while the pool on another loop chose it.
+        if case .open(let carrier) = entries[connection] {
+            if carrier.takesExchanges { return carrier.start(exchange) }
+            observer.finished(on: connection, isReusable: false)
+        }
+        // The connection was closed, or the peer began to close it, while the pool on another loop chose it.
         observer.returned(exchange)
     }
 

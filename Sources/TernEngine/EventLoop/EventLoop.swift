@@ -124,7 +124,8 @@ package final class EventLoop: SerialExecutor {
     private func stopForGood() {
         // A forked process has no loop.
         guard getpid() == process, isReady.load(ordering: .acquiring), !isCurrent else { return }
-        isEnding.store(true, ordering: .sequentiallyConsistent)
+        // Each loop registers a call at the process's end.
+        if isEnding.exchange(true, ordering: .sequentiallyConsistent) { return }
         wake()
         // The process does not wait longer for a loop in a system call, because a program must always be able to end.
         var turns = 0

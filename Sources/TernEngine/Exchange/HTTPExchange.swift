@@ -109,6 +109,12 @@ package final class HTTPExchange {
     /// The connection that carries the exchange, and its stream over HTTP/2.
     var connection: (any ExchangeCarrier)?
     var stream: Int32 = 0
+    /// A Boolean value that indicates whether the exchange is the first one on its connection.
+    var isFirstOnConnection = false
+    /// A Boolean value that indicates whether the time limit for connecting runs.
+    private var isConnecting = false
+    /// The number of new connections that could not be used before anything was sent on them.
+    var newConnectionsLost = 0
     /// A Boolean value that indicates whether the receiver wants bytes.
     var isReading = true
     /// A Boolean value that indicates whether the body of the request may be sent.
@@ -134,6 +140,17 @@ package final class HTTPExchange {
 
     /// A Boolean value that indicates whether a connection carries the request, or has begun to.
     package var isConnected: Bool { connection != nil }
+
+    func startsConnecting() {
+        isConnecting = true
+        handler.didStartConnecting()
+    }
+
+    func stopsConnecting() {
+        guard isConnecting else { return }
+        isConnecting = false
+        handler.didStopConnecting()
+    }
 
     /// Changes the directions in which bytes may move.
     package func set(isReading: Bool, isSending: Bool) {

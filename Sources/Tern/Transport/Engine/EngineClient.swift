@@ -55,7 +55,7 @@ final class EngineClient: LoopClient {
     /// The other loops on which connections can live.
     private let others: [RemoteLane]
     /// The transfers on other loops, by their numbers.
-    private var away: [UInt64: RemoteLane] = [:]
+    private var away: [UInt64: AwayTransfer] = [:]
     private var isClosing = false
 
     init(_ settings: ConnectionSettings, context: LoopContext, client: UInt64, others: [EventLoop]) {
@@ -128,13 +128,46 @@ final class EngineClient: LoopClient {
         }
     }
 
+    /// A transfer on another loop, and the state in which it continues if it is given back. It is only given back in the
+    /// message that starts it there, so that none of the commands here has had an effect then.
+    private struct AwayTransfer {
+        let lane: RemoteLane
+        private(set) var isPaused = false
+        private(set) var isCancelled = false
+        private(set) var priority: Request.Priority?
+
+        init(lane: RemoteLane) { self.lane = lane }
+
+        mutating func control(_ transfer: Transfer, _ command: TransferCommand) {
+            switch command {
+            case .pause: isPaused = true
+            case .resume: isPaused = false
+            case .cancel: isCancelled = true
+            case .prioritize(let priority): self.priority = priority
+            // Nothing was received or sent.
+            case .demand, .bodyReady: break
+            }
+            lane.control(transfer, command)
+        }
+    }
+
+    /// Continues a transfer that another loop gave back.
+    private func takeBack(_ running: EngineTransfer) {
+        guard let exchange = running.exchange, let left = away.removeValue(forKey: running.transfer.id) else { return }
+        keep(running)
+        if left.isCancelled { return lane.end(running, .cancelled) }
+        if let priority = left.priority { running.prioritize(priority) }
+        if left.isPaused { return running.setPaused(true) }
+        pool.returned(exchange)
+    }
+
     // MARK: Other loops
 
     /// Lets a transfer go, whose exchange has been given a connection on another loop.
     func moved(_ running: EngineTransfer, to other: RemoteLane) {
         lane.remove(running)
         running.transfer.place.store(Self.awayPlace, ordering: .relaxed)
-        away[running.transfer.id] = other
+        away[running.transfer.id] = AwayTransfer(lane: other)
     }
 
     private func receive(_ report: LaneReport) {
@@ -147,10 +180,7 @@ final class EngineClient: LoopClient {
         case .capacityChanged(let connection, let capacity): pool.capacityChanged(connection, to: capacity)
         case .draining(let connection): pool.draining(connection)
         case .returned:
-            guard let running = unsafe report.transfer, let exchange = running.exchange else { return }
-            away[running.transfer.id] = nil
-            keep(running)
-            pool.returned(exchange)
+            if let running = unsafe report.transfer { takeBack(running) }
         case .ended(let transfer):
             away[transfer.id] = nil
             transfer.place.store(Self.endedPlace, ordering: .relaxed)

@@ -28,9 +28,9 @@ final class EngineLane: LoopClient {
         } else if let transfer = object as? Transfer,
             case .control(let command) = EngineClient.Operation(number: operation)
         {
-            if let running = transfers[transfer.id] { return lane.control(running, command) }
-            // The transfer was given back, or has ended; the session's own loop knows which.
-            home.post(to: homeClient, operation: operation, object: transfer)
+            // The command of a transfer that was given back or has ended has no effect: the session's own loop knows the
+            // state in which the transfer is to continue.
+            if let running = transfers[transfer.id] { lane.control(running, command) }
         }
     }
 

@@ -80,6 +80,8 @@ final class EngineTransfer {
         self.exchange = exchange
     }
 
+    /// Submits the exchange to the pool, which can move the transfer to another loop at once. The caller does not touch it
+    /// afterwards.
     func submit() {
         guard let exchange else { return }
         isSubmitted = true
@@ -113,13 +115,15 @@ final class EngineTransfer {
         isPaused = paused
         if paused { clock.paused(lane.now) } else { clock.resumed(lane.now) }
         applyPause()
+        // The connection may have sent the rest of the body at once, and the body may have failed.
+        guard place >= 0 else { return }
         if paused, connection == nil {
             leave()
             clock.withdrawn()
-        } else if !paused, !isSubmitted {
-            submit()
         }
         lane.watch(clock)
+        // The last step, because the transfer can be on another loop afterwards.
+        if !paused, !isSubmitted { submit() }
     }
 
     func readerTookAll() {

@@ -57,14 +57,12 @@ final class RemoteLane: ConnectionHost {
         homeClient = client
     }
 
+    var isAvailable: Bool { loop.problem() == nil }
+
     func open(
         _ connection: ConnectionPool.ConnectionID, to destination: Destination,
         authorize: @escaping ProxyTunnel.Authorize
     ) {
-        if let problem = loop.problem() {
-            // The pool is not called back in the middle of its own call.
-            return home.post(to: homeClient, operation: 0, object: LaneReport(.connectFailed(connection, problem)))
-        }
         if client == nil {
             let (home, homeClient) = (home, homeClient)
             client = loop.open { context, id in EngineLane(id, context: context, home: home, homeClient: homeClient) }

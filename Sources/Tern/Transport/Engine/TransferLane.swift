@@ -115,15 +115,16 @@ final class TransferLane {
     /// checked before the earliest known limit. Then all are.
     private func checkLimits() {
         var next = UInt64.max
-        for transfer in transfers {
-            guard let transfer else { continue }
+        // An end can change the table.
+        for place in transfers.indices {
+            guard let transfer = transfers[place] else { continue }
             if let phase = transfer.clock.expired(context.now) {
                 end(transfer, transfer.timeout(phase), after: phase)
             } else {
                 next = min(next, transfer.clock.nextDeadline)
             }
         }
-        if next < limitTimer.deadline { context.schedule(limitTimer, at: next) }
+        if !isEmpty, next < limitTimer.deadline { context.schedule(limitTimer, at: next) }
     }
 
     private func publishProgress() {
