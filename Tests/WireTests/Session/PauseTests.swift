@@ -311,6 +311,28 @@ struct PauseTests {
         }
     }
 
+    private struct Broken: Error {}
+
+    @Test func aSequenceThatThrowsDuringThePauseEndsTheResumedUpload() async throws {
+        try await withServer { exchange in
+            if exchange.request.method == "GET" { return try exchange.respond() }
+            try exchange.waitForClientToClose()
+        } test: { server, client in
+            for round in 0..<40 {
+                let (parts, source) = AsyncThrowingStream.makeStream(of: Data.self)
+                let task = client.upload("a", body: .stream(parts))
+                source.yield(Data(count: 10))
+                try await server.wait { $0.requestsReceived == 6 * round + 1 }
+                task.pause()
+                source.finish(throwing: Broken())
+                try await fence(server, roundTrips: 5)
+                task.resume()
+                let error = try await failure { try await task.value }
+                #expect(error.kind == .requestBody && error.underlying is Broken, "\(error)")
+            }
+        }
+    }
+
     /// Expects that the count no longer changes after the bytes in flight have arrived.
     private func assertStandsStill(
         _ server: LoopbackServer, _ client: Client, count: (TaskRegistry.Snapshot) -> Int64
