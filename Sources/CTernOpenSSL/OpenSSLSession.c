@@ -295,6 +295,20 @@ tern_ssl_result tern_ssl_write(tern_ssl_session *session, const uint8_t *bytes, 
     return TERN_SSL_DONE;
 }
 
+tern_ssl_result tern_ssl_end_writing(tern_ssl_session *session) {
+    if (session->final == TERN_SSL_FAILED || session->is_write_broken) return TERN_SSL_FAILED;
+    if (SSL_get_shutdown(session->ssl) & SSL_SENT_SHUTDOWN && !session->has_unsent_end) return TERN_SSL_DONE;
+    prepare(session);
+    int result = SSL_shutdown(session->ssl);
+    // 0: sent, and the peer has not ended its direction; 1: both have.
+    session->has_unsent_end = result < 0 && SSL_get_error(session->ssl, result) == SSL_ERROR_WANT_WRITE;
+    if (session->has_unsent_end) return TERN_SSL_WANTS_WRITE;
+    if (result >= 0) return TERN_SSL_DONE;
+    session->is_write_broken = 1;
+    ERR_clear_error();
+    return TERN_SSL_FAILED;
+}
+
 void tern_ssl_close(tern_ssl_session *session) {
     ERR_clear_error();
     // OpenSSL forbids the call after a failure, and before the end of the handshake.

@@ -25,6 +25,7 @@ struct tern_ssl_session {
     int is_drained;
     int has_blocked;
     int is_write_broken;
+    int has_unsent_end;
     // An error of OpenSSL that a call of the outer session removed from the thread's queue of errors.
     unsigned long hidden_error;
     // A result that comes after bytes that were already delivered.

@@ -103,6 +103,9 @@ tern_ssl_result tern_ssl_read(tern_ssl_session *session, uint8_t *bytes, size_t 
 /// Writes until all bytes are written or the socket takes no more. Returns TERN_SSL_DONE with a count above zero, or
 /// another result.
 tern_ssl_result tern_ssl_write(tern_ssl_session *session, const uint8_t *bytes, size_t length, size_t *count);
+/// Sends close_notify, after which bytes can still be read. Returns TERN_SSL_DONE, TERN_SSL_WANTS_WRITE or
+/// TERN_SSL_FAILED.
+tern_ssl_result tern_ssl_end_writing(tern_ssl_session *session);
 /// Sends close_notify if the socket takes it at once.
 void tern_ssl_close(tern_ssl_session *session);
 /// Returns 1 if the session holds bytes that were read from the socket but not delivered.

@@ -122,6 +122,15 @@ final class ByteStream {
         }
     }
 
+    /// Ends this side's direction, after which bytes can still be read. Returns false if the socket takes no more now; call
+    /// it again then.
+    func endWriting() -> Bool {
+        // Over TLS, close_notify is the end: the socket must still take answers to the peer's key updates.
+        if let tls { return tls.endWriting() }
+        Socket.endSending(descriptor)
+        return true
+    }
+
     /// The number of bytes that the peer's system has not acknowledged, with those of TLS.
     var unacknowledgedCount: Int { isOpen ? Socket.unacknowledgedCount(of: descriptor) : 0 }
 

@@ -142,6 +142,7 @@ package final class ExchangePool {
         if let key = destination.key { return key }
         var key = PoolKey(origin: destination.origin)
         key.policy = destination.trust?.identifier ?? 0
+        key.versions = destination.allowsHTTP2 ? 1 : 0
         // A destination never changes its proxy, which the configuration of the session determines.
         let number = pool.index(of: key)
         destination.key = number

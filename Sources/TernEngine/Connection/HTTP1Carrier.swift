@@ -17,6 +17,8 @@ final class HTTP1Carrier: ExchangeCarrier {
     private var info: ConnectionInfo
     private var connection = HTTP1Connection()
     private var exchange: HTTPExchange?
+    /// The connection that the server has switched to another protocol, until it is closed.
+    private var upgraded: UpgradedConnection?
     /// Bytes that the socket has not taken yet.
     private var output: [UInt8] = []
     private var outputOffset = 0
@@ -71,6 +73,7 @@ final class HTTP1Carrier: ExchangeCarrier {
             method: exchange.method, target: exchange.path, authority: exchange.destination.authority,
             framing: framing)
         head.dropsProxyAuthorization = !exchange.destination.isForwarded
+        head.upgrade = exchange.upgrade
         do {
             try head.write(exchange.fields, into: &output)
         } catch {
@@ -80,7 +83,8 @@ final class HTTP1Carrier: ExchangeCarrier {
             return exchange.handler.didEnd(error, isDeadConnection: false)
         }
         let request = HTTP1Connection.Request(
-            method: exchange.method, fields: exchange.fields, hasBody: missingBody != 0, limits: exchange.limits)
+            method: exchange.method, fields: exchange.fields, hasBody: missingBody != 0, limits: exchange.limits,
+            upgrade: exchange.upgrade)
         let deadline = context.now.addingReportingOverflow(exchange.continueWait)
         connection.start(request, continueDeadline: deadline.overflow ? .max : deadline.partialValue)
         isStarved = false
@@ -309,7 +313,7 @@ final class HTTP1Carrier: ExchangeCarrier {
                 }
             case .trailers(let lines): exchange?.handler.didReceive(trailers: lines)
             case .end(let isReusable): return finish(isReusable: isReusable)
-            case .upgraded: return finish(isReusable: false)
+            case .upgraded: return unsafe upgrade(UnsafeRawBufferPointer(rebasing: input[position...]))
             case .failure(let error): return fail(error)
             case .unsolicited: return closeIdle()
             }
@@ -369,6 +373,22 @@ final class HTTP1Carrier: ExchangeCarrier {
         exchange.handler.didEnd(nil, isDeadConnection: false)
     }
 
+    /// Hands the connection to the handler of the exchange, with the bytes after the head of the 101 response. For the
+    /// pool, the connection stays in use until it is closed.
+    private func upgrade(_ rest: UnsafeRawBufferPointer) {
+        guard let exchange, exchange.upgrade != nil else { return finish(isReusable: false) }
+        guard outputOffset == output.count, writeFailure == nil else {
+            return fail(EngineError(.malformedResponse, "the server switched protocols before the request was sent"))
+        }
+        self.exchange = nil
+        exchange.connection = nil
+        connection.close()
+        let upgraded = unsafe UpgradedConnection(over: stream, received: Array(rest), context: context, carrier: self)
+        self.upgraded = upgraded
+        exchange.handler.didUpgrade(upgraded)
+        exchange.handler.didEnd(nil, isDeadConnection: false)
+    }
+
     private func fail(_ error: EngineError, isDead: Bool = false) {
         guard let exchange else { return closeIdle() }
         let isDead = isDead || error.kind == .connectionLost && connection.isDeadPooledConnection
@@ -377,6 +397,12 @@ final class HTTP1Carrier: ExchangeCarrier {
         close()
         pool.closed(self)
         exchange.handler.didEnd(error, isDeadConnection: isDead)
+    }
+
+    /// Handles the end of the connection that another protocol used.
+    func upgradedConnectionClosed() {
+        upgraded = nil
+        pool.closed(self)
     }
 
     private func closeIdle() {
@@ -394,7 +420,12 @@ final class HTTP1Carrier: ExchangeCarrier {
     func close() {
         context.cancel(continueTimer)
         connection.close()
-        stream.close()
+        if let upgraded {
+            self.upgraded = nil
+            upgraded.poolClosed()
+        } else {
+            stream.close()
+        }
     }
 }
 

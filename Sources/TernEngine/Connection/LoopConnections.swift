@@ -107,6 +107,11 @@ extension LoopConnections: ConnectionHost {
 
     package func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
         if case .open(let carrier) = entries[connection] {
+            guard exchange.upgrade == nil || carrier is HTTP1Carrier else {
+                finished(carrier, isReusable: true)
+                let reason = "an HTTP/2 connection cannot switch to another protocol (RFC 9113 §8.6)"
+                return exchange.handler.didEnd(EngineError(.invalidRequest, reason), isDeadConnection: false)
+            }
             if carrier.takesExchanges { return carrier.start(exchange) }
             observer.finished(on: connection, isReusable: false)
         }

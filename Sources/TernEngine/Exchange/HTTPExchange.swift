@@ -33,6 +33,9 @@ package protocol ExchangeHandler: AnyObject {
     /// Returns the field lines of the request's trailers, each with CRLF, as `RequestFields.trailerLines()` gives them;
     /// empty for none. Called once, after `BodyRead.end` of a body of unknown length.
     func requestTrailers() -> [UInt8]
+    /// Called after the head of a 101 response to an exchange with `HTTPExchange.upgrade`. The connection belongs to the
+    /// handler, which sets `UpgradedConnection.handler` now and closes the connection at last. `didEnd` follows at once.
+    func didUpgrade(_ connection: UpgradedConnection)
     /// Called once, at the end of the exchange.
     ///
     /// - Parameters:
@@ -43,6 +46,9 @@ package protocol ExchangeHandler: AnyObject {
 }
 
 extension ExchangeHandler {
+    /// Closes the connection.
+    package func didUpgrade(_ connection: UpgradedConnection) { connection.close() }
+
     /// Returns no trailers.
     package func requestTrailers() -> [UInt8] { [] }
 }
@@ -104,6 +110,9 @@ package final class HTTPExchange {
     package let needsFreshConnection: Bool
     /// The time in nanoseconds for which the body of a request with Expect waits for 100 (RFC 9110 §10.1.1).
     package var continueWait: UInt64 = 1_000_000_000
+    /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none. Needs a
+    /// destination without HTTP/2, and a request without a body.
+    package var upgrade: String?
     /// The handler, which owns the exchange.
     package unowned let handler: any ExchangeHandler
     /// The connection that carries the exchange, and its stream over HTTP/2.

@@ -26,6 +26,24 @@ package struct ReceivedHead: Sendable, Equatable {
     }
 }
 
+extension ReceivedHead {
+    /// Returns whether the Upgrade fields name this protocol and no other (RFC 9110 §7.8), without regard to case.
+    func upgrades(to name: String) -> Bool {
+        let expected = name.lowercased()
+        var names: [String] = []
+        for line in bytes.split(separator: HTTPBytes.lineFeed) {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            guard String(decoding: line[..<colon], as: UTF8.self).lowercased() == "upgrade" else { continue }
+            let value = line[(colon + 1)...].split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+            for element in value {
+                let element = element.filter { !HTTPBytes.isBlank($0) && $0 != HTTPBytes.carriageReturn }
+                names.append(String(decoding: element, as: UTF8.self).lowercased())
+            }
+        }
+        return names == [expected]
+    }
+}
+
 /// The limits for the head and the trailers of a response.
 package struct HeadLimits: Sendable, Equatable {
     /// The number of bytes of the head, including the heads of all interim responses before it; also the number of bytes

@@ -12,13 +12,18 @@
         package var asksToClose = false
         /// A Boolean value that indicates whether the body waits for 100 (RFC 9110 §10.1.1).
         package var expectsContinue = false
+        /// The protocol that the request asks for with Upgrade; nil for none.
+        package var upgrade: String?
 
         /// Describes a request with these fields.
-        package init(method: String, fields: RequestFields, hasBody: Bool, limits: HeadLimits) {
+        package init(
+            method: String, fields: RequestFields, hasBody: Bool, limits: HeadLimits, upgrade: String? = nil
+        ) {
             response = HTTP1Parser.Request(limits: limits)
             response.isHead = method == "HEAD"
             response.isConnect = method == "CONNECT"
-            response.allowsUpgrade = fields.summary.contains(.upgrade) && !response.isConnect
+            response.allowsUpgrade = upgrade != nil && !response.isConnect
+            self.upgrade = upgrade
             self.hasBody = hasBody
             asksToClose = fields.summary.contains(.asksToClose)
             expectsContinue = hasBody && fields.summary.contains(.expectsContinue)
@@ -66,6 +71,7 @@
     private var state = State.idle
     private var parser = HTTP1Parser()
     private var asksToClose = false
+    private var upgrade: String?
     /// The number of requests so far.
     package private(set) var exchanges = 0
     /// The state of the body of the present request.
@@ -104,6 +110,7 @@
         state = .busy
         exchanges += 1
         asksToClose = request.asksToClose
+        upgrade = request.upgrade
         isLateTimeout = false
         if !request.hasBody {
             sending = .complete
@@ -169,6 +176,11 @@
             if head.status == 100, case .waits = sending { sending = .open }
             return .interim(head)
         case .head(let head):
+            if head.status == 101, let upgrade, head.version != .http11 || !head.upgrades(to: upgrade) {
+                close()
+                let reason = "the response switches to a protocol that was not asked for (RFC 9110 §15.2.2)"
+                return .failure(EngineError(.malformedResponse, reason))
+            }
             takeStatus(head.status)
             return .head(head)
         case .end: return end(hasLeftOver: hasLeftOver())

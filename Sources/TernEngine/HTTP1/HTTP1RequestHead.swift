@@ -28,6 +28,8 @@ package struct HTTP1RequestHead: Sendable {
     package var framing: Framing
     /// A Boolean value that indicates whether Proxy-Authorization is left out, because the recipient is not a proxy.
     package var dropsProxyAuthorization = true
+    /// The protocol that the request asks for with Upgrade (RFC 9110 §7.8); nil for none.
+    package var upgrade: String?
 
     package init(method: String, target: String, authority: String, framing: Framing) {
         self.method = method
@@ -40,6 +42,7 @@ package struct HTTP1RequestHead: Sendable {
     /// cannot be sent or the fields contradict the framing.
     package func write(_ fields: RequestFields, into buffer: inout [UInt8]) throws(EngineError) {
         try fields.check(against: framing.body)
+        if let upgrade { try check(upgrade) }
         let start = buffer.count
         var isValid = Self.append(method, to: &buffer) { HTTPBytes.isToken($0) }
         buffer.append(0x20)
@@ -58,8 +61,21 @@ package struct HTTP1RequestHead: Sendable {
                 .invalidRequest, "the method, the target or the host has a character that cannot be sent (RFC 9112 §3)")
         }
         appendLines(of: fields, to: &buffer)
+        if let upgrade {
+            buffer.append(contentsOf: "Upgrade: \(upgrade)\r\n".utf8)
+            if !fields.summary.contains(.namesUpgrade) { Self.append("Connection: upgrade\r\n", to: &buffer) }
+        }
         appendFraming(to: &buffer)
         Self.append("\r\n", to: &buffer)
+    }
+
+    /// Refuses a protocol that the request cannot ask for. A body would have to end before the server switches, and HTTP/2
+    /// is not reached in this way (RFC 9113 §3.1).
+    private func check(_ upgrade: String) throws(EngineError) {
+        let isName = !upgrade.isEmpty && upgrade.utf8.allSatisfy { HTTPBytes.isToken($0) || $0 == UInt8(ascii: "/") }
+        guard isName, framing == .none, method != "CONNECT", !["h2", "h2c"].contains(upgrade.lowercased()) else {
+            throw EngineError(.invalidRequest, "the request cannot ask for another protocol (RFC 9110 §7.8)")
+        }
     }
 
     private func appendLines(of fields: RequestFields, to buffer: inout [UInt8]) {
@@ -78,9 +94,7 @@ package struct HTTP1RequestHead: Sendable {
             buffer.append(contentsOf: fields.bytes)
         }
         // A field of one hop is named in Connection, in which fields are a list.
-        let addsUpgrade = summary.contains(.upgrade) && !summary.contains(.namesUpgrade)
         let addsTE = summary.contains(.te) && !summary.contains(.namesTE)
-        if addsUpgrade { Self.append("Connection: upgrade\r\n", to: &buffer) }
         if addsTE { Self.append("Connection: TE\r\n", to: &buffer) }
     }
 

@@ -48,7 +48,9 @@ enum RequestFieldRules {
             return unsafe hasForbiddenName(base, value)
                 ? .refused("Trailer names a field that trailers cannot have (RFC 9110 §6.5.1)") : .kept(.trailer, [])
         }
-        if isNamed("upgrade") { return unsafe upgrade(base, value) }
+        if isNamed("upgrade") {
+            return .refused("Upgrade asks for a protocol that only the engine takes over (RFC 9110 §7.8)")
+        }
         if isNamed("expect") {
             return isValue("100-continue")
                 ? .kept(.expect, .expectsContinue) : .refused("Expect can only be '100-continue' (RFC 9110 §10.1.1)")
@@ -91,16 +93,6 @@ enum RequestFieldRules {
         return unsafe hasForbiddenName(base, value)
             ? .refused("Connection names a field that every recipient needs (RFC 9110 §7.6.1)")
             : .kept(.connection, facts)
-    }
-
-    private static func upgrade(_ base: UnsafeRawPointer, _ value: Range<Int>) -> Verdict {
-        var position = value.lowerBound
-        while let name = unsafe HTTPBytes.nextElement(base, from: &position, to: value.upperBound) {
-            let isHTTP2 =
-                unsafe HTTPBytes.equals(base, in: name, to: "h2c") || HTTPBytes.equals(base, in: name, to: "h2")
-            if isHTTP2 { return .refused("HTTP/2 is not reached by Upgrade (RFC 9113 §3.1)") }
-        }
-        return .kept(.connection, .upgrade)
     }
 
     /// Returns whether a list has the name of a field that frames, routes or describes the message.

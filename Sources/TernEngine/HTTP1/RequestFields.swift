@@ -11,7 +11,7 @@
 /// | Keep-Alive, Proxy-Connection | allowed, without effect | not sent |
 /// | TE | `trailers` alone; the engine adds `Connection: TE` (RFC 9110 §10.1.4) | without Connection |
 /// | Trailer | allowed, except the names of fields that trailers cannot have (RFC 9110 §6.5.1) | the same |
-/// | Upgrade | allowed, except HTTP/2; the engine adds `Connection: upgrade` (RFC 9110 §7.8) | not sent |
+/// | Upgrade | refused; an exchange asks for a protocol with `HTTPExchange.upgrade` (RFC 9110 §7.8) | refused |
 /// | Expect | `100-continue` alone; sent only with a body (RFC 9110 §10.1.1) | the same |
 /// | HTTP2-Settings | refused (RFC 9113 §3.1) | refused |
 /// | Proxy-Authorization | allowed; left out for a server behind a tunnel | not sent: no proxy receives requests |
@@ -34,7 +34,7 @@
     package enum Role: Sendable, Equatable {
         case ordinary
         case host
-        /// Connection, Keep-Alive, Proxy-Connection or Upgrade, which HTTP/2 cannot carry (RFC 9113 §8.2.2).
+        /// Connection, Keep-Alive or Proxy-Connection, which HTTP/2 cannot carry (RFC 9113 §8.2.2).
         case connection
         case te
         case trailer
@@ -56,7 +56,6 @@
         package static var userAgent: Summary { Summary(rawValue: 1 << 3) }
         package static var contentType: Summary { Summary(rawValue: 1 << 4) }
         package static var expectsContinue: Summary { Summary(rawValue: 1 << 5) }
-        package static var upgrade: Summary { Summary(rawValue: 1 << 6) }
         package static var te: Summary { Summary(rawValue: 1 << 7) }
         package static var cookie: Summary { Summary(rawValue: 1 << 8) }
         package static var authorization: Summary { Summary(rawValue: 1 << 9) }

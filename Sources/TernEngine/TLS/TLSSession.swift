@@ -193,6 +193,10 @@ package enum TLSWriteResult: Sendable, Equatable {
         }
     }
 
+    /// Sends close_notify, after which bytes can still be read. Returns false if the socket takes no more now; call it
+    /// again then.
+    package func endWriting() -> Bool { unsafe tern_ssl_end_writing(session) != TERN_SSL_WANTS_WRITE }
+
     /// Sends close_notify, and that of the session below, if the socket takes it at once. The caller closes the socket.
     package func close() { unsafe tern_ssl_close(session) }
 

@@ -170,14 +170,14 @@ private enum HTTP1Fuzzing {
         let isUpgrade = choice & 7 == 2
         let hasBody = choice >> 3 & 3 == 0
         var fields = RequestFields()
-        if isUpgrade { try fields.append(name: "Upgrade", value: "websocket") }
         if hasBody, choice >> 5 & 1 == 0 { try fields.append(name: "Expect", value: "100-continue") }
         if choice >> 12 & 7 == 0 { try fields.append(name: "Connection", value: "close") }
         var limits = HeadLimits(bytes: choice >> 15 & 7 == 0 ? 60 : 64 << 10)
         if choice >> 18 & 7 == 0 { limits.fields = 3 }
         if choice >> 21 & 7 == 0 { limits.interimResponses = 1 }
         let method = choice & 7 == 0 ? "HEAD" : choice & 7 == 1 ? "CONNECT" : "GET"
-        return HTTP1Connection.Request(method: method, fields: fields, hasBody: hasBody, limits: limits)
+        return HTTP1Connection.Request(
+            method: method, fields: fields, hasBody: hasBody, limits: limits, upgrade: isUpgrade ? "websocket" : nil)
     }
 
     /// Checks the length of a body against the head (RFC 9112 §6.3), as Tern reads it.

@@ -74,6 +74,12 @@ final class TestExchange: ExchangeHandler {
         var bytes = 0
         /// Pauses the reader at the first piece of the body.
         var pauses = false
+        /// The protocol that the request asks for.
+        var upgrade: String?
+        /// Delivers the bytes of the new protocol at once.
+        var reads = true
+        /// The number of bytes of the new protocol after which the log has the entry "all".
+        var expected = 0
         /// Called on the loop at the end of the exchange.
         var atEnd: (@Sendable (PoolClient) -> Void)?
     }
@@ -83,6 +89,8 @@ final class TestExchange: ExchangeHandler {
     private unowned let client: PoolClient
     private var missing: Int
     private(set) var exchange: HTTPExchange?
+    /// The connection after the switch to another protocol.
+    fileprivate var upgraded: UpgradedConnection?
 
     init(_ settings: Settings, to destination: Destination, log: ExchangeLog, client: PoolClient) {
         self.settings = settings
@@ -93,6 +101,7 @@ final class TestExchange: ExchangeHandler {
             to: destination, method: settings.method, path: settings.path, fields: RequestFields(),
             body: settings.body, limits: HeadLimits(bytes: 64 << 10), priority: 0, needsFreshConnection: false,
             handler: self)
+        exchange?.upgrade = settings.upgrade
     }
 
     func didStartConnecting() { log.add("connecting") }
@@ -128,6 +137,24 @@ final class TestExchange: ExchangeHandler {
     }
 }
 
+extension TestExchange: UpgradedConnectionHandler {
+    func didUpgrade(_ connection: UpgradedConnection) {
+        upgraded = connection
+        connection.handler = self
+        connection.isReading = settings.reads
+        log.add("upgraded")
+    }
+
+    func didReceive(_ bytes: UnsafeRawBufferPointer) {
+        unsafe log.add(body: Array(bytes))
+        if log.body.count == settings.expected { log.add("all") }
+    }
+
+    func didWriteAll() { log.add("written") }
+    func didEndReceiving() { log.add("end of the server") }
+    func didClose(_ error: EngineError?) { log.add("closed\(error.map { " \($0.kind)" } ?? "")") }
+}
+
 /// The place that the exchanges of a test go to.
 struct Place: Sendable {
     var host = "localhost"
@@ -135,6 +162,8 @@ struct Place: Sendable {
     var policy: TLSPolicy?
     var allowsHTTP2 = false
     var proxy: ProxyAddress?
+    /// The port of the origin; nil for that of the address. A Unix socket has none.
+    var port: UInt16?
 
     init(_ address: SocketAddress, policy: TLSPolicy? = nil) {
         self.address = address
@@ -143,16 +172,19 @@ struct Place: Sendable {
 
     init(_ server: ScriptedServer, policy: TLSPolicy? = nil) { self.init(server.address, policy: policy) }
 
+    private var authority: String { "\(host):\(port ?? address.port)" }
+
+    private var origin: String { "\(policy == nil ? "http" : "https")://\(authority)" }
+
     /// The key under which a client keeps the destination.
-    var name: String { "\(policy == nil ? "http" : "https")://\(host):\(address.port)" }
+    var name: String { "\(origin) \(address.text) \(allowsHTTP2)" }
 
     func destination() -> Destination {
         var path: String?
         if address.family == .unix { path = address.text }
         return Destination(
-            origin: name, host: host, port: address.port,
-            authority: "\(host):\(address.port)", trust: policy, allowsHTTP2: allowsHTTP2, proxy: proxy,
-            addresses: [address], unixSocketPath: path)
+            origin: origin, host: host, port: port ?? address.port, authority: authority, trust: policy,
+            allowsHTTP2: allowsHTTP2, proxy: proxy, addresses: [address], unixSocketPath: path)
     }
 }
 
@@ -192,6 +224,9 @@ final class PoolClient: LoopClient {
     }
 
     func callAtTurnEnd(_ handler: any TurnEndHandler) { context.callAtTurnEnd(handler) }
+
+    /// Returns the connection of an exchange that has switched to another protocol.
+    func upgraded(of log: ExchangeLog) -> UpgradedConnection? { exchanges.first { $0.log === log }?.upgraded }
 
     func exchange(of log: ExchangeLog) -> HTTPExchange? { exchanges.first { $0.log === log }?.exchange }
 }

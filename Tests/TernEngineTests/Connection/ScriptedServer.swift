@@ -142,7 +142,9 @@ final class ScriptedServer: Sendable {
     }
 
     /// Sends close_notify.
-    func endTLS() { unsafe tern_test_server_close(session) }
+    func endTLS() {
+        if unsafe session != nil { unsafe tern_test_server_close(session) }
+    }
 
     /// Ends the direction to the client.
     func endSending() { Socket.endSending(descriptor) }
@@ -241,6 +243,13 @@ final class ScriptedServer: Sendable {
         while input.count < count { guard try readMore() else { throw ScriptFailure("the client has ended") } }
         defer { input.removeFirst(count) }
         return Array(input[..<count])
+    }
+
+    /// Reads the bytes that come next, at least one. Returns none at the end.
+    func readSome() throws -> [UInt8] {
+        if input.isEmpty, try !readMore() { return [] }
+        defer { input = [] }
+        return input
     }
 
     /// Reads the head of a request.

@@ -6,11 +6,12 @@ import Testing
     private static let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
     private func request(
-        _ method: String = "GET", fields: [(String, String)] = [], hasBody: Bool = false
+        _ method: String = "GET", fields: [(String, String)] = [], hasBody: Bool = false, upgrade: String? = nil
     ) throws -> HTTP1Connection.Request {
         var all = RequestFields()
         for (name, value) in fields { try all.append(name: name, value: value) }
-        return HTTP1Connection.Request(method: method, fields: all, hasBody: hasBody, limits: HeadLimits(bytes: 4_096))
+        return HTTP1Connection.Request(
+            method: method, fields: all, hasBody: hasBody, limits: HeadLimits(bytes: 4_096), upgrade: upgrade)
     }
 
     /// Feeds a text, and returns the last event that is not `.needsInput`, and the number of bytes that are left.
@@ -195,7 +196,7 @@ import Testing
     @Test func anUpgradeHandsTheConnectionOver() throws {
         let text = "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n"
         var connection = HTTP1Connection()
-        connection.start(try request(fields: [("Upgrade", "x")]))
+        connection.start(try request(upgrade: "x"))
         #expect(feed(&connection, text + "bytes") == (.upgraded, left: 5))
         #expect(!connection.isIdle && !connection.mustClose)
         #expect(feed(&connection, "more") == (.upgraded, left: 4))
@@ -204,6 +205,29 @@ import Testing
         unasked.start(try request())
         guard case .failure(let error) = feed(&unasked, text).0 else { return #expect(Bool(false)) }
         #expect(error.kind == .malformedResponse && unasked.mustClose)
+    }
+
+    @Test(arguments: [
+        ("websocket", true), ("WebSocket", true), (" websocket\t", true), ("x", false), ("websocket, x", false),
+        ("", false), ("websocket,", false), ("websocket\r\nUpgrade: x", false), ("websocketx", false),
+        ("websocket/13", false),
+    ])
+    func anUpgradeNamesTheProtocolThatWasAskedFor(value: String, isAccepted: Bool) throws {
+        for name in ["Upgrade", "upgrade"] {
+            var connection = HTTP1Connection()
+            connection.start(try request(upgrade: "websocket"))
+            let event = feed(&connection, "HTTP/1.1 101 S\r\nConnection: upgrade\r\n\(name):\(value)\r\n\r\n").0
+            if isAccepted {
+                #expect(event == .upgraded)
+            } else if case .failure(let error) = event {
+                #expect(error.kind == .malformedResponse && connection.mustClose)
+            } else {
+                Issue.record("\(event)")
+            }
+        }
+        var connection = HTTP1Connection()
+        connection.start(try request(upgrade: "websocket"))
+        guard case .failure = feed(&connection, "HTTP/1.1 101 S\r\n\r\n").0 else { return #expect(Bool(false)) }
     }
 
     @Test func aTunnelHandsTheConnectionOver() throws {

@@ -13,10 +13,11 @@ import Testing
 
     private func head(
         _ lines: [(String, String)], method: String = "GET", framing: HTTP1RequestHead.Framing = .none,
-        keepsProxyAuthorization: Bool = false
+        keepsProxyAuthorization: Bool = false, upgrade: String? = nil
     ) throws(EngineError) -> String {
         var head = HTTP1RequestHead(method: method, target: "/a?b", authority: "host:80", framing: framing)
         head.dropsProxyAuthorization = !keepsProxyAuthorization
+        head.upgrade = upgrade
         var buffer: [UInt8] = []
         try head.write(fields(lines), into: &buffer)
         return text(buffer)
@@ -57,7 +58,7 @@ import Testing
         ("Trailer", "X-Sum, transfer-encoding"), ("Trailer", "Host"), ("Connection", "content-length"),
         ("Connection", "close, Transfer-Encoding"),
         ("Connection", "Host"), ("Connection", "a b"), ("Connection", "\"close\""), ("Upgrade", "h2c"),
-        ("Upgrade", "websocket, H2C"), ("Upgrade", "h2"),
+        ("Upgrade", "websocket"), ("Upgrade", "h2"),
         ("Expect", "200-ok"), ("Expect", "100-continue, x"), ("Expect", ""), ("HTTP2-Settings", "AAMAAABkAAQ"),
     ])
     func fieldsThatCannotBeSentAreRefused(name: String, value: String) throws {
@@ -81,7 +82,6 @@ import Testing
             ("Accept", "a", RequestFields.Summary.accept), ("accept-ENCODING", "a", .acceptEncoding),
             ("User-Agent", "a", .userAgent),
             ("Content-Type", "a", .contentType), ("Expect", "100-Continue", .expectsContinue),
-            ("Upgrade", "websocket", .upgrade),
             ("TE", "Trailers", .te), ("Cookie", "a", .cookie), ("Authorization", "a", .authorization),
             ("Host", "a", .host),
             ("Proxy-Authorization", "a", .proxyAuthorization), ("Connection", "x, CLOSE", .asksToClose),
@@ -168,9 +168,16 @@ import Testing
 
     @Test func fieldsOfOneHopAreNamedInConnection() throws {
         #expect(try head([("TE", "trailers")]).contains("TE: trailers\r\nConnection: TE\r\n"))
-        #expect(try head([("Upgrade", "websocket")]).contains("Upgrade: websocket\r\nConnection: upgrade\r\n"))
-        let named = try head([("Connection", "Upgrade, TE"), ("Upgrade", "websocket"), ("TE", "trailers")])
-        #expect(named.components(of: "Connection:") == 1)
+        #expect(try head([], upgrade: "websocket").contains("\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"))
+        let named = try head([("Connection", "Upgrade, TE"), ("TE", "trailers")], upgrade: "websocket")
+        #expect(named.components(of: "Connection:") == 1 && named.contains("Upgrade: websocket\r\n"))
+    }
+
+    @Test func onlyARequestWithoutABodyAsksForAnotherProtocol() throws {
+        for name in ["", "a b", "a\r\nb", "a,b", "h2c", "H2"] {
+            #expect(throws: EngineError.self) { try head([], upgrade: name) }
+        }
+        #expect(throws: EngineError.self) { try head([], method: "POST", framing: .chunked, upgrade: "websocket") }
     }
 
     // MARK: Chunks
@@ -197,7 +204,7 @@ import Testing
     @Test(arguments: [
         ("Content-Length", "1"), ("Host", "a"), ("Transfer-Encoding", "chunked"), ("Connection", "close"),
         ("Trailer", "X"), ("TE", "trailers"),
-        ("Content-Type", "a"), ("Authorization", "a"), ("Cookie", "a"), ("Upgrade", "x"), ("Expect", "100-continue"),
+        ("Content-Type", "a"), ("Authorization", "a"), ("Cookie", "a"), ("Expect", "100-continue"),
         ("Proxy-Authorization", "a"), ("Content-Encoding", "gzip"), ("content-range", "bytes 0-1/2"),
         ("Set-Cookie", "a=b"),
         ("Range", "bytes=0-"), ("If-Match", "*"), ("If-None-Match", "*"), ("If-Modified-Since", "x"),

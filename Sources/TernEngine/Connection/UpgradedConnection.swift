@@ -1,0 +1,240 @@
+#if os(Linux)
+/// The owner of a connection that carries another protocol. Confined to the thread of the connection's loop.
+package protocol UpgradedConnectionHandler: AnyObject {
+    /// Called for bytes of the server, which are valid during the call only. Set `UpgradedConnection.isReading` to false to
+    /// receive no more for now.
+    func didReceive(_ bytes: UnsafeRawBufferPointer)
+    /// Called when the socket has taken all bytes after a `write` that returned false.
+    func didWriteAll()
+    /// Called once, when the server has ended its direction. Bytes can still be sent. Call `finishWriting()` or `close()`.
+    func didEndReceiving()
+    /// Called once, when both sides have ended their directions, the connection failed, or its pool was closed; not after
+    /// `close()`.
+    ///
+    /// - Parameter error: The reason of a failure; nil after a regular end.
+    func didClose(_ error: EngineError?)
+}
+
+/// A connection that the server has switched to another protocol (101, RFC 9110 §15.2.2). Confined to the thread of the
+/// loop that called `ExchangeHandler.didUpgrade(_:)`.
+///
+/// It counts for the limits of its pool until it is closed. Its owner sets `handler` and `isReading`, and calls `close()`
+/// at the end. No function calls the handler before it returns, except `ExchangePool.close()`.
+package final class UpgradedConnection {
+    /// The maximum number of reads for one event, so that one connection does not hold up the others.
+    private static let roundsPerEvent = 4
+
+    /// The state of this side's direction.
+    private enum Writing {
+        case open
+        /// The end follows the waiting bytes.
+        case finishing
+        case finished
+        case failed(EngineError)
+    }
+
+    private let stream: ByteStream
+    private let context: LoopContext
+    /// The place of the connection in its pool; nil once it is closed.
+    private var carrier: HTTP1Carrier?
+    /// Bytes that arrived together with the response, and were not delivered yet.
+    private var received: [UInt8]
+    /// Bytes that the socket has not taken yet.
+    private var output: [UInt8] = []
+    private var outputOffset = 0
+    private var writing = Writing.open
+    private var hasReceivedEnd = false
+    private var willAct = false
+    /// The owner of the connection. Without one, the connection is closed at its next event.
+    package weak var handler: (any UpgradedConnectionHandler)?
+    /// A Boolean value that indicates whether the handler receives bytes. False until the owner sets it. While it is false,
+    /// bytes wait in the socket, and an end or a failure is found only by a write.
+    package var isReading = false {
+        didSet {
+            guard isReading != oldValue, isOpen else { return }
+            updateEvents()
+            if isReading { actAtTurnEnd() }
+        }
+    }
+
+    init(over stream: ByteStream, received: [UInt8], context: LoopContext, carrier: HTTP1Carrier) {
+        self.stream = stream
+        self.received = received
+        self.context = context
+        self.carrier = carrier
+        stream.setHandler(self)
+        updateEvents()
+    }
+
+    /// A Boolean value that indicates whether the connection is not closed.
+    package var isOpen: Bool { carrier != nil }
+
+    // MARK: Writing
+
+    /// Sends bytes, and keeps those that the socket does not take. Returns whether it took all. Otherwise, the caller waits
+    /// for `didWriteAll`; more bytes before it are kept, too. Bytes after a failure are dropped.
+    package func write(_ bytes: [UInt8]) -> Bool {
+        guard isOpen else { return false }
+        switch writing {
+        case .open: break
+        case .failed: return false
+        case .finishing, .finished: preconditionFailure("bytes after finishWriting()")
+        }
+        output.append(contentsOf: bytes)
+        return send()
+    }
+
+    /// Ends this side's direction after the bytes so far. The server can still send.
+    package func finishWriting() {
+        guard isOpen, case .open = writing else { return }
+        writing = .finishing
+        _ = send()
+    }
+
+    /// Closes the connection now, without a call to the handler. Bytes that the socket has not taken are lost.
+    package func close() {
+        guard let carrier else { return }
+        self.carrier = nil
+        stream.close()
+        carrier.upgradedConnectionClosed()
+    }
+
+    /// Sends the waiting bytes, and the end if it follows. Returns whether the socket took all of them.
+    private func send() -> Bool {
+        defer { updateEvents() }
+        while outputOffset < output.count {
+            let result = unsafe output.withUnsafeBytes { bytes in
+                unsafe stream.write(UnsafeRawBufferPointer(rebasing: bytes[outputOffset...]))
+            }
+            switch result {
+            case .bytes(let count): outputOffset += count
+            case .wouldBlock: return false
+            case .failed(let error):
+                output = []
+                outputOffset = 0
+                writing = .failed(error)
+                actAtTurnEnd()
+                return false
+            }
+        }
+        output.removeAll(keepingCapacity: output.capacity <= 64 << 10)
+        outputOffset = 0
+        if case .finishing = writing {
+            guard stream.endWriting() else { return false }
+            writing = .finished
+            if hasReceivedEnd { actAtTurnEnd() }
+        }
+        return true
+    }
+
+    // MARK: Reading
+
+    /// Delivers bytes. Returns whether none is left that could be delivered now.
+    private func read() -> Bool {
+        if isReading, !received.isEmpty {
+            let bytes = received
+            received = []
+            unsafe bytes.withUnsafeBytes { unsafe handler?.didReceive($0) }
+        }
+        for _ in 0..<Self.roundsPerEvent {
+            guard isReading, isOpen, !hasReceivedEnd else { return true }
+            let buffer = unsafe context.receiveBuffer
+            switch unsafe stream.read(into: buffer) {
+            case .bytes(let count):
+                unsafe handler?.didReceive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                if count < buffer.count, !stream.mayHoldBytes, !hasFailed { return true }
+            case .wouldBlock: return true
+            case .end(isClean: true):
+                receiveEnd()
+                return true
+            case .end(isClean: false):
+                end(EngineError(.connectionLost, "TLS ended without close_notify"))
+                return true
+            case .failed(let error):
+                end(error)
+                return true
+            }
+        }
+        return false
+    }
+
+    private func receiveEnd() {
+        hasReceivedEnd = true
+        updateEvents()
+        if case .finished = writing { return end(nil) }
+        handler?.didEndReceiving()
+    }
+
+    // MARK: The loop
+
+    private func actAtTurnEnd() {
+        guard !willAct else { return }
+        willAct = true
+        context.callAtTurnEnd(self)
+    }
+
+    private func updateEvents() {
+        guard isOpen else { return }
+        var events: SocketEvents = isReading && !hasReceivedEnd ? .readable : []
+        if isSending { events.insert(.writable) }
+        stream.watch(events, self)
+    }
+
+    /// A Boolean value that indicates whether bytes or the end wait for the socket.
+    private var isSending: Bool {
+        if case .finishing = writing { return true }
+        return outputOffset < output.count
+    }
+
+    private var hasFailed: Bool {
+        if case .failed = writing { return true }
+        return false
+    }
+
+    private func act() {
+        guard handler != nil else { return close() }
+        let isDrained = read()
+        guard isOpen else { return }
+        switch writing {
+        // Bytes that the server sent before the failure are delivered first, if the handler wants them.
+        case .failed(let error) where isDrained: end(error)
+        case .finished where hasReceivedEnd: end(nil)
+        default: if !isDrained, stream.mayHoldBytes { actAtTurnEnd() }
+        }
+    }
+
+    private func end(_ error: EngineError?) {
+        guard isOpen else { return }
+        close()
+        handler?.didClose(error)
+    }
+
+    /// Handles the end of the pool, which closes its connections.
+    func poolClosed() {
+        guard isOpen else { return }
+        carrier = nil
+        stream.close()
+        handler?.didClose(EngineError(.cancelled, "the connections of the session were closed"))
+    }
+}
+
+extension UpgradedConnection: SocketHandler, TurnEndHandler {
+    package func socketIsReady(_ events: SocketEvents) {
+        let hasFailed = !events.isDisjoint(with: .failed)
+        if isSending, hasFailed || events.contains(.writable), send() { handler?.didWriteAll() }
+        guard isOpen else { return }
+        if isReading {
+            act()
+        } else if hasFailed {
+            // The failure is found when the handler reads again, or by a write.
+            stream.watch([], self)
+        }
+    }
+
+    package func turnEnds(isIdle: Bool) -> Bool {
+        willAct = false
+        if isOpen { act() }
+        return false
+    }
+}
+#endif
