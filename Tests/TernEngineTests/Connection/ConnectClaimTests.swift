@@ -151,6 +151,37 @@ import Testing
         }
     }
 
+    @Test func oneOriginOnTwoSocketsAndOverTCPSharesNoConnection() async throws {
+        try await withSocketPath { firstPath in
+            try await withSocketPath { secondPath in
+                let answerAll: ScriptedServer.Script = { try $0.answerAll() }
+                let servers = [
+                    try ScriptedServer(path: firstPath, answerAll), try ScriptedServer(path: secondPath, answerAll),
+                    try ScriptedServer(answerAll),
+                ]
+                defer { for server in servers { server.stop() } }
+                let harness = try WireHarness()
+                let places = servers.map { server in
+                    var place = Place(server)
+                    // One origin, with an idle connection to each server from the second round on.
+                    place.port = servers[2].address.port
+                    return place
+                }
+                for (round, form) in ["new", "reused"].enumerated() {
+                    for (index, place) in places.enumerated() {
+                        let log = harness.start("/\(round)\(index)", to: place)
+                        #expect(await log.waitForEnd().contains("connected http11 \(form)"))
+                        #expect(log.text == "/\(round)\(index)")
+                    }
+                }
+                for (index, server) in servers.enumerated() {
+                    #expect(server.accepted == 1)
+                    #expect(server.requests == [["GET /0\(index) HTTP/1.1", "GET /1\(index) HTTP/1.1"]])
+                }
+            }
+        }
+    }
+
     @Test func aFailedWriteToAProxyReportsItsAnswer() async throws {
         let (asked, closed) = (Gate(), Gate())
         try await withSocketPath { path in
