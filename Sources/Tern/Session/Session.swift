@@ -18,6 +18,9 @@ public import Foundation
 ///
 /// When a session is released, its live tasks finish with the configuration they began with, and then its connections are
 /// closed. All methods that start work are synchronous or run off the caller's actor.
+///
+/// On Linux, a process that was created by `fork` has neither the threads of its parent nor those of Swift's tasks. It must
+/// start another program with `exec`; a call on a session ends it with a message.
 public actor Session {
     /// The session of every `Client` that is created without one.
     public static let shared = Session()

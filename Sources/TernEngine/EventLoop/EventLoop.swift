@@ -34,6 +34,14 @@ package final class EventLoop: SerialExecutor {
     /// The first loop of the process.
     package static var shared: EventLoop { EventLoops.all[0] }
     private static let nextClient = Atomic<UInt64>(1)
+    /// A Boolean value that indicates whether this process was forked from the one that created the loops.
+    private static let isForked = Atomic<Bool>(false)
+    /// Notes a fork; evaluated once, when the first loop is created.
+    private static let noteForks: Void = {
+        // Used before the first fork, so that the handler initializes nothing.
+        isForked.store(false, ordering: .relaxed)
+        pthread_atfork(nil, nil) { EventLoop.isForked.store(true, ordering: .relaxed) }
+    }()
 
     /// The epoll descriptor; −1 until the loop is set up. The wake-up descriptor below works in the same way.
     private let epollDescriptor = Atomic<Int32>(-1)
@@ -55,7 +63,10 @@ package final class EventLoop: SerialExecutor {
     /// The index of the loop in `EventLoops.all`.
     private let index: Int
 
-    init(_ index: Int) { self.index = index }
+    init(_ index: Int) {
+        self.index = index
+        Self.noteForks
+    }
 
     /// Runs tasks on the loop's thread.
     package var taskExecutor: LoopTaskExecutor { EventLoops.taskExecutors[index] }
@@ -156,6 +167,8 @@ package final class EventLoop: SerialExecutor {
     package func post(answer: any Sendable, to expectation: UInt64) { post(.answer(expectation, answer)) }
 
     private func post(_ message: Message) {
+        // Nobody takes it, and a thread that does not exist here can have held the lock.
+        if Self.isForked.load(ordering: .relaxed) { return }
         let mustWake = mailbox.withLock { mailbox in
             mailbox.messages.append(message)
             defer { mailbox.isAsleep = false }
@@ -176,12 +189,23 @@ package final class EventLoop: SerialExecutor {
     }
 
     /// Posts a job, or runs it on the queue while the loop is not set up.
+    ///
+    /// In a forked process, this ends the process: neither the loop's thread nor those of libdispatch exist there, so no
+    /// other executor could take the job, and its task would wait forever.
     func enqueue(_ message: Message, orElse run: @escaping @Sendable () -> Void) {
+        if Self.isForked.load(ordering: .relaxed) { Self.endForkedProcess() }
         if isReady.load(ordering: .acquiring) { return post(message) }
         setUp.withLock { _ in
             if ready() == 0 { return post(message) }
             queue.async(execute: run)
         }
+    }
+
+    /// Ends the process with a message, by calls that a forked process may make (POSIX, fork).
+    private static func endForkedProcess() -> Never {
+        let reason: StaticString = "Tern cannot be used in a forked process: start another program with exec\n"
+        _ = unsafe Glibc.write(STDERR_FILENO, reason.utf8Start, reason.utf8CodeUnitCount)
+        abort()
     }
 
     package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
