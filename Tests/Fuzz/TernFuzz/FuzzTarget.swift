@@ -18,7 +18,7 @@ struct FuzzTarget: Sendable {
 
     #if os(Linux)
     /// The parsers and state machines of the engine.
-    private static let engine = http1 + proxies + requests
+    private static let engine = http1 + http2 + proxies + requests
     #else
     private static let engine: [FuzzTarget] = []
     #endif
