@@ -1,46 +1,26 @@
 #if os(Linux)
 /// A connection that carries many exchanges at a time, over HTTP/2. Confined to the loop's thread.
 ///
-/// It moves the bytes; `HTTP2Session` decides what they mean.
+/// It moves the bytes, and watches the connection for silence; `HTTP2Session` decides what the bytes mean.
 final class HTTP2Carrier: ExchangeCarrier {
     private static let roundsPerEvent = 4
     /// The number of bytes that are taken from the session at a time.
     private static let outputSize = 256 << 10
 
-    /// A stream that carries an exchange.
-    private final class Stream {
-        let exchange: HTTPExchange
-        /// A Boolean value that indicates whether the connection carried an exchange before.
-        let isReused: Bool
-        /// A Boolean value that indicates whether the stream was sent with PING, after a time without use.
-        var isProbe = false
-        /// Bytes of the body that the reader does not want yet.
-        var held: [UInt8] = []
-        /// A Boolean value that indicates whether the response has ended, apart from the held bytes.
-        var hasEnded = false
-        var trailers: [UInt8]?
-        var hasResponse = false
-
-        init(_ exchange: HTTPExchange, isReused: Bool) {
-            self.exchange = exchange
-            self.isReused = isReused
-        }
-    }
-
     let id: ConnectionPool.ConnectionID
-    private unowned let pool: LoopConnections
+    unowned let pool: LoopConnections
     private let context: LoopContext
     private let stream: ByteStream
     private var info: ConnectionInfo
-    private var session: HTTP2Session?
-    private var streams: [Int32: Stream] = [:]
+    private(set) var session: HTTP2Session?
+    var streams: [Int32: Stream] = [:]
     private var output: [UInt8] = []
     private var outputOffset = 0
     private var isClosed = false
     private var willAct = false
     /// A Boolean value that indicates whether bytes can be read for which the socket reports no event.
     private var mustRead = false
-    private var liveness: HTTP2Liveness
+    var liveness: HTTP2Liveness
     private lazy var livenessTimer = LoopTimer(self)
     /// A Boolean value that indicates whether the connection failed because the server did not answer PING.
     private var isSilent = false
@@ -137,7 +117,7 @@ final class HTTP2Carrier: ExchangeCarrier {
         pool.finished(self, isReusable: session.takesRequests)
     }
 
-    private func end(_ number: Int32, _ error: EngineError?) {
+    func end(_ number: Int32, _ error: EngineError?) {
         guard let ended = streams.removeValue(forKey: number) else { return }
         ended.exchange.connection = nil
         settleLivenessTimer()
@@ -157,27 +137,7 @@ final class HTTP2Carrier: ExchangeCarrier {
         context.callAtTurnEnd(self)
     }
 
-    /// Delivers the bytes of streams whose readers want them again.
-    private func deliverHeld() {
-        for (number, stream) in streams where stream.exchange.isReading && (!stream.held.isEmpty || stream.hasEnded) {
-            let bytes = stream.held
-            stream.held = []
-            let goesOn = unsafe bytes.withUnsafeBytes { bytes in
-                unsafe bytes.isEmpty || stream.exchange.handler.didReceive(body: bytes)
-            }
-            session?.consume(number, count: bytes.count)
-            guard goesOn else {
-                abort(number, EngineError(.cancelled, "the receiver ended the exchange"))
-                continue
-            }
-            if stream.hasEnded {
-                if let trailers = stream.trailers { stream.exchange.handler.didReceive(trailers: trailers) }
-                end(number, nil)
-            }
-        }
-    }
-
-    private func abort(_ number: Int32, _ error: EngineError) {
+    func abort(_ number: Int32, _ error: EngineError) {
         session?.cancel(number)
         actAtTurnEnd()
         end(number, error)
@@ -255,7 +215,7 @@ final class HTTP2Carrier: ExchangeCarrier {
     private var acknowledged: Int { written - stream.unacknowledgedCount }
 
     /// Lets the timer fire at the next deadline, or never while no stream is in flight.
-    private func settleLivenessTimer() {
+    func settleLivenessTimer() {
         guard let session, !isClosed else { return }
         if session.activeStreams == 0 {
             liveness.rested()
@@ -325,79 +285,5 @@ extension HTTP2Carrier: SocketHandler, TimerHandler, TurnEndHandler {
         send()
         return false
     }
-}
-
-extension HTTP2Carrier: HTTP2SessionDelegate {
-    func streamReceivedInterim(_ stream: Int32, head: ReceivedHead) {
-        guard let exchange = streams[stream]?.exchange else { return }
-        liveness.responseProgressed()
-        streams[stream]?.hasResponse = true
-        exchange.handler.didReceiveBytes(head.bytes.count)
-        exchange.handler.didReceive(interim: head)
-    }
-
-    func streamReceivedHead(_ stream: Int32, head: ReceivedHead) {
-        guard let exchange = streams[stream]?.exchange else { return }
-        liveness.responseProgressed()
-        streams[stream]?.hasResponse = true
-        // The connection does not serve the origin: further requests go to another (RFC 9110 §15.5.20).
-        if head.status == 421 { pool.draining(self) }
-        exchange.handler.didReceiveBytes(head.bytes.count)
-        exchange.handler.didReceive(head)
-    }
-
-    func streamReceivedBody(_ stream: Int32, bytes: UnsafeRawBufferPointer) {
-        guard let receiving = streams[stream] else { return }
-        liveness.responseProgressed()
-        receiving.exchange.handler.didReceiveBytes(bytes.count)
-        guard receiving.exchange.isReading, receiving.held.isEmpty else {
-            return unsafe receiving.held.append(contentsOf: bytes)
-        }
-        if unsafe receiving.exchange.handler.didReceive(body: bytes) {
-            session?.consume(stream, count: bytes.count)
-        } else {
-            abort(stream, EngineError(.cancelled, "the receiver ended the exchange"))
-        }
-    }
-
-    func streamReceivedTrailers(_ stream: Int32, lines: [UInt8]) {
-        guard let receiving = streams[stream] else { return }
-        if receiving.held.isEmpty {
-            receiving.exchange.handler.didReceive(trailers: lines)
-        } else {
-            receiving.trailers = lines
-        }
-    }
-
-    func streamEnded(_ stream: Int32) {
-        guard let receiving = streams[stream] else { return }
-        settleLivenessTimer()
-        if receiving.held.isEmpty { end(stream, nil) } else { receiving.hasEnded = true }
-    }
-
-    func streamFailed(_ stream: Int32, error: EngineError) { end(stream, error) }
-
-    func readBody(_ stream: Int32, into buffer: UnsafeMutableRawBufferPointer) -> HTTP2BodyPart {
-        guard let exchange = streams[stream]?.exchange else { return .failed(EngineError(.cancelled, "cancelled")) }
-        guard exchange.isSending else { return .wait }
-        switch unsafe exchange.handler.readBody(into: buffer) {
-        case .bytes(let count):
-            exchange.handler.didSend(count)
-            return .bytes(count)
-        case .wait: return .wait
-        case .end:
-            let trailers = exchange.handler.requestTrailers()
-            if trailers.isEmpty { return .end }
-            exchange.handler.didSend(trailers.count)
-            return .trailers(trailers)
-        case .failed: return .failed(EngineError(.cancelled, "the body of the request failed"))
-        }
-    }
-
-    func maximumStreamsChanged(_ maximum: Int) { pool.capacityChanged(self, to: max(1, maximum)) }
-
-    func goAwayReceived(lastStream: Int32, error: EngineError?) { pool.draining(self) }
-
-    func pongReceived() {}
 }
 #endif
