@@ -12,8 +12,8 @@ package final class ExchangePool {
         package var idleLifetime: UInt64
         /// A Boolean value that indicates whether the newest of equally urgent exchanges goes first.
         package var isNewestFirst: Bool
-        /// The limits for the silence of connections over HTTP/2.
-        var liveness = HTTP2Liveness.Limits()
+        /// The settings of connections on every loop.
+        package var connection = LoopConnections.Settings()
         /// Answers the challenges of a proxy for a tunnel.
         package var authorizeProxy: @Sendable (_ proxy: ProxyAddress, _ target: String) -> ProxyTunnel.Authorize
 
@@ -92,7 +92,7 @@ package final class ExchangePool {
                 connectionsPerOrigin: settings.connectionsPerOrigin, connections: settings.connections,
                 idleLifetime: settings.idleLifetime),
             order: settings.isNewestFirst ? .lastInFirstOut : .firstInFirstOut)
-        hosts = [Host(connections: LoopConnections(settings.liveness, context: context, observer: self))]
+        hosts = [Host(connections: LoopConnections(settings.connection, context: context, observer: self))]
         hosts += others.map { Host(connections: $0) }
     }
 

@@ -37,8 +37,10 @@ final class HTTP2Carrier: ExchangeCarrier {
         self.pool = pool
         self.context = context
         self.info.version = .http2
-        liveness = HTTP2Liveness(pool.livenessLimits, now: context.now)
-        session = try HTTP2Session(delegate: self)
+        liveness = HTTP2Liveness(pool.settings.liveness, now: context.now)
+        var settings = HTTP2Session.Settings()
+        settings.headLimit = pool.settings.headLimit
+        session = try HTTP2Session(settings: settings, delegate: self)
         stream.setHandler(self)
         stream.watch(.readable, self)
         actAtTurnEnd()

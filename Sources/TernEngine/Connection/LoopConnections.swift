@@ -51,20 +51,25 @@ package final class LoopConnections {
         case open(any PooledCarrier)
     }
 
-    let livenessLimits: HTTP2Liveness.Limits
+    /// The settings of connections.
+    package struct Settings: Sendable {
+        /// The number of bytes of a head, which servers over HTTP/2 are told. At least the largest limit of an exchange.
+        package var headLimit = HTTP2Session.Settings().headLimit
+        /// The limits for the silence of connections over HTTP/2.
+        var liveness = HTTP2Liveness.Limits()
+
+        package init() {}
+    }
+
+    let settings: Settings
     private let context: LoopContext
     private let resumption = TLSResumption()
     private var entries = ConnectionTable<Entry>()
     /// The pool, which owns the connections or outlives them.
     private unowned let observer: any ConnectionObserver
 
-    package convenience init(context: LoopContext, observer: any ConnectionObserver) {
-        self.init(HTTP2Liveness.Limits(), context: context, observer: observer)
-    }
-
-    /// Creates the connections of one loop. `liveness` limits the silence of connections over HTTP/2.
-    init(_ liveness: HTTP2Liveness.Limits, context: LoopContext, observer: any ConnectionObserver) {
-        livenessLimits = liveness
+    package init(_ settings: Settings, context: LoopContext, observer: any ConnectionObserver) {
+        self.settings = settings
         self.context = context
         self.observer = observer
     }

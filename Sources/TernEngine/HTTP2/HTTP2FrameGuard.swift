@@ -38,13 +38,13 @@ struct HTTP2FrameGuard {
 
     /// The time that adds one token, in nanoseconds.
     private static let tick: UInt64 = 10_000_000
-    /// The number of CONTINUATION frames of one header block.
-    static let continuations = 64
     /// A padded DATA frame up to this length can be empty.
     private static let padding = 256
 
     /// The number of bytes of one encoded header block.
     private let blockLimit: Int
+    /// The number of CONTINUATION frames of one header block: enough for frames of 16 KiB, which servers send by default.
+    let continuations: Int
     private var control = Budget()
     private var resets = Budget()
     private var windows = Budget()
@@ -67,6 +67,7 @@ struct HTTP2FrameGuard {
     init(headLimit: Int) {
         // Names, values and 4 bytes a field are within the limit. An encoded field can have some bytes more.
         blockLimit = min(max(headLimit, 0), 1 << 28) * 2 + (64 << 10)
+        continuations = max(64, blockLimit >> 14)
     }
 
     mutating func requestSubmitted() {
@@ -171,11 +172,12 @@ struct HTTP2FrameGuard {
 
     private mutating func refusalOfBlock() -> Refusal? {
         blockSize += length
-        guard blockSize <= blockLimit, blockFrames <= Self.continuations else {
+        guard blockSize <= blockLimit, blockFrames <= continuations else {
             return Refusal(
                 code: .enhanceYourCalm,
                 error: EngineError(
-                    .tooLarge, "a header block of the server exceeds \(blockLimit) bytes or 64 CONTINUATION frames"))
+                    .tooLarge,
+                    "a header block of the server exceeds \(blockLimit) bytes or \(continuations) CONTINUATION frames"))
         }
         return nil
     }

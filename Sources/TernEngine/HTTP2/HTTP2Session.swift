@@ -53,11 +53,13 @@ package final class HTTP2Session {
     /// Creates a session and queues its preface. The delegate must outlive the session.
     package init(settings: Settings = Settings(), delegate: any HTTP2SessionDelegate) throws(EngineError) {
         self.delegate = delegate
-        frameGuard = HTTP2FrameGuard(headLimit: settings.headLimit)
+        // A head beyond a small limit fails its stream. A block beyond this one ends the connection.
+        let blockLimit = max(settings.headLimit, Settings().headLimit)
+        frameGuard = HTTP2FrameGuard(headLimit: blockLimit)
         var values = tern_h2_settings(
             stream_window: UInt32(clamping: min(max(settings.streamWindow, 1), 1 << 30)),
             connection_window: Int32(clamping: min(max(settings.connectionWindow, 65_535), 1 << 30)),
-            head_limit: UInt32(clamping: settings.headLimit), continuations: HTTP2FrameGuard.continuations)
+            head_limit: UInt32(clamping: settings.headLimit), continuations: frameGuard.continuations)
         var callbacks = HTTP2Callbacks.table()
         guard let created = unsafe tern_h2_new(&callbacks, &values) else {
             throw EngineError(.connectionFailed, "HTTP/2 has no memory for a connection")

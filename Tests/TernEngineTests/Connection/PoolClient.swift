@@ -72,6 +72,8 @@ final class TestExchange: ExchangeHandler {
         var body = RequestBody.none
         /// The bytes of the request's body.
         var bytes = 0
+        /// The number of bytes of the response's head.
+        var headLimit = 64 << 10
         /// Pauses the reader at the first piece of the body.
         var pauses = false
         /// The protocol that the request asks for.
@@ -99,8 +101,8 @@ final class TestExchange: ExchangeHandler {
         missing = settings.bytes
         exchange = HTTPExchange(
             to: destination, method: settings.method, path: settings.path, fields: RequestFields(),
-            body: settings.body, limits: HeadLimits(bytes: 64 << 10), priority: 0, needsFreshConnection: false,
-            handler: self)
+            body: settings.body, limits: HeadLimits(bytes: settings.headLimit), priority: 0,
+            needsFreshConnection: false, handler: self)
         exchange?.upgrade = settings.upgrade
     }
 
@@ -161,6 +163,8 @@ struct Place: Sendable {
     var address: SocketAddress
     var policy: TLSPolicy?
     var allowsHTTP2 = false
+    /// Speaks HTTP/2 without TLS.
+    var assumesHTTP2 = false
     var proxy: ProxyAddress?
     /// The port of the origin; nil for that of the address. A Unix socket has none.
     var port: UInt16?
@@ -184,7 +188,8 @@ struct Place: Sendable {
         if address.family == .unix { path = address.text }
         return Destination(
             origin: origin, host: host, port: port ?? address.port, authority: authority, trust: policy,
-            allowsHTTP2: allowsHTTP2, proxy: proxy, addresses: [address], unixSocketPath: path)
+            allowsHTTP2: allowsHTTP2, assumesHTTP2: assumesHTTP2, proxy: proxy, addresses: [address],
+            unixSocketPath: path)
     }
 }
 
@@ -236,16 +241,16 @@ final class WireHarness: Sendable {
     private let client: UInt64
 
     init(
-        connectionsPerOrigin: Int = 6, connections: Int = 64,
+        connectionsPerOrigin: Int = 6, connections: Int = 64, headLimit: Int = 256 << 10,
         authorize: @escaping ProxyTunnel.Authorize = { _, _ in nil }
     ) throws {
         if let problem = EventLoop.shared.problem() { throw problem }
         client = EventLoop.shared.open { context, id in
-            PoolClient(
-                ExchangePool.Settings(
-                    connectionsPerOrigin: connectionsPerOrigin, connections: connections,
-                    idleLifetime: 60_000_000_000, isNewestFirst: false, authorizeProxy: { _, _ in authorize }),
-                context: context, id: id)
+            var settings = ExchangePool.Settings(
+                connectionsPerOrigin: connectionsPerOrigin, connections: connections,
+                idleLifetime: 60_000_000_000, isNewestFirst: false, authorizeProxy: { _, _ in authorize })
+            settings.connection.headLimit = headLimit
+            return PoolClient(settings, context: context, id: id)
         }
     }
 

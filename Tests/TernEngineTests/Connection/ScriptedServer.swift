@@ -313,6 +313,11 @@ final class ScriptedServer: Sendable {
         try write(.settings(entries), .settingsAnswer)
     }
 
+    /// Reads until the client has closed the connection.
+    func waitForEndOfFrames() throws {
+        repeat { input.removeAll() } while try readMore()
+    }
+
     /// Reads until a frame of this type comes.
     func readFrame(_ type: UInt8) throws -> TestFrame {
         while true {

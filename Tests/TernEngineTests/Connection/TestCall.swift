@@ -94,7 +94,7 @@ private final class TestPool: LoopClient {
         var settings = ExchangePool.Settings(
             connectionsPerOrigin: connections, connections: connections, idleLifetime: .max, isNewestFirst: false,
             authorizeProxy: { _, _ in { _, _ in nil } })
-        settings.liveness = liveness
+        settings.connection.liveness = liveness
         pool = ExchangePool(settings, context: context)
     }
 

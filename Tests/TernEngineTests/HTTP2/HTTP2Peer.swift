@@ -48,6 +48,17 @@ struct TestFrame: Equatable {
         TestFrame(type: 1, flags: end ? 5 : 4, stream: stream, payload: block(fields))
     }
 
+    /// A header block in a HEADERS frame and as many CONTINUATION frames as it needs.
+    static func headers(_ stream: Int32, block: [UInt8], end: Bool) -> [TestFrame] {
+        let starts = stride(from: 0, to: block.count, by: 16_384)
+        return starts.map { start in
+            let isLast = start + 16_384 >= block.count
+            return TestFrame(
+                type: start == 0 ? 1 : 9, flags: (isLast ? 4 : 0) | (start == 0 && end ? 1 : 0), stream: stream,
+                payload: Array(block[start..<min(start + 16_384, block.count)]))
+        }
+    }
+
     static func data(_ stream: Int32, _ bytes: [UInt8], end: Bool = false) -> TestFrame {
         TestFrame(type: 0, flags: end ? 1 : 0, stream: stream, payload: bytes)
     }

@@ -62,14 +62,16 @@ final class EngineClient: LoopClient {
         self.context = context
         self.client = client
         destinations = DestinationCache(settings)
-        self.others = others.map { RemoteLane(on: $0, home: context.loop, client: client) }
-        pool = ExchangePool(
-            ExchangePool.Settings(
-                connectionsPerOrigin: settings.maximumConnectionsPerHost, connections: settings.maximumConnections,
-                idleLifetime: settings.idleNanoseconds,
-                isNewestFirst: settings.queueOrder == .lastInFirstOut,
-                authorizeProxy: { ProxyAuthorization.answers(of: $0, for: $1) }),
-            context: context, others: self.others)
+        self.others = others.map {
+            RemoteLane(on: $0, home: context.loop, client: client, settings: settings.connection)
+        }
+        var poolSettings = ExchangePool.Settings(
+            connectionsPerOrigin: settings.maximumConnectionsPerHost, connections: settings.maximumConnections,
+            idleLifetime: settings.idleNanoseconds,
+            isNewestFirst: settings.queueOrder == .lastInFirstOut,
+            authorizeProxy: { ProxyAuthorization.answers(of: $0, for: $1) })
+        poolSettings.connection = settings.connection
+        pool = ExchangePool(poolSettings, context: context, others: self.others)
         for other in self.others { other.owner = self }
     }
 

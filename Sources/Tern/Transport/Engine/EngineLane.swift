@@ -10,16 +10,21 @@ final class EngineLane: LoopClient {
     private let client: UInt64
     private let home: EventLoop
     private let homeClient: UInt64
+    private let settings: LoopConnections.Settings
     private lazy var lane = TransferLane(context: context, pool: nil, owner: self)
-    private lazy var connections = LoopConnections(context: context, observer: self)
+    private lazy var connections = LoopConnections(settings, context: context, observer: self)
     /// The transfers by their numbers.
     private var transfers: [UInt64: EngineTransfer] = [:]
 
-    init(_ client: UInt64, context: LoopContext, home: EventLoop, homeClient: UInt64) {
+    init(
+        _ client: UInt64, context: LoopContext, home: EventLoop, homeClient: UInt64,
+        settings: LoopConnections.Settings
+    ) {
         self.client = client
         self.context = context
         self.home = home
         self.homeClient = homeClient
+        self.settings = settings
     }
 
     func receive(operation: UInt64, object: any AnyObject & Sendable) {

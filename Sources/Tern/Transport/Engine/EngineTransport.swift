@@ -78,6 +78,8 @@ final class EngineTransport: Transport {
 struct ConnectionSettings: Sendable {
     let maximumConnectionsPerHost: Int
     let maximumConnections: Int
+    /// The settings of connections on every loop.
+    let connection: LoopConnections.Settings
     let queueOrder: Session.Configuration.QueueOrder
     let idleNanoseconds: UInt64
     let allowsHTTP2: Bool
@@ -93,6 +95,9 @@ struct ConnectionSettings: Sendable {
     init(_ configuration: Session.Configuration) {
         maximumConnectionsPerHost = max(1, configuration.maximumConnectionsPerHost)
         maximumConnections = max(1, configuration.maximumConnections)
+        var connection = LoopConnections.Settings()
+        connection.headLimit = configuration.maximumHeadSize
+        self.connection = connection
         trust = configuration.trust.isDefault ? nil : configuration.trust
         queueOrder = configuration.queueOrder
         idleNanoseconds = configuration.idleConnectionLifetime.wholeNanoseconds

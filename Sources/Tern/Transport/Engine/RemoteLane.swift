@@ -47,14 +47,16 @@ final class RemoteLane: ConnectionHost {
     private let loop: EventLoop
     private let home: EventLoop
     private let homeClient: UInt64
+    private let settings: LoopConnections.Settings
     /// The number of the client on the other loop, which is opened with the first connection.
     private var client: UInt64?
     weak var owner: EngineClient?
 
-    init(on loop: EventLoop, home: EventLoop, client: UInt64) {
+    init(on loop: EventLoop, home: EventLoop, client: UInt64, settings: LoopConnections.Settings) {
         self.loop = loop
         self.home = home
         homeClient = client
+        self.settings = settings
     }
 
     var isAvailable: Bool { loop.problem() == nil }
@@ -64,8 +66,10 @@ final class RemoteLane: ConnectionHost {
         authorize: @escaping ProxyTunnel.Authorize
     ) {
         if client == nil {
-            let (home, homeClient) = (home, homeClient)
-            client = loop.open { context, id in EngineLane(id, context: context, home: home, homeClient: homeClient) }
+            let (home, homeClient, settings) = (home, homeClient, settings)
+            client = loop.open { context, id in
+                EngineLane(id, context: context, home: home, homeClient: homeClient, settings: settings)
+            }
         }
         post(.open(connection, destination, authorize: authorize))
     }
