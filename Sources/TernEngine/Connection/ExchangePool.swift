@@ -334,6 +334,17 @@ extension ExchangePool: ConnectionObserver {
         perform()
     }
 
+    package func requiresHTTP1(_ connection: ConnectionPool.ConnectionID) {
+        guard let key = places[connection]?.key, let destination = destinations[key], destination.allowsHTTP2
+        else { return }
+        destination.speaksHTTP1 = true
+        // Attempts on other loops read the present one.
+        destinations[key] = Destination(overHTTP1: destination)
+        // Those that still connect have offered HTTP/2. They are closed, and opened again for the exchanges that wait.
+        for other in places.connections where places[other]?.key == key { pool.draining(other, actions: &actions) }
+        perform()
+    }
+
     package func returned(_ exchange: HTTPExchange) {
         exchange.connection = nil
         if exchange.isFirstOnConnection { exchange.newConnectionsLost += 1 }

@@ -90,7 +90,10 @@ extension HTTP2Carrier: HTTP2SessionDelegate {
         if receiving.held.isEmpty { end(stream, nil) } else { receiving.hasEnded = true }
     }
 
-    func streamFailed(_ stream: Int32, error: EngineError) { end(stream, error) }
+    func streamFailed(_ stream: Int32, error: EngineError) {
+        if error == .requiresHTTP11 { pool.requiresHTTP1(self) }
+        end(stream, error)
+    }
 
     func readBody(_ stream: Int32, into buffer: UnsafeMutableRawBufferPointer) -> HTTP2BodyPart {
         guard let exchange = streams[stream]?.exchange else { return .failed(EngineError(.cancelled, "cancelled")) }
@@ -111,7 +114,10 @@ extension HTTP2Carrier: HTTP2SessionDelegate {
 
     func maximumStreamsChanged(_ maximum: Int) { pool.capacityChanged(self, to: max(1, maximum)) }
 
-    func goAwayReceived(lastStream: Int32, error: EngineError?) { pool.draining(self) }
+    func goAwayReceived(lastStream: Int32, error: EngineError?) {
+        if error == .requiresHTTP11 { pool.requiresHTTP1(self) }
+        pool.draining(self)
+    }
 
     func pongReceived() {}
 }

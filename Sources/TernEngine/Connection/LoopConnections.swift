@@ -27,6 +27,8 @@ package protocol ConnectionObserver: AnyObject {
     func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int)
     /// Called when a connection takes no further exchange.
     func draining(_ connection: ConnectionPool.ConnectionID)
+    /// Called when the server of a connection over HTTP/2 requires HTTP/1.1 (RFC 9113 §7).
+    func requiresHTTP1(_ connection: ConnectionPool.ConnectionID)
     /// Called when a connection has turned out unusable before anything of the exchange was sent on it.
     func returned(_ exchange: HTTPExchange)
 }
@@ -92,6 +94,8 @@ package final class LoopConnections {
     }
 
     func draining(_ carrier: any PooledCarrier) { observer.draining(carrier.id) }
+
+    func requiresHTTP1(_ carrier: any PooledCarrier) { observer.requiresHTTP1(carrier.id) }
 
     /// Gives an exchange back of which nothing was sent.
     func returned(_ exchange: HTTPExchange) { observer.returned(exchange) }

@@ -25,7 +25,7 @@ package final class Destination {
     package let localEndpoint: LocalEndpoint
     /// The number of the destination's key in the pool; nil until it is known.
     var key: ConnectionPool.KeyID?
-    /// A Boolean value that indicates whether the server chose HTTP/1.1 although HTTP/2 was offered.
+    /// A Boolean value that indicates whether the server chose HTTP/1.1 although HTTP/2 was offered, or requires it.
     var speaksHTTP1 = false
 
     /// - Parameter origin: The origin of the requests, `https://host:port`.
@@ -49,6 +49,24 @@ package final class Destination {
         let isForwarded = trust == nil && (proxy?.kind == .http || proxy?.kind == .https)
         self.assumesHTTP2 = assumesHTTP2 && trust == nil && !isForwarded
         self.allowsHTTP2 = allowsHTTP2 && trust != nil || self.assumesHTTP2
+    }
+
+    /// Creates a copy with the same key, whose connections speak HTTP/1.1 only.
+    init(overHTTP1 other: Destination) {
+        origin = other.origin
+        host = other.host
+        port = other.port
+        authority = other.authority
+        trust = other.trust
+        allowsHTTP2 = false
+        assumesHTTP2 = false
+        proxy = other.proxy
+        proxyTrust = other.proxyTrust
+        addresses = other.addresses
+        unixSocketPath = other.unixSocketPath
+        localEndpoint = other.localEndpoint
+        key = other.key
+        speaksHTTP1 = true
     }
 
     package var isSecure: Bool { trust != nil }

@@ -33,7 +33,8 @@ package struct EngineError: Error, Sendable, Equatable {
         case invalidRequest
         /// The exchange was cancelled.
         case cancelled
-        /// The server stated that it has not processed the request (GOAWAY, REFUSED_STREAM; RFC 9113 §8.7).
+        /// The server stated that it has not processed the request (GOAWAY, REFUSED_STREAM, HTTP_1_1_REQUIRED; RFC
+        /// 9113 §7, §8.7).
         case notProcessed
     }
 

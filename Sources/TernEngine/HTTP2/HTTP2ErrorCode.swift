@@ -38,9 +38,9 @@ struct HTTP2ErrorCode: Equatable {
 }
 
 extension EngineError {
-    /// The failure of a request that the server accepts over HTTP/1.1 only. The caller compares errors with it.
-    package static let requiresHTTP11 = EngineError(
-        .connectionLost, "the server requires HTTP/1.1: HTTP_1_1_REQUIRED (RFC 9113 §7)")
+    /// The failure of a request that the server accepts over HTTP/1.1 only. It has not processed the request.
+    static let requiresHTTP11 = EngineError(
+        .notProcessed, "the server requires HTTP/1.1: HTTP_1_1_REQUIRED (RFC 9113 §7)")
 
     /// The failure of a request that was queued, or was above the last stream of a GOAWAY.
     static let goneAway = EngineError(

@@ -24,6 +24,9 @@ extension HTTP2Session {
 
     func fail(_ stream: HTTP2Stream, _ error: EngineError, resetting code: HTTP2ErrorCode? = nil) {
         guard !stream.isDone else { return }
+        var error = error
+        // A request with a response was processed, whatever the server states.
+        if error.kind == .notProcessed, stream.builder.isComplete { error.kind = .connectionLost }
         close(stream, code)
         delegate.streamFailed(stream.id, error: error)
     }
@@ -112,10 +115,14 @@ extension HTTP2Session {
 
     private func goAwayReceived(lastStream last: Int32, _ code: HTTP2ErrorCode) {
         hasReceivedGoAway = true
-        let error =
-            code == .noError
-            ? nil
-            : EngineError(.connectionLost, "the server ended the connection: GOAWAY with \(code.name) (RFC 9113 §6.8)")
+        let error: EngineError? =
+            switch code {
+            case .noError: nil
+            case .http11Required: .requiresHTTP11
+            default:
+                EngineError(
+                    .connectionLost, "the server ended the connection: GOAWAY with \(code.name) (RFC 9113 §6.8)")
+            }
         delegate.goAwayReceived(lastStream: last, error: error)
         for stream in streams.values.sorted(by: { $0.id < $1.id }) where !stream.isDone {
             guard stream.id > last || !stream.isSent else { continue }

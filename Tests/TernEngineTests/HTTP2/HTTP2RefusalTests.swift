@@ -134,6 +134,16 @@ import Testing
         peer.flush()
         peer.send(.reset(stream, 13))
         #expect(peer.reasons[stream] == EngineError.requiresHTTP11.reason)
+        #expect(peer.events.last == .failed(stream, .notProcessed))
+    }
+
+    @Test(arguments: [TestFrame.reset(1, 7), .reset(1, 13), .goAway(0), .goAway(0, 13)])
+    func aRequestWithAResponseWasProcessed(end: TestFrame) throws {
+        let peer = try HTTP2Peer.connected()
+        let stream = try peer.session.submit(HTTP2Peer.get())
+        peer.flush()
+        peer.send(.headers(stream, Self.ok), end)
+        #expect(peer.events.contains(.failed(stream, .connectionLost)))
     }
 
     static let connectionErrors: [(String, [UInt8])] = [

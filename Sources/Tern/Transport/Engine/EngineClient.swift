@@ -181,6 +181,7 @@ final class EngineClient: LoopClient {
         case .closed(let connection): pool.closed(connection)
         case .capacityChanged(let connection, let capacity): pool.capacityChanged(connection, to: capacity)
         case .draining(let connection): pool.draining(connection)
+        case .requiresHTTP1(let connection): pool.requiresHTTP1(connection)
         case .returned:
             if let running = unsafe report.transfer { takeBack(running) }
         case .ended(let transfer):

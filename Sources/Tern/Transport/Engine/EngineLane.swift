@@ -91,6 +91,8 @@ extension EngineLane: ConnectionObserver {
 
     func draining(_ connection: ConnectionPool.ConnectionID) { report(.draining(connection)) }
 
+    func requiresHTTP1(_ connection: ConnectionPool.ConnectionID) { report(.requiresHTTP1(connection)) }
+
     func returned(_ exchange: HTTPExchange) {
         guard let running = exchange.handler as? EngineTransfer else { return }
         transfers[running.transfer.id] = nil

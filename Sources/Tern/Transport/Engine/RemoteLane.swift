@@ -26,6 +26,7 @@ final class LaneReport: Sendable {
         case closed(ConnectionPool.ConnectionID)
         case capacityChanged(ConnectionPool.ConnectionID, to: Int)
         case draining(ConnectionPool.ConnectionID)
+        case requiresHTTP1(ConnectionPool.ConnectionID)
         /// Nothing of the transfer in the message was sent.
         case returned
         case ended(Transfer)
