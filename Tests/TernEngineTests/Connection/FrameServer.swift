@@ -55,6 +55,8 @@ final class FrameServer {
 final class FrameConnection {
     private let descriptor: Int32
     private var input: [UInt8] = []
+    /// The number of answers to SETTINGS that `next()` has passed over.
+    private var settingsAnswers = 0
     private let inflater = unsafe tern_test_inflater_new()
 
     fileprivate init(_ descriptor: Int32) throws {
@@ -110,6 +112,7 @@ final class FrameConnection {
                 type: input[3], flags: input[4], stream: Int32(bitPattern: stream),
                 payload: Array(input[9..<9 + length]))
             input.removeFirst(9 + length)
+            if frame.type == 4, frame.flags == 1 { settingsAnswers += 1 }
             if frame.type != 4, frame.type != 8 { return frame }
         }
         return nil
@@ -137,8 +140,12 @@ final class FrameConnection {
     /// A Boolean value that indicates whether a byte waits.
     var hasInput: Bool { !input.isEmpty || Self.isReady(descriptor) }
 
-    /// Reads the SETTINGS and WINDOW_UPDATE frames that the client sends at the start and as an answer.
+    /// Reads the client's answer to SETTINGS, and the SETTINGS and WINDOW_UPDATE frames before it, unless `next()` did.
     func readSettingsAnswer() throws {
+        if settingsAnswers > 0 {
+            settingsAnswers -= 1
+            return
+        }
         // SETTINGS, WINDOW_UPDATE and the answer to the server's SETTINGS.
         while try fill(9) {
             let length = Int(input[0]) << 16 | Int(input[1]) << 8 | Int(input[2])
