@@ -4,7 +4,8 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Decodes the body of a response to a value. It runs off every actor and off the engine's loop.
+/// Decodes the body of a response to a value. It runs off every actor, and on an event loop only
+/// if the calling task prefers `Session.executor`.
 public struct BodyDecoder<Value: Sendable>: Sendable {
     let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ context: SessionContext) throws -> Value
     /// The content types that it can decode.

@@ -7,8 +7,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Decompresses the body of a response for one reader, in the reader's own task and not on the event loop, at most one
-/// portion ahead.
+/// Decompresses the body of a response for one reader, in the reader's own task, at most one portion ahead.
 final class ContentDecoder: Sendable {
     /// The size of one chunk, and of the portion decoded at a time, in bytes.
     private static let chunkSize = 256 << 10

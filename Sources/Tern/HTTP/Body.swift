@@ -85,8 +85,8 @@ extension Request {
         /// - Parameters:
         ///   - chunks: The sequence. It is read like that of ``stream(_:length:contentType:)``.
         ///   - contentType: The Content-Type to send if the request has none.
-        ///   - trailers: Returns the fields. Called once, off the caller's actor, after the sequence has ended; not called
-        ///     if the request ends before. An error that it throws fails the task with `.requestBody`. A field that no
+        ///   - trailers: Returns the fields. Called at most once, off the caller's actor, after the sequence has ended.
+        ///     Cancelling the request cancels it. An error that it throws fails the task with `.requestBody`. A field that no
         ///     trailer can be, because it frames, routes, authenticates or changes the request or describes its body,
         ///     fails it with `.invalidRequest`. In both cases, the server receives no complete request.
         public static func stream<Chunks: AsyncSequence & Sendable>(

@@ -181,12 +181,12 @@ extension Request {
 
     /// A Boolean value that indicates whether the body waits until the server agrees to receive it (`Expect: 100-continue`,
     /// RFC 9110 §10.1.1). False by default. Use it for a large body that the server may refuse. Has no effect without a
-    /// body.
+    /// body, and with an empty one.
     ///
     /// The head is sent first. The body follows when the server answers 100 (Continue), when the head of a final response
     /// with a status below 300 arrives, or after `Timeouts.expectContinue` (1 second by default). If the server answers
     /// with a status of 300 or more before, such as 401 or 413, the body is not sent, and an HTTP/1 connection is closed
-    /// (RFC 9112 §9.3). A 417 (Expectation Failed) is not delivered if the body can be sent again: the request is sent
+    /// (RFC 9112 §9.3); over HTTP/2 only the stream ends. A paused or cancelled task sends no body. A 417 (Expectation Failed) is not delivered if the body can be sent again: the request is sent
     /// once more, without the expectation (RFC 9110 §15.5.18).
     ///
     /// An `Expect: 100-continue` field among the headers has the same effect. Any other expectation is refused with

@@ -16,7 +16,8 @@ public struct Response<Value: Sendable>: Sendable {
     public let value: Value
     /// The status, header fields and URL.
     public let head: ResponseHead
-    /// The fields after a chunked body or an HTTP/2 stream (RFC 9110 §6.5).
+    /// The fields after a chunked body or an HTTP/2 stream (RFC 9110 §6.5), without those that frame or route a message.
+    /// Empty without any, for a download, and with URLSession.
     public let trailers: Headers
     /// The times and numbers of bytes.
     public let metrics: TaskMetrics

@@ -16,8 +16,9 @@ public struct Timeouts: Sendable, Hashable {
     /// Set a limit when the size is known. 60 seconds are enough for most API calls. Without a limit, a server that
     /// sends one byte every 59 seconds can keep a task alive indefinitely.
     public var total: Duration?
-    /// The time for which the body of a request with ``Request/expectsContinue`` waits for the server's agreement. Then the
-    /// body is sent, because a server need not answer (RFC 9110 §10.1.1). 1 second by default. This time counts for `idle`
+    /// The time for which the body of a request with ``Request/expectsContinue`` waits for the server's agreement, from the
+    /// moment at which a connection carries the request. `.zero` sends the body at once. A pause does not stop this time. Then
+    /// the body is sent, because a server need not answer (RFC 9110 §10.1.1). 1 second by default. This time counts for `idle`
     /// and `total`, and reaching the limit is no error. URLSession has a limit of its own.
     public var expectContinue: Duration
     /// The part of `total` that redirects and challenges before this attempt have used.

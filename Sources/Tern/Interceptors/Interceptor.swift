@@ -23,8 +23,8 @@ public import Foundation
 /// (`Request.interceptors`), in the order of the lists. Redirects, authentication, cookies, and the check of status and
 /// content type happen below them. `next` throws every error from below, including that of a refused status.
 ///
-/// An interceptor runs in the task's own Swift task, never on an actor or on the engine's loop. Cancelling the task
-/// cancels it. An error that it throws fails the task: a `NetworkError` unchanged, any other error as the `underlying`
+/// An interceptor runs in the task's own Swift task, never on an actor, and on an event loop only if the calling task
+/// prefers `Session.executor`. Cancelling the task cancels it. An error that it throws fails the task: a `NetworkError` unchanged, any other error as the `underlying`
 /// error of one of kind `.interceptor`.
 public protocol Interceptor: Sendable {
     /// Returns the reply to a request, usually that of `next`. `next` can be called any number of times, one call after

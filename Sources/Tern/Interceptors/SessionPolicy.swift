@@ -11,8 +11,8 @@ public import Foundation
 /// (`Session.Configuration.policy`) is asked first, then the request's (`Request.policy`); if both return nil, the
 /// documented default applies. To observe without deciding, use a `SessionObserver`.
 ///
-/// The methods run in the task's own Swift task, never on an actor or on the engine's loop. An error that they throw
-/// fails the task: a `NetworkError` unchanged, any other error as the `underlying` error of one of kind `.policy`.
+/// The methods run in the task's own Swift task, never on an actor, and on an event loop only if the calling task
+/// prefers `Session.executor`. An error that they throw fails the task: a `NetworkError` unchanged, any other error as the `underlying` error of one of kind `.policy`.
 public protocol SessionPolicy: Sendable {
     /// Decides whether a redirect is followed, and with which request. Called after the rules of RFC 9110 §15.4 have
     /// produced `proposed`.
@@ -109,7 +109,7 @@ public enum ResponseDisposition: Sendable, Hashable {
 /// Every method has an empty default implementation. Observers are called synchronously, where the event happens: in
 /// the task's own Swift task, or in that of the caller that caused the event. `TaskRegistry.cancelAll()` and the
 /// invalidation of a session run on the session's executor, so the events that they cause are observed there: on
-/// Linux, on the thread of the event loop that serves all sockets. An observer must therefore return soon and never
+/// Linux, on the thread of the session's own event loop. An observer must therefore return soon and never
 /// block. Each call follows the task's own handling of the stage. For one task, calls come in the order of its stages.
 public protocol SessionObserver: Sendable {
     /// Called before a request is sent: the first one of a task, one after a redirect or a challenge, or one that an
@@ -121,7 +121,8 @@ public protocol SessionObserver: Sendable {
     ///
     /// 100 (Continue) and 101 are not reported. A server can send at most 100 interim responses before a response; more are
     /// a malformed response. Their fields do not become part of the response, and their cookies are not stored. URLSession
-    /// does not report interim responses.
+    /// does not report interim responses. Each attempt of a task reports its own. The call comes in the task's own Swift
+    /// task, and the response waits for its return.
     func didReceive(interim response: ResponseHead, of task: AnySessionTask)
 
     /// Called when the head of a response has arrived, with any status, including redirects and challenges.

@@ -32,19 +32,21 @@ extension Session {
         /// The time for which an idle connection is kept to be used again. 60 seconds by default.
         public var idleConnectionLifetime: Duration = .seconds(60)
         /// A Boolean value that indicates whether HTTP/2 is offered to servers over TLS (ALPN). True by default.
+        /// Applies to Linux only; URLSession always offers it.
         public var allowsHTTP2 = true
         /// A Boolean value that indicates whether requests to `http` URLs use HTTP/2, because their servers are known to
         /// speak it (prior knowledge, RFC 9113 §3.3). False by default: they use HTTP/1.1.
         ///
-        /// A request to a server that speaks HTTP/1.1 only then fails. A proxy that receives requests whole, which HTTP
-        /// proxies do with requests to `http` URLs, gets them over HTTP/1.1. Applies to the engine for Linux only.
+        /// A request to a server that speaks HTTP/1.1 only fails with `.malformedResponse`, or with `.connectionLost` if the
+        /// server closes the connection. `allowsHTTP2` has no effect on this option. A proxy that receives requests whole, which HTTP
+        /// proxies do with requests to `http` URLs, gets them over HTTP/1.1. Applies to Linux only.
         public var usesHTTP2WithoutTLS = false
         /// A Boolean value that indicates whether compressed responses are requested and decompressed: gzip and
         /// deflate, and on Linux also brotli and zstd where libbrotlidec.so.1 and libzstd.so.1 are found. True by
         /// default.
         ///
         /// A body is decompressed while it is read, whether it is collected, streamed or downloaded, and never on an
-        /// actor or on the event loop.
+        /// actor.
         public var decompresses = true
         /// The maximum number of bytes of a compressed body after decompression, whether it is collected, streamed or
         /// downloaded. 1 GiB by default.
@@ -60,8 +62,8 @@ extension Session {
         /// no such limit, but each line of `ResponseStream.lines` does.
         public var maximumBodySize = 128 << 20
         /// The maximum size in bytes of the head of a response, including the interim responses before it. 256 KiB by
-        /// default. The trailers have the same limit. On Linux, a response also has at most 1,000 fields, at most 1,000
-        /// trailers and at most 100 interim responses.
+        /// default. The trailers have the same limit. On Linux, a response also has at most 1,000 fields and as many
+        /// trailers, over HTTP/1 together with the fields, and at most 100 interim responses.
         public var maximumHeadSize = 256 << 10
         /// The maximum number of bytes of a refused response's body that its error carries. 1 MiB by default.
         ///

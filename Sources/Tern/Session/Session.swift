@@ -51,9 +51,9 @@ public actor Session {
         unsafe context.transport.executor.asUnownedSerialExecutor()
     }
 
-    /// The executor on which calls of this session cost least: the thread of the event loop that serves its connections.
+    /// The executor of the session's own event loop.
     ///
-    /// A task that prefers it sends its requests and receives their responses without a switch between threads:
+    /// A call from a task that prefers it needs no switch between threads, which makes many small requests cheaper:
     ///
     /// ```swift
     /// let users = try await withTaskExecutorPreference(session.executor) {
@@ -61,7 +61,9 @@ public actor Session {
     /// }
     /// ```
     ///
-    /// Never block in such a task, and move computation that takes longer than about a millisecond to another task: until
+    /// The first eight connections of the session live on this loop; a request on another loop costs two messages more. A
+    /// call with interceptors, a handle, a download and a stream run in a Swift task of their own, without this preference.
+    /// Decoding runs on the loop, too: request `Data` and decode a large body in another task. Never block, and move computation that takes longer than about a millisecond to another task: until
     /// the task suspends, no connection of the loop is served. On Apple's systems and over a transport without an event
     /// loop, this is the concurrent executor of the process.
     public nonisolated var executor: any TaskExecutor { context.transport.taskExecutor }
@@ -75,15 +77,17 @@ public actor Session {
     // MARK: Event loops
 
     /// The number of event loops of the process: the threads that serve the connections of all sessions on Linux. The
-    /// default is a quarter of the number of processors, at least 1 and at most 8. On Apple's systems, 0.
+    /// default is a quarter of the number of online processors, rounded down, at least 1 and at most 8; it does not know a
+    /// container's limits. On Apple's systems, 0.
     ///
-    /// Each session has one loop as its own, on which its actors run. When it has more than a few connections, they are
-    /// spread over all loops.
+    /// Each session has one loop as its own, on which its actors and its first eight connections live. Further connections
+    /// are opened on the loop with the fewest.
     public static var eventLoopCount: Int { DefaultTransport.eventLoopCount }
 
-    /// Sets the number of event loops, from 1 to 64. Call it before the process creates its first session.
+    /// Sets the number of event loops, from 1 to 64. Call it before the process creates its first session. `Session.shared`
+    /// and a `Client` without a session create one.
     ///
-    /// - Throws: `EventLoopError` if a session exists already, if the number is outside of the range, and on Apple's
+    /// - Throws: `EventLoopError` if a session was created before, if the number is outside of the range, and on Apple's
     ///   systems.
     public static func setEventLoopCount(_ count: Int) throws(EventLoopError) {
         if let reason = DefaultTransport.setEventLoopCount(count) { throw EventLoopError(description: reason) }

@@ -52,7 +52,8 @@ package final class ExchangePool {
     #else
     private static let connectionsBeforeSpread = 8
     #endif
-    /// The number of new connections that an exchange tries that end before it is sent.
+    /// The number of times that an exchange goes to another new connection after a new one ended before the request was
+    /// sent.
     private static let newConnectionsPerExchange = 2
     private static let keptDestinations = 2_048
 
@@ -62,7 +63,7 @@ package final class ExchangePool {
     /// The loops, the pool's own first.
     private var hosts: [Host] = []
     private var places = ConnectionTable<Place>()
-    /// The loop on which a connection was closed for room among the actions that are being performed.
+    /// The loop whose connection the present actions have closed. The next connection is opened there, after the close.
     private var hostWithRoom: Int?
     /// The exchanges that wait for a connection.
     private var waiting: [UInt64: HTTPExchange] = [:]
@@ -350,7 +351,7 @@ extension ExchangePool: ConnectionObserver {
         if exchange.isFirstOnConnection { exchange.newConnectionsLost += 1 }
         guard exchange.newConnectionsLost <= Self.newConnectionsPerExchange else {
             let reason = "the server ended each new connection before the request was sent"
-            return exchange.handler.didEnd(EngineError(.connectionLost, reason), isDeadConnection: false)
+            return exchange.handler.didEnd(EngineError(.connectionFailed, reason), isDeadConnection: false)
         }
         exchange.stopsConnecting()
         submit(exchange)

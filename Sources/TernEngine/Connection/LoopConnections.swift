@@ -1,5 +1,5 @@
 #if os(Linux)
-/// The place of connections, as their pool sees it: the loop on which they live. Confined to the thread of the pool's loop.
+/// A loop that opens and holds connections for a pool. Confined to the thread of the pool's loop.
 package protocol ConnectionHost: AnyObject {
     /// A Boolean value that indicates whether the loop can serve connections.
     var isAvailable: Bool { get }
@@ -13,7 +13,7 @@ package protocol ConnectionHost: AnyObject {
     func close(_ connection: ConnectionPool.ConnectionID)
 }
 
-/// The pool, as the place of its connections sees it. Confined to the thread of that place's loop.
+/// The pool, or the object that reports to it from another loop. Confined to the thread of the connections' loop.
 package protocol ConnectionObserver: AnyObject {
     /// Called when a connection is open for so many exchanges at a time. Over HTTP/2, it `isShared`.
     func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool)
@@ -67,7 +67,7 @@ package final class LoopConnections {
     private let context: LoopContext
     private let resumption = TLSResumption()
     private var entries = ConnectionTable<Entry>()
-    /// The pool, which owns the connections or outlives them.
+    /// The pool, or the object that reports to it. It outlives the connections.
     private unowned let observer: any ConnectionObserver
 
     package init(_ settings: Settings, context: LoopContext, observer: any ConnectionObserver) {
@@ -83,7 +83,7 @@ package final class LoopConnections {
         observer.finished(on: carrier.id, isReusable: isReusable)
     }
 
-    /// Handles the end of a connection whose exchanges have ended or are told by the caller.
+    /// Removes a connection that has ended. The caller ends its exchanges.
     func closed(_ carrier: any PooledCarrier) {
         entries[carrier.id] = nil
         observer.closed(carrier.id)

@@ -1,4 +1,4 @@
-// Over the engine only: libcurl, which it replaces, has a limit of its own.
+// For Linux only: URLSession has a limit of its own.
 #if os(Linux) && !TERN_URLSESSION
 import Foundation
 import Tern

@@ -1,4 +1,4 @@
-// Over the engine only: libcurl, which it replaces, sends no trailers.
+// For Linux only: URLSession has no trailers.
 #if os(Linux) && !TERN_URLSESSION
 import Foundation
 import Tern

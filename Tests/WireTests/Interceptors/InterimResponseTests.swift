@@ -1,4 +1,4 @@
-// Over the engine only: libcurl, which it replaces, does not report them.
+// For Linux only: URLSession does not report interim responses.
 #if os(Linux) && !TERN_URLSESSION
 import Foundation
 import Tern

@@ -1,4 +1,4 @@
-// Over the engine only: libcurl's transport uses HTTP/2 over TLS alone.
+// For Linux only: URLSession has no such option.
 #if os(Linux) && !TERN_URLSESSION
 import Foundation
 import Tern

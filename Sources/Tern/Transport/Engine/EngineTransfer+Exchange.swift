@@ -2,7 +2,7 @@
 import FoundationEssentials
 import TernEngine
 
-/// The calls of the engine.
+/// The calls that the engine makes during an exchange.
 extension EngineTransfer: ExchangeHandler {
     func didStartConnecting() {
         clock.connecting(lane.now)
@@ -163,7 +163,7 @@ extension EngineTransfer: ExchangeHandler {
 // MARK: Expect: 100-continue
 
 extension EngineTransfer {
-    /// Holds the body back over HTTP/2, where the engine's connection does not (RFC 9110 §10.1.1).
+    /// Holds the body back over HTTP/2 (RFC 9110 §10.1.1). Over HTTP/1, `HTTP1Carrier` waits by itself.
     private func waitForContinue() {
         guard let exchange, exchange.body != .none, exchange.fields.summary.contains(.expectsContinue) else { return }
         let wait = ContinueWait()

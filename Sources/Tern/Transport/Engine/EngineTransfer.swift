@@ -6,7 +6,8 @@ import TernEngine
 /// One attempt on the loop: its exchange with the server, its time limits, and the part of the response that has arrived.
 /// Confined to the loop's thread.
 final class EngineTransfer {
-    /// Nanoseconds: more often than a screen shows it, and seldom enough to cost nothing.
+    /// The shortest time between two publications of progress, in nanoseconds: more often than a screen shows it, and
+    /// seldom enough to cost nothing.
     private static let publicationInterval: UInt64 = 10_000_000
 
     let transfer: Transfer

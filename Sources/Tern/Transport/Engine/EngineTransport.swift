@@ -30,7 +30,7 @@ final class EngineTransport: Transport {
 
     var taskExecutor: any TaskExecutor { loop.taskExecutor }
 
-    /// On the loop a body would be decompressed as fast as it arrives, up to a thousandfold, whether it is read or not.
+    /// The session decompresses, at the reader's speed: a small compressed body can become very large.
     var leavesStreamsCompressed: Bool { true }
 
     func forwardsToProxy(_ target: Target) -> Bool { settings.proxies.forwards(target) }
