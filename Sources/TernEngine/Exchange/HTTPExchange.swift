@@ -64,15 +64,6 @@ package enum BodyRead: Sendable, Equatable {
     case failed
 }
 
-/// The body of a request, as far as its framing is concerned.
-package enum RequestBody: Sendable, Equatable {
-    case none
-    /// A body of this number of bytes.
-    case length(Int64)
-    /// A body of unknown length.
-    case stream
-}
-
 /// The connection that carries an exchange.
 package struct ConnectionInfo: Sendable {
     /// The time in nanoseconds at which the connection's own steps ended; 0 for a step that did not happen.
