@@ -132,16 +132,20 @@ import Testing
     }
 
     @Test func aFullResponseBeforeTheEndIsDelivered() async throws {
+        let closed = Gate()
         let server = try ScriptedServer(
             { connection in
                 try connection.answer()
                 connection.close()
+                closed.open()
             }, { try $0.answer() })
         defer { server.stop() }
         let harness = try WireHarness()
         let first = harness.start("/first", to: Place(server))
         #expect(await first.waitForEnd().last == "ended")
         #expect(first.text == "/first")
+        // Otherwise, the second request can be sent before the connection ends, and is lost with it.
+        try closed.wait()
         let second = harness.start("/second", to: Place(server))
         #expect(await second.waitForEnd().last == "ended")
         #expect(second.text == "/second")

@@ -9,7 +9,7 @@ import Testing
 /// Checks bodies that wait for 100 (Continue), over HTTP/1 (RFC 9110 §10.1.1).
 @Suite("Wire: Expect: 100-continue", .timeLimit(.minutes(1)))
 struct ExpectContinueTests {
-    private static let data = Data(repeating: 7, count: 1 << 20)
+    private static var data: Data { Data(repeating: 7, count: 1 << 20) }
 
     /// A body that can be sent only once.
     private static var sequence: Request.Body {
