@@ -25,7 +25,7 @@ help:
 	@echo 'make crash-test            kills a process that writes to a disk cache, at 2,000 points'
 	@echo 'make fuzz [N=1000000]      N mutated inputs for each decoder and parser, under the address sanitizer'
 	@echo 'make soak                  memory and descriptors after very many requests'
-	@echo 'make chaos [N=50000]       N requests to a server that breaks connections'
+	@echo 'make chaos [N=50000]       N requests each over HTTP/1.1, TLS and HTTP/2 to a server that breaks connections'
 	@echo 'make test-loops            the tests with three event loops, over which connections are spread at once'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make gallery               photos, a download and more on widgets of GTK 4; without a display a screenshot'

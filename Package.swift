@@ -17,6 +17,8 @@ if Context.environment["TERN_URLSESSION"] == "1" { settings.append(.define("TERN
 // TERN_THREE_LOOPS=1: three event loops on any machine, over which connections are spread at once (`make test-loops`).
 let hasThreeLoops = Context.environment["TERN_THREE_LOOPS"] == "1"
 if hasThreeLoops { settings.append(.define("TERN_THREE_LOOPS")) }
+// TERN_NO_POLLING=1: event loops that sleep at once, for a row of `Benchmarks/run`.
+if Context.environment["TERN_NO_POLLING"] == "1" { settings.append(.define("TERN_NO_POLLING")) }
 // TERN_PTHREAD_LOCK=1: thread sanitizer does not see into Synchronization.Mutex (`make test-tsan`).
 if Context.environment["TERN_PTHREAD_LOCK"] == "1" { settings.append(.define("TERN_PTHREAD_LOCK")) }
 
@@ -148,7 +150,7 @@ let package = Package(
         .testTarget(
             name: "WireTests",
             dependencies: [
-                "Tern", "TernConcurrency", "TernTesting",
+                "CTernTestHTTP2", "CTernTestTLS", "Tern", "TernConcurrency", "TernTesting",
                 .target(name: "TernEngine", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: settings
@@ -160,7 +162,7 @@ let package = Package(
 // switch changes.
 if Context.environment["TERN_URLSESSION"] == "1" || hasThreeLoops {
     let names: Set = [
-        "CTernFiles", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernZ",
+        "CTernFiles", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernTestHTTP2", "CTernTestTLS", "CTernZ",
         "Tern", "TernConcurrency", "TernEngine", "TernTesting", "TernTests", "WireTests",
     ]
     package.targets.removeAll { !names.contains($0.name) }

@@ -14,7 +14,7 @@ MARGIN = 1.15
 
 def of(case, tools):
     """Those of the tools that measure the case."""
-    return [tool for tool in tools if case.scenario in TOOLS[tool]]
+    return [tool for tool in tools if case.scenario in TOOLS[tool] and case.is_plain]
 
 
 def command(case, tool, server, seconds):

@@ -7,12 +7,16 @@ import sys
 
 import heads
 import limits
+import plan
 
 SYSTEM_AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
 
 def command(case, peer, programs, server):
-    words = [programs[peer], case.scenario, "--connections", case.connections, "--requests", case.count(peer)]
+    program = programs[case.variant if case.variant and peer in plan.OURS else peer]
+    words = [program, case.scenario, "--connections", case.connections, "--requests", case.count(peer)]
+    if case.at_once:
+        words += ["--at-once", case.at_once]
     if peer == "tern-executor":
         words += ["--executor", "yes"]
     base = server.address(case.scenario, has_tls=peer != "hyper")

@@ -14,6 +14,10 @@ OTHER_BUILDS = ("tern-executor", "hyper", "go")
 QUICK_PEERS = ["c", "tern", "tern-executor", "hyper", "go"]
 # Scenarios that a peer does not have.
 LACKING = {"hyper": ("https",)}
+# Peers whose pool has no limit, which would open a connection for each of the requests at once.
+UNLIMITED = ("hyper",)
+# Other builds of Tern's program by their names, with the switch of the manifest.
+VARIANTS = {"no-polling": "TERN_NO_POLLING"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +43,10 @@ class Case:
     targets: tuple
     # The targets of calls on the session's executor, where they are others.
     executor_targets: tuple = ()
+    # Requests under way at a time; 0: as many as connections.
+    at_once: int = 0
+    # The build of Tern's program that is measured, one of VARIANTS. Such a case compares with the C loop alone.
+    variant: str = ""
 
     def targets_of(self, ours):
         return self.executor_targets if ours == "tern-executor" and self.executor_targets else self.targets
@@ -51,8 +59,15 @@ class Case:
         return self.requests.get(peer, self.requests[""])
 
     def peers(self, peers):
-        """Those of the peers that have the scenario."""
-        return [peer for peer in peers if self.scenario not in LACKING.get(peer, ())]
+        """Those of the peers that take part."""
+        lacking = UNLIMITED if self.at_once else ()
+        return [peer for peer in peers if self.scenario not in LACKING.get(peer, ()) and peer not in lacking
+                and (not self.variant or peer in ("c", *OURS))]
+
+    @property
+    def is_plain(self):
+        """Returns whether the load generators measure the same."""
+        return not self.at_once and not self.variant
 
 
 def targets(rss=None, **peers):
@@ -74,8 +89,10 @@ ONE = {"": 1}
 
 CASES = [
     Case("get-1", "small GET, 1 connection", "get", 1, requests(15_000, ahc=7_500, urlsession=3_500),
-         targets(c=(None, 1.5), go=0.7, hyper=0.7, ahc=2, urlsession=3),
-         targets(c=(None, 0.9), go=1, hyper=0.9, ahc=2, urlsession=3)),
+         targets(go=0.7, hyper=0.7, ahc=2, urlsession=3), targets(go=1, hyper=0.9, ahc=2, urlsession=3)),
+    # The targets of CPU hold for a loop that does not poll before it sleeps, those of speed for one that does.
+    Case("get-1-no-polling", "small GET, 1 connection, no polling", "get", 1, requests(15_000, ahc=7_500, urlsession=3_500),
+         targets(c=(None, 1.5)), targets(c=(None, 0.9)), variant="no-polling"),
     Case("get-16", "small GET, 16 connections", "get", 16, SMALL,
          targets(c=(1.05, 0.95), go=1.15, hyper=0.7, ahc=2.5, urlsession=10),
          targets(c=(1.15, 0.8), go=1.15, hyper=0.85, ahc=2.5, urlsession=10)),
@@ -85,6 +102,9 @@ CASES = [
     Case("get-256", "small GET, 256 connections", "get", 256, SMALL,
          targets(c=(1.4, 0.75), go=1.5, hyper=(0.75, 1.4), ahc=2.8, urlsession=10),
          targets(c=(1.4, 0.75), go=1.5, hyper=(0.9, 1.15), ahc=2.8, urlsession=10)),
+    # 32 is Tern's own default.
+    Case("get-10000", "10,000 small GETs at once, 32 connections", "get", 32, {"": 10_000}, targets(rss=150),
+         at_once=10_000),
     Case("https-64", "HTTPS, HTTP/1.1, 64 connections", "https", 64, requests(40_000, ahc=25_000, urlsession=4_000),
          targets(c=1.2, go=1.2, ahc=2)),
     Case("h2-100", "HTTP/2 over TLS, 100 streams", "h2", 100, requests(50_000, ahc=25_000, urlsession=4_000),
@@ -108,6 +128,7 @@ def select(only, divisor):
     names = {name for word in only or () for name in GROUPS.get(word, (word,))}
     chosen = [case for case in CASES if not names or case.name in names or case.scenario in names]
     return [
-        dataclasses.replace(case, requests={peer: max(count // divisor, 1) for peer, count in case.requests.items()})
+        case if case.at_once else dataclasses.replace(
+            case, requests={peer: max(count // divisor, 1) for peer, count in case.requests.items()})
         for case in chosen
     ]

@@ -11,7 +11,8 @@ HERE = pathlib.Path(__file__).resolve().parent.parent
 
 def swift(scratch, products, switches=None, extra=()):
     """Builds the products in release, with these switches of the manifests, and returns the folder that holds them."""
-    environment = {name: value for name, value in os.environ.items() if name != "TERN_BENCH_LOCAL"}
+    own = {"TERN_BENCH_LOCAL", *plan.VARIANTS.values()}
+    environment = {name: value for name, value in os.environ.items() if name not in own}
     environment.update(switches or {})
     command = ["swift", "build", "--package-path", str(HERE), "-c", "release", "--scratch-path", str(scratch), *extra]
     # A build without dependencies removes the file that pins those of the whole package.
@@ -44,8 +45,9 @@ def rust(folder):
     subprocess.run(["cargo", "build", "--offline", "--release", "--target-dir", str(folder)], check=True, cwd=sources)
 
 
-def prepare(scratch, peers, builds=True):
-    """The program of each peer by its name, and "sink": built, or those that the scratch path already holds."""
+def prepare(scratch, peers, builds=True, variants=tuple(plan.VARIANTS)):
+    """The program of each peer by its name, "sink", and the variants of Tern's program by theirs: built, or those that the
+    scratch path already holds."""
     scratch = scratch.resolve()
     is_whole = "ahc" in peers
     local = {} if is_whole else {"TERN_BENCH_LOCAL": "1"}
@@ -58,6 +60,11 @@ def prepare(scratch, peers, builds=True):
         programs["tern-executor"] = folder / "bench-tern"
         if builds and "tern" not in peers:
             swift(folder.parent, ["bench-tern"], local)
+    for variant in variants if set(plan.OURS) & set(peers) else ():
+        folder = scratch / variant / "release"
+        if builds:
+            folder = swift(scratch / variant, ["bench-tern"], {"TERN_BENCH_LOCAL": "1", plan.VARIANTS[variant]: "1"})
+        programs[variant] = folder / "bench-tern"
     if "go" in peers:
         if builds:
             go(scratch / "go")

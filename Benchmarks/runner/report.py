@@ -90,6 +90,29 @@ def ratios(cases, peers, runs, ours):
     return "\n".join(lines) + "\n", f"Targets: {told}."
 
 
+def over_connections(cases, clients, runs):
+    """By client: requests a second and CPU a request of small GETs, by the number of connections."""
+    found = {client: {} for client in clients}
+    for case in [case for case in cases if case.name in plan.GROUPS["small-get"]]:
+        for client in clients:
+            figures = [median(runs, case, client, key) for key in ("rps", "cpu_us_per_request")]
+            if all(figures):
+                found[client][case.connections] = tuple(figures)
+    return found
+
+
+def section(file, title):
+    """The section of a file with that title, up to its end; empty when there is none."""
+    text = file.read_text() if file.exists() else ""
+    return text[text.index(f"\n## {title}\n"):] if f"\n## {title}\n" in text else ""
+
+
+def replace_section(file, title, text):
+    """Writes the last section of a file in place of the one with that title."""
+    kept = file.read_text().removesuffix(section(file, title)) if file.exists() else "# Benchmarks\n"
+    file.write_text(f"{kept}\n## {title}\n\n{text}")
+
+
 def overview(cases, clients, runs):
     """The figures of all clients side by side: speed and CPU."""
     lines = ["| | " + " | ".join(plan.TITLES[client] for client in clients) + " |",
@@ -142,12 +165,16 @@ def crate(name, here):
     return found[1] if found else "?"
 
 
+def version(here):
+    return said("git", "-C", str(here), "describe", "--always", "--tags", "--dirty")
+
+
 def versions(here, programs, tools):
     resolved = here / "Package.resolved"
     pins = json.loads(resolved.read_text())["pins"] if resolved.exists() else []
     found = {pin["identity"]: pin["state"].get("version", "?") for pin in pins}
     nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin:/sbin") or "nginx"
-    rows = [("Tern", said("git", "-C", str(here), "describe", "--always", "--tags", "--dirty")),
+    rows = [("Tern", version(here)),
             ("Swift", said("swift", "--version"))]
     if "c" in programs:
         rows.append(("libcurl", said(str(programs["c"]), "version")))
@@ -175,10 +202,16 @@ NOTES = (
     "count bytes and throw them away; the C loop collects bodies of 64 KiB, the others collect the bodies of all GETs "
     "in memory. The C loop, hyper, Go, wrk and h2load send the request heads that Tern sends, field by field: before "
     "the first run those of the peers are recorded on the wire, and the benchmark ends when they differ in more than "
-    "the order of the fields and the case of their names.")
+    "the order of the fields and the case of their names.",
+    "A loop that runs the caller's tasks (session.executor) and waits for a response polls for at most 50 µs before it "
+    "sleeps, when that was worthwhile lately. This buys speed at one connection with CPU time. So one connection has two "
+    "rows: the targets of speed hold for the program as it is, those of CPU for a build that never polls "
+    "(TERN_NO_POLLING). Calls without the executor never poll.",
+    "The row with 10,000 requests at once starts each in a task of its own, over at most 32 connections, which is Tern's "
+    "default limit. It is there for the peak of memory. hyper, whose pool has no limit, is left out.")
 
 
-def render(cases, peers, tools, rounds, runs, size, here, programs, is_brief=False):
+def render(cases, peers, tools, rounds, runs, size, here, programs, picture, is_brief=False):
     clients = [*peers, *tools]
     failed = sum(1 for run in runs if run["errors"])
     lines = ["# Benchmarks", "",
@@ -194,6 +227,8 @@ def render(cases, peers, tools, rounds, runs, size, here, programs, is_brief=Fal
               "Requests a second / CPU µs a request; for files MB/s / CPU s."
               + (" wrk and h2load do nothing with an answer: they show how much the server can do." if tools else ""),
               "", overview(cases, clients, runs)]
+    if any(over_connections(cases, clients, runs).values()):
+        lines += [f"![Requests a second and CPU time a request, over the number of connections]({picture})", ""]
     if {"tern", "tern-executor"} <= set(peers):
         lines += ["## Tern: on the session's executor divided by without it", "", "| | speed | CPU |", "|---|---:|---:|"]
         for case in cases:
@@ -209,5 +244,5 @@ def render(cases, peers, tools, rounds, runs, size, here, programs, is_brief=Fal
     if not is_brief:
         lines += ["## Figures", ""]
         lines += [table(case, case.peers(peers) + limits.of(case, tools), runs) for case in cases]
-    lines += [NOTES, ""]
+    lines += [line for note in NOTES for line in (note, "")]
     return "\n".join(lines)

@@ -28,7 +28,7 @@ int tern_ssl_authorities_add_folder(tern_ssl_authorities *authorities, const cha
     return X509_STORE_load_path(store_of(authorities), path) == 1;
 }
 
-int tern_ssl_authorities_add_default_places(tern_ssl_authorities *authorities) {
+int tern_ssl_authorities_add_default_locations(tern_ssl_authorities *authorities) {
     return X509_STORE_set_default_paths(store_of(authorities)) == 1;
 }
 

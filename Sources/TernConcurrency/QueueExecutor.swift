@@ -2,7 +2,7 @@ import Dispatch
 
 /// A serial executor on a dispatch queue of its own: for actors that make blocking calls, and for transports without a
 /// loop.
-package final class QueueExecutor: SerialExecutor {
+package final class QueueExecutor: MessageExecutor {
     private static let key = DispatchSpecificKey<ObjectIdentifier>()
     private let queue: DispatchQueue
 
@@ -24,6 +24,13 @@ package final class QueueExecutor: SerialExecutor {
 
     /// Runs the closure on the queue, after the work that waits there.
     package func submit(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
+
+    package func post(_ message: any ExecutorMessage, operation: UInt64, wakes: Bool) {
+        queue.async { message.perform(operation) }
+    }
+
+    /// Has no effect: the queue runs each message at once.
+    package func wake() {}
 
     package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
         unsafe UnownedSerialExecutor(ordinary: self)

@@ -20,6 +20,9 @@ struct tern_test_settings {
 
 struct tern_test_server {
     SSL *ssl;
+    int descriptor;
+    // The number of bytes that may still be sent. Later ones are dropped.
+    size_t limit;
 };
 
 static int choose_protocol(
@@ -92,14 +95,20 @@ void tern_test_settings_free(tern_test_settings *settings) {
 // A transport with MSG_NOSIGNAL, so that only the client's own code can cause a SIGPIPE in a test.
 static int send_bytes(BIO *bio, const char *bytes, int count) {
     BIO_clear_retry_flags(bio);
-    ssize_t sent = send((int)(intptr_t)BIO_get_data(bio), bytes, (size_t)count, MSG_NOSIGNAL);
+    tern_test_server *server = BIO_get_data(bio);
+    size_t length = (size_t)count < server->limit ? (size_t)count : server->limit;
+    if (length == 0) return count;
+    ssize_t sent = send(server->descriptor, bytes, length, MSG_NOSIGNAL);
     if (sent < 0 && errno == EAGAIN) BIO_set_retry_write(bio);
-    return (int)sent;
+    if (sent < 0 || server->limit == SIZE_MAX) return (int)sent;
+    server->limit -= (size_t)sent;
+    return server->limit == 0 ? count : (int)sent;
 }
 
 static int receive_bytes(BIO *bio, char *bytes, int count) {
     BIO_clear_retry_flags(bio);
-    ssize_t received = recv((int)(intptr_t)BIO_get_data(bio), bytes, (size_t)count, 0);
+    tern_test_server *server = BIO_get_data(bio);
+    ssize_t received = recv(server->descriptor, bytes, (size_t)count, 0);
     if (received < 0 && errno == EAGAIN) BIO_set_retry_read(bio);
     return (int)received;
 }
@@ -125,7 +134,9 @@ tern_test_server *tern_test_server_create(tern_test_settings *settings, int desc
     BIO *bio = BIO_new(method);
     SSL *ssl = SSL_new(settings->context);
     if (!server || !bio || !ssl) return NULL;
-    BIO_set_data(bio, (void *)(intptr_t)descriptor);
+    server->descriptor = descriptor;
+    server->limit = SIZE_MAX;
+    BIO_set_data(bio, server);
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl, bio, bio);
     SSL_set_accept_state(ssl);
@@ -169,6 +180,8 @@ long tern_test_server_write(tern_test_server *server, const uint8_t *bytes, size
 }
 
 void tern_test_server_close(tern_test_server *server) { SSL_shutdown(server->ssl); }
+
+void tern_test_server_limit_output(tern_test_server *server, size_t limit) { server->limit = limit; }
 
 int tern_test_server_update_keys(tern_test_server *server) {
     return SSL_key_update(server->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 && SSL_do_handshake(server->ssl) == 1;

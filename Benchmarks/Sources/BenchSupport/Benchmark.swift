@@ -1,6 +1,6 @@
 import Synchronization
 
-/// One measured run: `connections` workers share `requests` requests, each worker in a loop.
+/// One measured run: as many workers as requests may be in flight share `requests` requests, each worker in a loop.
 public struct Benchmark: Sendable {
     /// Does one request and returns the size of the body in bytes; for an upload, the size that the server counted.
     ///
@@ -41,7 +41,7 @@ public struct Benchmark: Sendable {
     ) async -> Result {
         let tickets = Tickets(requests)
         return await withTaskGroup(of: Result.self) { group in
-            for _ in 0..<min(options.connections, requests) {
+            for _ in 0..<min(options.atOnce ?? options.connections, requests) {
                 group.addTask {
                     var result = Result()
                     while tickets.take() {

@@ -36,8 +36,10 @@ public struct Options: Sendable {
     public var caFile: String?
     /// Where a download goes, or where an upload comes from.
     public var file = ""
-    /// Requests in flight at a time.
+    /// The limit of connections.
     public var connections = 1
+    /// Requests in flight at a time; nil: as many as connections.
+    public var atOnce: Int?
     /// Requests that are measured.
     public var requests = 1
     /// Requests before the clock starts; nil: a tenth of `requests`, at most 2,000, at least twice the connections.
@@ -52,7 +54,8 @@ public struct Options: Sendable {
     /// How to call a peer.
     public static let usage = """
         usage: bench-X get|https|h2|body64k|download-file|download-stream|upload --url URL --connections N --requests M \
-        [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] [--watch yes|no]
+        [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] [--at-once N] \
+        [--watch yes|no] [--executor yes|no]
         """
 
     /// Reads the arguments after the program's name; nil when they make no sense.
@@ -68,6 +71,7 @@ public struct Options: Sendable {
             case "--cacert": caFile = value
             case "--file": file = value
             case "--connections": connections = Int(value) ?? 0
+            case "--at-once": atOnce = Int(value)
             case "--requests": requests = Int(value) ?? 0
             case "--warm-up": warmUp = Int(value)
             case "--size": size = Int(value)

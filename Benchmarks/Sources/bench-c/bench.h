@@ -17,6 +17,7 @@ struct options {
     const char *ca_file;
     const char *file;
     long connections;
+    long at_once;   // requests under way at a time; 0: as many as connections
     long requests;
     long warm_up;   // requests before the clock starts; -1: the default
     int64_t size;   // bytes a body must have; -1: the scenario's own range
@@ -40,7 +41,8 @@ double peak_rss_mib(void);
 struct loop;
 typedef void (*loop_done)(void *context, CURL *easy, CURLcode result);
 
-struct loop *loop_open(long connections, loop_done done, void *context);
+/// `limit`: the most connections to a host; 0: none.
+struct loop *loop_open(long connections, long limit, loop_done done, void *context);
 void loop_add(struct loop *loop, CURL *easy);
 void loop_run(struct loop *loop);
 void loop_close(struct loop *loop);

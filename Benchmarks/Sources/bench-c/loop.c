@@ -90,7 +90,7 @@ static int on_close(void *context, curl_socket_t fd) {
     return close(fd);
 }
 
-struct loop *loop_open(long connections, loop_done done, void *context) {
+struct loop *loop_open(long connections, long limit, loop_done done, void *context) {
     struct loop *loop = calloc(1, sizeof *loop);
     if (!loop) abort();
     *loop = (struct loop){ .multi = curl_multi_init(), .epoll = epoll_create1(EPOLL_CLOEXEC), .deadline = -1,
@@ -101,6 +101,7 @@ struct loop *loop_open(long connections, loop_done done, void *context) {
     curl_multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop);
     curl_multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, connections + 8);
     curl_multi_setopt(loop->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 256L);
+    if (limit) curl_multi_setopt(loop->multi, CURLMOPT_MAX_HOST_CONNECTIONS, limit);
     return loop;
 }
 

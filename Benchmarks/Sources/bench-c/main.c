@@ -25,6 +25,7 @@ struct bench {
     const char *url;
     bool plain;        // a small GET whatever the scenario says: the warm-up of a transfer
     int64_t file_size;
+    long at_once;      // requests under way at a time
     long started, total, errors;
     int64_t moved;
     struct curl_slist *headers;
@@ -151,7 +152,7 @@ static void run(struct worker *workers, const char *url, long total) {
     bench.started = 0;
     bench.total = total;
     bench.moved = 0;
-    for (long i = 0; i < bench.options->connections && i < total; i++) start(&workers[i]);
+    for (long i = 0; i < bench.at_once && i < total; i++) start(&workers[i]);
     loop_run(bench.loop);
 }
 
@@ -161,7 +162,7 @@ int main(int argc, char **argv) {
     if (!options_parse(&options, argc, argv)) {
         fprintf(stderr, "usage: bench-c get|https|h2|body64k|download-file|download-stream|upload --url URL "
                 "--connections N --requests M [--cacert PEM] [--file PATH] [--warm-up-url URL] "
-                "[--warm-up N] [--size BYTES] [--field 'NAME: VALUE']...\n");
+                "[--warm-up N] [--size BYTES] [--at-once N] [--field 'NAME: VALUE']...\n");
         return 64;
     }
     curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -170,11 +171,12 @@ int main(int argc, char **argv) {
     for (int i = 0; i < options.field_count; i++) {
         bench.headers = curl_slist_append(bench.headers, options.fields[i]);
     }
-    bench.loop = loop_open(options.connections, finished, NULL);
+    bench.at_once = options.at_once ? options.at_once : options.connections;
+    bench.loop = loop_open(options.connections, options.at_once ? options.connections : 0, finished, NULL);
     struct stat info;
     if (options.scenario == UPLOAD && stat(options.file, &info) == 0) bench.file_size = info.st_size;
-    struct worker *workers = calloc((size_t)options.connections, sizeof *workers);
-    for (long i = 0; i < options.connections; i++) {
+    struct worker *workers = calloc((size_t)bench.at_once, sizeof *workers);
+    for (long i = 0; i < bench.at_once; i++) {
         workers[i].easy = curl_easy_init();
         workers[i].fd = -1;
         configure(&workers[i]);
@@ -201,7 +203,7 @@ int main(int argc, char **argv) {
            options.name, options.connections, options.requests, seconds, (double)options.requests / seconds,
            cpu * 1e6 / (double)options.requests, cpu, (double)bench.moved / 1e6 / seconds, peak_rss_mib(),
            bench.errors);
-    for (long i = 0; i < options.connections; i++) curl_easy_cleanup(workers[i].easy);
+    for (long i = 0; i < bench.at_once; i++) curl_easy_cleanup(workers[i].easy);
     loop_close(bench.loop);
     curl_slist_free_all(bench.headers);
     free(workers);

@@ -21,6 +21,7 @@ bool options_parse(struct options *o, int argc, char **argv) {
         else if (strcmp(key, "--cacert") == 0) o->ca_file = value;
         else if (strcmp(key, "--file") == 0) o->file = value;
         else if (strcmp(key, "--connections") == 0) o->connections = atol(value);
+        else if (strcmp(key, "--at-once") == 0) o->at_once = atol(value);
         else if (strcmp(key, "--requests") == 0) o->requests = atol(value);
         else if (strcmp(key, "--warm-up") == 0) o->warm_up = atol(value);
         else if (strcmp(key, "--size") == 0) o->size = atoll(value);

@@ -124,11 +124,11 @@ func (p *peer) save(body io.Reader) (int64, error) {
 	return count, err
 }
 
-// run shares the requests among as many goroutines as there are connections, each in a loop.
+// run shares the requests among as many goroutines as requests are under way at a time, each in a loop.
 func (p *peer) run(requests int64, scenario, url string, accepts func(int64) bool) (moved, errors int64) {
 	var workers sync.WaitGroup
 	left := requests
-	for i := int64(0); i < requests && i < int64(p.options.connections); i++ {
+	for i := int64(0); i < requests && i < int64(p.options.atOnce); i++ {
 		workers.Add(1)
 		go func() {
 			defer workers.Done()

@@ -7,12 +7,12 @@ import (
 )
 
 const usage = "usage: bench-go get|https|h2|body64k|download-file|download-stream|upload --url URL --connections N " +
-	"--requests M [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] [--field 'NAME: VALUE']..."
+	"--requests M [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] [--at-once N] [--field 'NAME: VALUE']..."
 
 // options is the command line, the same for every peer.
 type options struct {
 	scenario, url, warmUpURL, caFile, file string
-	connections                            int
+	connections, atOnce                    int // atOnce: requests under way at a time
 	requests                               int64
 	warmUp, size                           int64 // -1: the scenario's own
 	fields                                 http.Header
@@ -39,6 +39,8 @@ func parse(arguments []string) (options, bool) {
 			o.file = value
 		case "--connections":
 			o.connections = int(number)
+		case "--at-once":
+			o.atOnce = int(number)
 		case "--requests":
 			o.requests = number
 		case "--warm-up":
@@ -60,6 +62,9 @@ func parse(arguments []string) (options, bool) {
 		}
 	default:
 		return o, false
+	}
+	if o.atOnce == 0 {
+		o.atOnce = o.connections
 	}
 	return o, o.url != "" && o.connections > 0 && o.requests > 0
 }

@@ -31,8 +31,8 @@ void tern_ssl_authorities_free(tern_ssl_authorities *authorities);
 int tern_ssl_authorities_add_file(tern_ssl_authorities *authorities, const char *path);
 /// Adds a folder in which each certificate has a file that is named by a hash (`openssl rehash`).
 int tern_ssl_authorities_add_folder(tern_ssl_authorities *authorities, const char *path);
-/// Adds the places that OpenSSL was built with.
-int tern_ssl_authorities_add_default_places(tern_ssl_authorities *authorities);
+/// Adds the locations that OpenSSL was built with.
+int tern_ssl_authorities_add_default_locations(tern_ssl_authorities *authorities);
 /// Adds the certificates of a text in PEM form. A text without a certificate is a failure.
 int tern_ssl_authorities_add_pem(tern_ssl_authorities *authorities, const uint8_t *bytes, size_t count);
 

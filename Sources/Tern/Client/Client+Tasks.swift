@@ -158,7 +158,7 @@ extension Client {
         do {
             return task(try request(method, path, query: query, headers: headers, body: body))
         } catch {
-            return session.context.failedTask(nil, error)
+            return session.tasks.failedTask(nil, error)
         }
     }
 }

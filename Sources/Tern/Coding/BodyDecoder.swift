@@ -7,7 +7,7 @@ public import Foundation
 /// Decodes the body of a response to a value. It runs off every actor, and on an event loop only
 /// if the calling task prefers `Session.executor`.
 public struct BodyDecoder<Value: Sendable>: Sendable {
-    let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ context: SessionContext) throws -> Value
+    let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ registry: TaskRegistry) throws -> Value
     /// The content types that it can decode.
     let acceptedTypes: AcceptedTypes
 
@@ -26,7 +26,7 @@ public struct BodyDecoder<Value: Sendable>: Sendable {
 
     init(
         acceptedTypes: AcceptedTypes,
-        configured: @escaping @Sendable (_ body: Data, _ head: ResponseHead, _ context: SessionContext) throws -> Value
+        configured: @escaping @Sendable (_ body: Data, _ head: ResponseHead, _ registry: TaskRegistry) throws -> Value
     ) {
         decode = configured
         self.acceptedTypes = acceptedTypes
@@ -57,17 +57,17 @@ extension BodyDecoder where Value == NoContent {
 extension BodyDecoder where Value: Decodable {
     /// Decodes JSON with the decoder of the session's configuration.
     public static var json: Self {
-        Self(acceptedTypes: .json) { body, _, context in
+        Self(acceptedTypes: .json) { body, _, registry in
             if body.isEmpty { throw AutomaticBody.EmptyBody() }
-            return try context.configuration.makeJSONDecoder().decode(Value.self, from: body)
+            return try registry.configuration.makeJSONDecoder().decode(Value.self, from: body)
         }
     }
 
     /// Decodes by type: `Data`, `String` and `NoContent` as a body, an optional of any as nil for an empty body, and
     /// other types as JSON.
     public static var automatic: Self {
-        Self(acceptedTypes: AutomaticBody.acceptedTypes(for: Value.self)) { body, head, context in
-            try AutomaticBody.decode(Value.self, from: body, head: head, context: context)
+        Self(acceptedTypes: AutomaticBody.acceptedTypes(for: Value.self)) { body, head, registry in
+            try AutomaticBody.decode(Value.self, from: body, head: head, registry: registry)
         }
     }
 }
@@ -85,20 +85,20 @@ enum AutomaticBody {
     }
 
     static func decode<Value: Decodable>(
-        _ type: Value.Type, from body: Data, head: ResponseHead, context: SessionContext
+        _ type: Value.Type, from body: Data, head: ResponseHead, registry: TaskRegistry
     ) throws -> Value {
         if type == Data.self, let value = body as? Value { return value }
-        if type == String.self, let value = try BodyDecoder.string.decode(body, head, context) as? Value {
+        if type == String.self, let value = try BodyDecoder.string.decode(body, head, registry) as? Value {
             return value
         }
         if type == NoContent.self, let value = NoContent() as? Value { return value }
         if let optional = type as? any OptionalBody.Type,
-            let value = try optional.decode(from: body, head: head, context: context) as? Value
+            let value = try optional.decode(from: body, head: head, registry: registry) as? Value
         {
             return value
         }
         if body.isEmpty { throw EmptyBody() }
-        return try context.configuration.makeJSONDecoder().decode(Value.self, from: body)
+        return try registry.configuration.makeJSONDecoder().decode(Value.self, from: body)
     }
 
     struct EmptyBody: Error, CustomStringConvertible {
@@ -108,7 +108,7 @@ enum AutomaticBody {
 
 /// An optional of a type that a body can be decoded to.
 private protocol OptionalBody {
-    static func decode(from body: Data, head: ResponseHead, context: SessionContext) throws -> Self
+    static func decode(from body: Data, head: ResponseHead, registry: TaskRegistry) throws -> Self
     static var acceptedTypes: AcceptedTypes { get }
 }
 
@@ -116,14 +116,14 @@ extension Optional: OptionalBody where Wrapped: Decodable {
     fileprivate static var acceptedTypes: AcceptedTypes { AutomaticBody.acceptedTypes(for: Wrapped.self) }
 
     fileprivate static func decode(
-        from body: Data, head: ResponseHead, context: SessionContext
+        from body: Data, head: ResponseHead, registry: TaskRegistry
     ) throws -> Self {
         if body.isEmpty { return nil }
         // For a Decodable type, a body of JSON null, or of the single space that some servers send, counts as empty.
         // Data and String take it as content.
         let isText = Wrapped.self == Data.self || Wrapped.self == String.self
         if !isText, body.elementsEqual("null".utf8) || body.elementsEqual(" ".utf8) { return nil }
-        return try AutomaticBody.decode(Wrapped.self, from: body, head: head, context: context)
+        return try AutomaticBody.decode(Wrapped.self, from: body, head: head, registry: registry)
     }
 }
 
@@ -140,14 +140,14 @@ extension BodyDecoder where Value: Decodable {
         removingPrefix prefix: String, removesNulls: Bool = false,
         makeDecoder: (@Sendable () -> JSONDecoder)? = nil
     ) -> Self {
-        Self(acceptedTypes: .json) { body, _, context in
+        Self(acceptedTypes: .json) { body, _, registry in
             var json = body
             if json.starts(with: prefix.utf8) { json = json.dropFirst(prefix.utf8.count) }
             if json.isEmpty { throw AutomaticBody.EmptyBody() }
             if removesNulls {
                 json = try JSONEncoder().encode(JSONDecoder().decode(JSONValue.self, from: json).removingNulls)
             }
-            let decoder = makeDecoder?() ?? context.configuration.makeJSONDecoder()
+            let decoder = makeDecoder?() ?? registry.configuration.makeJSONDecoder()
             return try decoder.decode(Value.self, from: json)
         }
     }
@@ -168,12 +168,12 @@ extension BodyDecoder {
     /// Returns the value of the first decoder that succeeds. Each decoder checks its own content types. If all fail,
     /// throws the error of the last one.
     public static func first(of decoders: [BodyDecoder]) -> Self {
-        Self(acceptedTypes: .any) { body, head, context in
+        Self(acceptedTypes: .any) { body, head, registry in
             var last: any Error = NoDecoder()
             for decoder in decoders {
                 if case .these(let types) = decoder.acceptedTypes, !AcceptedTypes.these(types).fits(head) { continue }
                 do {
-                    return try decoder.decode(body, head, context)
+                    return try decoder.decode(body, head, registry)
                 } catch {
                     last = error
                 }

@@ -78,7 +78,7 @@ extension Session {
         tasks += hub.parkedTasks.filter { !known.contains($0.taskIdentifier) }
         // The handles hold the tasks: the registry does so only after they are resumed.
         let handles = tasks.sorted { $0.taskIdentifier < $1.taskIdentifier }.compactMap { task in
-            session.context.restore(task, over: transport)
+            session.tasks.restore(task, over: transport)
         }
         prepare(session)
         for handle in handles { handle.resume() }
@@ -86,15 +86,16 @@ extension Session {
     }
 }
 
-extension SessionContext {
+extension TaskRegistry {
     /// Adds a task that the system kept, suspended until its events are wanted. Cancels a task whose URL cannot be read,
     /// because nothing could use its result.
-    fileprivate func restore(_ task: any SystemTask, over transport: BackgroundTransport) -> AnySessionTask? {
+    fileprivate nonisolated func restore(_ task: any SystemTask, over transport: BackgroundTransport) -> AnySessionTask?
+    {
         guard let target = task.target else {
             task.cancel()
             return nil
         }
-        let request = PreparedRequest(restoring: Request(task.method, target), context: self)
+        let request = PreparedRequest(restoring: Request(task.method, target), registry: self)
         let execution = RestoredTaskExecution(task: task, request: request, transport: transport)
         let handle =
             task.isDownload
@@ -106,11 +107,12 @@ extension SessionContext {
     }
 
     /// Creates a task without a request of its own: an earlier process sent it.
-    private func restore<Value: Sendable>(_ operation: @escaping TaskOperation<Value>) -> AnySessionTask? {
+    private nonisolated func restore<Value: Sendable>(_ operation: @escaping TaskOperation<Value>) -> AnySessionTask? {
+        guard admission.admit() else { return nil }
         let result = TaskValue<Value>()
-        let record = TaskRecord(id: taskTable.nextID(), context: self, request: nil, valueType: Value.self)
+        let record = TaskRecord(id: nextID(), registry: self, request: nil, valueType: Value.self)
         record.assign(operation: operation, to: result)
-        guard taskTable.addFresh(record) else { return nil }
+        post(.add, of: record)
         return AnySessionTask(record)
     }
 }
@@ -133,7 +135,7 @@ private struct RestoredTaskExecution: Sendable {
             guard let path else {
                 throw request.error(TransferFailure(.fileSystem, "the system returned no file"), outcome)
             }
-            let (temporary, files) = (URL(filePath: path), record.context.files)
+            let (temporary, files) = (URL(filePath: path), record.registry.files)
             let download = DownloadExecution(
                 request: request, record: record, destination: .ask(nil), options: Download.Options())
             let place = try await download.move(temporary, head: head) { destination in
@@ -142,7 +144,7 @@ private struct RestoredTaskExecution: Sendable {
             return place ?? temporary
         } catch {
             // `try?`: the failure is on its way to the caller, and a missing file is not a second failure.
-            if let path { try? await record.context.files.remove(path) }
+            if let path { try? await record.registry.files.remove(path) }
             throw error
         }
     }
@@ -166,7 +168,7 @@ private struct RestoredTaskExecution: Sendable {
             throw NetworkError(TransferFailure.cancelled, request: request.request)
         }
         let outcome = await transfer.outcome()
-        record.attemptEnded(outcome.metrics, head: outcome.head)
+        record.attemptEnded(outcome, isFinal: true)
         return outcome
     }
 

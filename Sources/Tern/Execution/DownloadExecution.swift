@@ -30,7 +30,7 @@ struct DownloadExecution: Sendable {
     /// The partial file that the download continues; nil for a new download.
     var resumed: Resumed?
 
-    private var files: FileStore { record.context.files }
+    private var files: FileStore { record.registry.files }
 
     // MARK: From call to file
 
@@ -49,7 +49,7 @@ struct DownloadExecution: Sendable {
     /// Checks a file that was given as the destination before anything is sent, unless another one may be named later.
     private func checkDestination() async throws(NetworkError) {
         let mayBeReplaced =
-            request.context.configuration.destination != nil || request.context.hasPolicy
+            request.registry.configuration.destination != nil || request.registry.hasPolicy
             || request.request.policy != nil
         guard case .file(let path) = destination, !mayBeReplaced else { return }
         do {
@@ -223,16 +223,10 @@ struct DownloadExecution: Sendable {
             // A killed process runs no code at its end, so the resume data are kept up to date during the download.
             let beginning = resumeData(for: file, of: response)
             let end = response.continuedTotal ?? response.head.partLength
-            while let chunks = await response.chunks() {
-                if let end, chunks.reduce(file.writtenLength, { $0 + Int64($1.count) }) > end {
-                    record.cancelTransfer()
-                    let reason = "the part (206) has more bytes than its Content-Range says"
-                    throw response.request.error(
-                        TransferFailure(.malformedResponse, reason), await response.finalOutcome())
-                }
-                try await file.write(chunks)
-                if let beginning { record.setResumeData(beginning.at(file.writtenLength)) }
-            }
+            // The reader waits where it writes, so that a portion costs one wake-up. A body that must be decompressed
+            // does not hold up the files of others.
+            let place: (any Actor)? = response.isDecompressed ? nil : files
+            try await writeChunks(of: response, to: file, until: end, resumable: beginning, isolation: place)
             let outcome = await response.finalOutcome()
             if let failure = outcome.failure { throw response.request.error(failure, outcome) }
             if let end, file.writtenLength < end {
@@ -245,6 +239,22 @@ struct DownloadExecution: Sendable {
         } catch {
             record.cancelTransfer()
             throw fileError("the download cannot be written: \(error)", cause: error, head: response.head)
+        }
+    }
+
+    private func writeChunks(
+        of response: IncomingResponse, to file: PartialFile, until end: Int64?, resumable beginning: ResumeData?,
+        isolation: isolated (any Actor)?
+    ) async throws {
+        while let chunks = await response.chunks() {
+            if let end, chunks.reduce(file.writtenLength, { $0 + Int64($1.count) }) > end {
+                record.cancelTransfer()
+                let reason = "the part (206) has more bytes than its Content-Range says"
+                throw response.request.error(
+                    TransferFailure(.malformedResponse, reason), await response.finalOutcome())
+            }
+            try await file.write(chunks)
+            if let beginning { record.setResumeData(beginning.at(file.writtenLength)) }
         }
     }
 
@@ -311,19 +321,19 @@ struct DownloadExecution: Sendable {
             guard let path = try await destination(of: temporary, head: head) else { return nil }
             if record.isCancelled { throw NetworkError(TransferFailure.cancelled, request: request.request) }
             let place = URL(filePath: try await move(path))
-            record.context.taskTable.publish { .fileMoved(AnySessionTask(record), to: place) }
+            record.registry.publish { .fileMoved(AnySessionTask(record), to: place) }
             return place
         } catch let error as NetworkError {
             throw error
         } catch {
             let failure = fileError("the file cannot be moved to its destination: \(error)", cause: error, head: head)
-            record.context.taskTable.publish { .moveFailed(AnySessionTask(record), failure) }
+            record.registry.publish { .moveFailed(AnySessionTask(record), failure) }
             throw failure
         }
     }
 
     private func destination(of temporary: URL, head: ResponseHead) async throws -> String? {
-        if let url = try request.context.configuration.destination?(temporary, head) { return try FilePath.of(url) }
+        if let url = try request.registry.configuration.destination?(temporary, head) { return try FilePath.of(url) }
         let answer = try await request.policies?.ask(about: request.request) { policy in
             try await policy.destination(for: temporary, response: head, of: AnySessionTask(record))
         }

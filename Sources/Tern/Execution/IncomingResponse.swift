@@ -8,9 +8,32 @@ import Foundation
 
 /// A response on its way to the task: the head, and either the whole body or the means to read it.
 struct IncomingResponse: Sendable {
-    /// The request that was answered. After a redirect, a challenge or a change by an interceptor, it differs from the
-    /// request that the task was created with.
-    let request: PreparedRequest
+    /// The origin of a response: the request that was answered, and the attempt that brings the body. A class, because a
+    /// response is copied at several stages, and each reference in it would need a count update on every copy.
+    private final class Source: Sendable {
+        let request: PreparedRequest
+        /// The attempt that brings the body; nil for a response that an interceptor made.
+        let attempt: Attempt?
+        /// Decompresses the body; nil if nothing is to be decompressed.
+        let decoder: ContentDecoder?
+        let customBody: CustomBody?
+
+        init(_ request: PreparedRequest, _ attempt: Attempt?, decoder: ContentDecoder?, customBody: CustomBody?) {
+            self.request = request
+            self.attempt = attempt
+            self.decoder = decoder
+            self.customBody = customBody
+        }
+    }
+
+    private struct Attempt: Sendable {
+        let record: TaskRecord
+        let transfer: Transfer
+        let pump: BodyPump?
+        /// 1 for the first attempt.
+        let number: Int
+    }
+
     var head: ResponseHead
     /// The end of the response, with its body if that was collected; nil while a body is still to be read.
     var outcome: TransferOutcome?
@@ -19,11 +42,13 @@ struct IncomingResponse: Sendable {
     var isStoppedRedirect = false
     /// The length of the whole file in bytes, if the body is the rest of a continued download; otherwise nil.
     var continuedTotal: Int64?
-    /// The attempt that brings the body; nil for a response that an interceptor made.
-    private let attempt: (record: TaskRecord, transfer: Transfer, pump: BodyPump?, number: Int)?
-    /// Decompresses the body; nil if nothing is to be decompressed.
-    private let decoder: ContentDecoder?
-    private let customBody: CustomBody?
+    private let source: Source
+
+    /// The request that was answered. After a redirect, a challenge or a change by an interceptor, it differs from the
+    /// request that the task was created with.
+    var request: PreparedRequest { source.request }
+    private var attempt: Attempt? { source.attempt }
+    private var decoder: ContentDecoder? { source.decoder }
 
     /// The limits for reading the body of a response that another request follows, so that its connection can be used
     /// again.
@@ -36,30 +61,28 @@ struct IncomingResponse: Sendable {
         request: PreparedRequest, head: ResponseHead, outcome: TransferOutcome?, record: TaskRecord,
         transfer: Transfer, pump: BodyPump?, attempt: Int, decoder: ContentDecoder?
     ) {
-        self.request = request
         self.head = head
         self.outcome = outcome
-        self.attempt = (record, transfer, pump, attempt)
-        self.decoder = decoder
-        customBody = nil
+        let attempt = Attempt(record: record, transfer: transfer, pump: pump, number: attempt)
+        source = Source(request, attempt, decoder: decoder, customBody: nil)
     }
 
     /// Creates a response that an interceptor returned in place of a server.
     init(customBody data: Data, request: PreparedRequest, head: ResponseHead, metrics: TaskMetrics) {
-        self.request = request
         self.head = head
         outcome = TransferOutcome(head: head, body: data, metrics: metrics)
-        attempt = nil
-        decoder = nil
-        customBody = CustomBody(data)
+        source = Source(request, nil, decoder: nil, customBody: CustomBody(data))
     }
 
     // MARK: The body
 
+    /// A Boolean value that indicates whether the body is decompressed while it is read.
+    var isDecompressed: Bool { decoder != nil }
+
     /// Returns the next bytes of the body, about as many as wanted; nil at the end. `finalOutcome()` gives the reason
     /// of the end.
     func chunks(_ wanted: Int = .max) async -> [Data]? {
-        if let customBody { return customBody.take().map { [$0] } }
+        if let customBody = source.customBody { return customBody.take().map { [$0] } }
         guard let decoder, let attempt else { return await receivedChunks() }
         while true {
             let chunks = decoder.next(wanted)
@@ -68,7 +91,7 @@ struct IncomingResponse: Sendable {
                 return chunks
             }
             if decoder.failure != nil {
-                request.context.transport.control(attempt.transfer, .cancel)
+                request.registry.transport.control(attempt.transfer, .cancel)
                 return nil
             }
             guard let compressed = await receivedChunks() else { return nil }
@@ -79,7 +102,7 @@ struct IncomingResponse: Sendable {
     /// Returns the bytes that have arrived, as they were sent; nil at the end.
     private func receivedChunks() async -> [Data]? {
         guard let transfer = attempt?.transfer, let taken = await transfer.chunks() else { return nil }
-        if taken.owesDemand { request.context.transport.control(transfer, .demand) }
+        if taken.owesDemand { request.registry.transport.control(transfer, .demand) }
         return taken.chunks
     }
 
@@ -108,7 +131,7 @@ struct IncomingResponse: Sendable {
                 body.collect(chunk.prefix(limit - body.count), expected: min(limit, Int(clamping: expected ?? 0)))
             }
         }
-        if refusal != nil, let attempt { request.context.transport.control(attempt.transfer, .cancel) }
+        if refusal != nil, let attempt { request.registry.transport.control(attempt.transfer, .cancel) }
         let outcome = await finalOutcome()
         // A transport that collects the body itself returns it here.
         return outcome.collected(body.isEmpty ? outcome.body : body, refusal: refusal)
@@ -119,7 +142,7 @@ struct IncomingResponse: Sendable {
     /// Returns the error of a refused response, with the start of its body: at most `errorBodyLimit` bytes, and what has
     /// arrived after 5 seconds. A server that sends its body slowly cannot hold the error back longer.
     func error(_ refusal: TransferFailure, readsBody: Bool = true) async -> NetworkError {
-        let limit = readsBody ? max(0, request.context.configuration.errorBodyLimit) : 0
+        let limit = readsBody ? max(0, request.registry.configuration.errorBodyLimit) : 0
         var start = outcome?.body.prefix(limit) ?? Data()
         if outcome == nil, limit > 0 {
             start = await reading(for: Self.errorBodyTime) {
@@ -159,7 +182,7 @@ struct IncomingResponse: Sendable {
     @discardableResult
     func discard() async -> TransferOutcome? {
         guard outcome == nil, let attempt else { return nil }
-        request.context.transport.control(attempt.transfer, .cancel)
+        request.registry.transport.control(attempt.transfer, .cancel)
         return await finalOutcome()
     }
 
@@ -168,10 +191,10 @@ struct IncomingResponse: Sendable {
         // No timer for a body that has arrived together with its head.
         guard let transfer = attempt?.transfer, !transfer.hasEnded else { return await read() }
         // Owned and cancelled here. A separate task, because cancelling this one would not end the reader's wait.
-        let timer = Task { [context = request.context] in
+        let timer = Task { [registry = request.registry] in
             // An error means that the timer was cancelled: the body was read in time.
-            guard (try? await context.clock.sleepWithoutDescriptor(for: limit)) != nil else { return }
-            context.transport.control(transfer, .cancel)
+            guard (try? await registry.clock.sleepWithoutDescriptor(for: limit)) != nil else { return }
+            registry.transport.control(transfer, .cancel)
         }
         defer { timer.cancel() }
         return await read()

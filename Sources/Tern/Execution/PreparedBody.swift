@@ -59,7 +59,7 @@ struct PreparedBody: Sendable {
             length = Int64(data.count)
         case .encoded(let format, let encode):
             do {
-                let data = try encode(prepared.context.configuration)
+                let data = try encode(prepared.registry.configuration)
                 content = .bytes(data)
                 length = Int64(data.count)
             } catch {

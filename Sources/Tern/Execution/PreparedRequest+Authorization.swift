@@ -13,8 +13,8 @@ extension PreparedRequest {
 
     /// A Boolean value that indicates whether a proxy receives the request whole. A Unix socket replaces every proxy.
     var isForwarded: Bool {
-        let socket = request.unixSocketPath ?? context.configuration.unixSocketPath
-        return socket == nil && context.transport.forwardsToProxy(request.target)
+        let socket = request.unixSocketPath ?? registry.configuration.unixSocketPath
+        return socket == nil && registry.transport.forwardsToProxy(request.target)
     }
 
     /// Adds the authorization that the server or the proxy accepted before, unless the caller wrote the field.
@@ -24,7 +24,7 @@ extension PreparedRequest {
             var own = challengeAnswer?.source == source ? challengeAnswer : nil
             guard !headers.contains(source.authorizationField),
                 let known = own
-                    ?? context.authorizations.authorization(
+                    ?? registry.authorizations.authorization(
                         for: request.target, owner: credentialOwner, source: source)
             else { continue }
             let hash = try known.bodyDigest.map { algorithm throws(NetworkError) in
@@ -32,7 +32,7 @@ extension PreparedRequest {
             }
             let field =
                 own?.field(method: request.method, target: request.target, bodyHash: hash ?? [])
-                ?? context.authorizations.field(
+                ?? registry.authorizations.field(
                     for: request.target, owner: credentialOwner, source: source, method: request.method,
                     bodyHash: hash ?? [])
             if let field { wire.headers[field.name] = field.value }
@@ -43,7 +43,7 @@ extension PreparedRequest {
     ///
     /// Called only after the response: a server may accept a nonce once, and another request could use it first.
     func rememberAuthorization(from head: ResponseHead) {
-        let cache = context.authorizations
+        let cache = registry.authorizations
         if let challengeAnswer, head.status != challengeAnswer.source.status {
             cache.remember(challengeAnswer.afterOneUse, for: request.target, owner: credentialOwner)
         }
@@ -67,14 +67,14 @@ extension PreparedRequest {
 
     /// Asks the credential provider for a credential to send before a challenge, and remembers it.
     func prepareAuthorization() async throws(NetworkError) {
-        guard let provider = request.credentials ?? context.configuration.credentials,
+        guard let provider = request.credentials ?? registry.configuration.credentials,
             !headers.contains("Authorization"),
-            context.authorizations.authorization(for: request.target, owner: credentialOwner) == nil
+            registry.authorizations.authorization(for: request.target, owner: credentialOwner) == nil
         else { return }
         do {
             guard let credential = try await provider.preemptiveCredential(for: request) else { return }
             let authorization = try Authorization(preemptive: credential)
-            context.authorizations.remember(authorization, for: request.target, owner: credentialOwner)
+            registry.authorizations.remember(authorization, for: request.target, owner: credentialOwner)
         } catch {
             throw authenticationError(error)
         }

@@ -18,7 +18,7 @@ final class PreparedRequest: Sendable {
     }
 
     let request: Request
-    let context: SessionContext
+    let registry: TaskRegistry
     let delivery: Delivery
     /// A Boolean value that indicates whether the task has a handle. It can then be paused, and its head can be
     /// requested before its end.
@@ -43,38 +43,38 @@ final class PreparedRequest: Sendable {
     ///
     /// - Throws: An error of kind `.invalidRequest` for a request that cannot be sent.
     init(
-        _ request: consuming Request, context: SessionContext, delivery: Delivery, isPausable: Bool = false,
+        _ request: consuming Request, registry: TaskRegistry, delivery: Delivery, isPausable: Bool = false,
         acceptedTypes: AcceptedTypes = .any
     ) throws(NetworkError) {
         self.acceptedTypes = acceptedTypes
-        self.context = context
+        self.registry = registry
         self.delivery = delivery
         hasHandle = isPausable || delivery == .streamed
-        decompresses = context.configuration.decompresses
+        decompresses = registry.configuration.decompresses
         requestsIdentity = false
         redirectedFrom = []
         challengeAnswer = nil
         needsNewConnection = false
         let hasNoHeaders = request.headers.isEmpty
-        let standard = context.headers.fields(for: request.target)
+        let standard = registry.headers.fields(for: request.target)
         let headers = hasNoHeaders ? standard : standard.overriding(with: request.headers)
         self.headers = headers
         let problem =
-            context.headers.problem
-            ?? Self.problem(of: request, headers: headers, isChecked: hasNoHeaders && context.hasValidHeaders)
+            registry.headers.problem
+            ?? Self.problem(of: request, headers: headers, isChecked: hasNoHeaders && registry.hasValidHeaders)
         self.request = request
         if let problem { throw NetworkError(TransferFailure(.invalidRequest, problem), request: self.request) }
     }
 
     /// Creates the request of a task that the system kept. An earlier process checked and sent it.
-    init(restoring request: Request, context: SessionContext) {
+    init(restoring request: Request, registry: TaskRegistry) {
         self.request = request
-        self.context = context
+        self.registry = registry
         delivery = .collected
         hasHandle = true
         acceptedTypes = .any
         headers = [:]
-        decompresses = context.configuration.decompresses
+        decompresses = registry.configuration.decompresses
         requestsIdentity = false
         redirectedFrom = []
         challengeAnswer = nil
@@ -89,7 +89,7 @@ final class PreparedRequest: Sendable {
         self.redirectedFrom = redirectedFrom ?? other.redirectedFrom
         self.challengeAnswer = challengeAnswer
         self.request = request
-        context = other.context
+        registry = other.registry
         delivery = other.delivery
         acceptedTypes = other.acceptedTypes
         hasHandle = other.hasHandle
@@ -112,7 +112,7 @@ final class PreparedRequest: Sendable {
     /// Checks a request that an interceptor or a policy sends in place of this one. It is delivered like this one.
     func replacing(_ other: Request) throws(NetworkError) -> PreparedRequest {
         let prepared = try PreparedRequest(
-            other, context: context, delivery: delivery, isPausable: hasHandle, acceptedTypes: acceptedTypes)
+            other, registry: registry, delivery: delivery, isPausable: hasHandle, acceptedTypes: acceptedTypes)
         return requestsIdentity ? prepared.requestingIdentity() : prepared
     }
 
@@ -127,7 +127,7 @@ final class PreparedRequest: Sendable {
 
     /// Returns the same request with less time, because earlier attempts used some of the total limit.
     func limitingTotalTime(spent: Duration) -> PreparedRequest {
-        var timeouts = request.timeouts ?? context.configuration.timeouts
+        var timeouts = request.timeouts ?? registry.configuration.timeouts
         guard timeouts.total != nil else { return self }
         timeouts.spent = spent
         var other = request
@@ -176,11 +176,11 @@ final class PreparedRequest: Sendable {
         }
         let isEmpty = response.outcome?.body.isEmpty ?? (head.contentLength == 0)
         if let own = request.validation { return own.refusal(of: head, acceptedTypes: acceptedTypes, isEmpty: isEmpty) }
-        return context.configuration.validation.refusal(of: head, acceptedTypes: acceptedTypes, isEmpty: isEmpty)
+        return registry.configuration.validation.refusal(of: head, acceptedTypes: acceptedTypes, isEmpty: isEmpty)
     }
 
     /// Returns whether the validation accepts a status.
-    func accepts(_ status: Int) -> Bool { (request.validation ?? context.configuration.validation).accepts(status) }
+    func accepts(_ status: Int) -> Bool { (request.validation ?? registry.configuration.validation).accepts(status) }
 
     /// Returns whether the status of a response is refused and the failure of its body therefore does not matter. The
     /// error then shows only the start of the body.
@@ -197,7 +197,7 @@ final class PreparedRequest: Sendable {
         _ outcome: TransferOutcome, head: ResponseHead, with decoder: BodyDecoder<Value>
     ) throws(NetworkError) -> Value {
         do {
-            return try decoder.decode(outcome.body, head, context)
+            return try decoder.decode(outcome.body, head, registry)
         } catch let problem as NetworkError {
             throw problem
         } catch {
@@ -210,40 +210,40 @@ final class PreparedRequest: Sendable {
 
     /// Returns the decoder for a body that the session decompresses; nil if nothing is to be decompressed.
     func decoder(for head: ResponseHead) -> ContentDecoder? {
-        guard decompresses, context.transport.leavesStreamsCompressed, case let codings = head.contentCodings,
+        guard decompresses, registry.transport.leavesStreamsCompressed, case let codings = head.contentCodings,
             !codings.isEmpty
         else { return nil }
         return ContentDecoder(
             codings.joined(separator: ", "), host: head.target.host,
-            limit: context.configuration.maximumDecompressedSize,
-            ratio: context.configuration.maximumDecompressionRatio)
+            limit: registry.configuration.maximumDecompressedSize,
+            ratio: registry.configuration.maximumDecompressionRatio)
     }
 
     /// Returns the public error of a failed attempt, with the request, the head and the start of the body.
     func error(_ failure: TransferFailure, _ outcome: TransferOutcome) -> NetworkError {
         NetworkError(
             failure, request: request, response: outcome.head,
-            body: Data(outcome.body.prefix(max(0, context.configuration.errorBodyLimit))), metrics: outcome.metrics)
+            body: Data(outcome.body.prefix(max(0, registry.configuration.errorBodyLimit))), metrics: outcome.metrics)
     }
 
     // MARK: Hooks
 
     /// A Boolean value that indicates whether interceptors stand between the task and the wire.
     var hasInterceptors: Bool {
-        context.hasInterceptors || !(request.hasNoExtras || request.interceptors.isEmpty)
+        registry.hasInterceptors || !(request.hasNoExtras || request.interceptors.isEmpty)
     }
 
     /// A Boolean value that indicates whether a policy decides on the heads of responses.
-    private var hasPolicy: Bool { context.hasPolicy || (!request.hasNoExtras && request.policy != nil) }
+    private var hasPolicy: Bool { registry.hasPolicy || (!request.hasNoExtras && request.policy != nil) }
 
     /// The policies of the session and of the request; nil for none.
     var policies: Policies? {
-        context.hasPolicy || !request.hasNoExtras ? Policies(context.configuration.policy, request.policy) : nil
+        registry.hasPolicy || !request.hasNoExtras ? Policies(registry.configuration.policy, request.policy) : nil
     }
 
     /// The cookies that the request sends and stores; nil for none.
     private var cookieStore: CookieStore? {
-        guard let use = request.cookies else { return context.cookies }
+        guard let use = request.cookies else { return registry.cookies }
         return use.makeStore()
     }
 
@@ -278,18 +278,18 @@ final class PreparedRequest: Sendable {
         var wire = WireRequest(
             method: request.method, target: request.target, headers: headers,
             delivery: delivery == .streamed
-                ? .streamed : .collected(limit: request.maximumBodySize ?? context.configuration.maximumBodySize),
-            timeouts: request.timeouts ?? context.configuration.timeouts,
-            headLimit: context.configuration.maximumHeadSize,
-            decompressionLimit: context.configuration.maximumDecompressedSize, decompresses: decompresses,
+                ? .streamed : .collected(limit: request.maximumBodySize ?? registry.configuration.maximumBodySize),
+            timeouts: request.timeouts ?? registry.configuration.timeouts,
+            headLimit: registry.configuration.maximumHeadSize,
+            decompressionLimit: registry.configuration.maximumDecompressedSize, decompresses: decompresses,
             priority: priority, announcesHead: hasHandle, isDecidedAtHead: hasPolicy,
             needsFreshConnection: attempt > 1 || needsNewConnection,
-            unixSocketPath: request.unixSocketPath ?? context.configuration.unixSocketPath,
+            unixSocketPath: request.unixSocketPath ?? registry.configuration.unixSocketPath,
             trust: request.hasNoExtras ? nil : RequestTrust(request.trust))
         if !request.hasNoExtras, request.expectsContinue, !request.body.isNone {
             wire.headers["Expect"] = "100-continue"
         }
-        wire.reportsInterimResponses = !context.observers.isEmpty
+        wire.reportsInterimResponses = !registry.observers.isEmpty
         addCookies(to: &wire)
         return wire
     }

@@ -12,12 +12,12 @@ extension RequestExecution {
         case .redirect(let step):
             guard let next = try await redirect(to: step, after: &response) else { return nil }
             rules.recordRedirect(response.head)
-            record.context.observe { [head = response.head] in
+            record.registry.observe { [head = response.head] in
                 $0.didRedirect(to: next, after: head, of: AnySessionTask(record))
             }
             return try response.request.following(next)
         case .refuse(let failure):
-            let stops = record.context.configuration.redirects.stops(atRefused: failure.kind)
+            let stops = record.registry.configuration.redirects.stops(atRefused: failure.kind)
             try await deliverRedirect(&response, otherwiseFailWith: failure, sessionStops: stops)
             return nil
         case .renew(let authorization):
@@ -43,7 +43,7 @@ extension RequestExecution {
         if source == .proxy, !request.isForwarded { return .deliver }
         // The caller wrote the field and handles the challenge.
         if request.headers.contains(source.authorizationField) { return .deliver }
-        let (cache, owner, target) = (record.context.authorizations, request.credentialOwner, request.request.target)
+        let (cache, owner, target) = (record.registry.authorizations, request.credentialOwner, request.request.target)
         let sent = cache.authorization(for: target, owner: owner, source: source)
         let action = rules.challenge(head, sent: sent, target: target)
         if case .renew = action { return action }
@@ -57,7 +57,7 @@ extension RequestExecution {
     private func redirect(
         to step: RedirectRules.Step, after response: inout IncomingResponse
     ) async throws(NetworkError) -> Request? {
-        let stops = record.context.configuration.redirects.stops(at: step.target, response.request.request)
+        let stops = record.registry.configuration.redirects.stops(at: step.target, response.request.request)
         guard let proposed = try await proposedRequest(for: step, after: response) else {
             let reason = "the redirect to \(step.target) keeps the body, which can be sent only once"
             try await deliverRedirect(
@@ -105,7 +105,7 @@ extension RequestExecution {
         request.headers = step.headers
         if let own = request.clientHeaders, own.origin != step.target.origin {
             request.headers = own.removed(
-                from: step.headers, standard: record.context.headers.fields(for: step.target))
+                from: step.headers, standard: record.registry.headers.fields(for: step.target))
         }
         if !step.keepsBody {
             request.body = .none
@@ -147,7 +147,7 @@ extension RequestExecution {
     private func answer(
         _ challenge: AuthenticationChallenge, to request: PreparedRequest, rules: inout FollowUpRules
     ) async throws(NetworkError) -> PreparedRequest? {
-        record.context.observe { $0.didReceive(challenge, of: AnySessionTask(record)) }
+        record.registry.observe { $0.didReceive(challenge, of: AnySessionTask(record)) }
         let decision = try await request.policies?.ask(about: request.request) { policy in
             try await policy.answer(to: challenge, for: request.request, of: AnySessionTask(record))
         }
@@ -177,7 +177,7 @@ extension RequestExecution {
     ) async throws(NetworkError) -> Credential? {
         if let own = proxyCredential(for: challenge, request) { return own }
         if let own = Credential(of: request.request.target) { return challenge.source == .server ? own : nil }
-        guard let provider = request.request.credentials ?? record.context.configuration.credentials else {
+        guard let provider = request.request.credentials ?? record.registry.configuration.credentials else {
             return nil
         }
         do {
@@ -195,7 +195,7 @@ extension RequestExecution {
         guard challenge.source == .proxy, challenge.previousFailures == 0,
             challenge.offers.contains(where: { DigestChallenge($0) != nil })
         else { return nil }
-        return record.context.transport.proxyCredential(for: request.request.target)
+        return record.registry.transport.proxyCredential(for: request.request.target)
     }
 
     /// Returns the same request with an answer to its challenge; nil if its body cannot be sent again, and the

@@ -8,13 +8,15 @@ import Foundation
 ///
 /// The functions stand in the order in which they run. ``perform(_:)`` is the loop that sends the request and follows
 /// redirects and challenges. Everything runs in the task's own Swift task, or in the caller's for a call without a
-/// handle; never on an actor and never on the transport's loop.
+/// handle; never on an actor, and on the transport's loop only if the caller prefers its executor.
+///
+/// Functions on the plain path are inlined: each asynchronous call costs a frame and a look at the executor.
 struct RequestExecution: Sendable {
     /// The request that the task was created with. Interceptors, redirects and challenges can replace it on the wire.
     let request: PreparedRequest
     let record: TaskRecord
 
-    private var context: SessionContext { record.context }
+    private var registry: TaskRegistry { record.registry }
 
     // MARK: From call to value
 
@@ -24,11 +26,11 @@ struct RequestExecution: Sendable {
     static func response<Value: Sendable>(
         to request: PreparedRequest, decode decoder: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
-        let context = request.context
+        let registry = request.registry
         if request.hasInterceptors { return try await responseThroughHandle(to: request, decode: decoder) }
         let record = TaskRecord(
-            id: context.taskTable.nextID(), context: context, request: request, valueType: Response<Value>.self)
-        guard record.startInCaller() else { throw context.invalidated(request.request) }
+            id: registry.nextID(), registry: registry, request: request, valueType: Response<Value>.self)
+        guard record.startInCaller() else { throw registry.invalidated(request.request) }
         let result = await withTaskCancellationHandler {
             await record.run { record throws(NetworkError) in
                 try await RequestExecution(request: request, record: record).response(decode: decoder)
@@ -53,7 +55,7 @@ struct RequestExecution: Sendable {
     private static func responseThroughHandle<Value: Sendable>(
         to request: PreparedRequest, decode decoder: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
-        let task = request.context.makeTask(request, startsImmediately: false) { record throws(NetworkError) in
+        let task = request.registry.makeTask(request, startsImmediately: false) { record throws(NetworkError) in
             try await RequestExecution(request: request, record: record).response(decode: decoder)
         }
         let result = await withTaskCancellationHandler {
@@ -69,7 +71,8 @@ struct RequestExecution: Sendable {
     /// Returns the response with its decoded body.
     func response<Value: Sendable>(decode decoder: BodyDecoder<Value>) async throws(NetworkError) -> Response<Value> {
         let response = try await acceptedResponse()
-        let outcome = await response.finalOutcome()
+        // Most responses are whole by now.
+        let outcome = if let outcome = response.outcome { outcome } else { await response.finalOutcome() }
         let value = try response.request.decode(outcome, head: response.head, with: decoder)
         return Response(value: value, head: response.head, trailers: outcome.trailers, metrics: outcome.metrics)
     }
@@ -77,6 +80,7 @@ struct RequestExecution: Sendable {
     // MARK: Interceptors and validation
 
     /// Returns the accepted response, through the interceptors if there are any.
+    @inline(__always)
     func acceptedResponse() async throws(NetworkError) -> IncomingResponse {
         if !request.hasInterceptors { return try await validatedResponse(to: request) }
         return try await intercepted { request throws(NetworkError) in try await validatedResponse(to: request) }
@@ -88,6 +92,7 @@ struct RequestExecution: Sendable {
     }
 
     /// Performs the request, collects the body if the task wants it in memory, and validates the response.
+    @inline(__always)
     private func validatedResponse(to request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
         var response = try await perform(request)
         if response.outcome == nil, request.delivery == .collected { response.outcome = try await collect(response) }
@@ -97,7 +102,7 @@ struct RequestExecution: Sendable {
 
     /// Collects the body of a response whose head has arrived.
     private func collect(_ response: IncomingResponse) async throws(NetworkError) -> TransferOutcome {
-        let (request, configuration) = (response.request, context.configuration)
+        let (request, configuration) = (response.request, registry.configuration)
         let limit = request.request.maximumBodySize ?? configuration.maximumBodySize
         let isRefused = !response.isStoppedRedirect && !request.accepts(response.head.status)
         let outcome = await response.collect(upTo: isRefused ? min(limit, configuration.errorBodyLimit) : limit)
@@ -111,9 +116,12 @@ struct RequestExecution: Sendable {
 
     /// Sends a request, and then each request that a redirect or a challenge leads to. Returns the final response.
     func perform(_ first: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
-        if context.hasCredentials || !first.request.hasNoExtras { try await first.prepareAuthorization() }
+        if registry.hasCredentials || !first.request.hasNoExtras {
+            record.register()
+            try await first.prepareAuthorization()
+        }
         var request = first
-        var rules = FollowUpRules(maximumRedirects: context.configuration.maximumRedirects)
+        var rules = FollowUpRules(maximumRedirects: registry.configuration.maximumRedirects)
         while true {
             var response = try await send(request)
             // One comparison for most responses.
@@ -148,8 +156,9 @@ struct RequestExecution: Sendable {
 
     /// Sends one request and returns its response: the whole of it if the transport collects the body, or else the head.
     /// A request that fails on a dead pooled connection is sent a second time if that is safe.
+    @inline(__always)
     private func send(_ request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
-        context.observe { $0.willSend(request.request, of: AnySessionTask(record)) }
+        registry.observe { $0.willSend(request.request, of: AnySessionTask(record)) }
         let body = request.request.body.isNone ? PreparedBody.none : try await prepareBody(of: request)
         var attempt = 1
         var (transfer, pump) = try start(request, body: body, attempt: attempt)
@@ -168,24 +177,28 @@ struct RequestExecution: Sendable {
             throw request.error(.noHead, outcome ?? TransferOutcome())
         }
         request.storeCookies(of: head)
-        if request.challengeAnswer != nil || context.authorizations.hasAny { request.rememberAuthorization(from: head) }
-        context.observe { $0.didReceive(head, of: AnySessionTask(record)) }
+        if request.challengeAnswer != nil || registry.authorizations.hasAny {
+            request.rememberAuthorization(from: head)
+        }
+        registry.observe { $0.didReceive(head, of: AnySessionTask(record)) }
         return IncomingResponse(
             request: request, head: head, outcome: outcome, record: record, transfer: transfer, pump: pump,
             attempt: attempt, decoder: outcome == nil ? request.decoder(for: head) : nil)
     }
 
     /// Waits for the response of an attempt, and reports the interim responses before it.
+    @inline(__always)
     private func response(of transfer: Transfer) async -> (head: ResponseHead?, outcome: TransferOutcome?) {
         await transfer.response { head in
-            context.observe { $0.didReceive(interim: head, of: AnySessionTask(record)) }
+            registry.observe { $0.didReceive(interim: head, of: AnySessionTask(record)) }
         }
     }
 
     /// Encodes or opens the body of a request. A task that is already cancelled reads no file and encodes nothing.
     private func prepareBody(of request: PreparedRequest) async throws(NetworkError) -> PreparedBody {
+        record.register()
         if record.isCancelled { throw NetworkError(TransferFailure.cancelled, request: request.request) }
-        return try await PreparedBody(request, files: context.files)
+        return try await PreparedBody(request, files: registry.files)
     }
 
     /// Starts an attempt. The pump feeds a body that is produced piece by piece.
@@ -195,17 +208,19 @@ struct RequestExecution: Sendable {
         let pipe = body.makePipe()
         var wire = request.makeWireRequest(priority: record.priority, attempt: attempt)
         body.add(to: &wire, pipe: pipe)
-        if request.challengeAnswer != nil || context.authorizations.hasAny {
+        if request.challengeAnswer != nil || registry.authorizations.hasAny {
             try request.addAuthorization(to: &wire, body)
         }
         let onHead: (@Sendable (ResponseHead) -> Void)? =
             wire.announcesHead
             ? { @Sendable [record] head in if !FollowUpRules.mayFollow(head) { record.receive(head) } } : nil
-        // Asked before the request is handed over: reading it back from the transfer would copy it.
-        if let refusal = context.transport.refusal(of: wire) { throw NetworkError(refusal, request: request.request) }
-        let transfer = Transfer(consume wire, meter: record.meter, onHead: onHead)
+        let finished = consume wire
+        if let refusal = registry.transport.refusal(of: finished) {
+            throw NetworkError(refusal, request: request.request)
+        }
+        let transfer = Transfer(consume finished, meter: record.meter, owner: record.ownerOfAttempt(), onHead: onHead)
         guard record.begin(transfer) else { throw NetworkError(TransferFailure.cancelled, request: request.request) }
-        let pump = pipe.map { BodyPump(body, into: $0, for: transfer, over: context.transport) }
+        let pump = pipe.map { BodyPump(body, into: $0, for: transfer, over: registry.transport) }
         return (transfer, pump)
     }
 }
@@ -229,7 +244,7 @@ extension TaskRecord {
         } catch {
             let isFromCancellation = isCancelled && error.isThrownByHooks
             let identified = (isFromCancellation ? error.asCancellation : error)
-                .identified(task: id, session: context.id, label: label)
+                .identified(task: id, session: registry.sessionID, label: label)
             return .failure(identified.carrying(resumeData))
         }
     }
@@ -238,9 +253,9 @@ extension TaskRecord {
     func endAttempt(with outcome: TransferOutcome, pump: BodyPump?) -> TransferOutcome {
         pump?.stop()
         if let report = outcome.metrics.pinReport {
-            context.observe { $0.didFindUnpinned(report, of: AnySessionTask(self)) }
+            registry.observe { $0.didFindUnpinned(report, of: AnySessionTask(self)) }
         }
-        attemptEnded(outcome.metrics, head: outcome.head.flatMap { FollowUpRules.mayFollow($0) ? nil : $0 })
+        attemptEnded(outcome, isFinal: !outcome.mayBeFollowed)
         return outcome
     }
 }
@@ -255,6 +270,11 @@ extension Result where Failure == NetworkError {
     fileprivate var file: URL? {
         if case .success(let value) = self { value as? URL } else { nil }
     }
+}
+
+extension TransferOutcome {
+    /// A Boolean value that indicates whether the session may send another request after the response.
+    fileprivate var mayBeFollowed: Bool { head.map { FollowUpRules.mayFollow($0) } ?? false }
 }
 
 extension TransferFailure {

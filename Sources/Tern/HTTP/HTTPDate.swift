@@ -1,15 +1,15 @@
 #if canImport(FoundationEssentials)
-import FoundationEssentials
+package import FoundationEssentials
 #else
-import Foundation
+package import Foundation
 #endif
 
 /// Parses and writes dates in header fields, in the three forms that every recipient reads (RFC 9110 §5.6.7). Always in
 /// GMT and in whole seconds.
-enum HTTPDate {
+package enum HTTPDate {
     /// Parses `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` or `Sun Nov  6 08:49:37 1994`; nil for
     /// other text. A year of two digits that would be more than 50 years after `now` counts as past.
-    static func date(from text: String, now: Date = Date()) -> Date? {
+    package static func date(from text: String, now: Date = Date()) -> Date? {
         let words = text.split(separator: " ", omittingEmptySubsequences: true)
         switch words.count {
         case 6 where words[5] == "GMT" && days.contains { "\($0.prefix(3))," == words[0] }:
@@ -28,7 +28,7 @@ enum HTTPDate {
     }
 
     /// Returns the form to send: `Sun, 06 Nov 1994 08:49:37 GMT`.
-    static func text(from date: Date) -> String {
+    package static func text(from date: Date) -> String {
         let seconds = Int64(date.timeIntervalSince1970.rounded(.down))
         let (day, time) = seconds.quotientAndRemainder(dividingBy: secondsPerDay)
         let (days, rest) = time < 0 ? (day - 1, time + secondsPerDay) : (day, time)

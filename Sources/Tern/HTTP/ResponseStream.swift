@@ -62,12 +62,12 @@ public struct ResponseStream: Sendable {
     /// default) ends the transfer with an error of kind `.tooLarge`.
     public var lines: Lines { Lines(chunks: chunks) }
 
-    init(_ prepared: PreparedRequest, _ context: SessionContext) {
-        source = StreamSource(prepared, context)
+    init(_ prepared: PreparedRequest, _ registry: TaskRegistry) {
+        source = StreamSource(prepared, registry)
     }
 
     init(failed error: NetworkError, _ session: Session) {
-        source = StreamSource(failed: error, session.context)
+        source = StreamSource(failed: error, session.tasks)
     }
 
     /// The body as a sequence of chunks.
@@ -110,13 +110,14 @@ final class StreamSource: Sendable {
         var end: Result<Headers, NetworkError>?
     }
 
-    init(_ prepared: PreparedRequest, _ context: SessionContext) {
-        record = TaskRecord(id: context.taskTable.nextID(), context: context, request: prepared, valueType: Data.self)
-        guard context.taskTable.addFresh(record) else {
+    init(_ prepared: PreparedRequest, _ registry: TaskRegistry) {
+        record = TaskRecord(id: registry.nextID(), registry: registry, request: prepared, valueType: Data.self)
+        guard registry.admission.admit() else {
             record.fail()
-            opened.deliver(.failure(context.invalidated(prepared.request)))
+            opened.deliver(.failure(registry.invalidated(prepared.request)))
             return
         }
+        registry.post(.add, of: record)
         let opened = opened
         record.assign(opened) { record in
             let outcome = await record.run { record throws(NetworkError) in
@@ -133,8 +134,8 @@ final class StreamSource: Sendable {
         if Task.isCancelled { record.cancel() } else { record.resume() }
     }
 
-    init(failed error: NetworkError, _ context: SessionContext) {
-        record = TaskRecord(id: context.taskTable.nextID(), context: context, request: nil, valueType: Data.self)
+    init(failed error: NetworkError, _ registry: TaskRegistry) {
+        record = TaskRecord(id: registry.nextID(), registry: registry, request: nil, valueType: Data.self)
         record.fail()
         opened.deliver(.failure(error))
     }
@@ -144,7 +145,7 @@ final class StreamSource: Sendable {
     }
 
     /// The maximum number of bytes in a line.
-    var lineLimit: Int { record.request?.maximumBodySize ?? record.context.configuration.maximumBodySize }
+    var lineLimit: Int { record.request?.maximumBodySize ?? record.registry.configuration.maximumBodySize }
 
     /// Ends the transfer because a line is too long, and returns the error.
     func refuseLine() -> NetworkError {
@@ -152,7 +153,7 @@ final class StreamSource: Sendable {
         let failure = TransferFailure(.tooLarge, reason)
         let error = record.request.map { NetworkError(failure, request: $0) } ?? NetworkError(.tooLarge, reason: reason)
         record.cancel()
-        return error.identified(task: record.id, session: record.context.id, label: record.label)
+        return error.identified(task: record.id, session: record.registry.sessionID, label: record.label)
     }
 
     /// Returns the trailers, once the end of the transfer is known.
@@ -205,7 +206,7 @@ final class StreamSource: Sendable {
             let outcome = await opened.finalOutcome()
             let error = outcome.failure.map { failure in
                 opened.request.error(failure, outcome).identified(
-                    task: record.id, session: record.context.id, label: record.label)
+                    task: record.id, session: record.registry.sessionID, label: record.label)
             }
             reading.withLock { $0.end = error.map { .failure($0) } ?? .success(outcome.trailers) }
             record.end(error)

@@ -60,8 +60,8 @@ public final class CoalescingInterceptor: Interceptor {
     private func key(of request: Request, _ prepared: PreparedRequest) -> CoalescingKey? {
         guard prepared.delivery == .collected else { return nil }
         return CoalescingKey(
-            request, headers: prepared.context.headers.fields(for: request.target).overriding(with: request.headers),
-            ignoring: ignoredHeaders, acceptedTypes: prepared.acceptedTypes, session: prepared.context.id)
+            request, headers: prepared.registry.headers.fields(for: request.target).overriding(with: request.headers),
+            ignoring: ignoredHeaders, acceptedTypes: prepared.acceptedTypes, session: prepared.registry.sessionID)
     }
 
     private func send(_ request: Request, for key: CoalescingKey, next: Next) async throws -> Reply {

@@ -66,7 +66,7 @@ struct InterceptorChain: Sendable {
     let innermost: Innermost
 
     func run() async throws(NetworkError) -> IncomingResponse {
-        let interceptors = prepared.context.configuration.interceptors + prepared.request.interceptors
+        let interceptors = prepared.registry.configuration.interceptors + prepared.request.interceptors
         let latest = LatestResponse()
         let reply: Reply
         do throws(NetworkError) {

@@ -29,7 +29,7 @@ public struct OfflineWaitInterceptor: Interceptor {
 
     /// Sends the request, and again when the network is back.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
-        let reachability = next.prepared.context.configuration.reachability
+        let reachability = next.prepared.registry.configuration.reachability
         reachability.startPermanentWatchIfNeeded()
         while true {
             do {

@@ -107,10 +107,10 @@ public enum ResponseDisposition: Sendable, Hashable {
 /// (`Session.Configuration.observers`).
 ///
 /// Every method has an empty default implementation. Observers are called synchronously, where the event happens: in
-/// the task's own Swift task, or in that of the caller that caused the event. `TaskRegistry.cancelAll()` and the
-/// invalidation of a session run on the session's executor, so the events that they cause are observed there: on
-/// Linux, on the thread of the session's own event loop. An observer must therefore return soon and never
-/// block. Each call follows the task's own handling of the stage. For one task, calls come in the order of its stages.
+/// the task's own Swift task, or in that of the caller that caused the event. They run on the session's event loop only if
+/// that Swift task prefers `Session.executor`. An observer must return soon and never block. The invalidation is observed
+/// last, before `Session.finishTasksAndInvalidate()` and `invalidateAndCancel()` return. Each call follows the task's own
+/// handling of the stage. For one task, calls come in the order of its stages.
 public protocol SessionObserver: Sendable {
     /// Called before a request is sent: the first one of a task, one after a redirect or a challenge, or one that an
     /// interceptor sends again.
@@ -139,7 +139,7 @@ public protocol SessionObserver: Sendable {
     func didFindUnpinned(_ report: String, of task: AnySessionTask)
 
     /// Called for each event of a task or of the session: the events of `TaskRegistry.events`, without a bound and
-    /// without loss. Can be called on the thread of the event loop.
+    /// without loss.
     func didObserve(_ event: TaskRegistry.Event)
 }
 

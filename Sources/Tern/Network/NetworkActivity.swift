@@ -56,7 +56,7 @@ public actor NetworkActivity {
     /// Follows the tasks of a session, including those that already run, until the session ends. A second call has no
     /// effect.
     public func follow(_ registry: TaskRegistry) async {
-        let session = registry.taskTable.sessionID
+        let session = registry.sessionID
         guard followed.insert(session).inserted else { return }
         // New events wait in the stream until the running tasks are counted: applying the count after a newer event
         // would restore a task that has ended, or lose one that has begun.

@@ -97,15 +97,15 @@ extension Session.Configuration {
     }
 }
 
-extension SessionContext {
+extension TaskRegistry {
     /// Returns the partition of the responses to the session's requests. Computes a digest, so ask once and keep the
     /// result.
     ///
     /// - Parameters:
     ///   - handlesCookies: A Boolean value that indicates whether the requests send the session's cookies.
     ///   - hook: A unique number for a hook that changes the requests; nil for none.
-    package func cachePartition(handlesCookies: Bool, hook: UInt64? = nil) -> CachePartition {
-        let owner = hook.map { "hook \($0)" } ?? "\(id)"
+    package nonisolated func cachePartition(handlesCookies: Bool, hook: UInt64? = nil) -> CachePartition {
+        let owner = hook.map { "hook \($0)" } ?? "\(sessionID)"
         return CachePartition(
             configuration, cookies: handlesCookies ? cookies : nil, owner: owner, hasRequestHook: hook != nil)
     }

@@ -25,7 +25,6 @@ public actor Session {
     /// The session of every `Client` that is created without one.
     public static let shared = Session()
 
-    package nonisolated let context: SessionContext
     /// The live tasks and their events.
     public nonisolated let tasks: TaskRegistry
 
@@ -38,17 +37,16 @@ public actor Session {
         configuration: Configuration, transport: any Transport, files: FileStore = .shared,
         clock: any Clock<Duration> = ContinuousClock()
     ) {
-        context = SessionContext(configuration: configuration, transport: transport, files: files, clock: clock)
-        tasks = TaskRegistry(context.taskTable, executor: transport.executor)
+        tasks = TaskRegistry(configuration: configuration, transport: transport, files: files, clock: clock)
     }
 
     deinit {
-        context.taskTable.sessionIsGone()
+        tasks.sessionIsGone()
     }
 
     /// The executor of the transport: its event loop, if it has one.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
-        unsafe context.transport.executor.asUnownedSerialExecutor()
+        unsafe tasks.unownedExecutor
     }
 
     /// The executor of the session's own event loop.
@@ -66,13 +64,13 @@ public actor Session {
     /// Decoding runs on the loop, too: request `Data` and decode a large body in another task. Never block, and move computation that takes longer than about a millisecond to another task: until
     /// the task suspends, no connection of the loop is served. On Apple's systems and over a transport without an event
     /// loop, this is the concurrent executor of the process.
-    public nonisolated var executor: any TaskExecutor { context.transport.taskExecutor }
+    public nonisolated var executor: any TaskExecutor { tasks.transport.taskExecutor }
 
     /// The identity of this session. Its tasks, events and errors carry it.
-    public nonisolated var id: ID { context.id }
+    public nonisolated var id: ID { tasks.sessionID }
 
     /// The configuration that the session was created with.
-    public nonisolated var configuration: Configuration { context.configuration }
+    public nonisolated var configuration: Configuration { tasks.configuration }
 
     // MARK: Event loops
 
@@ -113,7 +111,7 @@ public actor Session {
         for request: consuming Request, decode: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
         let prepared = try PreparedRequest(
-            consume request, context: context, delivery: .collected, acceptedTypes: decode.acceptedTypes)
+            consume request, registry: tasks, delivery: .collected, acceptedTypes: decode.acceptedTypes)
         return try await RequestExecution.response(to: prepared, decode: decode)
     }
 
@@ -151,13 +149,13 @@ public actor Session {
     ) -> SessionTask<Value> {
         do throws(NetworkError) {
             let prepared = try PreparedRequest(
-                request, context: context, delivery: .collected, isPausable: true, acceptedTypes: acceptedTypes)
-            let startsImmediately = startsImmediately ?? context.configuration.startsImmediately
-            return context.makeTask(prepared, startsImmediately: startsImmediately) { record throws(NetworkError) in
+                request, registry: tasks, delivery: .collected, isPausable: true, acceptedTypes: acceptedTypes)
+            let startsImmediately = startsImmediately ?? tasks.configuration.startsImmediately
+            return tasks.makeTask(prepared, startsImmediately: startsImmediately) { record throws(NetworkError) in
                 try await operation(RequestExecution(request: prepared, record: record))
             }
         } catch {
-            return context.failedTask(request, error)
+            return tasks.failedTask(request, error)
         }
     }
 
@@ -165,20 +163,22 @@ public actor Session {
 
     /// Returns when every task that exists now has ended and delivered its value, or the caller is cancelled.
     public func drained() async {
-        await context.taskTable.drained()
+        await tasks.drained()
     }
 
-    /// Accepts no more tasks, lets the live ones finish, and returns when the last one has delivered its value.
+    /// Accepts no more tasks, lets the live ones finish, and returns when the last one has delivered its value, or the
+    /// caller is cancelled.
     public func finishTasksAndInvalidate() async {
-        context.taskTable.close()
-        await context.taskTable.drained()
+        await tasks.close(cancelsNewTasks: false)
+        await tasks.invalidated()
     }
 
-    /// Accepts no more tasks, cancels the live ones, and returns when the last one has delivered its value.
+    /// Accepts no more tasks, cancels the live ones, and returns when the last one has delivered its value, or the caller
+    /// is cancelled.
     public func invalidateAndCancel() async {
-        context.taskTable.close()
+        await tasks.close(cancelsNewTasks: true)
         await tasks.cancelAll()
-        await context.taskTable.drained()
+        await tasks.invalidated()
     }
 }
 
@@ -225,7 +225,7 @@ extension Session {
                 request, to: file, options: options, resumed: resumed, startsImmediately: startsImmediately)
         } catch {
             let failure = TransferFailure(.invalidRequest, "the folder of the partial file: \(error)")
-            return context.failedTask(request, NetworkError(failure, request: request))
+            return tasks.failedTask(request, NetworkError(failure, request: request))
         }
     }
 
@@ -239,7 +239,7 @@ extension Session {
                 startsImmediately: startsImmediately)
         } catch {
             let failure = TransferFailure(.invalidRequest, "the destination \(error)")
-            return context.failedTask(request, NetworkError(failure, request: request))
+            return tasks.failedTask(request, NetworkError(failure, request: request))
         }
     }
 
@@ -248,7 +248,7 @@ extension Session {
         resumed: DownloadExecution.Resumed? = nil, startsImmediately: Bool
     ) -> SessionTask<URL> {
         do throws(NetworkError) {
-            var prepared = try PreparedRequest(request, context: context, delivery: .streamed)
+            var prepared = try PreparedRequest(request, registry: tasks, delivery: .streamed)
             if resumed != nil, prepared.headers.contains("Range") || prepared.headers.contains("If-Range") {
                 let reason = "a download that is continued sets Range and If-Range itself"
                 throw NetworkError(TransferFailure(.invalidRequest, reason), request: request)
@@ -258,7 +258,7 @@ extension Session {
                 throw NetworkError(failure, request: request)
             }
             if options.isResumable || resumed != nil { prepared = prepared.requestingIdentity() }
-            let task = context.makeTask(prepared, startsImmediately: false) {
+            let task = tasks.makeTask(prepared, startsImmediately: false) {
                 [prepared] record throws(NetworkError) in
                 try await DownloadExecution(
                     request: prepared, record: record, destination: destination, options: options, resumed: resumed
@@ -269,14 +269,14 @@ extension Session {
             if startsImmediately { task.resume() }
             return task
         } catch {
-            return context.failedTask(request, error)
+            return tasks.failedTask(request, error)
         }
     }
 
     /// Sends a request and returns its response as a stream of bytes. Starts at once.
     public nonisolated func stream(_ request: Request) -> ResponseStream {
         do {
-            return ResponseStream(try PreparedRequest(request, context: context, delivery: .streamed), context)
+            return ResponseStream(try PreparedRequest(request, registry: tasks, delivery: .streamed), tasks)
         } catch {
             return ResponseStream(failed: error, self)
         }

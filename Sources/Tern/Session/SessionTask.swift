@@ -85,7 +85,7 @@ extension TaskHandle {
     public var id: TaskID { record.id }
 
     /// The session that the task belongs to.
-    public var sessionID: Session.ID { record.context.id }
+    public var sessionID: Session.ID { record.registry.sessionID }
 
     /// A name for logs, events and errors. It is that of the request at first, and can be set at any time.
     public var label: String? {

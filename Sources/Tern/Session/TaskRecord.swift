@@ -23,6 +23,11 @@ package final class TaskRecord: Sendable {
         var work: Work?
         /// Runs the work of a task with a handle. Owned here, cancelled by `cancel`, released at the end.
         var driver: Task<Void, Never>?
+        /// A Boolean value that indicates whether the first attempt is to register the task.
+        var isUnregistered = false
+        /// A Boolean value that indicates whether the registry may learn of the end when it next runs: it keeps the record
+        /// until then, so only for a request without a body or an object of the caller.
+        var mayEndLazily = false
         var transfer: Transfer?
         /// A Boolean value that indicates whether the transfer waits to be started because the task is paused.
         var isTransferUnstarted = false
@@ -38,7 +43,7 @@ package final class TaskRecord: Sendable {
     }
 
     package let id: TaskID
-    package let context: SessionContext
+    package let registry: TaskRegistry
     /// The type of the task's value.
     let valueType: any Any.Type
     package let meter = ProgressMeter()
@@ -47,11 +52,11 @@ package final class TaskRecord: Sendable {
     /// Creates a task. `request` is nil for a task that the system kept from an earlier run, and for one that has failed
     /// already, whose request is `refused`.
     init(
-        id: TaskID, context: SessionContext, request: PreparedRequest?, refused: Request? = nil,
+        id: TaskID, registry: TaskRegistry, request: PreparedRequest?, refused: Request? = nil,
         valueType: any Any.Type
     ) {
         self.id = id
-        self.context = context
+        self.registry = registry
         self.valueType = valueType
         shared = Lock(
             Shared(
@@ -60,9 +65,8 @@ package final class TaskRecord: Sendable {
     }
 
     deinit {
-        // The task was never resumed, and nothing can resume it any more. The table does not know a task that has
-        // ended.
-        if !shared.withLock({ $0.lifecycle.state.isTerminal }) { context.taskTable.forget(id) }
+        // The session has taken the task, which was never resumed, and nothing can resume it any more.
+        if !shared.withLock({ $0.lifecycle.state.isTerminal }) { registry.forget(id) }
     }
 
     // MARK: Properties of a handle
@@ -124,11 +128,11 @@ package final class TaskRecord: Sendable {
             let action = shared.lifecycle.resume()
             switch action {
             case .start:
-                context.taskTable.addRunning(self)
+                registry.post(.run, of: self)
             case .resumeTransfer:
                 if shared.isTransferUnstarted, let transfer = shared.transfer {
                     shared.isTransferUnstarted = false
-                    context.transport.start(transfer)
+                    registry.transport.start(transfer)
                     control(.prioritize(shared.priority), transfer)
                 } else {
                     control(.resume, shared.transfer)
@@ -173,15 +177,16 @@ package final class TaskRecord: Sendable {
     /// A change of state whose subscribers are still to be notified.
     private struct Change {
         let states: Latest<Session.TaskState>?
-        let notifications: TaskTable.PendingNotifications
+        let event: TaskRegistry.Event?
     }
 
     /// Announces a state under the lock that decided it, so that the events of a task keep their order.
     private func announce(_ state: Session.TaskState, _ states: Latest<Session.TaskState>?) -> Change {
-        let notifications = context.taskTable.enqueue {
-            state == .running ? .resumed(AnySessionTask(self)) : .suspended(AnySessionTask(self))
-        }
-        return Change(states: states, notifications: notifications)
+        guard registry.hasSubscribers else { return Change(states: states, event: nil) }
+        let task = AnySessionTask(self)
+        let event: TaskRegistry.Event = state == .running ? .resumed(task) : .suspended(task)
+        registry.enqueue(event)
+        return Change(states: states, event: event)
     }
 
     /// Notifies the subscribers of a change. No lock is held.
@@ -192,11 +197,11 @@ package final class TaskRecord: Sendable {
             let state = self.state
             return old.isTerminal || state.isTerminal || state == old ? nil : state
         }
-        change.notifications.deliver()
+        if let event = change.event { registry.observe { $0.didObserve(event) } }
     }
 
     private func control(_ command: TransferCommand, _ transfer: Transfer?) {
-        if let transfer { context.transport.control(transfer, command) }
+        if let transfer { registry.transport.control(transfer, command) }
     }
 
     /// Ends the running attempt, but not the task.
@@ -217,7 +222,7 @@ package final class TaskRecord: Sendable {
     }
 
     private func cancellation(_ reason: String) -> NetworkError {
-        NetworkError(.cancelled, reason: reason).identified(task: id, session: context.id, label: label)
+        NetworkError(.cancelled, reason: reason).identified(task: id, session: registry.sessionID, label: label)
     }
 
     /// Ends a task before it began, as failed.
@@ -245,14 +250,36 @@ package final class TaskRecord: Sendable {
 
     /// Starts a task whose work runs in the caller's own Swift task. Returns false if the session was invalidated.
     func startInCaller() -> Bool {
-        guard context.taskTable.addRunning(self) else { return false }
+        guard registry.admission.admit() else {
+            fail()
+            return false
+        }
         let change = shared.withLock { shared -> Change? in
             _ = shared.lifecycle.resume()
-            let isWatched = shared.states != nil || context.taskTable.hasSubscribers
-            return isWatched ? announce(.running, shared.states) : nil
+            guard registry.hasSubscribers else {
+                shared.isUnregistered = true
+                return nil
+            }
+            registry.post(.run, of: self)
+            return announce(.running, shared.states)
         }
         if let change { publish(change) }
         return true
+    }
+
+    /// Registers the task now, because the work before its first attempt takes time.
+    func register() {
+        shared.withLock { shared in
+            if shared.isUnregistered { registry.post(.run, of: self) }
+            shared.isUnregistered = false
+        }
+    }
+
+    /// Returns the task if its first attempt is to register it.
+    func ownerOfAttempt() -> (any ExecutorMessage)? {
+        if registry.transport.announcesOwners, shared.withLock({ $0.isUnregistered }) { return self }
+        register()
+        return nil
     }
 
     /// Leaves the end of the task to the reader of a stream, or to a cancellation.
@@ -283,8 +310,13 @@ package final class TaskRecord: Sendable {
         shared.withLock { shared in
             guard !shared.lifecycle.isCancelled else { return false }
             shared.transfer = transfer
+            if transfer.owner != nil {
+                shared.isUnregistered = false
+                // Read in place, because a copy of the request would have many fields.
+                shared.mayEndLazily = shared.request.map { $0.request.hasNoExtras && $0.request.body.isNone } ?? false
+            }
             shared.isTransferUnstarted = shared.lifecycle.isPaused
-            if !shared.isTransferUnstarted { context.transport.start(transfer) }
+            if !shared.isTransferUnstarted { registry.transport.start(transfer) }
             return true
         }
     }
@@ -299,12 +331,12 @@ package final class TaskRecord: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Records the end of an attempt.
-    func attemptEnded(_ metrics: TaskMetrics, head: ResponseHead?) {
+    /// Records the end of an attempt, and the head of its response if that is the final one.
+    func attemptEnded(_ outcome: TransferOutcome, isFinal: Bool) {
         shared.withLock { shared in
             shared.transfer = nil
-            shared.metrics = metrics
-            if shared.head == nil { shared.head = head }
+            shared.metrics = outcome.metrics
+            if isFinal, shared.head == nil { shared.head = outcome.head }
         }
     }
 
@@ -317,29 +349,36 @@ package final class TaskRecord: Sendable {
     /// Without `deliver`, the caller has the value itself.
     func end(_ error: NetworkError?, file: URL? = nil, deliver: (() -> Void)? = nil) {
         let state: Session.TaskState = error.map { $0.isCancelled ? .cancelled : .failed } ?? .completed
-        let ended = shared.withLock { shared -> (states: Latest<Session.TaskState>?, waiters: [Waiter<Void>])? in
+        let ended = shared.withLock { shared -> End? in
             guard shared.lifecycle.end(state) else { return nil }
             defer {
                 shared.work = nil
                 shared.driver = nil
                 shared.transfer = nil
                 shared.headWaiters = []
-                if let request = shared.request?.request, request.body.isSequence {
-                    shared.requestWithoutBody = request.withoutSequence
+                // Checked in place, because a copy of the request would have many fields.
+                if let prepared = shared.request, prepared.request.body.isSequence {
+                    shared.requestWithoutBody = prepared.request.withoutSequence
                     shared.request = nil
                 }
             }
-            return (shared.states, shared.headWaiters)
+            return End(
+                states: shared.states, waiters: shared.headWaiters, isLazy: deliver == nil && shared.mayEndLazily)
         }
         guard let ended else { return }
-        if deliver != nil { context.taskTable.remove(id) }
+        if deliver != nil { registry.post(.leave, of: self) }
         meter.finish()
         deliver?()
         for waiter in ended.waiters { waiter.resume() }
         ended.states?.finish { _ in state }
-        context.taskTable.didDeliver(id) { [self] in
-            .completed(TaskRegistry.Completion(AnySessionTask(self), error: error, file: file))
-        }
+        registry.publish { .completed(TaskRegistry.Completion(AnySessionTask(self), error: error, file: file)) }
+        if ended.isLazy { registry.postDeliveryLazily(of: self) } else { registry.post(.deliver, of: self) }
+    }
+
+    private struct End {
+        let states: Latest<Session.TaskState>?
+        let waiters: [Waiter<Void>]
+        let isLazy: Bool
     }
 }
 

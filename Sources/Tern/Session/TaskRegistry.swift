@@ -1,49 +1,118 @@
+import Synchronization
 import TernConcurrency
 
 #if canImport(FoundationEssentials)
-public import FoundationEssentials
+import FoundationEssentials
 #else
-public import Foundation
+import Foundation
 #endif
 
 /// Lists a session's live tasks and publishes their events.
 ///
 /// A task is in the registry from its creation until its end. At its end, the task leaves the registry, then its value is
 /// delivered, then `Event.completed` is published.
+///
+/// The registry runs on the transport's executor. Tasks report to it by messages, which share one queue with the calls on
+/// it: a call that follows the creation or the end of a task sees it. Tasks hold the registry, so they finish with the
+/// configuration that they began with, even if the session itself is gone. The registry holds the tasks that run, and
+/// holds a task weakly that was never resumed.
 public actor TaskRegistry {
-    nonisolated let taskTable: TaskTable
-    nonisolated let executor: any SerialExecutor
+    // MARK: The parts of a session that its tasks use
 
-    init(_ taskTable: TaskTable, executor: any SerialExecutor) {
-        self.taskTable = taskTable
-        self.executor = executor
+    package nonisolated let sessionID = Session.ID.next()
+    package nonisolated let configuration: Session.Configuration
+    package nonisolated let transport: any Transport
+    nonisolated let files: FileStore
+    /// The clock for the time limits on reading bodies that are not delivered.
+    nonisolated let clock: any Clock<Duration>
+    nonisolated let observers: [any SessionObserver]
+    nonisolated let hasInterceptors: Bool
+    nonisolated let hasPolicy: Bool
+    nonisolated let hasCredentials: Bool
+    /// The authorizations that servers accepted.
+    nonisolated let authorizations = AuthenticationCache()
+    /// The session's cookies; nil for none.
+    nonisolated let cookies: CookieStore?
+    /// The header fields that the configuration adds to each request.
+    nonisolated let headers: SessionHeaders
+    /// A Boolean value that indicates whether the configuration's headers can be sent. Checked once, not for each request.
+    nonisolated let hasValidHeaders: Bool
+
+    // MARK: The tasks
+
+    /// The maximum number of events that wait for one subscriber.
+    static let eventLimit = 1_024
+
+    package nonisolated let admission = TaskAdmission()
+    private nonisolated let executor: any MessageExecutor
+    private nonisolated let lastID = Atomic<UInt64>(0)
+    /// The number of streams of events that may be alive.
+    private nonisolated let subscriberCount = Atomic<Int>(0)
+    /// The number of those who learn of the end of a task at once: streams of events, callers that wait for a drain, and a
+    /// session that is gone, whose connections are closed after the last task.
+    private nonisolated let watcherCount = Atomic<Int>(0)
+    private var live = LiveTasks<TaskRecord>()
+    /// Those who wait until a set of tasks has delivered.
+    private var waiters: [LiveTasks<TaskRecord>.WaitID: Waiter<Void>] = [:]
+    private var subscribers = EventSubscribers<Event>()
+    /// Those who wait for the invalidation.
+    private var endWaiters: [Waiter<Void>] = []
+    /// A Boolean value that indicates whether a task that was taken before the end, and registers after it, is cancelled.
+    private var cancelsNewTasks = false
+    /// Notifies the observers of the invalidation. They do not run on the executor.
+    private var invalidationNotice: Task<Void, Never>?
+
+    init(configuration: Session.Configuration, transport: any Transport, files: FileStore, clock: any Clock<Duration>) {
+        self.configuration = configuration
+        self.transport = transport
+        self.files = files
+        self.clock = clock
+        executor = transport.executor
+        observers = configuration.observers
+        hasInterceptors = !configuration.interceptors.isEmpty
+        hasPolicy = configuration.policy != nil
+        hasCredentials = configuration.credentials != nil
+        cookies = configuration.cookies.makeStore()
+        headers = SessionHeaders(configuration.headers, secretsTo: configuration.secretHeaderOrigins)
+        hasValidHeaders = PreparedRequest.problem(of: configuration.headers) == nil
+        OrphanSweeper.shared.sweepTemporaryFolder()
+    }
+
+    deinit {
+        subscribers.finish().complete()
     }
 
     /// The executor of the transport: its event loop, if it has one.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
 
+    // MARK: Reading
+
     /// The live tasks, in the order of their creation.
-    public var all: [AnySessionTask] { taskTable.records.map { AnySessionTask($0) } }
+    public var all: [AnySessionTask] { records.map { AnySessionTask($0) } }
 
     /// The number of live tasks.
-    public var count: Int { taskTable.records.count }
+    public var count: Int { live.records.count }
 
     /// The present state and progress of every live task, in the order of their creation.
-    public var snapshot: [Snapshot] { taskTable.records.map { Snapshot($0) } }
+    public var snapshot: [Snapshot] { records.map { Snapshot($0) } }
+
+    private var records: [TaskRecord] { live.records.sorted { $0.id < $1.id } }
 
     /// Returns the live task of a number; nil if it has ended.
-    public func task(_ id: TaskID) -> AnySessionTask? { taskTable.record(id).map { AnySessionTask($0) } }
+    public func task(_ id: TaskID) -> AnySessionTask? { live.record(id.number).map { AnySessionTask($0) } }
 
     /// Returns the states of one live task. The current one comes first, and the terminal one is never lost. The stream is
     /// empty for a task that is not live.
     public func states(of id: TaskID) -> AsyncStream<Session.TaskState> {
-        guard let record = taskTable.record(id) else { return AsyncStream { nil } }
+        guard let record = live.record(id.number) else { return AsyncStream { nil } }
         return record.states.stream()
     }
 
     /// Cancels every live task. Returns at once; call `Session.drained()` to wait for their ends.
-    public func cancelAll() {
-        for record in taskTable.records { record.cancel() }
+    @concurrent
+    public nonisolated func cancelAll() async {
+        // Off the loop, because the end of a stream calls observers.
+        for record in await records { record.cancel() }
     }
 
     /// The events of the session's tasks from now on. Each access returns a new stream that holds up to 1,024 events for a
@@ -51,86 +120,226 @@ public actor TaskRegistry {
     /// `.sessionInvalidated`, and when the session is released and its last task has ended.
     ///
     /// To follow one task to its end without loss, read its `states`.
-    public nonisolated var events: AsyncStream<Event> { taskTable.subscribe() }
+    public nonisolated var events: AsyncStream<Event> {
+        let queue = EventQueue<Event>(limit: Self.eventLimit) { .dropped($0) }
+        // Events that follow are made from now on, and reach the registry after the subscription.
+        subscriberCount.add(1, ordering: .sequentiallyConsistent)
+        watcherCount.add(1, ordering: .sequentiallyConsistent)
+        post(Subscription(queue, registry: self), operation: 0)
+        return queue.stream()
+    }
+
+    // MARK: Messages of the tasks
+
+    /// A message of a task about itself.
+    enum Operation: UInt64 {
+        /// The task starts.
+        case run
+        /// The task waits for its first `resume`.
+        case add
+        /// The task has ended, and its value is about to be delivered.
+        case leave
+        /// The value of the task was delivered.
+        case deliver
+    }
+
+    /// Returns a new task number.
+    nonisolated func nextID() -> TaskID { TaskID(lastID.wrappingAdd(1, ordering: .relaxed).newValue) }
+
+    nonisolated func post(_ operation: Operation, of record: TaskRecord) { post(record, operation: operation.rawValue) }
+
+    private nonisolated func post(_ message: any ExecutorMessage, operation: UInt64) {
+        executor.post(message, operation: operation, wakes: true)
+    }
+
+    /// Reports that the value of a task was delivered, without waking the executor for nobody.
+    nonisolated func postDeliveryLazily(of record: TaskRecord) {
+        executor.post(record, operation: Operation.deliver.rawValue, wakes: false)
+        // A new watcher looks at the messages afterwards, so either this sees the watcher, or the watcher sees the message.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        if watcherCount.load(ordering: .relaxed) > 0 { executor.wake() }
+    }
+
+    /// Reports that a task was never resumed and that its last handle is gone.
+    nonisolated func forget(_ id: TaskID) { post(self, operation: id.number) }
+
+    /// Reports that the session is gone. The streams of events end with the last live task, even if handles of ended
+    /// tasks remain.
+    nonisolated func sessionIsGone() {
+        watcherCount.add(1, ordering: .sequentiallyConsistent)
+        post(self, operation: 0)
+    }
+
+    /// A message that has arrived.
+    struct Report {
+        let operation: Operation
+        let record: TaskRecord
+    }
+
+    func receive(_ report: Report) {
+        let record = report.record
+        let number = record.id.number
+        switch report.operation {
+        case .run:
+            live.addRunning(record, number: number)
+            if cancelsNewTasks { record.cancel() }
+        case .add:
+            live.addFresh(record, number: number)
+            if cancelsNewTasks { record.cancel() }
+        case .leave: live.leave(number)
+        case .deliver: notify(of: live.delivered(number, isLast: admission.end()))
+        }
+    }
+
+    /// Receives the message of `forget`, or that of `sessionIsGone`, which has no number.
+    private func receive(_ number: UInt64) {
+        notify(
+            of: number == 0
+                ? live.sessionIsGone(isIdle: admission.isIdle) : live.forget(number, isLast: admission.end()))
+    }
+
+    private func notify(of outcome: LiveTasks<TaskRecord>.Outcome) {
+        for wait in outcome.endedWaits { waiters.removeValue(forKey: wait)?.resume() }
+        if outcome.isInvalidated {
+            let event = Event.sessionInvalidated(sessionID)
+            send(event)
+            // Ends with the last observer; `finishTasksAndInvalidate` waits for it.
+            if !observers.isEmpty { invalidationNotice = Task { @concurrent in observe { $0.didObserve(event) } } }
+            for waiter in endWaiters { waiter.resume() }
+        }
+        if outcome.isInvalidated || outcome.endsEvents {
+            let count = subscribers.count
+            subscribers.finish().complete()
+            removeSubscribers(count)
+        }
+    }
+
+    // MARK: The end
+
+    /// Returns when every task that is known now has delivered, or the caller is cancelled.
+    func drained() async {
+        guard let wait = live.wait() else { return }
+        let waiter = Waiter<Void>()
+        waiters[wait] = waiter
+        watcherCount.add(1, ordering: .sequentiallyConsistent)
+        await waiter.wait()
+        watcherCount.subtract(1, ordering: .sequentiallyConsistent)
+        live.cancel(wait)
+        waiters[wait] = nil
+    }
+
+    /// Accepts no more tasks. The session is invalidated when the last one has delivered.
+    ///
+    /// - Parameter cancelsNewTasks: Cancels each task that the session has taken, and that registers after this call.
+    func close(cancelsNewTasks: Bool) {
+        admission.close()
+        if cancelsNewTasks { self.cancelsNewTasks = true }
+        notify(of: live.close(isIdle: admission.isIdle))
+    }
+
+    /// Returns when the session was invalidated and the observers know it, or the caller is cancelled.
+    func invalidated() async {
+        if live.phase != .invalidated {
+            let waiter = Waiter<Void>()
+            endWaiters.append(waiter)
+            watcherCount.add(1, ordering: .sequentiallyConsistent)
+            await waiter.wait()
+            watcherCount.subtract(1, ordering: .sequentiallyConsistent)
+            endWaiters.removeAll { $0 === waiter }
+        }
+        await invalidationNotice?.value
+    }
+
+    // MARK: Events
+
+    /// A Boolean value that indicates whether a stream of events or an observer receives events.
+    nonisolated var hasSubscribers: Bool { subscriberCount.load(ordering: .relaxed) > 0 || !observers.isEmpty }
+
+    /// Publishes an event to every stream and observer. The event is made only if there is one.
+    nonisolated func publish(_ event: () -> Event) {
+        guard hasSubscribers else { return }
+        let event = event()
+        enqueue(event)
+        observe { $0.didObserve(event) }
+    }
+
+    /// Publishes an event to the streams. Called with the lock of a task held, so that its events keep their order.
+    nonisolated func enqueue(_ event: Event) {
+        if subscriberCount.load(ordering: .relaxed) > 0 { post(Publication(event, registry: self), operation: 0) }
+    }
+
+    /// Calls the observers.
+    @inline(__always)
+    nonisolated func observe(_ notify: (any SessionObserver) -> Void) {
+        if observers.isEmpty { return }
+        for observer in observers { notify(observer) }
+    }
+
+    private func send(_ event: Event) {
+        let count = subscribers.count
+        subscribers.send(event).complete()
+        removeSubscribers(count - subscribers.count)
+    }
+
+    private func add(_ queue: EventQueue<Event>) {
+        if live.isOver {
+            for reader in queue.finish() { reader.resume() }
+            removeSubscribers(1)
+        } else {
+            subscribers.add(queue)
+        }
+    }
+
+    private func removeSubscribers(_ count: Int) {
+        if count == 0 { return }
+        subscriberCount.subtract(count, ordering: .sequentiallyConsistent)
+        watcherCount.subtract(count, ordering: .sequentiallyConsistent)
+    }
+
+    /// The message of a new stream of events.
+    private final class Subscription: ExecutorMessage {
+        private let queue: EventQueue<Event>
+        private let registry: TaskRegistry
+
+        init(_ queue: EventQueue<Event>, registry: TaskRegistry) { (self.queue, self.registry) = (queue, registry) }
+
+        func perform(_ operation: UInt64) { registry.assumeIsolated { $0.add(queue) } }
+    }
+
+    /// The message of an event.
+    private final class Publication: ExecutorMessage {
+        private let event: Event
+        private let registry: TaskRegistry
+
+        init(_ event: Event, registry: TaskRegistry) { (self.event, self.registry) = (event, registry) }
+
+        func perform(_ operation: UInt64) { registry.assumeIsolated { $0.send(event) } }
+    }
 }
 
-extension TaskRegistry {
-    /// An event of a session's tasks.
-    public enum Event: Sendable {
-        /// A task was started, or resumed after a pause.
-        case resumed(AnySessionTask)
-        /// A running task was paused.
-        case suspended(AnySessionTask)
-        /// The file of a download was moved to its destination.
-        case fileMoved(AnySessionTask, to: URL)
-        /// The file of a download could not be moved to its destination.
-        case moveFailed(AnySessionTask, NetworkError)
-        /// A task has ended and its value was delivered.
-        case completed(Completion)
-        /// The session takes no more tasks, and its last one has ended. This is the last event of the stream.
-        case sessionInvalidated(Session.ID)
-        /// The number of events that did not fit into this stream's buffer.
-        case dropped(Int)
+extension TaskRegistry: ExecutorMessage {
+    package nonisolated func perform(_ operation: UInt64) { assumeIsolated { $0.receive(operation) } }
+}
+
+extension TaskRecord: ExecutorMessage {
+    package func perform(_ operation: UInt64) {
+        guard let operation = TaskRegistry.Operation(rawValue: operation) else { return }
+        // Does what `assumeIsolated` does, in 10 instructions instead of 1,000, for two messages of each request:
+        // `assumeIsolated` finds out which executor runs, and allocates twice. The caller is the executor, and the
+        // isolation is no part of the representation of a function.
+        assert(registry.transport.executor.isIsolatingCurrentContext() != false)
+        let receive = unsafe unsafeBitCast(
+            Self.receive, to: (@Sendable (TaskRegistry, TaskRegistry.Report) -> Void).self)
+        receive(registry, TaskRegistry.Report(operation: operation, record: self))
     }
 
-    /// The end of a task, without its body or decoded value. Those are read through the task's own handle.
-    public struct Completion: Sendable {
-        /// The task.
-        public let task: AnySessionTask
-        /// The head of its response; nil without one.
-        public let response: ResponseHead?
-        /// The error; nil if the task has a value.
-        public let error: NetworkError?
-        /// The file of a download; nil for other tasks and without a file.
-        public let file: URL?
-        /// The type of the task's value.
-        public let valueType: any Any.Type
-        /// The measurements of the task.
-        public let metrics: TaskMetrics?
-
-        init(_ task: AnySessionTask, error: NetworkError?, file: URL?) {
-            self.task = task
-            self.error = error
-            self.file = file
-            response = task.record.head
-            valueType = task.record.valueType
-            metrics = task.record.metrics
-        }
-    }
-
-    /// A live task at one moment.
-    public struct Snapshot: Sendable {
-        /// The task's number.
-        public let id: TaskID
-        /// The session's identity.
-        public let sessionID: Session.ID
-        /// The task's label.
-        public let label: String?
-        /// The request; nil for a task that the system kept from an earlier run.
-        public let request: Request?
-        /// The task's state.
-        public let state: Session.TaskState
-        /// The task's priority.
-        public let priority: Request.Priority
-        /// The progress of the request's body.
-        public let uploadProgress: Session.Progress
-        /// The progress of the response's body.
-        public let progress: Session.Progress
-
-        init(_ record: TaskRecord) {
-            id = record.id
-            sessionID = record.context.id
-            label = record.label
-            request = record.request
-            state = record.state
-            priority = record.priority
-            uploadProgress = record.meter.upload
-            progress = record.meter.download
-        }
+    private static let receive: @Sendable (isolated TaskRegistry, TaskRegistry.Report) -> Void = { registry, report in
+        registry.receive(report)
     }
 }
 
 extension TaskRegistry: CustomReflectable {
-    /// An empty mirror. Without it, `dump` would show the requests of all tasks.
+    /// An empty mirror. Without it, `dump` of every value that refers to the registry would show requests, headers and
+    /// credentials.
     nonisolated public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -1,5 +1,5 @@
 package import Synchronization
-import TernConcurrency
+package import TernConcurrency
 
 #if canImport(FoundationEssentials)
 package import FoundationEssentials
@@ -29,20 +29,23 @@ package final class Transfer: Sendable {
     /// A number that is unique in the process.
     package let id: UInt64
     package let request: WireRequest
-    /// The place of the attempt in the transport's own table. Only the transport uses it.
-    package let place = Atomic<Int>(-1)
+    /// The index of the attempt in the transport's own table. Only the transport uses it.
+    package let tableIndex = Atomic<Int>(-1)
     /// The number of bytes moved so far.
     package let meter: ProgressMeter
+    /// The task, if it is not registered yet: its operation 0 registers it.
+    package let owner: (any ExecutorMessage)?
     private let onHead: (@Sendable (ResponseHead) -> Void)?
     private let shared = Lock(Shared())
 
     package init(
-        _ request: consuming WireRequest, meter: ProgressMeter,
+        _ request: consuming WireRequest, meter: ProgressMeter, owner: (any ExecutorMessage)? = nil,
         onHead: (@Sendable (ResponseHead) -> Void)? = nil
     ) {
         id = Self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
         self.request = consume request
         self.meter = meter
+        self.owner = owner
         self.onHead = onHead
     }
 
@@ -89,6 +92,7 @@ package final class Transfer: Sendable {
     /// (`WireRequest.streamsBody(of:)`). For any other response, and without a head, returns the end of the attempt.
     ///
     /// - Parameter interim: Called with each interim response before, in the caller's Swift task.
+    @inline(__always)
     package func response(
         onInterim interim: (ResponseHead) -> Void = { _ in }
     ) async -> (head: ResponseHead?, outcome: TransferOutcome?) {
@@ -120,6 +124,7 @@ package final class Transfer: Sendable {
         return shared.withLock { $0.state.takeOutcome() }
     }
 
+    @inline(__always)
     private func wait(for interest: TransferState.Interest) async {
         unsafe await withUnsafeContinuation { (reader: Wake) in
             let isReady = shared.withLock { shared in

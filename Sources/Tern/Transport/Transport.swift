@@ -1,3 +1,5 @@
+package import TernConcurrency
+
 #if os(Linux)
 import TernEngine
 #endif
@@ -8,7 +10,11 @@ import TernEngine
 /// Every started transfer completes exactly once, also after `cancel` and after the transport itself is released.
 package protocol Transport: Sendable {
     /// The serial executor of the session's actors: the transport's event loop, if it has one.
-    var executor: any SerialExecutor { get }
+    var executor: any MessageExecutor { get }
+
+    /// A Boolean value that indicates whether the transport calls `Transfer.owner` on its executor when an attempt starts.
+    /// Otherwise, the session sends the message of the owner itself, before the start.
+    var announcesOwners: Bool { get }
 
     /// The executor on which calls run without a switch between threads: that of the event loop, if the transport has one.
     var taskExecutor: any TaskExecutor { get }
@@ -57,6 +63,8 @@ extension Transport {
     package var taskExecutor: any TaskExecutor { globalConcurrentExecutor }
 
     package var leavesStreamsCompressed: Bool { false }
+
+    package var announcesOwners: Bool { false }
 
     package func forwardsToProxy(_ target: Target) -> Bool { false }
 

@@ -3,9 +3,9 @@
 /// HTTP compares names, schemes and hosts as ASCII, independent of the process's locale.
 extension UInt8 {
     /// The byte with letters A–Z as a–z.
-    var asciiLowercased: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
+    package var asciiLowercased: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
 
-    var isASCIIDigit: Bool { self &- 0x30 < 10 }
+    package var isASCIIDigit: Bool { self &- 0x30 < 10 }
 
     var isASCIILetter: Bool { (self | 0x20) &- 0x61 < 26 }
 
@@ -24,7 +24,7 @@ extension UInt8 {
 
     /// A Boolean value that indicates whether the byte is a space or a horizontal tab: the optional whitespace of RFC
     /// 9110 §5.6.3.
-    var isHTTPWhitespace: Bool { self == 0x20 || self == 0x09 }
+    package var isHTTPWhitespace: Bool { self == 0x20 || self == 0x09 }
 }
 
 extension [UInt8] {
@@ -41,19 +41,19 @@ extension [UInt8] {
 }
 
 /// A set of ASCII characters in two words. It is read for each byte of each header and URL that is sent.
-struct ByteSet {
+package struct ByteSet {
     /// The bytes 0–63, one bit each.
     let low: UInt64
     /// The bytes 64–127, one bit each.
     let high: UInt64
 
-    func contains(_ byte: UInt8) -> Bool {
+    package func contains(_ byte: UInt8) -> Bool {
         if byte >= 0x80 { return false }
         return (byte < 0x40 ? low : high) &>> UInt64(byte & 0x3F) & 1 == 1
     }
 
     /// `tchar` of RFC 9110 §5.6.2, the characters of methods and header names: letters, digits, ``!#$%&'*+-.^_`|~``.
-    static var token: ByteSet { ByteSet(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE) }
+    package static var token: ByteSet { ByteSet(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE) }
 
     /// `unreserved` of RFC 3986 §2.3: letters, digits, `-._~`.
     static var unreserved: ByteSet { ByteSet(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }

@@ -21,18 +21,18 @@ final class ByteStream {
     private let context: LoopContext
     /// The session over the socket, after its handshake; nil without TLS.
     private var tls: TLSSession?
-    private var place: SocketPlace?
-    private var events: SocketEvents
+    private var registration: SocketRegistration?
+    private(set) var events: SocketEvents
     private var isOpen = true
 
     /// - Parameters:
-    ///   - place: The place of the connected socket.
+    ///   - registration: The registration of the connected socket.
     ///   - events: The events for which the socket is watched.
-    init(_ context: LoopContext, _ place: SocketPlace, watching events: SocketEvents) {
+    init(_ context: LoopContext, _ registration: SocketRegistration, watching events: SocketEvents) {
         self.context = context
-        self.place = place
+        self.registration = registration
         self.events = events
-        descriptor = place.descriptor
+        descriptor = registration.descriptor
     }
 
     deinit { close() }
@@ -66,26 +66,26 @@ final class ByteStream {
     /// Watches the socket for these events, and calls the handler. With no events, the socket is not watched at all:
     /// the system would report a failed connection again and again.
     func watch(_ wanted: SocketEvents, _ handler: any SocketHandler) {
-        guard wanted != events || place == nil, isOpen else { return }
+        guard wanted != events || registration == nil, isOpen else { return }
         events = wanted
-        if let place {
+        if let registration {
             if wanted.isEmpty {
-                context.forget(place)
-                self.place = nil
+                context.forget(registration)
+                self.registration = nil
             } else {
-                context.change(place, to: wanted)
+                context.change(registration, to: wanted)
             }
         } else if !wanted.isEmpty {
-            // The place was given up by this stream, so the system has room for it. If it has not, the descriptor is
+            // This stream gave its registration up, so the system has room for one. If it has not, the descriptor is
             // shut down, and the next read or write reports that.
-            place = context.watch(descriptor, for: wanted, handler: handler)
-            if place == nil { Socket.endBoth(descriptor) }
+            registration = context.watch(descriptor, for: wanted, handler: handler)
+            if registration == nil { Socket.endBoth(descriptor) }
         }
     }
 
     /// Makes the object the handler of the socket's events.
     func setHandler(_ handler: any SocketHandler) {
-        if let place { context.change(place, handler: handler) }
+        if let registration { context.change(registration, handler: handler) }
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Reading {
@@ -139,8 +139,8 @@ final class ByteStream {
         guard isOpen else { return }
         isOpen = false
         tls?.close()
-        if let place { context.forget(place) }
-        place = nil
+        if let registration { context.forget(registration) }
+        registration = nil
         Socket.close(descriptor)
     }
 }

@@ -12,6 +12,9 @@ package final class ExchangePool {
         package var idleLifetime: UInt64
         /// A Boolean value that indicates whether the newest of equally urgent exchanges goes first.
         package var isNewestFirst: Bool
+        /// The number of connections on the home loop from which on others are used: a request on another loop costs two
+        /// messages, which pays as soon as one loop has enough to do.
+        package var connectionsBeforeSpread = defaultConnectionsBeforeSpread
         /// The settings of connections on every loop.
         package var connection = LoopConnections.Settings()
         /// Answers the challenges of a proxy for a tunnel.
@@ -27,31 +30,24 @@ package final class ExchangePool {
             self.isNewestFirst = isNewestFirst
             self.authorizeProxy = authorizeProxy
         }
+
+        #if TERN_THREE_LOOPS
+        private static let defaultConnectionsBeforeSpread = 0
+        #else
+        private static let defaultConnectionsBeforeSpread = 8
+        #endif
     }
 
-    /// A loop on which connections live, with their number.
-    private struct Host {
-        let connections: any ConnectionHost
-        var count = 0
-    }
-
-    /// The place of a connection.
-    private struct Place {
-        /// The index in `hosts`.
-        let host: Int
+    /// A connection of the pool, and the loop on which it lives.
+    private struct ConnectionRecord {
+        /// The index in `loops`.
+        let loop: Int
         let key: ConnectionPool.KeyID
         var isOpen = false
         /// A Boolean value that indicates whether an exchange was started on the connection.
         var isUsed = false
     }
 
-    /// The number of connections on the pool's own loop from which on others are used: a request on another loop costs
-    /// two messages, which pays as soon as one loop has enough to do.
-    #if TERN_THREE_LOOPS
-    private static let connectionsBeforeSpread = 0
-    #else
-    private static let connectionsBeforeSpread = 8
-    #endif
     /// The number of times that an exchange goes to another new connection after a new one ended before the request was
     /// sent.
     private static let newConnectionsPerExchange = 2
@@ -60,11 +56,10 @@ package final class ExchangePool {
     private let settings: Settings
     private let context: LoopContext
     private var pool: ConnectionPool
-    /// The loops, the pool's own first.
-    private var hosts: [Host] = []
-    private var places = ConnectionTable<Place>()
-    /// The loop whose connection the present actions have closed. The next connection is opened there, after the close.
-    private var hostWithRoom: Int?
+    /// The loops on which connections live, the home loop first.
+    private var loops: [any ConnectionLoop] = []
+    private var loads: LoopLoads
+    private var records = ConnectionTable<ConnectionRecord>()
     /// The exchanges that wait for a connection.
     private var waiting: [UInt64: HTTPExchange] = [:]
     /// The exchange that is being submitted. It most often gets a connection at once.
@@ -85,16 +80,16 @@ package final class ExchangePool {
     /// - Parameters:
     ///   - context: The loop of the pool.
     ///   - others: The other loops on which connections can live.
-    package init(_ settings: Settings, context: LoopContext, others: [any ConnectionHost] = []) {
+    package init(_ settings: Settings, context: LoopContext, others: [any ConnectionLoop] = []) {
         self.settings = settings
         self.context = context
+        loads = LoopLoads(loops: 1 + others.count, connectionsBeforeSpread: settings.connectionsBeforeSpread)
         pool = ConnectionPool(
             limits: ConnectionPool.Limits(
                 connectionsPerOrigin: settings.connectionsPerOrigin, connections: settings.connections,
                 idleLifetime: settings.idleLifetime),
             order: settings.isNewestFirst ? .lastInFirstOut : .firstInFirstOut)
-        hosts = [Host(connections: LoopConnections(settings.connection, context: context, observer: self))]
-        hosts += others.map { Host(connections: $0) }
+        loops = [LoopConnections(settings.connection, context: context, observer: self)] + others
     }
 
     // MARK: Exchanges
@@ -168,9 +163,8 @@ package final class ExchangePool {
     package func giveUpConnecting(_ exchange: HTTPExchange) {
         let connection = pool.connection(for: exchange.id)
         cancel(exchange)
-        guard let connection, let place = places[connection], !place.isOpen else { return }
-        close(connection)
-        pool.closed(connection, actions: &actions)
+        guard let connection, let record = records[connection], !record.isOpen else { return }
+        pool.giveUp(connection, actions: &actions)
         perform()
     }
 
@@ -199,7 +193,6 @@ package final class ExchangePool {
             for action in batch { perform(action) }
         }
         isPerforming = false
-        hostWithRoom = nil
         if !pool.claimChanges.isEmpty { tellClaims() }
         scheduleIdleTimer()
     }
@@ -240,27 +233,28 @@ package final class ExchangePool {
     }
 
     private func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
-        guard var place = places[connection] else { return }
-        exchange.isFirstOnConnection = !place.isUsed
-        if !place.isUsed {
-            place.isUsed = true
-            places[connection] = place
+        guard var record = records[connection] else { return }
+        exchange.isFirstOnConnection = !record.isUsed
+        if !record.isUsed {
+            record.isUsed = true
+            records[connection] = record
         }
-        hosts[place.host].connections.start(exchange, on: connection)
+        loops[record.loop].start(exchange, on: connection)
     }
 
+    /// Lets the loop of a connection close it. The loop confirms it by `closed(_:)`, and the pool counts the connection until
+    /// then.
     private func close(_ connection: ConnectionPool.ConnectionID) {
-        guard let host = forget(connection) else { return }
-        hosts[host].connections.close(connection)
-        hostWithRoom = host
+        guard let record = records[connection] else { return pool.closed(connection, actions: &actions) }
+        loops[record.loop].close(connection)
     }
 
-    /// Returns the place that a connection had in `hosts`.
+    /// Forgets a connection that no longer exists. Returns false if it is forgotten already.
     @discardableResult
-    private func forget(_ connection: ConnectionPool.ConnectionID) -> Int? {
-        guard let place = places.remove(connection) else { return nil }
-        hosts[place.host].count -= 1
-        return place.host
+    private func forget(_ connection: ConnectionPool.ConnectionID) -> Bool {
+        guard let record = records.remove(connection) else { return false }
+        loads.remove(from: record.loop)
+        return true
     }
 
     private func open(_ connection: ConnectionPool.ConnectionID, _ key: ConnectionPool.KeyID) {
@@ -270,31 +264,19 @@ package final class ExchangePool {
             authorize = settings.authorizeProxy(
                 proxy, ProxyAddress.authority(destination.host, port: destination.port))
         }
-        var host = hostOfNextConnection()
-        if !hosts[host].connections.isAvailable { host = 0 }
-        hosts[host].count += 1
-        places[connection] = Place(host: host, key: key)
-        hosts[host].connections.open(connection, to: destination, authorize: authorize)
-    }
-
-    /// Returns the place in `hosts` of the next connection: the pool's own loop at first, and then the one with the
-    /// fewest connections.
-    private func hostOfNextConnection() -> Int {
-        if hosts.count == 1 { return 0 }
-        // There the close comes first, so that the limits hold at each moment.
-        if let hostWithRoom { return hostWithRoom }
-        if hosts[0].count < Self.connectionsBeforeSpread { return 0 }
-        return hosts.indices.min { hosts[$0].count < hosts[$1].count } ?? 0
+        let loop = loads.add { loops[$0].isAvailable }
+        records[connection] = ConnectionRecord(loop: loop, key: key)
+        loops[loop].open(connection, to: destination, authorize: authorize)
     }
 }
 
 extension ExchangePool: ConnectionObserver {
     package func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool) {
-        // The pool can have closed the connection while the message that it is open was on its way.
-        guard var place = places[connection] else { return }
-        place.isOpen = true
-        places[connection] = place
-        let destination = destinations[place.key]
+        // The connection can have been closed while the message that it is open was on its way.
+        guard var record = records[connection] else { return }
+        record.isOpen = true
+        records[connection] = record
+        let destination = destinations[record.key]
         if !isShared { destination?.speaksHTTP1 = true }
         pool.opened(connection, capacity: capacity, now: context.now, actions: &actions)
         perform()
@@ -308,7 +290,7 @@ extension ExchangePool: ConnectionObserver {
     }
 
     package func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError) {
-        guard forget(connection) != nil else { return }
+        guard forget(connection) else { return }
         let failed = pool.openFailed(connection, actions: &actions).flatMap { waiting.removeValue(forKey: $0) }
         perform()
         failed?.handler.didEnd(error, isDeadConnection: false)
@@ -336,13 +318,13 @@ extension ExchangePool: ConnectionObserver {
     }
 
     package func requiresHTTP1(_ connection: ConnectionPool.ConnectionID) {
-        guard let key = places[connection]?.key, let destination = destinations[key], destination.allowsHTTP2
+        guard let key = records[connection]?.key, let destination = destinations[key], destination.allowsHTTP2
         else { return }
         destination.speaksHTTP1 = true
         // Attempts on other loops read the present one.
         destinations[key] = Destination(overHTTP1: destination)
         // Those that still connect have offered HTTP/2. They are closed, and opened again for the exchanges that wait.
-        for other in places.connections where places[other]?.key == key { pool.draining(other, actions: &actions) }
+        for other in records.connections where records[other]?.key == key { pool.draining(other, actions: &actions) }
         perform()
     }
 

@@ -5,6 +5,8 @@
 final class HTTP1Carrier: ExchangeCarrier {
     /// The maximum number of reads, and of writes, for one event, so that one connection does not hold up the others.
     static let roundsPerEvent = 4
+    /// The number of bytes that are read at once while a head is expected.
+    private static let headCapacity = 16 << 10
 
     let id: ConnectionPool.ConnectionID
     unowned let pool: LoopConnections
@@ -73,12 +75,23 @@ final class HTTP1Carrier: ExchangeCarrier {
     private func read() {
         var rounds = 0
         while wantsInput, !connection.mustClose {
-            let buffer = unsafe context.receiveBuffer
-            switch unsafe stream.read(into: buffer) {
+            let missing = connection.missingLength
+            let place = unsafe missing.flatMap { unsafe bodyBuffer(missing: $0) }
+            let buffer = unsafe place ?? receiveBuffer
+            let reading = unsafe stream.read(into: buffer)
+            if case .bytes = reading {} else if unsafe place != nil { exchange?.handler.didReceiveInPlace(0) }
+            switch reading {
             case .bytes(let count):
-                unsafe take(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                exchange?.handler.didReceiveBytes(count)
+                if unsafe place == nil {
+                    unsafe take(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                } else {
+                    takeInPlace(count)
+                }
                 if connection.mustClose { return }
-                if count < buffer.count, !stream.mayHoldBytes { return updateEvents() }
+                // Bytes after the end of a body are an error: they are noticed as an event, or before the next request.
+                let isLast = unsafe place != nil && missing == Int64(count)
+                if count < buffer.count || isLast, !stream.mayHoldBytes { return updateEvents() }
             case .wouldBlock: return updateEvents()
             case .end(let isClean): return takeEnd(connection.endOfInput(isCut: !isClean))
             case .failed(let error): return takeFailure(error)
@@ -91,8 +104,28 @@ final class HTTP1Carrier: ExchangeCarrier {
         }
     }
 
+    /// The buffer for bytes that are copied: a smaller one for a head, so that most of a large body behind it is read in
+    /// place.
+    private var receiveBuffer: UnsafeMutableRawBufferPointer {
+        let buffer = unsafe context.receiveBuffer
+        guard connection.expectsHead else { return unsafe buffer }
+        return unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Self.headCapacity))
+    }
+
+    /// Returns memory of the handler for the next bytes of a body: never for more than are missing.
+    private func bodyBuffer(missing: Int64) -> UnsafeMutableRawBufferPointer? {
+        guard let buffer = unsafe exchange?.handler.bodyBuffer(), buffer.count > 0 else { return nil }
+        return unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: missing)))
+    }
+
+    private func takeInPlace(_ count: Int) {
+        connection.receivedInPlace(count)
+        exchange?.handler.didReceiveInPlace(count)
+        // The end of the body, if this was its last byte.
+        unsafe take(UnsafeRawBufferPointer(start: nil, count: 0))
+    }
+
     private func take(_ input: UnsafeRawBufferPointer) {
-        exchange?.handler.didReceiveBytes(input.count)
         var position = 0
         while true {
             switch unsafe connection.receive(input, from: &position) {

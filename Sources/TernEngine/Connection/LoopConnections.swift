@@ -1,6 +1,6 @@
 #if os(Linux)
 /// A loop that opens and holds connections for a pool. Confined to the thread of the pool's loop.
-package protocol ConnectionHost: AnyObject {
+package protocol ConnectionLoop: AnyObject {
     /// A Boolean value that indicates whether the loop can serve connections.
     var isAvailable: Bool { get }
     /// Opens a connection.
@@ -9,7 +9,8 @@ package protocol ConnectionHost: AnyObject {
         authorize: @escaping ProxyTunnel.Authorize)
     /// Starts an exchange on an open connection.
     func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID)
-    /// Closes a connection, which may still be connecting. No exchange is left on it.
+    /// Closes a connection, which may still be connecting. No exchange is left on it. The observer's `closed(_:)` is called
+    /// when that is done, also for a connection that had ended before.
     func close(_ connection: ConnectionPool.ConnectionID)
 }
 
@@ -21,7 +22,7 @@ package protocol ConnectionObserver: AnyObject {
     func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError)
     /// Called when an exchange has left its connection. One that is not reusable takes no further exchange.
     func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool)
-    /// Called when a connection is closed.
+    /// Called when a connection is closed, by the peer or by `ConnectionLoop.close(_:)`.
     func closed(_ connection: ConnectionPool.ConnectionID)
     /// Called when the number of exchanges that a connection carries at a time has changed.
     func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int)
@@ -57,6 +58,8 @@ package final class LoopConnections {
     package struct Settings: Sendable {
         /// The number of bytes of a head, which servers over HTTP/2 are told. At least the largest limit of an exchange.
         package var headLimit = HTTP2Session.Settings().headLimit
+        /// The tickets of TLS. All loops of a session share them.
+        let resumption = TLSResumption()
         /// The limits for the silence of connections over HTTP/2.
         var liveness = HTTP2Liveness.Limits()
 
@@ -65,7 +68,6 @@ package final class LoopConnections {
 
     let settings: Settings
     private let context: LoopContext
-    private let resumption = TLSResumption()
     private var entries = ConnectionTable<Entry>()
     /// The pool, or the object that reports to it. It outlives the connections.
     private unowned let observer: any ConnectionObserver
@@ -79,7 +81,8 @@ package final class LoopConnections {
     // MARK: The carriers' calls
 
     func finished(_ carrier: any PooledCarrier, isReusable: Bool) {
-        if !isReusable, carrier is HTTP1Carrier { entries[carrier.id] = nil }
+        // The carrier has closed its socket.
+        if !isReusable, carrier is HTTP1Carrier { return closed(carrier) }
         observer.finished(on: carrier.id, isReusable: isReusable)
     }
 
@@ -101,7 +104,7 @@ package final class LoopConnections {
     func returned(_ exchange: HTTPExchange) { observer.returned(exchange) }
 }
 
-extension LoopConnections: ConnectionHost {
+extension LoopConnections: ConnectionLoop {
     package var isAvailable: Bool { true }
 
     package func open(
@@ -109,7 +112,8 @@ extension LoopConnections: ConnectionHost {
         authorize: @escaping ProxyTunnel.Authorize
     ) {
         let attempt = ConnectAttempt(
-            connection, to: destination, context: context, resumption: resumption, authorize: authorize, owner: self)
+            connection, to: destination, context: context, resumption: settings.resumption, authorize: authorize,
+            owner: self)
         entries[connection] = .connecting(attempt)
         attempt.start()
     }
@@ -129,16 +133,21 @@ extension LoopConnections: ConnectionHost {
     }
 
     package func close(_ connection: ConnectionPool.ConnectionID) {
+        end(connection)
+        observer.closed(connection)
+    }
+
+    /// Closes all connections, without a call to the observer.
+    package func closeAll() {
+        for connection in entries.connections { end(connection) }
+    }
+
+    private func end(_ connection: ConnectionPool.ConnectionID) {
         switch entries.remove(connection) {
         case .connecting(let attempt): attempt.cancel()
         case .open(let carrier): carrier.close()
         case nil: break
         }
-    }
-
-    /// Closes all connections.
-    package func closeAll() {
-        for connection in entries.connections { close(connection) }
     }
 }
 

@@ -33,9 +33,9 @@ package final class UpgradedConnection {
         case failed(EngineError)
     }
 
-    private let stream: ByteStream
+    let stream: ByteStream
     private let context: LoopContext
-    /// The place of the connection in its pool; nil once it is closed.
+    /// The carrier that stands for the connection in its pool; nil once it is closed.
     private var carrier: HTTP1Carrier?
     /// Bytes that arrived together with the response, and were not delivered yet.
     private var received: [UInt8]

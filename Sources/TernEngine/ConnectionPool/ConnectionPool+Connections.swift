@@ -37,7 +37,7 @@ extension ConnectionPool {
         if exchange.connection >= 0 {
             connections[exchange.connection].claimant = -1
             let next = waiting.first(.unclaimed, key: key)
-            if next >= 0 { claim(exchange.connection, for: next) } else { placeInLists(exchange.connection) }
+            if next >= 0 { claim(exchange.connection, for: next) } else { updateLists(exchange.connection) }
         }
         return exchange
     }
@@ -46,7 +46,7 @@ extension ConnectionPool {
         connections[connection].claimant = exchange
         waiting.setConnection(connection, of: exchange)
         claimChanges.append(ClaimChange(exchange: waiting[exchange].id, hasConnection: true))
-        placeInLists(connection)
+        updateLists(connection)
     }
 
     /// Lets the exchange that has claimed a connecting connection wait without one.
@@ -88,7 +88,7 @@ extension ConnectionPool {
         connections[slot].isUsed = true
         connections[slot].inFlight += 1
         connections[slot].isReserved = isExclusive
-        placeInLists(slot)
+        updateLists(slot)
     }
 
     mutating func open(for exchange: Int, actions: inout [Action]) {
@@ -98,6 +98,7 @@ extension ConnectionPool {
             close(table.origins[origin].idle.first, actions: &actions)
         }
         if connectionCount >= max(1, limits.connections) { close(idle.first, actions: &actions) }
+        let isDelayed = !hasRoomNow(origin)
         let slot: Int
         if let free = freeConnections.popLast() {
             slot = free
@@ -115,27 +116,80 @@ extension ConnectionPool {
         table.keys[key].connections += 1
         table.origins[origin].connections += 1
         claim(slot, for: exchange)
-        actions.append(.open(id(of: slot), key: table.id(of: key), exchange: waiting[exchange].id))
+        if isDelayed {
+            connections[slot].isDelayed = true
+            table.origins[origin].delayed += 1
+            delayed.append(slot)
+        } else {
+            actions.append(.open(id(of: slot), key: table.id(of: key), exchange: waiting[exchange].id))
+        }
     }
 
+    /// Returns whether the limits allow another connection beside those that are open or being closed.
+    private func hasRoomNow(_ origin: Int) -> Bool {
+        let record = table.origins[origin]
+        return connectionCount - delayed.count + closingCount < max(1, limits.connections)
+            && record.connections - record.delayed + record.closing < max(1, limits.connectionsPerOrigin)
+    }
+
+    /// Opens the connections that have waited for room, as far as there is some. One that no exchange needs any more is
+    /// forgotten.
+    mutating func openDelayed(actions: inout [Action]) {
+        var index = 0
+        while index < delayed.count {
+            let slot = delayed[index]
+            let origin = connections[slot].origin
+            let claimant = connections[slot].claimant
+            if claimant < 0 {
+                remove(slot)
+            } else if hasRoomNow(origin) {
+                delayed.remove(at: index)
+                connections[slot].isDelayed = false
+                table.origins[origin].delayed -= 1
+                let key = table.id(of: connections[slot].key)
+                actions.append(.open(id(of: slot), key: key, exchange: waiting[claimant].id))
+            } else {
+                index += 1
+            }
+        }
+    }
+
+    /// Closes a connection that no waiting exchange has claimed. One that was not opened yet is forgotten.
     mutating func close(_ slot: Int, actions: inout [Action]) {
+        if connections[slot].isDelayed { return remove(slot) }
         actions.append(.close(id(of: slot)))
-        remove(slot)
+        leaveLists(slot)
+        connections[slot].state = .closing
+        connectionCount -= 1
+        closingCount += 1
+        table.origins[connections[slot].origin].connections -= 1
+        table.origins[connections[slot].origin].closing += 1
     }
 
     /// Forgets a connection that no waiting exchange has claimed.
     mutating func remove(_ slot: Int) {
         leaveLists(slot)
-        connectionCount -= 1
+        let origin = connections[slot].origin
+        if connections[slot].state == .closing {
+            closingCount -= 1
+            table.origins[origin].closing -= 1
+        } else {
+            connectionCount -= 1
+            table.origins[origin].connections -= 1
+        }
+        if connections[slot].isDelayed {
+            delayed.removeAll { $0 == slot }
+            table.origins[origin].delayed -= 1
+        }
         table.keys[connections[slot].key].connections -= 1
-        table.origins[connections[slot].origin].connections -= 1
         connections[slot] = PooledConnection(generation: connections[slot].generation &+ 1)
         freeConnections.append(slot)
     }
 
+    /// Returns the slot of a connection that the caller knows: one that it was told to open.
     func slot(of connection: ConnectionID) -> Int? {
         let slot = Int(truncatingIfNeeded: connection & 0xFFFF_FFFF) - 1
-        guard slot >= 0, slot < connections.count, connections[slot].state != .unused,
+        guard slot >= 0, slot < connections.count, connections[slot].state != .unused, !connections[slot].isDelayed,
             connections[slot].generation == UInt32(truncatingIfNeeded: connection >> 32)
         else { return nil }
         return slot
@@ -166,10 +220,10 @@ extension ConnectionPool {
     // MARK: Lists
 
     /// Moves a connection to the lists in which it belongs after a change.
-    mutating func placeInLists(_ slot: Int) {
+    mutating func updateLists(_ slot: Int) {
         let connection = connections[slot]
-        let place = connection.properPlace
-        if place != connection.place { setPlace(place, of: slot) }
+        let keyList = connection.properKeyList
+        if keyList != connection.keyList { setKeyList(keyList, of: slot) }
         let isIdle = connection.isIdle
         guard isIdle != connection.isInIdleLists else { return }
         connections[slot].isInIdleLists = isIdle
@@ -185,26 +239,26 @@ extension ConnectionPool {
         }
     }
 
-    private mutating func setPlace(_ place: PooledConnection.Place, of slot: Int) {
+    private mutating func setKeyList(_ keyList: PooledConnection.KeyList, of slot: Int) {
         let key = connections[slot].key
-        switch connections[slot].place {
+        switch connections[slot].keyList {
         case .none: break
         case .idle: keyLinks.remove(slot, from: &table.keys[key].idle)
         case .partial: keyLinks.remove(slot, from: &table.keys[key].partial)
         case .unclaimed: keyLinks.remove(slot, from: &table.keys[key].unclaimed)
         }
-        switch place {
+        switch keyList {
         case .none: break
         case .idle: keyLinks.append(slot, to: &table.keys[key].idle)
         case .partial: keyLinks.append(slot, to: &table.keys[key].partial)
         case .unclaimed: keyLinks.append(slot, to: &table.keys[key].unclaimed)
         }
-        connections[slot].place = place
+        connections[slot].keyList = keyList
     }
 
     /// Removes a connection from all lists.
     mutating func leaveLists(_ slot: Int) {
-        if connections[slot].place != .none { setPlace(.none, of: slot) }
+        if connections[slot].keyList != .none { setKeyList(.none, of: slot) }
         guard connections[slot].isInIdleLists else { return }
         connections[slot].isInIdleLists = false
         originLinks.remove(slot, from: &table.origins[connections[slot].origin].idle)

@@ -11,7 +11,7 @@ extension ConnectionPool {
         if connections[slot].state == .draining, connections[slot].inFlight == 0 {
             close(slot, actions: &actions)
         } else {
-            placeInLists(slot)
+            updateLists(slot)
         }
         if waiting.count > 0 || !blockedOrigins.isEmpty { settle(origin, actions: &actions) }
     }

@@ -3,7 +3,8 @@
 ///
 /// The rules:
 /// - The number of connections is limited per origin and in total. Connections that connect, that carry exchanges, that
-///   are idle and that drain are all counted. An idle connection is closed where its room is needed.
+///   are idle and that drain are all counted. An idle connection is closed where its room is needed. It is counted until
+///   the caller has confirmed that it is closed: the connection that takes its room is opened after that.
 /// - A free connection of the same key is used, the one that was used last first. Otherwise a new one is opened, and the
 ///   exchange takes it or a connection that becomes free before, whichever comes first.
 /// - Exchanges wait by priority, and then by age. Within an origin, the most urgent goes first, over all its keys.
@@ -76,7 +77,7 @@ package struct ConnectionPool: Sendable {
         case assign(ExchangeID, connection: ConnectionID, isReused: Bool)
         /// Opens a connection. The exchange is the one that needs it at this moment; another may get it.
         case open(ConnectionID, key: KeyID, exchange: ExchangeID)
-        /// Closes a connection, which may still be connecting. The pool has forgotten it.
+        /// Closes a connection, which may still be connecting. The caller confirms it by `closed(_:actions:)`.
         case close(ConnectionID)
     }
 
@@ -93,6 +94,8 @@ package struct ConnectionPool: Sendable {
     var waiting = WaitingExchanges()
     var connections: [PooledConnection] = []
     var freeConnections: [Int] = []
+    /// The connections that wait for the room of those that are being closed, in their order.
+    var delayed: [Int] = []
     var keyLinks = SlotLinks()
     var originLinks = SlotLinks()
     var idleLinks = SlotLinks()
@@ -114,8 +117,10 @@ package struct ConnectionPool: Sendable {
     /// The changes since the caller removed them, in their order. A change can concern an exchange that no longer waits.
     package var claimChanges: [ClaimChange] = []
 
-    /// The number of connections, including those that connect.
+    /// The number of connections, including those that connect or wait for room, without those that are being closed.
     package internal(set) var connectionCount = 0
+    /// The number of connections that are being closed.
+    package internal(set) var closingCount = 0
     /// The number of connections that no exchange uses or waits for.
     package internal(set) var idleCount = 0
 
@@ -244,11 +249,17 @@ package struct ConnectionPool: Sendable {
     /// opened, or the one that took its place when that one left; nil if no exchange needs the connection. The returned
     /// exchange no longer waits. For the others, new connections are opened.
     package mutating func openFailed(_ connection: ConnectionID, actions: inout [Action]) -> ExchangeID? {
-        guard let slot = slot(of: connection), connections[slot].state == .connecting else { return nil }
+        guard let slot = slot(of: connection) else { return nil }
+        if connections[slot].state == .closing {
+            closed(connection, actions: &actions)
+            return nil
+        }
+        guard connections[slot].state == .connecting else { return nil }
         let origin = connections[slot].origin
         let claimant = connections[slot].claimant
         releaseClaim(slot)
         remove(slot)
+        openDelayed(actions: &actions)
         let failed = claimant < 0 ? nil : removeWaiting(claimant).id
         settle(origin, actions: &actions)
         return failed
@@ -268,20 +279,31 @@ package struct ConnectionPool: Sendable {
 
     /// Reports that a connection takes no new exchange. It is closed when its last one has ended.
     package mutating func draining(_ connection: ConnectionID, actions: inout [Action]) {
-        guard let slot = slot(of: connection) else { return }
+        guard let slot = slot(of: connection), connections[slot].state != .closing else { return }
         releaseClaim(slot)
         claimConnecting(connections[slot].key)
         connections[slot].state = .draining
         settle(connection: slot, actions: &actions)
     }
 
-    /// Reports that a connection is closed, whose exchanges the caller has failed. Exchanges that waited for it while it
-    /// was connecting get another.
+    /// Closes a connection that takes too long to connect. Exchanges that waited for it get another.
+    package mutating func giveUp(_ connection: ConnectionID, actions: inout [Action]) {
+        guard let slot = slot(of: connection), connections[slot].state == .connecting else { return }
+        let (key, origin) = (connections[slot].key, connections[slot].origin)
+        releaseClaim(slot)
+        close(slot, actions: &actions)
+        claimConnecting(key)
+        settle(origin, actions: &actions)
+    }
+
+    /// Reports that a connection is closed: after the action `close`, or by the peer. In the second case, the caller has
+    /// failed its exchanges. Exchanges that waited for it while it was connecting get another.
     package mutating func closed(_ connection: ConnectionID, actions: inout [Action]) {
         guard let slot = slot(of: connection) else { return }
         let (key, origin) = (connections[slot].key, connections[slot].origin)
         releaseClaim(slot)
         remove(slot)
+        openDelayed(actions: &actions)
         claimConnecting(key)
         settle(origin, actions: &actions)
     }
@@ -317,7 +339,8 @@ package struct ConnectionPool: Sendable {
             unblock(origin)
         }
         waiting.removeAll()
-        for slot in connections.indices where connections[slot].state != .unused {
+        for slot in connections.indices where connections[slot].state != .unused && connections[slot].state != .closing
+        {
             connections[slot].claimant = -1
             close(slot, actions: &actions)
         }

@@ -31,7 +31,7 @@ struct PoolKeyRecord: Sendable {
     var key: PoolKey
     var generation: UInt32
     let origin: Int
-    /// The number of connections, including those that connect.
+    /// The number of connections, including those that connect and those that are being closed.
     var connections = 0
     var waiting = 0
     /// The index in the waiting keys of the origin; -1 if no exchange waits.
@@ -64,8 +64,12 @@ struct PoolKeyRecord: Sendable {
 struct PoolOrigin: Sendable {
     let name: String
     var keys = 0
-    /// The number of connections, including those that connect.
+    /// The number of connections, including those that connect or wait for room, without those that are being closed.
     var connections = 0
+    /// The number of connections that are being closed.
+    var closing = 0
+    /// The number of connections that wait for the room of those.
+    var delayed = 0
     /// Connections that can be closed to make room, the oldest first.
     var idle = SlotList()
     /// The slots of the keys for which exchanges wait.

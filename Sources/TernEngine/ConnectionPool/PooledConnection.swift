@@ -7,10 +7,12 @@ struct PooledConnection: Sendable {
         case open
         /// The connection takes no new exchange, and is closed when its last one ends.
         case draining
+        /// The connection is being closed. It keeps its room until the caller has confirmed that.
+        case closing
     }
 
-    /// The list of its key that a connection is in.
-    enum Place: Sendable {
+    /// The lists of connections that a key has.
+    enum KeyList: Sendable {
         case none, idle, partial, unclaimed
     }
 
@@ -26,17 +28,19 @@ struct PooledConnection: Sendable {
     var isReserved = false
     /// A Boolean value that indicates whether an exchange has been assigned before.
     var isUsed = false
+    /// A Boolean value that indicates whether the connection waits for the room of one that is being closed.
+    var isDelayed = false
     /// The slot of the waiting exchange that has claimed this connecting connection; -1 without one.
     var claimant = -1
-    var place = Place.none
+    var keyList = KeyList.none
     /// A Boolean value that indicates whether the connection is in the lists of those that can be closed for room.
     var isInIdleLists = false
     var idleSince: UInt64 = 0
 
     /// The list of the key in which the connection belongs.
-    var properPlace: Place {
+    var properKeyList: KeyList {
         switch state {
-        case .unused, .draining: .none
+        case .unused, .draining, .closing: .none
         case .connecting: claimant < 0 ? .unclaimed : .none
         case .open: takesExchanges ? (inFlight == 0 ? .idle : .partial) : .none
         }
@@ -48,7 +52,7 @@ struct PooledConnection: Sendable {
     /// A Boolean value that indicates whether no exchange uses the connection or waits for it.
     var isIdle: Bool {
         switch state {
-        case .unused, .draining: false
+        case .unused, .draining, .closing: false
         case .connecting: claimant < 0
         case .open: inFlight == 0
         }

@@ -99,7 +99,7 @@ extension ConnectAttempt: ConnectPreparationOwner, SocketRaceOwner {
 
     func preparation(_ preparation: ConnectPreparation, didFail error: EngineError) { fail(error) }
 
-    func race(_ race: SocketRace, didConnect socket: SocketPlace, to address: SocketAddress) {
+    func race(_ race: SocketRace, didConnect socket: SocketRegistration, to address: SocketAddress) {
         let stream = ByteStream(context, socket, watching: .writable)
         stream.setHandler(self)
         self.stream = stream

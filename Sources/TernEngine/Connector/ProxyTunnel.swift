@@ -164,9 +164,9 @@ package struct ProxyTunnel: Sendable {
         for start in stride(from: 0, to: bytes.count, by: 3) {
             let group = bytes[start..<min(start + 3, bytes.count)]
             let value = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-            for place in 0..<4 {
-                let isPadding = place > group.count
-                result.append(isPadding ? UInt8(ascii: "=") : alphabet[value >> (18 - 6 * place) & 0x3F])
+            for index in 0..<4 {
+                let isPadding = index > group.count
+                result.append(isPadding ? UInt8(ascii: "=") : alphabet[value >> (18 - 6 * index) & 0x3F])
             }
         }
         return String(decoding: result, as: UTF8.self)

@@ -2,7 +2,7 @@
 /// The owner of a race.
 protocol SocketRaceOwner: AnyObject {
     /// Called with the socket that connected first. It belongs to the owner, which makes itself its handler.
-    func race(_ race: SocketRace, didConnect socket: SocketPlace, to address: SocketAddress)
+    func race(_ race: SocketRace, didConnect socket: SocketRegistration, to address: SocketAddress)
     /// Called when no address could be connected to.
     func race(_ race: SocketRace, didFail error: SystemError)
 }
@@ -17,7 +17,7 @@ final class SocketRace {
         let index: Int
         let address: SocketAddress
         unowned let race: SocketRace
-        var socket: SocketPlace?
+        var socket: SocketRegistration?
 
         init(_ index: Int, _ address: SocketAddress, in race: SocketRace) {
             self.index = index
@@ -93,12 +93,12 @@ final class SocketRace {
                 throw error
             }
             let racer = Racer(index, address, in: self)
-            guard let place = context.watch(descriptor, for: .writable, handler: racer) else {
+            guard let registration = context.watch(descriptor, for: .writable, handler: racer) else {
                 let error = SystemError.last
                 Socket.close(descriptor)
                 throw error
             }
-            racer.socket = place
+            racer.socket = registration
             racers.append(racer)
             if attempt == .connected { race.connected(index) }
         } catch {

@@ -3,19 +3,21 @@ import CTernLoop
 import Dispatch
 import Glibc
 package import Synchronization
-import TernConcurrency
+package import TernConcurrency
 
 /// One thread that serves sockets. It has a mailbox and an epoll descriptor, and is the serial executor of actors on the
 /// hot path. It is never freed, and sleeps without a time limit while nothing is under way.
 ///
 /// If the process has no free descriptor, the loop is not set up yet: posted messages wait, and each request tries to
 /// set the loop up and fails if that is not possible. Meanwhile, the actors run on a queue.
-package final class EventLoop: SerialExecutor {
+package final class EventLoop: MessageExecutor {
     /// A message that can be posted from any thread.
     enum Message: Sendable {
         case job(UnownedJob)
         /// A job of a task that prefers the loop.
         case taskJob(UnownedJob)
+        /// A message to an object, in one order with the jobs.
+        case object(any ExecutorMessage, operation: UInt64)
         /// A message to a client: a number and an object whose meaning only the client knows.
         case client(UInt64, operation: UInt64, object: any AnyObject & Sendable)
         /// Indirect, because every message is as large as the largest one, and the usual ones are moved several times
@@ -52,6 +54,7 @@ package final class EventLoop: SerialExecutor {
     private let setUp = Lock(())
     /// The queue on which jobs run before the loop is set up.
     private let queue = DispatchQueue(label: "tern.loop")
+    private static let queueKey = DispatchSpecificKey<Int>()
     private let mailbox = Lock(Mailbox())
     private let thread = Atomic<UInt>(0)
     private let process = getpid()
@@ -65,6 +68,7 @@ package final class EventLoop: SerialExecutor {
 
     init(_ index: Int) {
         self.index = index
+        queue.setSpecific(key: Self.queueKey, value: index)
         Self.noteForks
     }
 
@@ -137,7 +141,7 @@ package final class EventLoop: SerialExecutor {
         guard getpid() == process, isReady.load(ordering: .acquiring), !isCurrent else { return }
         // Each loop registers a call at the process's end.
         if isEnding.exchange(true, ordering: .sequentiallyConsistent) { return }
-        wake()
+        interruptSleep()
         // The process does not wait longer for a loop in a system call, because a program must always be able to end.
         var turns = 0
         while !hasStopped.load(ordering: .acquiring), turns < 2_000 {
@@ -166,18 +170,34 @@ package final class EventLoop: SerialExecutor {
     /// Sends an answer to the object on the loop that expects it. An answer that nobody expects any more is dropped.
     package func post(answer: any Sendable, to expectation: UInt64) { post(.answer(expectation, answer)) }
 
-    private func post(_ message: Message) {
+    package func post(_ message: any ExecutorMessage, operation: UInt64, wakes: Bool) {
+        if Self.isForked.load(ordering: .relaxed) { return }
+        if isReady.load(ordering: .acquiring) { return post(.object(message, operation: operation), wakes: wakes) }
+        setUpAndPost(.object(message, operation: operation)) { message.perform(operation) }
+    }
+
+    private func post(_ message: Message, wakes: Bool = true) {
         // Nobody takes it, and a thread that does not exist here can have held the lock.
         if Self.isForked.load(ordering: .relaxed) { return }
         let mustWake = mailbox.withLock { mailbox in
             mailbox.messages.append(message)
+            guard wakes else { return false }
             defer { mailbox.isAsleep = false }
             return mailbox.isAsleep
         }
-        if mustWake { wake() }
+        if mustWake { interruptSleep() }
     }
 
-    private func wake() {
+    package func wake() {
+        if Self.isForked.load(ordering: .relaxed) { return }
+        let mustWake = mailbox.withLock { mailbox in
+            defer { mailbox.isAsleep = false }
+            return mailbox.isAsleep
+        }
+        if mustWake { interruptSleep() }
+    }
+
+    private func interruptSleep() {
         var one: UInt64 = 1
         _ = unsafe Glibc.write(wakeup.load(ordering: .relaxed), &one, 8)
     }
@@ -185,16 +205,23 @@ package final class EventLoop: SerialExecutor {
     package func enqueue(_ job: consuming ExecutorJob) {
         let executor = unsafe asUnownedSerialExecutor()
         let job = UnownedJob(job)
-        enqueue(.job(job)) { unsafe job.runSynchronously(on: executor) }
+        if postJob(.job(job)) { return }
+        setUpAndPost(.job(job)) { unsafe job.runSynchronously(on: executor) }
     }
 
-    /// Posts a job, or runs it on the queue while the loop is not set up.
+    /// Posts a job if the loop is set up. Returns false if it is not.
     ///
     /// In a forked process, this ends the process: neither the loop's thread nor those of libdispatch exist there, so no
     /// other executor could take the job, and its task would wait forever.
-    func enqueue(_ message: Message, orElse run: @escaping @Sendable () -> Void) {
+    func postJob(_ message: Message) -> Bool {
         if Self.isForked.load(ordering: .relaxed) { Self.endForkedProcess() }
-        if isReady.load(ordering: .acquiring) { return post(message) }
+        guard isReady.load(ordering: .acquiring) else { return false }
+        post(message)
+        return true
+    }
+
+    /// Sets the loop up and posts a job, or runs it on the queue if that is not possible.
+    func setUpAndPost(_ message: Message, orElse run: @escaping @Sendable () -> Void) {
         setUp.withLock { _ in
             if ready() == 0 { return post(message) }
             queue.async(execute: run)
@@ -215,10 +242,15 @@ package final class EventLoop: SerialExecutor {
     package var isCurrent: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
     package func checkIsolated() {
-        precondition(isCurrent, "this must run on Tern's event loop")
+        precondition(isIsolating, "this must run on Tern's event loop")
     }
 
-    package func isIsolatingCurrentContext() -> Bool? { isCurrent }
+    package func isIsolatingCurrentContext() -> Bool? { isIsolating }
+
+    /// A Boolean value that indicates whether this is the loop's thread, or the queue before the loop is set up.
+    private var isIsolating: Bool {
+        isCurrent || !isReady.load(ordering: .acquiring) && DispatchQueue.getSpecific(key: Self.queueKey) == index
+    }
 
     // MARK: The loop's thread
 
@@ -229,7 +261,9 @@ package final class EventLoop: SerialExecutor {
         unsafe tern_loop_name_thread("tern-loop")
         tern_loop_keep_heap()
         let turns = LoopTurns(self)
-        while !isEnding.load(ordering: .relaxed) { turns.assumeIsolated { $0.turnAndSleep() } }
+        turns.assumeIsolated { turns in
+            while !isEnding.load(ordering: .relaxed) { turns.turnAndSleep() }
+        }
         hasStopped.store(true, ordering: .releasing)
         while true { pause() }
     }

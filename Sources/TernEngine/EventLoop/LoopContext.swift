@@ -57,19 +57,24 @@ package struct SocketEvents: OptionSet, Sendable {
 package final class LoopTimer {
     /// The handler, which owns the timer.
     fileprivate unowned let handler: any TimerHandler
-    /// The place in the queue; nil while the timer is not scheduled.
+    /// The position in the queue; nil while the timer is not scheduled.
     fileprivate var token: TimerQueue.Token?
     /// The index among the timers of the loop.
     fileprivate var index = -1
     /// A Boolean value that indicates whether the time has come, and the handler has not been called yet.
     fileprivate var isDue = false
+    fileprivate var time = UInt64.max
+
     /// The time in nanoseconds; `.max` while the timer is not scheduled.
-    package fileprivate(set) var deadline = UInt64.max
+    package var deadline: UInt64 { time }
 
     package init(_ handler: any TimerHandler) { self.handler = handler }
 }
 
 /// The services of a loop for the objects that are confined to its thread.
+///
+/// Its stored properties are internal: each access to one that other modules can see is checked for overlaps at run time,
+/// which showed in profiles.
 @safe package final class LoopContext {
     /// A continuation of a task that waits for something that happens on the loop.
     package typealias Wake = UnsafeContinuation<Void, Never>
@@ -79,7 +84,8 @@ package final class LoopTimer {
 
     package let loop: EventLoop
     /// The time in nanoseconds, read once per turn.
-    package internal(set) var now: UInt64 = MonotonicClock.nanoseconds()
+    package var now: UInt64 { turnTime }
+    private var turnTime = MonotonicClock.nanoseconds()
     /// The buffer that a connection reads into. Its contents are valid until the next connection reads.
     package let receiveBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: receiveCapacity, alignment: 64)
     /// The buffer that a connection fills with the body of a request before it sends the bytes at once.
@@ -92,10 +98,12 @@ package final class LoopTimer {
     private var expired: [UInt64] = []
     private var wakes: [Wake] = unsafe []
     private var turnEnds: [any TurnEndHandler] = []
+    /// The storage of the handlers that are being called, for the next turn.
+    private var spareTurnEnds: [any TurnEndHandler] = []
     private var expectations: [UInt64: any AnswerHandler] = [:]
     private var lastExpectation: UInt64 = 0
     /// The number of requests whose responses the clients of the loop wait for.
-    package var awaitedResponses = 0
+    private(set) var awaitedResponses = 0
     /// The clients that have ended in this turn.
     private(set) var removedClients: [UInt64] = []
 
@@ -105,6 +113,12 @@ package final class LoopTimer {
     }
 
     // Not freed: the loop is never freed.
+
+    /// Reads the time.
+    func updateTime() { turnTime = MonotonicClock.nanoseconds() }
+
+    /// Changes the number of requests whose responses the clients of the loop wait for.
+    package func awaitResponses(_ change: Int) { awaitedResponses += change }
 
     /// Resumes a task once the sockets of the turn are served: a task that runs at once on another thread then delays
     /// none of them, and a reader wakes once for everything that its transfer received.
@@ -133,28 +147,32 @@ package final class LoopTimer {
 
     // MARK: Sockets
 
-    /// Watches a socket. Returns its place for the functions below; nil with `errno` set if the system refuses.
+    /// Watches a socket. Returns its registration for the functions below; nil with `errno` set if the system refuses.
     package func watch(
         _ descriptor: Int32, for events: SocketEvents, handler: any SocketHandler
-    ) -> SocketPlace? {
+    ) -> SocketRegistration? {
         sockets.add(descriptor, for: events, handler: handler)
     }
 
     /// Changes the events of a watched socket.
-    package func change(_ place: SocketPlace, to events: SocketEvents) { sockets.change(place, events) }
+    package func change(_ registration: SocketRegistration, to events: SocketEvents) {
+        sockets.change(registration, events)
+    }
 
     /// Makes another object the handler of a watched socket.
-    package func change(_ place: SocketPlace, handler: any SocketHandler) { sockets.change(place, handler: handler) }
+    package func change(_ registration: SocketRegistration, handler: any SocketHandler) {
+        sockets.change(registration, handler: handler)
+    }
 
     /// Stops watching a socket. Call this before the descriptor is closed.
-    package func forget(_ place: SocketPlace) { sockets.remove(place) }
+    package func forget(_ registration: SocketRegistration) { sockets.remove(registration) }
 
     // MARK: Timers
 
     /// Schedules the timer, in place of its earlier time. A deadline of `.max` cancels it.
     package func schedule(_ timer: LoopTimer, at deadline: UInt64) {
         guard deadline != .max else { return cancel(timer) }
-        timer.deadline = deadline
+        timer.time = deadline
         timer.isDue = false
         if let token = timer.token, queue.reschedule(token, at: deadline) { return }
         timer.index = freeTimers.popLast() ?? timers.count
@@ -174,7 +192,7 @@ package final class LoopTimer {
         timers[timer.index] = nil
         freeTimers.append(timer.index)
         timer.token = nil
-        timer.deadline = .max
+        timer.time = .max
     }
 
     /// Calls the handlers of the timers whose time has come.
@@ -202,9 +220,12 @@ package final class LoopTimer {
     func endTurn(isIdle: Bool) -> Bool {
         if turnEnds.isEmpty { return false }
         // Handlers that ask for a call meanwhile belong to the next turn.
-        let handlers = turnEnds
-        turnEnds = []
+        var handlers: [any TurnEndHandler] = []
+        swap(&handlers, &spareTurnEnds)
+        swap(&handlers, &turnEnds)
         for handler in handlers where handler.turnEnds(isIdle: isIdle) { turnEnds.append(handler) }
+        handlers.removeAll(keepingCapacity: handlers.count <= 1_024)
+        swap(&handlers, &spareTurnEnds)
         return !turnEnds.isEmpty
     }
 

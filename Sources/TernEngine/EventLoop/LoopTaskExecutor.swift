@@ -8,7 +8,8 @@ package final class LoopTaskExecutor: TaskExecutor {
     package func enqueue(_ job: consuming ExecutorJob) {
         let executor = unsafe asUnownedTaskExecutor()
         let job = UnownedJob(job)
-        loop.enqueue(.taskJob(job)) { unsafe job.runSynchronously(on: executor) }
+        if loop.postJob(.taskJob(job)) { return }
+        loop.setUpAndPost(.taskJob(job)) { unsafe job.runSynchronously(on: executor) }
     }
 }
 #endif

@@ -89,7 +89,7 @@ import TernConcurrency
 
     /// Runs one turn. Returns the number of milliseconds until the next turn at the latest; −1 for no limit.
     private func turnOnce() -> Int32 {
-        context.now = MonotonicClock.nanoseconds()
+        context.updateTime()
         var isIdle = serveSockets()
         messagesLeft = Self.messagesPerTurn
         takeMessages()
@@ -102,7 +102,7 @@ import TernConcurrency
             rounds += 1
             // The jobs of the tasks, which take time, and then the messages that they post.
             takeMessages()
-            if ranTasks { context.now = MonotonicClock.nanoseconds() }
+            if ranTasks { context.updateTime() }
             takeMessages()
             mustContinue = context.endTurn(isIdle: false)
         }
@@ -124,35 +124,47 @@ import TernConcurrency
     }
 
     private func takeMessages() {
-        if messagesDone == messages.count {
-            messages.removeAll(keepingCapacity: messages.count <= 4_096)
-            messagesDone = 0
-            loop.takeMessages(&messages)
+        // Local while they are served: each access to a property of the actor is checked for overlaps at run time.
+        var batch: [EventLoop.Message] = []
+        swap(&batch, &messages)
+        var done = messagesDone
+        if done == batch.count {
+            loop.takeMessages(&batch)
+            // Most of the time: each turn looks for messages three times.
+            if batch.isEmpty { return swap(&batch, &messages) }
+            done = 0
         }
-        let limit = min(messages.count, messagesDone + messagesLeft)
-        messagesLeft -= limit - messagesDone
-        while messagesDone < limit {
-            let message = messages[messagesDone]
-            messagesDone += 1
-            switch message {
-            case .client(let id, let operation, let object):
-                client(id)?.receive(operation: operation, object: object)
-            case .open(let id, let make):
-                clients[id] = make(context, id)
-            case .close(let id):
-                client(id)?.close()
-            case .answer(let expectation, let answer):
-                context.receive(answer: answer, for: expectation)
-            case .job(let job):
-                unsafe job.runSynchronously(on: loop.asUnownedSerialExecutor())
-            case .taskJob(let job):
-                ranTasks = true
-                unsafe job.runSynchronously(on: loop.taskExecutor.asUnownedTaskExecutor())
-            }
+        let limit = min(batch.count, done + messagesLeft)
+        messagesLeft -= limit - done
+        while done < limit {
+            receive(batch[done])
+            done += 1
         }
-        if messagesDone == messages.count {
-            messages.removeAll(keepingCapacity: true)
-            messagesDone = 0
+        if done == batch.count {
+            batch.removeAll(keepingCapacity: done <= 4_096)
+            done = 0
+        }
+        messagesDone = done
+        swap(&batch, &messages)
+    }
+
+    private func receive(_ message: consuming EventLoop.Message) {
+        switch consume message {
+        case .client(let id, let operation, let object):
+            client(id)?.receive(operation: operation, object: object)
+        case .object(let object, let operation):
+            object.perform(operation)
+        case .open(let id, let make):
+            clients[id] = make(context, id)
+        case .close(let id):
+            client(id)?.close()
+        case .answer(let expectation, let answer):
+            context.receive(answer: answer, for: expectation)
+        case .job(let job):
+            unsafe job.runSynchronously(on: loop.asUnownedSerialExecutor())
+        case .taskJob(let job):
+            ranTasks = true
+            unsafe job.runSynchronously(on: loop.taskExecutor.asUnownedTaskExecutor())
         }
     }
 

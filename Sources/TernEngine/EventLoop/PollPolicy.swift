@@ -15,7 +15,13 @@ package struct PollPolicy {
     package init() {}
 
     /// A Boolean value that indicates whether the next event will probably come during a poll.
-    package var isWorthwhile: Bool { credit > 0 }
+    package var isWorthwhile: Bool {
+        #if TERN_NO_POLLING
+        false
+        #else
+        credit > 0
+        #endif
+    }
 
     /// Takes account of a poll.
     package mutating func polled(found: Bool) { credit = found ? min(credit + 1, Self.mostCredit) : max(credit - 2, 0) }

@@ -1,5 +1,5 @@
 #if os(Linux)
-/// The place that requests go to, and the way there. Created once and used for many requests, because its place in a pool
+/// The server that requests go to, and the way there. Created once and used for many requests, because its key in a pool
 /// is remembered.
 package final class Destination {
     /// The key of the connections and of their limit: the origin, `https://host:port`, after the path of a Unix socket.

@@ -26,6 +26,12 @@ package protocol ExchangeHandler: AnyObject {
     /// A handler that wants no more for now calls `HTTPExchange.set(isReading:isSending:)`. Bytes that were read already can
     /// still follow.
     func didReceive(body bytes: UnsafeRawBufferPointer) -> Bool
+    /// Returns memory for the next bytes of a body with a stated length, which saves a copy; nil to receive them with
+    /// `didReceive(body:)`. `didReceiveInPlace(_:)` follows at once.
+    func bodyBuffer() -> UnsafeMutableRawBufferPointer?
+    /// Called when this number of bytes of the body is in the memory that `bodyBuffer()` returned, from its beginning; 0
+    /// when none had arrived. The memory is not used afterwards.
+    func didReceiveInPlace(_ count: Int)
     /// Called for the trailers after the body: their lines, each with CRLF.
     func didReceive(trailers: [UInt8])
     /// Copies the next bytes of the request's body.
@@ -46,6 +52,11 @@ package protocol ExchangeHandler: AnyObject {
 }
 
 extension ExchangeHandler {
+    /// Returns nil: the handler copies the bytes.
+    package func bodyBuffer() -> UnsafeMutableRawBufferPointer? { nil }
+
+    package func didReceiveInPlace(_ count: Int) {}
+
     /// Closes the connection.
     package func didUpgrade(_ connection: UpgradedConnection) { connection.close() }
 
@@ -85,7 +96,7 @@ package struct ConnectionInfo: Sendable {
 /// One request, and the state of its exchange. Confined to the loop's thread.
 package final class HTTPExchange {
     /// The number of the exchange in its pool.
-    package internal(set) var id: UInt64 = 0
+    var id: UInt64 = 0
     package let destination: Destination
     package let method: String
     /// The path and the query; over a proxy without a tunnel, the whole URL.

@@ -145,6 +145,16 @@
         return take(unsafe parser.next(input, from: &position), hasLeftOver: { position < input.count })
     }
 
+    /// A Boolean value that indicates whether a head, or the rest of one, comes next.
+    package var expectsHead: Bool { state == .busy && parser.expectsHead }
+
+    /// The number of bytes that are missing of a body with a stated length; nil while anything else is expected.
+    package var missingLength: Int64? { state == .busy ? parser.missingLength : nil }
+
+    /// Takes account of bytes of a body with a stated length that were received without `receive`: at most as many as are
+    /// missing. Call `receive` afterwards, which returns the end after the last byte.
+    package mutating func receivedInPlace(_ count: Int) { parser.receivedInPlace(count) }
+
     /// Returns the event for the end of the connection. Call `receive` until it needs input first.
     ///
     /// - Parameter isCut: A Boolean value that indicates whether TLS ended without close_notify.

@@ -12,8 +12,8 @@ import Darwin
 /// Lines may end in LF alone (RFC 9112 §2.2); they are written with CRLF. A folded line is joined to the line before by
 /// one blank (RFC 9112 §5.2).
 @safe struct HTTP1HeadReader: Sendable {
-    /// The kind of the line before.
-    private enum Place {
+    /// The kind of a line.
+    private enum LineKind {
         /// No line is complete.
         case statusLine
         /// The line before is the status line, or no trailer has come.
@@ -38,7 +38,8 @@ import Darwin
     /// The number of bytes received, including those of interim heads.
     private var received = 0
     private var fields = 0
-    private var place = Place.statusLine
+    /// The kind of the line before.
+    private var previousLine = LineKind.statusLine
     private var isTrailer = false
 
     init(limits: HeadLimits) { self.limits = limits }
@@ -55,14 +56,14 @@ import Darwin
         summary = HTTP1HeadSummary()
         output = []
         fields = 0
-        place = .statusLine
+        previousLine = .statusLine
     }
 
     /// Prepares for the trailers. Their fields and those of the head count together.
     mutating func beginTrailers() {
         output = []
         received = 0
-        place = .start
+        previousLine = .start
         isTrailer = true
     }
 
@@ -73,7 +74,7 @@ import Darwin
     ) throws(HTTP1Violation) -> Bool {
         let end = input.count
         guard position < end, let base = input.baseAddress else { return false }
-        if place == .statusLine, partial.count < 5 { try unsafe checkStart(base, position..<end) }
+        if previousLine == .statusLine, partial.count < 5 { try unsafe checkStart(base, position..<end) }
         if !partial.isEmpty {
             guard let next = unsafe Self.endOfLine(base, position..<end) else {
                 try unsafe keepPartial(base, from: &position, to: end)
@@ -198,7 +199,7 @@ import Darwin
     @inline(__always)
     private mutating func take(_ base: UnsafeRawPointer, _ line: Range<Int>) throws(HTTP1Violation) -> Effect {
         if line.isEmpty { return .end }
-        if place == .statusLine {
+        if previousLine == .statusLine {
             try unsafe takeStatusLine(base, line)
             return .kept
         }
@@ -215,13 +216,13 @@ import Darwin
             unsafe base.load(fromByteOffset: colon, as: UInt8.self) == UInt8(ascii: ":")
         else { throw .notAField }
         try unsafe checkText(base, (colon &+ 1)..<line.upperBound)
-        place = .field
+        previousLine = .field
         if isTrailer {
-            if unsafe HTTP1HeadSummary.isForbiddenTrailer(base, line.lowerBound..<colon) { place = .dropped }
-            return place == .dropped ? .dropped : .kept
+            if unsafe HTTP1HeadSummary.isForbiddenTrailer(base, line.lowerBound..<colon) { previousLine = .dropped }
+            return previousLine == .dropped ? .dropped : .kept
         }
         let value = (colon &+ 1)..<line.upperBound
-        if try unsafe summary.note(base, name: line.lowerBound..<colon, value: value) { place = .framing }
+        if try unsafe summary.note(base, name: line.lowerBound..<colon, value: value) { previousLine = .framing }
         return .kept
     }
 
@@ -229,7 +230,7 @@ import Darwin
     private mutating func takeStatusLine(
         _ base: UnsafeRawPointer, _ line: Range<Int>
     ) throws(HTTP1Violation) {
-        place = .start
+        previousLine = .start
         func byte(_ index: Int) -> UInt8 {
             let index = line.lowerBound + index
             return index < line.upperBound ? unsafe base.load(fromByteOffset: index, as: UInt8.self) : 0
@@ -251,13 +252,13 @@ import Darwin
     }
 
     private func takeFold(_ base: UnsafeRawPointer, _ line: Range<Int>) throws(HTTP1Violation) -> Effect {
-        switch place {
+        switch previousLine {
         case .statusLine, .start: throw .firstFieldIsFolded
         case .framing: throw .framingFieldIsFolded
         case .field, .dropped: break
         }
         try unsafe checkText(base, line)
-        return place == .dropped ? .dropped : .folded
+        return previousLine == .dropped ? .dropped : .folded
     }
 
     @inline(__always)

@@ -209,7 +209,24 @@
         }
     }
 
+    /// A Boolean value that indicates whether a head, or the rest of one, comes next.
+    package var expectsHead: Bool { if case .head = state { true } else { false } }
+
     // MARK: The body
+
+    /// The number of bytes that are missing of a body with a stated length; nil while anything else is expected.
+    package var missingLength: Int64? {
+        if case .fixed(let missing) = state { missing } else { nil }
+    }
+
+    /// Takes account of bytes of a body with a stated length that were received without `next`: at most as many as are
+    /// missing.
+    package mutating func receivedInPlace(_ count: Int) {
+        guard case .fixed(let missing) = state else { return }
+        precondition(count <= missing, "more bytes than the body has")
+        receivedLength += Int64(count)
+        state = missing == Int64(count) ? .complete : .fixed(missing - Int64(count))
+    }
 
     private mutating func takeBody(_ count: Int, _ position: inout Int) -> Event {
         let range = position..<(position + count)

@@ -46,9 +46,9 @@ enum HTTPBytes {
             let delete = word ^ (ones &* 0x7F)
             let equal = (delete &- ones) & ~delete & highs
             if below | equal != 0 {
-                for place in index..<(index &+ 8) where unsafe !isText(base.load(fromByteOffset: place, as: UInt8.self))
-                {
-                    return place
+                for offset in index..<(index &+ 8)
+                where unsafe !isText(base.load(fromByteOffset: offset, as: UInt8.self)) {
+                    return offset
                 }
             }
             index &+= 8

@@ -19,7 +19,7 @@
 ///
 /// A field that is refused is refused in every version, because the version is not known before the connection is.
 @safe package struct RequestFields: Sendable, Equatable {
-    /// The place of a field in `bytes`.
+    /// The ranges of a field in `bytes`.
     package struct Field: Sendable, Equatable {
         package let name: Range<Int>
         /// The value, without blanks around it.

@@ -12,8 +12,8 @@ import Musl
 @safe final class TLSAuthorities: Sendable {
     /// The source of certificates. A file or folder that has changed is another source.
     private enum Source: Hashable {
-        case places(file: String?, fileVersion: FileVersion?, folder: String?, folderVersion: FileVersion?)
-        /// The places that OpenSSL was built with.
+        case locations(file: String?, fileVersion: FileVersion?, folder: String?, folderVersion: FileVersion?)
+        /// The locations that OpenSSL was built with.
         case openSSL
         case pem([UInt8])
     }
@@ -65,10 +65,10 @@ import Musl
             switch roots {
             case .system:
                 switch SystemRoots.find() {
-                case .places(let file, let folder): places(file: file, folder: folder)
+                case .locations(let file, let folder): locations(file: file, folder: folder)
                 case .openSSL: .openSSL
                 }
-            case .file(let path): places(file: path, folder: nil)
+            case .file(let path): locations(file: path, folder: nil)
             case .pem(let text): .pem(text)
             }
         return known.withLock { known in
@@ -80,8 +80,8 @@ import Musl
         }
     }
 
-    private static func places(file: String?, folder: String?) -> Source {
-        .places(file: file, fileVersion: FileVersion(file), folder: folder, folderVersion: FileVersion(folder))
+    private static func locations(file: String?, folder: String?) -> Source {
+        .locations(file: file, fileVersion: FileVersion(file), folder: folder, folderVersion: FileVersion(folder))
     }
 
     /// The number of attempts to parse the certificates.
@@ -104,9 +104,9 @@ import Musl
         // The certificates of folders are read when a chain needs them.
         guard let own = unsafe tern_ssl_context_authorities(context) else { return }
         switch source {
-        case .places(_, _, let folder?, _): unsafe try add(folder: folder, to: own)
-        case .openSSL: unsafe try addDefaultPlaces(to: own)
-        case .places, .pem: return
+        case .locations(_, _, let folder?, _): unsafe try add(folder: folder, to: own)
+        case .openSSL: unsafe try addDefaultLocations(to: own)
+        case .locations, .pem: return
         }
     }
 
@@ -136,10 +136,10 @@ import Musl
 
     private func load(into store: OpaquePointer) throws(EngineError) {
         switch source {
-        case .places(let file, _, let folder, _):
+        case .locations(let file, _, let folder, _):
             if let file { unsafe try add(file: file, to: store) }
             if let folder { unsafe try add(folder: folder, to: store) }
-        case .openSSL: unsafe try addDefaultPlaces(to: store)
+        case .openSSL: unsafe try addDefaultLocations(to: store)
         case .pem(let text):
             let isAdded = unsafe text.withUnsafeBufferPointer { bytes in
                 unsafe tern_ssl_authorities_add_pem(store, bytes.baseAddress, bytes.count)
@@ -162,17 +162,17 @@ import Musl
         }
     }
 
-    private func addDefaultPlaces(to store: OpaquePointer) throws(EngineError) {
-        guard unsafe tern_ssl_authorities_add_default_places(store) == 1 else {
+    private func addDefaultLocations(to store: OpaquePointer) throws(EngineError) {
+        guard unsafe tern_ssl_authorities_add_default_locations(store) == 1 else {
             throw EngineError(.tls, "the authorities of the system cannot be read: \(Self.reason)")
         }
     }
 }
 
-/// The place of the system's authorities.
+/// The location of the system's authorities.
 enum SystemRoots: Equatable {
-    case places(file: String?, folder: String?)
-    /// The places that OpenSSL was built with.
+    case locations(file: String?, folder: String?)
+    /// The locations that OpenSSL was built with.
     case openSSL
 
     /// The files of the distributions: Debian, Arch and Alpine; Fedora; openSUSE; Alpine and others.
@@ -181,7 +181,7 @@ enum SystemRoots: Equatable {
         "/etc/ssl/cert.pem",
     ]
 
-    /// Returns the places that the environment names (SSL_CERT_FILE and SSL_CERT_DIR), or the first readable file of a
+    /// Returns the locations that the environment names (SSL_CERT_FILE and SSL_CERT_DIR), or the first readable file of a
     /// distribution.
     static func find() -> SystemRoots {
         find(file: variable("SSL_CERT_FILE"), folder: variable("SSL_CERT_DIR")) { path in
@@ -190,8 +190,8 @@ enum SystemRoots: Equatable {
     }
 
     static func find(file: String?, folder: String?, isReadable: (String) -> Bool) -> SystemRoots {
-        if file != nil || folder != nil { return .places(file: file, folder: folder) }
-        if let found = files.first(where: isReadable) { return .places(file: found, folder: nil) }
+        if file != nil || folder != nil { return .locations(file: file, folder: folder) }
+        if let found = files.first(where: isReadable) { return .locations(file: found, folder: nil) }
         return .openSSL
     }
 

@@ -39,12 +39,12 @@ extension DiskTier {
     }
 
     /// Stores encoded bytes, and records the outcome in their trace.
-    func store(_ image: inout EncodedImage, for load: EncodedLoadContext) async {
-        guard load.key.caching.contains(.write), configuration.diskContent.holdsEncodedBytes(of: load.request) else {
+    func store(_ image: inout EncodedImage, for key: EncodedLoadKey, request: ImageRequest) async {
+        guard key.caching.contains(.write), configuration.diskContent.holdsEncodedBytes(of: request) else {
             image.trace.add(.originals, .skipped)
             return
         }
-        guard load.request.source.request != nil else { return }
+        guard request.source.request != nil else { return }
         if image.freshness.forbidsStorage {
             image.trace.add(.originals, .notStored, detail: "no-store")
             return
@@ -54,12 +54,12 @@ extension DiskTier {
             return
         }
         var stored: Data? = image.data
-        if let serialize = configuration.hooks.serialize { stored = await serialize(image.data, load.request) }
+        if let serialize = configuration.hooks.serialize { stored = await serialize(image.data, request) }
         guard let stored else {
             image.trace.add(.originals, .notStored, detail: "the hook `serialize` returned nil")
             return
         }
-        let (diskKey, metadata) = (Self.encodedKey(load.key.source), image.freshness.encoded)
+        let (diskKey, metadata) = (Self.encodedKey(key.source), image.freshness.encoded)
         do {
             if !cache.enqueueIfPossible(stored, for: diskKey, metadata: metadata) {
                 try await cache.insert(stored, for: diskKey, metadata: metadata)

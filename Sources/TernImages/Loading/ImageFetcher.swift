@@ -22,26 +22,13 @@ struct ImageFetch: Sendable {
     let key: SourceKey
     /// The freshness of the cached bytes to revalidate; nil to fetch the bytes.
     let cachedFreshness: Freshness?
-    var priority = Request.Priority.normal
+    let priority: Request.Priority
     /// A Boolean value that indicates whether the disk may keep what arrives of an interrupted response.
     let keepsPartialData: Bool
     /// The buffer for previews; nil without previews.
     let chunks: ChunkBuffer?
     /// Called with the progress, at most about thirty times a second.
     let report: @Sendable (Session.Progress) -> Void
-
-    init(
-        request: ImageRequest, key: SourceKey, cachedFreshness: Freshness?, keepsPartialData: Bool,
-        chunks: ChunkBuffer?,
-        report: @escaping @Sendable (Session.Progress) -> Void
-    ) {
-        self.request = request
-        self.key = key
-        self.cachedFreshness = cachedFreshness
-        self.keepsPartialData = keepsPartialData
-        self.chunks = chunks
-        self.report = report
-    }
 }
 
 /// Fetches the encoded bytes of an image. Resumes partial downloads, and keeps the data of interrupted ones.

@@ -37,19 +37,12 @@ struct ImageLoadKey: Sendable, Hashable {
         content = Content(imageKey: imageKey, caching: caching, options: options, serial: serial)
     }
 
-    private init(_ key: ImageLoadKey, imageKey: ImageKey, caching: ImageRequest.Caching) {
-        content = Content(imageKey: imageKey, caching: caching, options: key.options, serial: key.serial)
-    }
-
-    /// The same load, without reading the encoded bytes from the disk.
-    var skippingStoredBytes: ImageLoadKey {
-        var caching = caching
-        caching.originals.remove(.read)
-        return ImageLoadKey(self, imageKey: imageKey, caching: caching)
+    private init(_ key: ImageLoadKey, imageKey: ImageKey) {
+        content = Content(imageKey: imageKey, caching: key.caching, options: key.options, serial: key.serial)
     }
 
     /// The load of the image before the last processor; nil without processors.
-    var inputKey: ImageLoadKey? { imageKey.inputKey.map { ImageLoadKey(self, imageKey: $0, caching: caching) } }
+    var inputKey: ImageLoadKey? { imageKey.inputKey.map { ImageLoadKey(self, imageKey: $0) } }
 
     static func == (one: ImageLoadKey, other: ImageLoadKey) -> Bool {
         one.content === other.content
@@ -76,29 +69,62 @@ struct ImageLoadKey: Sendable, Hashable {
 }
 
 /// The identity of a load of encoded bytes: loads with equal keys are one fetch.
+///
+/// One reference, like `ImageLoadKey`. Each load makes a key of its own, so that `isSame(as:)` also tells whether a message is
+/// of this load or of an earlier one with an equal key.
 struct EncodedLoadKey: Sendable, Hashable {
-    let source: SourceKey
-    let caching: ImageRequest.Caching.Access
-    let allowsNetwork: Bool
-    /// The validators of the cached bytes that are revalidated. Another version makes another conditional request.
-    let validators: Freshness.Validators?
-    let sendsCookies: Bool
-    let byteLimit: Int?
-    let serial: UInt64?
+    private final class Content: Sendable {
+        let source: SourceKey
+        let caching: ImageRequest.Caching.Access
+        let allowsNetwork: Bool
+        let validators: Freshness.Validators?
+        let sendsCookies: Bool
+        let byteLimit: Int?
+        let serial: UInt64?
 
-    init(_ key: ImageLoadKey, revalidating cachedFreshness: Freshness?) {
-        source = key.imageKey.source
-        caching = key.caching.originals
-        allowsNetwork = key.caching.network
-        validators = cachedFreshness?.validators
-        sendsCookies = key.options.handlesCookies
-        byteLimit = key.options.responseByteLimit
-        serial = key.serial
+        init(_ key: ImageLoadKey, cachedFreshness: Freshness?, caching: ImageRequest.Caching.Access) {
+            source = key.imageKey.source
+            self.caching = caching
+            allowsNetwork = key.caching.network
+            validators = cachedFreshness?.validators
+            sendsCookies = key.options.handlesCookies
+            byteLimit = key.options.responseByteLimit
+            serial = key.serial
+        }
+    }
+
+    private let content: Content
+
+    var source: SourceKey { content.source }
+    /// The allowed operations on the encoded bytes on the disk.
+    var caching: ImageRequest.Caching.Access { content.caching }
+    var allowsNetwork: Bool { content.allowsNetwork }
+    /// The validators of the cached bytes that are revalidated. Another version makes another conditional request.
+    var validators: Freshness.Validators? { content.validators }
+
+    /// - Parameters:
+    ///   - cachedFreshness: The freshness of the cached bytes to revalidate; nil to load the bytes.
+    ///   - skipsStoredBytes: True to fetch the bytes although the disk has them.
+    init(_ key: ImageLoadKey, revalidating cachedFreshness: Freshness?, skipsStoredBytes: Bool = false) {
+        let caching = key.caching.originals
+        content = Content(
+            key, cachedFreshness: cachedFreshness, caching: skipsStoredBytes ? caching.subtracting(.read) : caching)
+    }
+
+    /// Returns a Boolean value that indicates whether this is the very key, not an equal one.
+    func isSame(as other: EncodedLoadKey) -> Bool { content === other.content }
+
+    static func == (one: EncodedLoadKey, other: EncodedLoadKey) -> Bool {
+        let (one, other) = (one.content, other.content)
+        return one === other
+            || one.source == other.source && one.serial == other.serial && one.caching == other.caching
+                && one.allowsNetwork == other.allowsNetwork && one.validators == other.validators
+                && one.sendsCookies == other.sendsCookies && one.byteLimit == other.byteLimit
     }
 
     func hash(into hasher: inout Hasher) {
-        hasher.combine(source)
-        hasher.combine(serial)
+        hasher.combine(content.source)
+        hasher.combine(content.serial)
     }
 }
 

@@ -1,5 +1,15 @@
+import TernConcurrency
+
 // The rules that decide when a load may begin: a slot at its stage, the rate limit, scrolling, and remembered failures. All
 // are pure.
+
+/// The place of a load in the queue of a stage, which the load owns. Its waiter is its identity.
+struct QueuePlace: Sendable {
+    let stage: LoadStage
+    /// Resumed with true when the load gets a slot, or with false when it is cancelled.
+    let waiter: Waiter<Bool>
+    fileprivate let index: Int
+}
 
 /// The queue of one stage, with a limited number of slots. Each change is O(1), however many loads wait.
 ///
@@ -7,23 +17,27 @@
 /// the choice of the next load touch a constant number of nodes.
 struct StageQueue: Sendable {
     private struct Node {
-        var load: Int
+        /// Nil in a node that is free.
+        var waiter: Waiter<Bool>?
         var priority: LoadPriority
         var previous = -1
         var next = -1
     }
 
+    let stage: LoadStage
     let limit: Int
     let order: ImagePipeline.Order
     /// The number of loads that hold a slot.
     private(set) var running = 0
+    /// The number of loads that wait.
+    private(set) var waiting = 0
     private var nodes: [Node] = []
     private var free: [Int] = []
-    private var nodeOf: [Int: Int] = [:]
     private var heads = [Int](repeating: -1, count: LoadPriority.count)
     private var tails = [Int](repeating: -1, count: LoadPriority.count)
 
-    init(limit: Int, order: ImagePipeline.Order) {
+    init(_ stage: LoadStage = .fetch, limit: Int, order: ImagePipeline.Order) {
+        self.stage = stage
         self.limit = max(1, limit)
         self.order = order
     }
@@ -38,66 +52,72 @@ struct StageQueue: Sendable {
             case .decode: configuration.maximumDecodes ?? 2 * threads
             case .process: configuration.maximumProcesses ?? threads
             }
-        self.init(limit: limit, order: configuration.order)
+        self.init(stage, limit: limit, order: configuration.order)
     }
-
-    /// The number of loads that wait.
-    var waiting: Int { nodeOf.count }
 
     /// A Boolean value that indicates whether `next` would return a load.
-    var hasNext: Bool { running < limit && !nodeOf.isEmpty }
+    var hasNext: Bool { running < limit && waiting > 0 }
 
-    /// Returns true if the load gets a slot now; otherwise it waits until `next` returns it.
-    mutating func enter(_ load: Int, _ priority: LoadPriority) -> Bool {
-        if running < limit, nodeOf.isEmpty {
+    /// Gives a slot to a load and returns nil; or returns its place in the queue, which `next` returns later.
+    mutating func enter(_ priority: LoadPriority) -> QueuePlace? {
+        if running < limit, waiting == 0 {
             running += 1
-            return true
+            return nil
         }
-        append(load, priority)
-        return false
+        return append(priority)
     }
 
-    /// Queues a load until `next` returns it, even if a slot is free.
-    mutating func append(_ load: Int, _ priority: LoadPriority) {
+    /// Queues a load until `next` returns its place, even if a slot is free.
+    mutating func append(_ priority: LoadPriority) -> QueuePlace {
+        let waiter = Waiter<Bool>()
         let index = free.popLast() ?? nodes.count
         if index == nodes.count {
-            nodes.append(Node(load: load, priority: priority))
+            nodes.append(Node(waiter: waiter, priority: priority))
         } else {
-            nodes[index] = Node(load: load, priority: priority)
+            nodes[index] = Node(waiter: waiter, priority: priority)
         }
-        nodeOf[load] = index
+        waiting += 1
         link(index)
+        return QueuePlace(stage: stage, waiter: waiter, index: index)
     }
 
     /// Frees a slot.
     mutating func leave() { running -= 1 }
 
-    /// Gives a slot to the next load; returns nil if no load waits or no slot is free.
-    mutating func next() -> Int? {
-        guard running < limit, !nodeOf.isEmpty else { return nil }
-        guard let level = heads.lastIndex(where: { $0 >= 0 }) else { return nil }
+    /// Gives a slot to the next load, and returns its waiter; returns nil if no load waits or no slot is free.
+    mutating func next() -> Waiter<Bool>? {
+        guard hasNext, let level = heads.lastIndex(where: { $0 >= 0 }) else { return nil }
         let index = order == .firstInFirstOut ? heads[level] : tails[level]
-        let load = nodes[index].load
-        remove(load)
         running += 1
-        return load
+        return removeNode(index)
     }
 
     /// Removes a waiting load. Returns false if the load does not wait.
     @discardableResult
-    mutating func remove(_ load: Int) -> Bool {
-        guard let index = nodeOf.removeValue(forKey: load) else { return false }
-        unlink(index)
-        free.append(index)
+    mutating func remove(_ place: QueuePlace) -> Bool {
+        guard contains(place) else { return false }
+        removeNode(place.index)
         return true
     }
 
     /// Changes the priority of a waiting load: it goes behind the loads that have this priority already.
-    mutating func move(_ load: Int, to priority: LoadPriority) {
-        guard let index = nodeOf[load], nodes[index].priority != priority else { return }
+    mutating func move(_ place: QueuePlace, to priority: LoadPriority) {
+        let index = place.index
+        guard contains(place), nodes[index].priority != priority else { return }
         unlink(index)
         nodes[index].priority = priority
         link(index)
+    }
+
+    /// The node may have been given to another load since.
+    private func contains(_ place: QueuePlace) -> Bool { nodes[place.index].waiter === place.waiter }
+
+    @discardableResult
+    private mutating func removeNode(_ index: Int) -> Waiter<Bool>? {
+        unlink(index)
+        free.append(index)
+        waiting -= 1
+        return nodes[index].waiter.take()
     }
 
     private mutating func link(_ index: Int) {
@@ -146,20 +166,20 @@ struct TokenBucket: Sendable {
 }
 
 /// Holds back loads until scrolling has settled. It says when the caller must check again.
-struct ScrollDebouncer: Sendable {
+struct ScrollDebouncer<Load: Equatable> {
     /// The action that the caller must take.
     enum Action: Equatable {
         case none
         /// Call `settlingTimeEnded` with this generation after the settling time.
         case wait(generation: Int)
         /// Let these loads begin.
-        case release([Int])
+        case release([Load])
     }
 
     /// A Boolean value that indicates whether loads may begin.
     private(set) var isSettled = true
     private var generation = 0
-    private var waiting: [Int] = []
+    private(set) var waiting: [Load] = []
 
     /// Handles a report of the view.
     mutating func report(isScrolling: Bool) -> Action {
@@ -180,12 +200,12 @@ struct ScrollDebouncer: Sendable {
     }
 
     /// Returns true if the load may begin now; otherwise it waits.
-    mutating func enter(_ load: Int) -> Bool {
+    mutating func enter(_ load: Load) -> Bool {
         if !isSettled { waiting.append(load) }
         return isSettled
     }
 
-    mutating func remove(_ load: Int) { waiting.removeAll { $0 == load } }
+    mutating func remove(_ load: Load) { waiting.removeAll { $0 == load } }
 }
 
 /// Remembers failures that would only repeat themselves, with a limited number and lifetime. Time is passed in.

@@ -1,138 +1,159 @@
 import Tern
 import TernConcurrency
 
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
-/// The encoded bytes of an image, with their origin.
-struct EncodedImage: Sendable {
-    var data: Data
-    var freshness: Freshness
-    var source: ImageResponse.Source
-    var trace: ImageTrace
-    /// A Boolean value that indicates whether a revalidation confirmed the cached bytes; `data` is then empty.
-    var isUnchanged = false
-
-    /// Returns the result of a load for an image that was decoded from these bytes.
-    func loaded(_ decoded: StoredImage, for key: ImageLoadKey) -> LoadedImage {
-        var stored = decoded
-        stored.freshness = freshness
-        if key.options.includesData { stored.data = data }
-        var trace = trace
-        trace.add(.decoding, .hit, detail: .image(stored.image.format, stored.image.size))
-        return LoadedImage(stored: stored, source: source, trace: trace)
-    }
+/// A stage with a limited number of loads at a time.
+enum LoadStage: Int, Sendable, CaseIterable {
+    case fetch, decode, process
 }
 
-/// An image with its origin: the result of a load.
-struct LoadedImage: Sendable {
-    var stored: StoredImage
-    var source: ImageResponse.Source
-    var trace: ImageTrace
+/// A subscriber of a load: a task of the user, or another load that waits for the result.
+enum LoadSubscriber: Identifiable {
+    case task(ImageTask)
+    /// A load of an image, which waits for encoded bytes or for the image before its last processor.
+    case job(LoadImageJob)
 
-    /// Returns a Boolean value that indicates whether the image comes from a cache and must be revalidated.
-    func mustBeRevalidated(for key: ImageLoadKey, at date: Date) -> Bool {
-        guard key.caching.network, source != .network, source != .revalidated else { return false }
-        switch key.options.revalidation {
-        case .never: return false
-        case .always: return true
-        case .whenStale, .beforeDelivery: return !stored.freshness.isFresh(at: date)
+    var id: ObjectIdentifier {
+        switch self {
+        case .task(let task): ObjectIdentifier(task)
+        case .job(let job): ObjectIdentifier(job)
         }
     }
-}
-
-/// The result of a revalidation.
-enum RevalidationResult {
-    case changed(LoadedImage)
-    /// The cached image is confirmed, with a new freshness.
-    case unchanged(Freshness)
-    /// The server could not be asked, or sent no image.
-    case failed(ImageError)
-}
-
-/// A subscriber of an image load: a task of the user, or a load that processes the image.
-enum ImageSubscriber: Sendable {
-    case task(ImageTask)
-    case processing(Waiter<Result<LoadedImage, ImageError>>, load: Int)
 
     var isTask: Bool {
         if case .task = self { true } else { false }
     }
+}
 
-    /// A Boolean value that indicates whether nothing was delivered to the subscriber yet.
-    var hasNoResponse: Bool {
-        switch self {
-        case .task(let task): task.current == nil
-        case .processing: true
+/// A running load. It owns its subscribers, its place in a queue, and its Swift task.
+///
+/// Isolated to the pipeline's actor, which holds it in one of its two tables from its first subscriber to its end. Subscribers
+/// and the loads that they wait for refer to each other: `input` and the list of subscribers are emptied at the end.
+class LoadJob {
+    /// Those that wait for the result.
+    var subscribers = SubscriberList<LoadSubscriber>()
+    /// The task that runs the load. The pipeline cancels it when the last subscriber leaves.
+    var task: Task<Void, Never>?
+    /// A Boolean value that indicates whether the load is in its table.
+    var isRunning = true
+    /// A Boolean value that indicates whether the fetch waits until scrolling has settled. True only if all subscribers
+    /// wait for it.
+    var waitsForScrolling: Bool
+    /// The place in the queue of a stage; nil while the load does not wait there.
+    var place: QueuePlace?
+
+    init(waitsForScrolling: Bool) { self.waitsForScrolling = waitsForScrolling }
+
+    /// The highest priority among the subscribers.
+    var priority: LoadPriority { subscribers.priority }
+    /// The load that this one waits for.
+    var upstream: LoadJob? { nil }
+    /// The last reported progress of the fetch that the load waits for.
+    var fetchProgress: Session.Progress? { upstream?.fetchProgress }
+
+    /// Calls the closure for all tasks that wait for this load or for a result of it.
+    final func forEachTask(_ body: (ImageTask) -> Void) {
+        for subscriber in subscribers.all {
+            switch subscriber {
+            case .task(let task): body(task)
+            case .job(let job): job.forEachTask(body)
+            }
         }
     }
 }
 
-/// A subscriber of a load of encoded bytes: the load of an image.
-struct EncodedImageSubscriber: Sendable {
-    let waiter: Waiter<Result<EncodedImage, ImageError>>
-    let load: Int
-}
+/// The load of an image: decoded, and processed by all of its processors.
+final class LoadImageJob: LoadJob {
+    /// Another load that this one waits for, with the waiter that its result resumes.
+    enum Input {
+        case image(LoadImageJob, Waiter<Result<LoadedImage, ImageError>>)
+        case data(LoadDataJob, Waiter<Result<EncodedImage, ImageError>>)
+    }
 
-/// The parameters of an image load: its number, what it shares with equal loads, and the request of its first subscriber.
-struct ImageLoadContext: Sendable {
-    let load: Int
-    var key: ImageLoadKey
+    let key: ImageLoadKey
+    /// The request of the first subscriber.
     let request: ImageRequest
+    /// The last processor; nil without processors.
+    let processor: (any ImageProcessor)?
+    /// The load that this one waits for.
+    var input: Input?
+    /// The cached image that was delivered and is being revalidated.
+    var cachedImage: LoadedImage?
+    #if os(Linux)
+    /// The previews, while bytes arrive.
+    var preview: PreviewDecoding?
+    #endif
+    /// The priority without subscribers.
+    private let ownPriority: LoadPriority
 
-    /// The same load, without reading the encoded bytes from the disk.
-    var skippingStoredBytes: ImageLoadContext {
-        var context = self
-        context.key = key.skippingStoredBytes
-        return context
+    /// - Parameter priority: The priority of a load without subscribers, whose result a caller awaits in its own task.
+    init(
+        _ key: ImageLoadKey, _ request: ImageRequest, waitsForScrolling: Bool = true, priority: LoadPriority = .lowest
+    ) {
+        self.key = key
+        self.request = request
+        processor = request.processors.isEmpty ? nil : request.steps.last
+        ownPriority = priority
+        super.init(waitsForScrolling: waitsForScrolling)
+    }
+
+    override var priority: LoadPriority { max(ownPriority, subscribers.priority) }
+
+    override var upstream: LoadJob? {
+        switch input {
+        case .image(let job, _)?: job
+        case .data(let job, _)?: job
+        case nil: nil
+        }
+    }
+
+    /// Passes a result to a load that applies a processor to the image.
+    func resume(_ dependent: LoadImageJob, with result: Result<LoadedImage, ImageError>) {
+        if case .image(let input, let waiter)? = dependent.input, input === self { waiter.resume(returning: result) }
     }
 }
 
-/// The parameters of a load of encoded bytes.
-struct EncodedLoadContext: Sendable {
-    let load: Int
+/// The load of the encoded bytes of an image, for all image loads that need them.
+final class LoadDataJob: LoadJob, Equatable {
     let key: EncodedLoadKey
+    /// The request of the first subscriber.
     let request: ImageRequest
     /// The freshness of the cached bytes that are revalidated; nil to load the bytes.
     let cachedFreshness: Freshness?
-}
-
-/// A load under way: its task, and what it waits for.
-///
-/// Isolated to the pipeline's actor. A class, because a table of structs would copy all of this at each change.
-final class LoadJob {
-    /// Another load that this one waits for.
-    enum RequiredLoad: Sendable {
-        case image(load: Int, subscription: Int)
-        case encoded(load: Int, subscription: Int)
-    }
-
-    /// The task that runs the load; nil for a caller that waits for bytes in its own task.
-    var task: Task<Void, Never>?
-    /// A Boolean value that indicates whether the fetch waits until scrolling has settled. True only if all subscribers
-    /// wait for it.
-    var waitsForScrolling: Bool
-    /// The load that this one waits for.
-    var requiredLoad: RequiredLoad?
-    /// The processor that is applied to the image of the required load.
-    var processor: (any ImageProcessor)?
-    /// The stage whose queue the load waits in.
-    var pendingSlot: (stage: LoadStage, waiter: Waiter<Bool>)?
+    /// The chunks of the response; nil if no subscriber shows previews.
+    let chunks: ChunkBuffer?
+    /// Resumed when scrolling has settled; nil while the load does not wait for it.
+    var scrollWaiter: Waiter<Bool>?
     /// The last progress of the fetch, for later subscribers.
-    var progress: Session.Progress?
-    /// The cached image that was delivered and is being revalidated.
-    var cachedImage: LoadedImage?
+    private var progress: Session.Progress?
 
-    init(task: Task<Void, Never>? = nil, waitsForScrolling: Bool = false) {
-        self.task = task
-        self.waitsForScrolling = waitsForScrolling
+    init(_ key: EncodedLoadKey, _ request: ImageRequest, cachedFreshness: Freshness?, chunks: ChunkBuffer?) {
+        self.key = key
+        self.request = request
+        self.cachedFreshness = cachedFreshness
+        self.chunks = chunks
+        super.init(waitsForScrolling: true)
     }
-}
 
-/// A stage with a limited number of loads at a time.
-enum LoadStage: Int, Sendable, CaseIterable {
-    case fetch, decode, process
+    override var fetchProgress: Session.Progress? { progress }
+
+    /// Reports the progress of the fetch to all tasks that wait for it.
+    func report(_ progress: Session.Progress) {
+        self.progress = progress
+        forEachTask { $0.report(progress) }
+    }
+
+    /// Calls the closure for all image loads that wait for the bytes.
+    func forEachDependent(_ body: (LoadImageJob) -> Void) {
+        for case .job(let job) in subscribers.all { body(job) }
+    }
+
+    /// Passes a result to an image load that waits for the bytes.
+    func resume(_ dependent: LoadSubscriber, with result: Result<EncodedImage, ImageError>) {
+        guard case .job(let job) = dependent, case .data(let input, let waiter)? = job.input, input === self else {
+            return
+        }
+        waiter.resume(returning: result)
+    }
+
+    static func == (one: LoadDataJob, other: LoadDataJob) -> Bool { one === other }
 }

@@ -81,83 +81,71 @@ struct PreviewDecoding: Sendable {
         return true
     }
 }
-extension ImagePipeline {
-    /// Starts to decode previews for a load, from the chunks that have arrived and those to come.
-    func beginPreviews(from chunks: ChunkBuffer, for context: ImageLoadContext) {
-        let (load, scale) = (context.load, context.key.imageKey.scale)
-        guard previews[load] == nil, configuration.showsPreviews(context.key.options) else { return }
-        let preview = PreviewDecoding(of: chunks, key: context.key, configuration: configuration)
-        previews[load] = preview
-        let updates = preview.decoding.updates
-        // Ends with the decoding, which `endPreviews` cancels.
-        Task { [weak self] in
-            var result: Result<RasterImage, ImageError> = .failure(.cancelled)
-            for await update in updates {
-                switch update {
-                case .preview(var image):
-                    image.scale = scale
-                    await self?.show(newest: image, of: load)
-                case .image(let image): result = .success(image)
-                case .failure(let error): result = .failure(error)
+
+extension LoadImageJob {
+    /// Prepares the decoding of previews from the chunks that have arrived and those to come. The caller must show them. Returns
+    /// nil if previews are decoded already, or if the load shows none.
+    func beginPreviews(from chunks: ChunkBuffer, _ configuration: ImagePipeline.Configuration) -> PreviewDecoding? {
+        guard preview == nil, configuration.showsPreviews(key.options) else { return nil }
+        preview = PreviewDecoding(of: chunks, key: key, configuration: configuration)
+        return preview
+    }
+
+    /// Decodes the chunks that have arrived since the last call.
+    func decodeNewChunks() {
+        if preview?.decodeNewChunks() == false { endPreviews() }
+    }
+
+    func endPreviews() { preview.take()?.decoding.cancel() }
+
+    /// Shows previews until their decoding ends, which `endPreviews` causes.
+    func show(_ preview: PreviewDecoding, processingOn executor: ImageExecutor) async {
+        var result: Result<RasterImage, ImageError> = .failure(.cancelled)
+        for await update in preview.decoding.updates {
+            switch update {
+            case .preview(var image):
+                image.scale = key.imageKey.scale
+                self.preview?.newest = image
+                await show(image, processingOn: executor)
+            case .image(let image): result = .success(image)
+            case .failure(let error): result = .failure(error)
+            }
+        }
+        preview.final.resume(returning: result)
+    }
+
+    /// Shows a preview to all tasks that wait for the image and, processed, to those that wait for a processed form of it.
+    private func show(_ image: RasterImage, processingOn executor: ImageExecutor) async {
+        for subscriber in subscribers.all {
+            switch subscriber {
+            case .task(let task): task.preview(image)
+            case .job(let dependent):
+                guard let processor = dependent.processor else { continue }
+                // A preview that cannot be processed is not shown.
+                if let processed = try? await executor.run({ () throws(ImageError) in try processor.process(image) }) {
+                    await dependent.show(processed, processingOn: executor)
                 }
             }
-            preview.final.resume(returning: result)
         }
-        decodeNewChunks(for: load)
     }
-
-    /// Decodes the new chunks of a load of encoded bytes, for all image loads that show previews.
-    func decodePreviews(from encodedLoad: Int) {
-        for subscriber in encodedLoads.subscribers(of: encodedLoad) { decodeNewChunks(for: subscriber.load) }
-    }
-
-    private func decodeNewChunks(for load: Int) {
-        if previews[load]?.decodeNewChunks() == false { endPreviews(of: load) }
-    }
-
-    func endPreviews(of load: Int) { previews.removeValue(forKey: load)?.decoding.cancel() }
 
     /// Returns the image of the last preview if it is the whole image; nil if the bytes must be decoded.
-    func lastPreview(
-        of encoded: EncodedImage, for context: ImageLoadContext
-    ) async throws(ImageError) -> RasterImage? {
-        let load = context.load
-        decodeNewChunks(for: load)
-        guard let preview = previews[load] else { return nil }
+    func lastPreview(of encoded: EncodedImage) async throws(ImageError) -> RasterImage? {
+        decodeNewChunks()
+        guard let preview else { return nil }
         guard encoded.source == .network else {
-            endPreviews(of: load)
+            endPreviews()
             return nil
         }
         preview.decoding.end()
         let result = await preview.final.wait(cancelled: .failure(.cancelled))
-        endPreviews(of: load)
+        endPreviews()
         if Task.isCancelled { throw .cancelled }
         // A preview has only the first frame of an animation.
-        if preview.decoding.isAnimation, context.key.imageKey.animation != .firstFrame { return nil }
+        if preview.decoding.isAnimation, key.imageKey.animation != .firstFrame { return nil }
         // After an error, the decoder of whole files decides: only that decoder makes partial images.
         guard case .success(let image) = result, !image.metadata.isPartial else { return nil }
         return image
-    }
-
-    private func show(newest image: RasterImage, of load: Int) async {
-        previews[load]?.newest = image
-        await show(image, of: load)
-    }
-
-    /// Shows a preview to all tasks that wait for the image and, processed, to those that wait for a processed form of it.
-    private func show(_ image: RasterImage, of load: Int) async {
-        for subscriber in imageLoads.subscribers(of: load) {
-            switch subscriber {
-            case .task(let task): task.preview(image)
-            case .processing(_, let dependentLoad):
-                guard let processor = jobs[dependentLoad]?.processor else { continue }
-                let executor = configuration.executor
-                // A preview that cannot be processed is not shown.
-                if let processed = try? await executor.run({ () throws(ImageError) in try processor.process(image) }) {
-                    await show(processed, of: dependentLoad)
-                }
-            }
-        }
     }
 }
 #endif

@@ -8,227 +8,229 @@ extension ImagePipeline {
 
     /// Subscribes a task to the load of its image, and starts the load if there is none.
     func subscribe(_ task: ImageTask, stale: StoredImage?) {
-        guard !task.isFinished else { return }
+        guard let key = task.loadKey, !task.isFinished else { return }
+        let running = imageJobs[key]
+        let job = running ?? LoadImageJob(key, task.request)
         let waitsForScrolling = task.request.options.waitsForScrolling
-        let context = ImageLoadContext(
-            load: nextNumber(), key: ImageLoadKey(task.key, task.request), request: task.request)
-        let subscription = Subscription(id: Int(task.id), priority: task.priorityInQueue)
-        switch imageLoads.join(context.key, as: context.load, with: subscription, subscriber: .task(task)) {
-        case .begin:
-            loadOf[task.id] = context.load
-            start(context, stale: stale, waitsForScrolling: waitsForScrolling)
-        case .joined(let load, let newPriority):
-            loadOf[task.id] = load
-            if let newPriority { priorityChanged(of: load, to: newPriority) }
-            if !waitsForScrolling { stopWaitingForScrolling(load) }
-            if let progress = progress(of: load) { task.report(progress) }
-            #if os(Linux)
-            if let preview = previews[load]?.newest { task.preview(preview) }
-            #endif
-            if let cached = jobs[load]?.cachedImage, task.current == nil {
-                deliver(.success(cached), to: .task(task), isLast: false)
-            }
-        }
+        add(.task(task), task.priorityInQueue, to: job, waitsForScrolling: waitsForScrolling)
+        guard running != nil else { return start(job, stale: stale) }
+        if let progress = job.fetchProgress { task.report(progress) }
+        #if os(Linux)
+        if let preview = job.preview?.newest { task.preview(preview) }
+        #endif
+        if let cached = job.cachedImage { deliver(cached: cached, of: job, to: [.task(task)]) }
     }
 
-    private func start(_ context: ImageLoadContext, stale: StoredImage?, waitsForScrolling: Bool) {
-        jobs[context.load] = LoadJob(
-            task: Task { await self.run(context, stale: stale) }, waitsForScrolling: waitsForScrolling)
+    private func start(_ job: LoadImageJob, stale: StoredImage? = nil) {
+        imageJobs[job.key] = job
+        job.task = Task { await self.run(job, stale: stale) }
     }
 
-    /// Returns the image of another key for a load that processes it, and starts the load of that key if there is none.
-    func image(
-        _ key: ImageLoadKey, request: ImageRequest, for dependentLoad: Int
-    ) async throws(ImageError) -> LoadedImage {
+    /// Returns the image before the last processor of a load, and starts the load of that image if there is none.
+    func inputImage(_ key: ImageLoadKey, for job: LoadImageJob) async throws(ImageError) -> LoadedImage {
         // If the caller is already cancelled, start nothing, because nothing would cancel the new load.
-        guard let waitsForScrolling = jobs[dependentLoad]?.waitsForScrolling, !Task.isCancelled else {
-            throw .cancelled
-        }
+        guard job.isRunning, !Task.isCancelled else { throw .cancelled }
+        let running = imageJobs[key]
+        // A load that is being revalidated goes on without those that have their input.
+        if let cached = running?.cachedImage { return cached }
+        let input = running ?? LoadImageJob(key, job.request.withoutLastProcessor)
         let waiter = Waiter<Result<LoadedImage, ImageError>>()
-        let context = ImageLoadContext(load: nextNumber(), key: key, request: request)
-        let subscription = Subscription(
-            id: nextNumber() + ImageTask.subscriptionOffset, priority: priority(of: dependentLoad))
-        var load = context.load
-        switch imageLoads.join(key, as: load, with: subscription, subscriber: .processing(waiter, load: dependentLoad))
-        {
-        case .begin:
-            start(context, stale: nil, waitsForScrolling: waitsForScrolling)
-        case .joined(let running, let newPriority):
-            load = running
-            if let newPriority { priorityChanged(of: load, to: newPriority) }
-            if !waitsForScrolling { stopWaitingForScrolling(load) }
-            if let progress = progress(of: load) { forEachTask(of: dependentLoad) { $0.report(progress) } }
-            if let cached = jobs[load]?.cachedImage { waiter.resume(returning: .success(cached)) }
-        }
-        jobs[dependentLoad]?.requiredLoad = .image(load: load, subscription: subscription.id)
+        job.input = .image(input, waiter)
+        add(.job(job), job.priority, to: input, waitsForScrolling: job.waitsForScrolling)
+        if running == nil { start(input) } else { reportProgress(to: job) }
         let result = await waiter.wait(cancelled: .failure(.cancelled))
-        jobs[dependentLoad]?.requiredLoad = nil
-        // A load that is being revalidated goes on without the loads that have their input.
-        leave(.image(load: load, subscription: subscription.id))
+        leaveInput(of: job)
         return try result.get()
     }
 
     /// Returns the encoded bytes for an image load, and starts their load if there is none.
     /// - Parameters:
-    ///   - priority: The priority of the subscription; by default that of the image load.
     ///   - cachedFreshness: The freshness of the cached bytes to revalidate; nil to load the bytes.
+    ///   - skipsStoredBytes: True to fetch the bytes although the disk has them.
     func encodedImage(
-        for image: ImageLoadContext, priority: LoadPriority? = nil, revalidating cachedFreshness: Freshness?
+        for job: LoadImageJob, revalidating cachedFreshness: Freshness?, skipsStoredBytes: Bool = false
     ) async throws(ImageError) -> EncodedImage {
-        let dependentLoad = image.load
         // If the caller is already cancelled, start nothing, because nothing would cancel the new load.
-        guard let waitsForScrolling = jobs[dependentLoad]?.waitsForScrolling, !Task.isCancelled else {
-            throw .cancelled
-        }
-        let context = EncodedLoadContext(
-            load: nextNumber(), key: EncodedLoadKey(image.key, revalidating: cachedFreshness), request: image.request,
-            cachedFreshness: cachedFreshness)
-        let failure = failures.error(for: context.key.source, at: now)
-        if image.request.options.ignores(failure) { failures.remove(context.key.source) }
+        guard job.isRunning, !Task.isCancelled else { throw .cancelled }
+        let key = EncodedLoadKey(job.key, revalidating: cachedFreshness, skipsStoredBytes: skipsStoredBytes)
+        if job.request.options.ignores(failures.error(for: key.source, at: now)) { failures.remove(key.source) }
+        let running = dataJobs[key]
+        let input = running ?? makeDataJob(key, for: job, revalidating: cachedFreshness)
         let waiter = Waiter<Result<EncodedImage, ImageError>>()
-        let subscription = Subscription(id: nextNumber(), priority: priority ?? self.priority(of: dependentLoad))
-        let subscriber = EncodedImageSubscriber(waiter: waiter, load: dependentLoad)
-        var load = context.load
-        switch encodedLoads.join(context.key, as: load, with: subscription, subscriber: subscriber) {
-        case .begin:
-            #if os(Linux)
-            if cachedFreshness == nil, configuration.showsPreviews(image.key.options) {
-                chunks[load] = ChunkBuffer { [weak self, load] in self?.send(.chunksArrived(load: load)) }
-            }
-            #endif
-            jobs[load] = LoadJob(
-                task: Task { await self.runEncoded(context) }, waitsForScrolling: waitsForScrolling)
-        case .joined(let running, let newPriority):
-            load = running
-            if let newPriority { priorityChanged(of: load, to: newPriority) }
-            if !waitsForScrolling { stopWaitingForScrolling(load) }
-            if let progress = jobs[load]?.progress { forEachTask(of: dependentLoad) { $0.report(progress) } }
+        job.input = .data(input, waiter)
+        add(.job(job), job.priority, to: input, waitsForScrolling: job.waitsForScrolling)
+        if running == nil {
+            dataJobs[key] = input
+            input.task = Task { await self.runData(input) }
+        } else {
+            reportProgress(to: job)
         }
-        jobs[dependentLoad]?.requiredLoad = .encoded(load: load, subscription: subscription.id)
         #if os(Linux)
-        if cachedFreshness == nil, let chunks = chunks[load] { beginPreviews(from: chunks, for: image) }
+        if cachedFreshness == nil, let chunks = input.chunks,
+            let preview = job.beginPreviews(from: chunks, configuration)
+        {
+            // Ends with the decoding, which the end of the load cancels.
+            Task { await self.show(preview, of: job) }
+            job.decodeNewChunks()
+        }
         #endif
         let result = await waiter.wait(cancelled: .failure(.cancelled))
-        jobs[dependentLoad]?.requiredLoad = nil
-        // Has an effect only after a cancellation.
-        leave(.encoded(load: load, subscription: subscription.id))
+        leaveInput(of: job)
         return try result.get()
+    }
+
+    private func makeDataJob(
+        _ key: EncodedLoadKey, for job: LoadImageJob, revalidating cachedFreshness: Freshness?
+    ) -> LoadDataJob {
+        var chunks: ChunkBuffer?
+        #if os(Linux)
+        if cachedFreshness == nil, configuration.showsPreviews(job.key.options) {
+            chunks = ChunkBuffer { [weak self] in self?.send(.chunksArrived(key)) }
+        }
+        #endif
+        return LoadDataJob(key, job.request, cachedFreshness: cachedFreshness, chunks: chunks)
+    }
+
+    #if os(Linux)
+    private func show(_ preview: PreviewDecoding, of job: LoadImageJob) async {
+        await job.show(preview, processingOn: configuration.executor)
+    }
+    #endif
+
+    /// Adds a subscriber to a load, which takes over the highest priority and need not wait for scrolling longer than it.
+    private func add(
+        _ subscriber: LoadSubscriber, _ priority: LoadPriority, to job: LoadJob, waitsForScrolling: Bool
+    ) {
+        if job.subscribers.add(subscriber, priority) != nil { priorityChanged(of: job) }
+        if !waitsForScrolling { stopWaitingForScrolling(job) }
+    }
+
+    /// Reports the progress of the load that a load has joined.
+    private func reportProgress(to job: LoadImageJob) {
+        if let progress = job.fetchProgress { job.forEachTask { $0.report(progress) } }
     }
 
     // MARK: Leaving
 
     /// Removes a task from its load.
     func unsubscribe(_ task: ImageTask) {
-        guard let load = loadOf.removeValue(forKey: task.id) else { return }
-        subscriberLeft(load, imageLoads.leave(load, subscription: Int(task.id)))
+        if let job = job(of: task) { remove(ObjectIdentifier(task), from: job) }
     }
 
-    private func leave(_ requiredLoad: LoadJob.RequiredLoad?) {
-        switch requiredLoad {
-        case .image(let load, let subscription)?:
-            subscriberLeft(load, imageLoads.leave(load, subscription: subscription))
-        case .encoded(let load, let subscription)?:
-            subscriberLeft(load, encodedLoads.leave(load, subscription: subscription))
-        case nil: break
-        }
+    /// Returns the load of a task's image. The task is one of its subscribers, or has no load any more.
+    private func job(of task: ImageTask) -> LoadImageJob? { task.loadKey.flatMap { imageJobs[$0] } }
+
+    /// Removes a load from the load that it waits for.
+    private func leaveInput(of job: LoadImageJob) {
+        guard let upstream = job.upstream else { return }
+        job.input = nil
+        remove(ObjectIdentifier(job), from: upstream)
     }
 
-    private func subscriberLeft(_ load: Int, _ result: LeaveResult) {
-        switch result {
-        case .stays(let priority?): priorityChanged(of: load, to: priority)
+    private func remove(_ subscriber: ObjectIdentifier, from job: LoadJob) {
+        switch job.subscribers.remove(subscriber) {
         case .stays(nil), .unknown: break
-        case .ends: cancel(load)
+        case .stays: priorityChanged(of: job)
+        case .ends: cancel(job)
         }
     }
 
     /// Cancels a load without subscribers: it leaves its queue and the load that it waits for.
-    private func cancel(_ load: Int) {
-        guard let job = jobs.removeValue(forKey: load) else { return }
-        if let slot = job.pendingSlot { queues[slot.stage.rawValue].remove(load) }
-        scrollDebouncer.remove(load)
-        scrollWaiters[load] = nil
-        chunks[load] = nil
-        #if os(Linux)
-        endPreviews(of: load)
-        #endif
+    private func cancel(_ job: LoadJob) {
+        switch job {
+        case let job as LoadImageJob:
+            end(job)
+            #if os(Linux)
+            job.endPreviews()
+            #endif
+            leaveInput(of: job)
+        case let job as LoadDataJob:
+            end(job)
+            scrollDebouncer.remove(job)
+        default: break
+        }
+        if let place = job.place.take() { queues[place.stage.rawValue].remove(place) }
         job.task?.cancel()
-        leave(job.requiredLoad)
     }
 
-    /// Returns a Boolean value that indicates whether the load has not ended. Does not copy the job.
-    func isRunning(_ load: Int) -> Bool { jobs.index(forKey: load) != nil }
+    /// Removes a load from its table. Returns its subscribers.
+    @discardableResult
+    func end(_ job: LoadImageJob) -> [LoadSubscriber] {
+        imageJobs[job.key] = nil
+        job.isRunning = false
+        return job.subscribers.removeAll()
+    }
+
+    /// Removes a load of encoded bytes from its table. Returns its subscribers.
+    @discardableResult
+    func end(_ job: LoadDataJob) -> [LoadSubscriber] {
+        dataJobs[job.key] = nil
+        job.isRunning = false
+        return job.subscribers.removeAll()
+    }
 
     // MARK: Priority
 
     func changePriority(of task: ImageTask) {
-        guard let load = loadOf[task.id] else { return }
-        let subscription = Subscription(id: Int(task.id), priority: task.priorityInQueue)
-        if let priority = imageLoads.update(load, subscription) { priorityChanged(of: load, to: priority) }
+        guard let job = job(of: task) else { return }
+        if job.subscribers.update(ObjectIdentifier(task), task.priorityInQueue) != nil { priorityChanged(of: job) }
     }
 
-    /// Returns the highest priority among the subscribers of a load.
-    func priority(of load: Int) -> LoadPriority { max(imageLoads.priority(of: load), encodedLoads.priority(of: load)) }
-
     /// Moves a load in its queue, and updates the priority of the load that it waits for.
-    private func priorityChanged(of load: Int, to priority: LoadPriority) {
-        guard let job = jobs[load] else { return }
-        if let slot = job.pendingSlot { queues[slot.stage.rawValue].move(load, to: priority) }
-        switch job.requiredLoad {
-        case .image(let requiredLoad, let id)?:
-            if let priority = imageLoads.update(requiredLoad, Subscription(id: id, priority: priority)) {
-                priorityChanged(of: requiredLoad, to: priority)
-            }
-        case .encoded(let requiredLoad, let id)?:
-            if let priority = encodedLoads.update(requiredLoad, Subscription(id: id, priority: priority)) {
-                priorityChanged(of: requiredLoad, to: priority)
-            }
-        case nil: break
+    private func priorityChanged(of job: LoadJob) {
+        if let place = job.place { queues[place.stage.rawValue].move(place, to: job.priority) }
+        if let upstream = job.upstream, upstream.subscribers.update(ObjectIdentifier(job), job.priority) != nil {
+            priorityChanged(of: upstream)
         }
     }
 
     // MARK: Delivering
 
-    /// Delivers a result to a subscriber.
-    /// - Parameter isLast: False for a cached image that is being revalidated.
-    func deliver(
-        _ result: Result<LoadedImage, ImageError>, to subscriber: ImageSubscriber, isLast: Bool = true
+    /// Ends a load, and delivers its result to all subscribers.
+    /// - Parameter isUnchanged: True if the image is the one that was delivered before its revalidation.
+    func finish(
+        _ job: LoadImageJob, with result: Result<LoadedImage, ImageError>, isUnchanged: Bool = false
     ) {
-        switch subscriber {
-        case .processing(let waiter, _):
-            waiter.resume(returning: result)
-        case .task(let task):
-            if isLast { loadOf[task.id] = nil }
-            // A task that rejects the image leaves the load, even if others stay.
-            let isAccepted = task.deliver(result, isLast: isLast, at: configuration.now())
-            if !isAccepted { unsubscribe(task) }
-        }
-    }
-
-    /// Reports the progress of a load of encoded bytes to all tasks that wait for it.
-    func report(_ progress: Session.Progress, of load: Int) {
-        jobs[load]?.progress = progress
-        for subscriber in encodedLoads.subscribers(of: load) {
-            forEachTask(of: subscriber.load) { $0.report(progress) }
-        }
-    }
-
-    /// Returns the last reported progress of the fetch that a load waits for.
-    private func progress(of load: Int) -> Session.Progress? {
-        guard let job = jobs[load] else { return nil }
-        switch job.requiredLoad {
-        case .image(let requiredLoad, _)?, .encoded(let requiredLoad, _)?: return progress(of: requiredLoad)
-        case nil: return job.progress
-        }
-    }
-
-    /// Calls the closure for all tasks that wait for an image or for a processed form of it.
-    private func forEachTask(of load: Int, _ body: (ImageTask) -> Void) {
-        for subscriber in imageLoads.subscribers(of: load) {
+        let delivered = delivered(result, of: job)
+        for subscriber in end(job) {
             switch subscriber {
-            case .task(let task): body(task)
-            case .processing(_, let dependentLoad): forEachTask(of: dependentLoad, body)
+            case .job(let dependent): job.resume(dependent, with: result)
+            case .task(let task) where isUnchanged && task.current != nil: task.end(.success(nil))
+            case .task(let task): _ = task.deliver(delivered, isLast: true)
             }
         }
+    }
+
+    /// Delivers a failure to a subscriber that has left its load.
+    func deliver(_ error: ImageError, of job: LoadImageJob, to subscriber: LoadSubscriber) {
+        switch subscriber {
+        case .job(let dependent): job.resume(dependent, with: .failure(error))
+        case .task(let task): _ = task.deliver(.failure(error), isLast: true)
+        }
+    }
+
+    /// Delivers a cached image that is being revalidated to the subscribers that have no response yet.
+    func deliver(cached: LoadedImage, of job: LoadImageJob, to subscribers: [LoadSubscriber]) {
+        let delivered = delivered(.success(cached), of: job)
+        for subscriber in subscribers {
+            switch subscriber {
+            case .job(let dependent):
+                job.resume(dependent, with: .success(cached))
+                // The load has its input: the revalidation goes on without it.
+                leaveInput(of: dependent)
+            case .task(let task) where task.current == nil:
+                // A task that rejects the image leaves the load, even if others stay.
+                if !task.deliver(delivered, isLast: false) { unsubscribe(task) }
+            case .task: break
+            }
+        }
+    }
+
+    /// Returns a result as the tasks of a load get it.
+    private func delivered(
+        _ result: Result<LoadedImage, ImageError>, of job: LoadImageJob
+    ) -> Result<DeliveredResponse, ImageError> {
+        result.map { DeliveredResponse($0, options: job.key.options, at: date()) }
     }
 }
 
@@ -237,34 +239,31 @@ extension ImagePipeline {
 extension ImagePipeline {
     /// Runs the operation while the load holds one of the slots of a stage.
     func withSlot<Value: Sendable>(
-        at stage: LoadStage, for load: Int, _ operation: @Sendable () async throws(ImageError) -> Value
+        at stage: LoadStage, for job: LoadJob, _ operation: () async throws(ImageError) -> Value
     ) async throws(ImageError) -> Value {
-        try await acquireSlot(at: stage, for: load)
+        if Task.isCancelled { throw .cancelled }
+        if let place = enterQueue(at: stage, job.priority) {
+            job.place = place
+            // With a rate limit, there may be a slot for the load or for another one.
+            admitNext(at: stage)
+            let isAdmitted = await place.waiter.wait(cancelled: false)
+            job.place = nil
+            guard isAdmitted else {
+                queues[stage.rawValue].remove(place)
+                throw .cancelled
+            }
+        }
         defer { releaseSlot(at: stage) }
         // The load may have been cancelled after it was admitted.
         if Task.isCancelled { throw .cancelled }
         return try await operation()
     }
 
-    private func acquireSlot(at stage: LoadStage, for load: Int) async throws(ImageError) {
-        if Task.isCancelled { throw .cancelled }
-        let waiter = Waiter<Bool>()
-        let priority = priority(of: load)
-        if stage == .fetch, rateLimiter != nil {
-            // The rate limit admits the first in the queue at that time, not the first to arrive.
-            queues[stage.rawValue].append(load, priority)
-            jobs[load]?.pendingSlot = (stage, waiter)
-            admitNext(at: stage)
-        } else {
-            if queues[stage.rawValue].enter(load, priority) { return }
-            jobs[load]?.pendingSlot = (stage, waiter)
-        }
-        let isAdmitted = await waiter.wait(cancelled: false)
-        jobs[load]?.pendingSlot = nil
-        guard isAdmitted else {
-            queues[stage.rawValue].remove(load)
-            throw .cancelled
-        }
+    /// Returns nil if the stage has a slot for a load now.
+    private func enterQueue(at stage: LoadStage, _ priority: LoadPriority) -> QueuePlace? {
+        // The rate limit admits the first in the queue at that time, not the first to arrive.
+        stage == .fetch && rateLimiter != nil
+            ? queues[stage.rawValue].append(priority) : queues[stage.rawValue].enter(priority)
     }
 
     private func releaseSlot(at stage: LoadStage) {
@@ -279,8 +278,7 @@ extension ImagePipeline {
                 admitFetches(after: delay)
                 return
             }
-            guard let next = queues[stage.rawValue].next() else { return }
-            if jobs[next]?.pendingSlot?.waiter.resume(returning: true) == true { continue }
+            if queues[stage.rawValue].next()?.resume(returning: true) == true { continue }
             // The load was cancelled at this moment: its slot goes to the next one.
             queues[stage.rawValue].leave()
             if stage == .fetch { rateLimiter?.returnToken() }
@@ -309,30 +307,29 @@ extension ImagePipeline {
 
 extension ImagePipeline {
     /// Returns at once, or when scrolling has settled if the load waits for it.
-    func waitForScrolling(_ load: Int) async throws(ImageError) {
-        guard jobs[load]?.waitsForScrolling == true, !scrollDebouncer.enter(load) else { return }
+    func waitForScrolling(_ job: LoadDataJob) async throws(ImageError) {
+        guard job.waitsForScrolling, !scrollDebouncer.enter(job) else { return }
         let waiter = Waiter<Bool>()
-        scrollWaiters[load] = waiter
+        job.scrollWaiter = waiter
         guard await waiter.wait(cancelled: false) else {
-            scrollDebouncer.remove(load)
-            scrollWaiters[load] = nil
+            scrollDebouncer.remove(job)
+            job.scrollWaiter = nil
             throw .cancelled
         }
     }
 
-    /// Lets a load and the load that it requires begin: a subscriber has joined that does not wait for scrolling.
-    private func stopWaitingForScrolling(_ load: Int) {
-        guard jobs[load]?.waitsForScrolling == true else { return }
-        jobs[load]?.waitsForScrolling = false
-        scrollDebouncer.remove(load)
-        scrollWaiters.removeValue(forKey: load)?.resume(returning: true)
-        switch jobs[load]?.requiredLoad {
-        case .image(let requiredLoad, _)?, .encoded(let requiredLoad, _)?: stopWaitingForScrolling(requiredLoad)
-        case nil: break
+    /// Lets a load and the load that it waits for begin: a subscriber has joined that does not wait for scrolling.
+    private func stopWaitingForScrolling(_ job: LoadJob) {
+        guard job.waitsForScrolling else { return }
+        job.waitsForScrolling = false
+        if let job = job as? LoadDataJob {
+            scrollDebouncer.remove(job)
+            job.scrollWaiter.take()?.resume(returning: true)
         }
+        if let upstream = job.upstream { stopWaitingForScrolling(upstream) }
     }
 
-    func perform(_ action: ScrollDebouncer.Action) {
+    func perform(_ action: ScrollDebouncer<LoadDataJob>.Action) {
         switch action {
         case .none: break
         case .wait(let generation):
@@ -342,8 +339,8 @@ extension ImagePipeline {
                 try? await clock.sleepWithoutDescriptor(for: time)
                 await self?.settlingTimeEnded(generation)
             }
-        case .release(let loads):
-            for load in loads { scrollWaiters.removeValue(forKey: load)?.resume(returning: true) }
+        case .release(let jobs):
+            for job in jobs { job.scrollWaiter.take()?.resume(returning: true) }
         }
     }
 

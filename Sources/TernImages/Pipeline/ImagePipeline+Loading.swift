@@ -14,8 +14,7 @@ extension ImagePipeline {
     /// Runs an image load until all subscribers have their result.
     ///
     /// After a failure that may pass, only the first subscriber gets the error, and the load runs once more for the others.
-    func run(_ context: ImageLoadContext, stale: StoredImage?) async {
-        let (load, key) = (context.load, context.key)
+    func run(_ job: LoadImageJob, stale: StoredImage?) async {
         var stale = stale
         while true {
             var result: Result<LoadedImage, ImageError>
@@ -23,64 +22,56 @@ extension ImagePipeline {
                 if let stale = stale.take() {
                     result = .success(LoadedImage(stored: stale, source: .memory, trace: ImageTrace()))
                 } else {
-                    result = .success(try await self.load(context))
+                    result = .success(try await load(job))
                 }
             } catch {
                 result = .failure(error)
             }
             #if os(Linux)
-            endPreviews(of: load)
+            job.endPreviews()
             #endif
-            guard isRunning(load) else { return }
+            guard job.isRunning else { return }
             switch result {
             case .success(let loaded):
                 // A load that processes the image has its input, and handles the freshness itself.
-                if loaded.mustBeRevalidated(for: key, at: configuration.now()),
-                    imageLoads.subscribers(of: load).contains(where: \.isTask)
+                if loaded.mustBeRevalidated(for: job.key, at: date()),
+                    job.subscribers.all.contains(where: \.isTask)
                 {
-                    await revalidate(loaded, for: context)
-                    return
+                    return await revalidate(loaded, for: job)
                 }
-                jobs[load] = nil
-                for subscriber in imageLoads.finish(load) { deliver(result, to: subscriber) }
-                return
+                return finish(job, with: result)
             case .failure(let error):
                 // The load of the input image has recorded its own failure.
-                if key.imageKey.processors.isEmpty {
-                    recordFailure(error, of: key.imageKey.source, request: context.request)
+                if job.processor == nil {
+                    recordFailure(error, of: job.key.imageKey.source, request: job.request)
                 }
-                switch imageLoads.fail(load, isFinal: error.isFinal) {
-                case .retry(let firstSubscriber):
-                    deliver(result, to: firstSubscriber)
-                case .end(let subscribers):
-                    jobs[load] = nil
-                    for subscriber in subscribers { deliver(result, to: subscriber) }
-                    return
+                guard case .retry(let first) = job.subscribers.fail(isFinal: error.isFinal) else {
+                    return finish(job, with: result)
                 }
+                deliver(error, of: job, to: first)
             }
         }
     }
 
     /// Loads an image: memory → another variant in memory → processed image on the disk → encoded bytes (disk, then network) →
     /// decode → process → store.
-    private func load(_ context: ImageLoadContext) async throws(ImageError) -> LoadedImage {
+    private func load(_ job: LoadImageJob) async throws(ImageError) -> LoadedImage {
         var trace = ImageTrace()
-        if let image = imageInMemory(for: context.key, trace: &trace) { return image }
-        if let image = try await imageFromVariant(for: context, trace: &trace) { return image }
-        if let image = try await processedImageOnDisk(for: context, trace: &trace) { return image }
+        if let image = imageInMemory(for: job.key, trace: &trace) { return image }
+        if let image = try await imageFromVariant(for: job, trace: &trace) { return image }
+        if let image = try await processedImageOnDisk(for: job, trace: &trace) { return image }
         var loaded: LoadedImage
-        if let inputKey = context.key.inputKey, let processor = context.request.steps.last {
+        if let processor = job.processor, let inputKey = job.key.inputKey {
             // Each processor is a load of its own over the image before it, so that equal first steps are shared.
-            jobs[context.load]?.processor = processor
-            loaded = try await image(inputKey, request: context.request.withoutLastProcessor, for: context.load)
-            loaded.stored = try await process(loaded.stored, with: processor, for: context)
+            loaded = try await inputImage(inputKey, for: job)
+            loaded.stored = try await process(loaded.stored, with: processor, for: job)
             loaded.trace.add(.processing, .hit, detail: .processor(processor.identifier))
         } else {
-            let encoded = try await encodedImage(for: context, revalidating: nil)
-            loaded = try await decodeOrReload(encoded, for: context)
+            let encoded = try await encodedImage(for: job, revalidating: nil)
+            loaded = try await decodeOrReload(encoded, for: job)
         }
         loaded.trace.prepend(trace)
-        await store(&loaded, for: context.key)
+        await store(&loaded, for: job.key)
         return loaded
     }
 
@@ -101,16 +92,16 @@ extension ImagePipeline {
 
     /// Makes the image from another size in memory, if one is suitable.
     private func imageFromVariant(
-        for context: ImageLoadContext, trace: inout ImageTrace
+        for job: LoadImageJob, trace: inout ImageTrace
     ) async throws(ImageError) -> LoadedImage? {
-        let key = context.key
+        let key = job.key
         guard key.caching.memory.contains(.read), key.imageKey.processors.isEmpty, !key.options.includesData,
             let (variant, plan) = VariantCandidate.best(
                 of: memory.candidates(of: key.imageKey.source), for: key.imageKey)
         else { return nil }
         trace.add(.variant, .hit, detail: "\(variant.image.size)")
         let decodingContext = decodingContext
-        let stored = try await withSlot(at: .process, for: context.load) { () async throws(ImageError) in
+        let stored = try await withSlot(at: .process, for: job) { () async throws(ImageError) in
             try await decodingContext.derive(plan, from: variant)
         }
         memory.insert(stored, for: key, trace: &trace)
@@ -118,9 +109,9 @@ extension ImagePipeline {
     }
 
     private func processedImageOnDisk(
-        for context: ImageLoadContext, trace: inout ImageTrace
+        for job: LoadImageJob, trace: inout ImageTrace
     ) async throws(ImageError) -> LoadedImage? {
-        let key = context.key
+        let key = job.key
         // A processed image is stored without its encoded bytes.
         guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.read),
             !key.options.includesData
@@ -128,7 +119,7 @@ extension ImagePipeline {
         do {
             guard let entry = try await disk.processedEntry(for: key, trace: &trace) else { return nil }
             let decodingContext = decodingContext
-            let stored = try await withSlot(at: .decode, for: context.load) { () async throws(ImageError) in
+            let stored = try await withSlot(at: .decode, for: job) { () async throws(ImageError) in
                 try await decodingContext.decodeProcessed(entry, scale: key.imageKey.scale)
             }
             trace.add(.processed, .hit)
@@ -156,44 +147,43 @@ extension ImagePipeline {
 
     /// Decodes bytes. Bytes from the disk that cannot be decoded are fetched again, once.
     private func decodeOrReload(
-        _ encoded: EncodedImage, for context: ImageLoadContext
+        _ encoded: EncodedImage, for job: LoadImageJob
     ) async throws(ImageError) -> LoadedImage {
         do throws(ImageError) {
             #if os(Linux)
-            if let image = try await lastPreview(of: encoded, for: context) {
+            if let image = try await job.lastPreview(of: encoded) {
                 let stored = StoredImage(image: image, animation: nil, data: nil, freshness: .always)
-                return encoded.loaded(stored, for: context.key)
+                return encoded.loaded(stored, for: job.key)
             }
             #endif
-            return try await decode(encoded, for: context)
+            return try await decode(encoded, for: job)
         } catch {
-            guard encoded.source == .original, error.isRemembered, context.key.caching.network else { throw error }
+            guard encoded.source == .original, error.isRemembered, job.key.caching.network else { throw error }
             // Bytes that stay on the disk are replaced by the new ones.
             if let cache = await disk.cache {
-                try? await cache.remove(DiskTier.encodedKey(context.key.imageKey.source))
+                try? await cache.remove(DiskTier.encodedKey(job.key.imageKey.source))
             }
-            var reloaded = try await encodedImage(for: context.skippingStoredBytes, revalidating: nil)
+            var reloaded = try await encodedImage(for: job, revalidating: nil, skipsStoredBytes: true)
             var trace = encoded.trace
             trace.add(.originals, .failed, detail: "\(error)")
             reloaded.trace.prepend(trace)
-            return try await decode(reloaded, for: context)
+            return try await decode(reloaded, for: job)
         }
     }
 
-    private func decode(_ encoded: EncodedImage, for context: ImageLoadContext) async throws(ImageError) -> LoadedImage
-    {
-        let (decodingContext, key, data) = (decodingContext, context.key, encoded.data)
-        let stored = try await withSlot(at: .decode, for: context.load) { () async throws(ImageError) in
+    private func decode(_ encoded: EncodedImage, for job: LoadImageJob) async throws(ImageError) -> LoadedImage {
+        let (decodingContext, key, data) = (decodingContext, job.key, encoded.data)
+        let stored = try await withSlot(at: .decode, for: job) { () async throws(ImageError) in
             try await decodingContext.decode(data, for: key)
         }
         return encoded.loaded(stored, for: key)
     }
 
     private func process(
-        _ stored: StoredImage, with processor: any ImageProcessor, for context: ImageLoadContext
+        _ stored: StoredImage, with processor: any ImageProcessor, for job: LoadImageJob
     ) async throws(ImageError) -> StoredImage {
-        let (decodingContext, imageKey) = (decodingContext, context.key.imageKey)
-        return try await withSlot(at: .process, for: context.load) { () async throws(ImageError) in
+        let (decodingContext, imageKey) = (decodingContext, job.key.imageKey)
+        return try await withSlot(at: .process, for: job) { () async throws(ImageError) in
             try await decodingContext.process(stored, with: processor, for: imageKey)
         }
     }
@@ -202,25 +192,19 @@ extension ImagePipeline {
 
     /// Delivers the cached image, asks the server for a newer one, and ends the load. Subscribers that join meanwhile get the
     /// cached image at once, except with `Revalidation.beforeDelivery`. A second response follows only if the image has changed.
-    private func revalidate(_ cached: LoadedImage, for context: ImageLoadContext) async {
-        let load = context.load
-        if context.key.options.revalidation != .beforeDelivery {
-            jobs[load]?.cachedImage = cached
-            for subscriber in imageLoads.subscribers(of: load) where subscriber.hasNoResponse {
-                deliver(.success(cached), to: subscriber, isLast: false)
-            }
+    private func revalidate(_ cached: LoadedImage, for job: LoadImageJob) async {
+        if job.key.options.revalidation != .beforeDelivery {
+            job.cachedImage = cached
+            deliver(cached: cached, of: job, to: job.subscribers.all)
             // The load ends here if no subscriber accepts the image.
-            guard isRunning(load) else { return }
+            guard job.isRunning else { return }
         }
-        let outcome = await revalidated(cached, for: context)
-        guard isRunning(load) else { return }
-        jobs[load] = nil
+        let outcome = await revalidated(cached, for: job)
+        guard job.isRunning else { return }
         var last = cached
-        var isChanged = false
         switch outcome {
         case .changed(let newer):
-            last = newer
-            isChanged = true
+            return finish(job, with: .success(newer))
         case .unchanged(let freshness):
             last.source = .revalidated
             last.stored.freshness = freshness
@@ -228,26 +212,19 @@ extension ImagePipeline {
         case .failed(let error):
             last.trace.add(.network, .failed, detail: "\(error.message)")
         }
-        for subscriber in imageLoads.finish(load) {
-            if !isChanged, case .task(let task) = subscriber, task.current != nil {
-                loadOf[task.id] = nil
-                task.end(.success(nil))
-            } else {
-                deliver(.success(last), to: subscriber)
-            }
-        }
+        finish(job, with: .success(last), isUnchanged: true)
     }
 
-    private func revalidated(_ cached: LoadedImage, for context: ImageLoadContext) async -> RevalidationResult {
+    private func revalidated(_ cached: LoadedImage, for job: LoadImageJob) async -> RevalidationResult {
         do throws(ImageError) {
-            let encoded = try await encodedImage(for: context, revalidating: cached.stored.freshness)
+            let encoded = try await encodedImage(for: job, revalidating: cached.stored.freshness)
             if encoded.isUnchanged {
-                await updateFreshness(of: cached.stored, for: context.key, to: encoded.freshness)
+                await updateFreshness(of: cached.stored, for: job.key, to: encoded.freshness)
                 return .unchanged(encoded.freshness)
             }
-            var newer = try await decode(encoded, for: context)
-            for processor in context.request.steps {
-                newer.stored = try await process(newer.stored, with: processor, for: context)
+            var newer = try await decode(encoded, for: job)
+            for processor in job.request.steps {
+                newer.stored = try await process(newer.stored, with: processor, for: job)
             }
             // An interrupted transfer gives less than the cached image.
             if newer.stored.image.metadata.isPartial {
@@ -255,10 +232,10 @@ extension ImagePipeline {
             }
             // A server without validators sends the same bytes again.
             if await newer.stored.hasSamePixels(as: cached.stored) {
-                await updateFreshness(of: cached.stored, for: context.key, to: encoded.freshness)
+                await updateFreshness(of: cached.stored, for: job.key, to: encoded.freshness)
                 return .unchanged(encoded.freshness)
             }
-            await store(&newer, for: context.key)
+            await store(&newer, for: job.key)
             return .changed(newer)
         } catch {
             return .failed(error)
@@ -276,45 +253,33 @@ extension ImagePipeline {
     // MARK: Encoded bytes
 
     /// Runs a load of encoded bytes until all subscribers have their result. Failures are repeated as in `run`.
-    func runEncoded(_ context: EncodedLoadContext) async {
-        let load = context.load
-        defer { chunks[load] = nil }
+    func runData(_ job: LoadDataJob) async {
         while true {
             var result: Result<EncodedImage, ImageError>
             do throws(ImageError) {
-                result = .success(try await loadEncoded(context))
+                result = .success(try await loadData(job))
             } catch {
                 result = .failure(error)
             }
-            guard isRunning(load) else { return }
-            var subscribers: [EncodedImageSubscriber] = []
-            switch result {
-            case .success:
-                subscribers = encodedLoads.finish(load)
-            case .failure(let error):
-                recordFailure(error, of: context.key.source, request: context.request)
-                switch encodedLoads.fail(load, isFinal: error.isFinal) {
-                case .retry(let firstSubscriber):
-                    chunks[load]?.restart()
-                    firstSubscriber.waiter.resume(returning: result)
+            guard job.isRunning else { return }
+            if case .failure(let error) = result {
+                recordFailure(error, of: job.key.source, request: job.request)
+                if case .retry(let first) = job.subscribers.fail(isFinal: error.isFinal) {
+                    job.chunks?.restart()
+                    job.resume(first, with: result)
                     continue
-                case .end(let all):
-                    subscribers = all
                 }
             }
-            jobs[load] = nil
-            for subscriber in subscribers { subscriber.waiter.resume(returning: result) }
+            for subscriber in end(job) { job.resume(subscriber, with: result) }
             return
         }
     }
 
     /// Loads encoded bytes: disk → remembered failure → scrolling, rate limit and slot → network → disk.
-    private func loadEncoded(_ context: EncodedLoadContext) async throws(ImageError) -> EncodedImage {
-        let (load, key) = (context.load, context.key)
+    private func loadData(_ job: LoadDataJob) async throws(ImageError) -> EncodedImage {
+        let key = job.key
         var trace = ImageTrace()
-        if context.cachedFreshness == nil, let stored = await disk.encodedImage(for: key, trace: &trace) {
-            return stored
-        }
+        if job.cachedFreshness == nil, let stored = await disk.encodedImage(for: key, trace: &trace) { return stored }
         guard key.allowsNetwork else {
             throw ImageError(
                 .notCached, "the image is not cached, and the request does not allow network access")
@@ -322,27 +287,14 @@ extension ImagePipeline {
         if let error = failures.error(for: key.source, at: now) {
             throw ImageError(.failedBefore, "the load failed recently: \(error.message)", underlying: error)
         }
-        try await waitForScrolling(load)
-        let fetcher = fetcher
-        let fetch = ImageFetch(
-            request: context.request, key: key.source, cachedFreshness: context.cachedFreshness,
-            keepsPartialData: key.caching.contains(.write), chunks: chunks[load]
-        ) { [weak self] in self?.send(.progress(load: load, $0)) }
-        let fetched = try await withSlot(at: .fetch, for: load) { () async throws(ImageError) in
-            var fetch = fetch
-            // The priority may have changed in the queue.
-            fetch.priority = await self.priority(of: load).requested
-            // A child task keeps the actor: a busy actor would change threads at each suspension.
-            async let result = fetcher.result(of: fetch)
-            return try await result.get()
-        }
-        switch fetched {
+        try await waitForScrolling(job)
+        switch try await withSlot(at: .fetch, for: job, { () async throws(ImageError) in try await fetch(job) }) {
         case .bytes(let data, let freshness, let offset):
             trace.add(.network, .hit, detail: .bytes(data.count, before: offset))
             // Subscribers that saw no earlier progress get the whole.
-            report(Session.Progress(completedBytes: Int64(data.count), totalBytes: Int64(data.count)), of: load)
+            job.report(Session.Progress(completedBytes: Int64(data.count), totalBytes: Int64(data.count)))
             var encoded = EncodedImage(data: data, freshness: freshness, source: .network, trace: trace)
-            await disk.store(&encoded, for: context)
+            await disk.store(&encoded, for: key, request: job.request)
             return encoded
         case .notModified(let freshness):
             trace.add(.network, .hit, detail: "304")
@@ -350,5 +302,17 @@ extension ImagePipeline {
             return EncodedImage(
                 data: Data(), freshness: freshness, source: .revalidated, trace: trace, isUnchanged: true)
         }
+    }
+
+    private func fetch(_ job: LoadDataJob) async throws(ImageError) -> ImageFetcher.Fetched {
+        let (fetcher, key) = (fetcher, job.key)
+        // The priority of this moment: it may have changed in the queue.
+        let fetch = ImageFetch(
+            request: job.request, key: key.source, cachedFreshness: job.cachedFreshness,
+            priority: job.priority.requested, keepsPartialData: key.caching.contains(.write), chunks: job.chunks
+        ) { [weak self] in self?.send(.progress(key, $0)) }
+        // A child task keeps the actor: a busy actor would change threads at each suspension.
+        async let result = fetcher.result(of: fetch)
+        return try await result.get()
     }
 }

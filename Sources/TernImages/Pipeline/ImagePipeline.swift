@@ -35,31 +35,23 @@ public actor ImagePipeline {
     nonisolated let partition: CachePartition
     /// The cache partition of the images whose requests send the session's cookies.
     nonisolated let cookiePartition: CachePartition
+    /// The hook and the clock that each request needs, beside the configuration: reading them there would copy all of it.
+    private nonisolated let cacheKey: (@Sendable (ImageRequest) -> String?)?
+    nonisolated let date: @Sendable () -> Date
     private nonisolated let inbox = Mailbox<Message>()
 
-    /// The image loads, with their subscribers.
-    var imageLoads = LoadTable<ImageLoadKey, ImageSubscriber>()
-    /// The loads of encoded bytes, with their subscribers.
-    var encodedLoads = LoadTable<EncodedLoadKey, EncodedImageSubscriber>()
-    /// All loads under way, by number.
-    var jobs: [Int: LoadJob] = [:]
-    /// The load that each task waits for, by the task's identifier.
-    var loadOf: [UInt64: Int] = [:]
+    /// The running loads of images.
+    var imageJobs: [ImageLoadKey: LoadImageJob] = [:]
+    /// The running loads of encoded bytes.
+    var dataJobs: [EncodedLoadKey: LoadDataJob] = [:]
+
     /// A queue for each stage, in the order of `LoadStage`.
     var queues: [StageQueue]
     var rateLimiter: TokenBucket?
     /// A Boolean value that indicates whether a timer runs until the rate allows the next fetch.
     var isAwaitingRate = false
-    var scrollDebouncer = ScrollDebouncer()
-    var scrollWaiters: [Int: Waiter<Bool>] = [:]
+    var scrollDebouncer = ScrollDebouncer<LoadDataJob>()
     var failures: NegativeCache<SourceKey>
-    /// The chunks of the responses that previews are decoded from, by load of encoded bytes.
-    var chunks: [Int: ChunkBuffer] = [:]
-    #if os(Linux)
-    /// The decoding of previews, by image load.
-    var previews: [Int: PreviewDecoding] = [:]
-    #endif
-    private var lastNumber = 0
     private let clock: RelativeClock
     private var networkWatch: Task<Void, Never>?
     private let pressureWatch: Task<Void, Never>?
@@ -67,12 +59,14 @@ public actor ImagePipeline {
     /// Creates a pipeline with its own caches.
     public init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
+        cacheKey = configuration.hooks.cacheKey
+        date = configuration.now
         memory = MemoryTier(configuration)
         disk = DiskTier(configuration)
         fetcher = ImageFetcher(configuration: configuration, disk: disk)
         decodingContext = DecodingContext(configuration)
         let hook = configuration.hooks.prepare == nil ? nil : ImageRequest.Source.serials.next()
-        let context = configuration.session.context
+        let context = configuration.session.tasks
         partition = context.cachePartition(handlesCookies: false, hook: hook)
         cookiePartition = context.cachePartition(handlesCookies: true, hook: hook)
         queues = LoadStage.allCases.map { StageQueue($0, configuration) }
@@ -110,37 +104,42 @@ public actor ImagePipeline {
     /// Synchronous, from any thread. It accesses no file.
     public nonisolated func task(for request: ImageRequest) -> ImageTask {
         let key = key(of: request)
-        let task = ImageTask(request, key: key, pipeline: self)
         guard request.caching.memory.contains(.read), let stored = memory.image(for: key),
             stored.satisfies(request.options)
-        else {
-            send(.begin(task, stale: nil))
-            return task
-        }
+        else { return beginLoad(of: key, request: request, stale: nil, response: nil) }
         if let error = stored.rejection(by: request.options) {
-            task.end(.failure(error.from(request.source.description)))
-            return task
+            return ImageTask(
+                request, result: .failure(error.from(request.source.description)), pipeline: self)
         }
-        let isStale = !stored.freshness.isFresh(at: configuration.now())
+        let isStale = !stored.freshness.isFresh(at: date())
         var trace = ImageTrace.memoryHit
         if isStale {
             trace = ImageTrace()
             trace.add(.memory, .stale)
         }
         if isStale, request.options.revalidation == .beforeDelivery, request.caching.network {
-            send(.begin(task, stale: stored))
-            return task
+            return beginLoad(of: key, request: request, stale: stored, response: nil)
         }
         let loaded = LoadedImage(stored: stored, source: .memory, trace: trace)
         let response = ImageResponse(loaded, isStale: isStale, options: request.options)
         if request.options.revalidation == .always || request.options.revalidation == .whenStale && isStale,
             request.caching.network
         {
-            task.deliver(response)
-            send(.begin(task, stale: stored))
-        } else {
-            task.end(.success(response))
+            return beginLoad(of: key, request: request, stale: stored, response: response)
         }
+        return ImageTask(request, result: .success(response), pipeline: self)
+    }
+
+    /// Creates a task with a load.
+    /// - Parameters:
+    ///   - stale: The image from memory to revalidate.
+    ///   - response: The response with this image; nil if it must not be delivered before the revalidation.
+    private nonisolated func beginLoad(
+        of key: ImageKey, request: ImageRequest, stale: StoredImage?, response: ImageResponse?
+    ) -> ImageTask {
+        let task = ImageTask(request, loadKey: ImageLoadKey(key, request), pipeline: self)
+        if let response { task.deliver(response) }
+        send(.begin(task, stale: stale))
         return task
     }
 
@@ -168,14 +167,12 @@ public actor ImagePipeline {
     public func data(for request: ImageRequest) async throws(ImageError) -> Data {
         var request = request
         request.options.progressive = .none
-        let load = nextNumber()
-        let context = ImageLoadContext(load: load, key: ImageLoadKey(key(of: request), request), request: request)
-        // A job without an image: the caller waits for the bytes like a load that would decode them.
-        jobs[load] = LoadJob(waitsForScrolling: request.options.waitsForScrolling)
-        defer { jobs[load] = nil }
-        let priority = LoadPriority(request.priority, isVisible: request.isVisible)
+        // A load outside the tables: the caller waits for the bytes like a load that would decode them.
+        let job = LoadImageJob(
+            ImageLoadKey(key(of: request), request), request, waitsForScrolling: request.options.waitsForScrolling,
+            priority: LoadPriority(request.priority, isVisible: request.isVisible))
         do throws(ImageError) {
-            return try await encodedImage(for: context, priority: priority, revalidating: nil).data
+            return try await encodedImage(for: job, revalidating: nil).data
         } catch {
             throw error.from(request.source.description)
         }
@@ -235,7 +232,7 @@ public actor ImagePipeline {
 
     nonisolated func key(of request: ImageRequest) -> ImageKey {
         let partition = request.options.handlesCookies ? cookiePartition : partition
-        guard let name = configuration.hooks.cacheKey?(request) else { return ImageKey(request, in: partition) }
+        guard let name = cacheKey?(request) else { return ImageKey(request, in: partition) }
         return ImageKey(request, source: SourceKey(named: name, request.source.request), in: partition)
     }
 
@@ -249,12 +246,6 @@ public actor ImagePipeline {
 
     /// The time since the pipeline was created.
     var now: Duration { clock.now() }
-
-    /// Returns a number for a load or a subscription.
-    func nextNumber() -> Int {
-        lastNumber += 1
-        return lastNumber
-    }
 
     /// Remembers a failure that would only repeat itself. Files and closures are exempt: they cost no network, and the program
     /// may have repaired them.
@@ -288,8 +279,9 @@ extension ImagePipeline {
         case begin(ImageTask, stale: StoredImage?)
         case cancel(ImageTask)
         case changePriority(ImageTask)
-        case progress(load: Int, Session.Progress)
-        case chunksArrived(load: Int)
+        /// The key is the very one of the load.
+        case progress(EncodedLoadKey, Session.Progress)
+        case chunksArrived(EncodedLoadKey)
         case scrolling(Bool)
         case barrier(Waiter<Void>)
     }
@@ -313,15 +305,20 @@ extension ImagePipeline {
         }
     }
 
+    /// Returns the load that a message is about; nil if it has ended, also if another load has an equal key now.
+    private func job(of key: EncodedLoadKey) -> LoadDataJob? {
+        dataJobs[key].flatMap { $0.key.isSame(as: key) ? $0 : nil }
+    }
+
     private func handle(_ message: Message) {
         switch message {
         case .begin(let task, let stale): subscribe(task, stale: stale)
         case .cancel(let task): unsubscribe(task)
         case .changePriority(let task): changePriority(of: task)
-        case .progress(let load, let progress): report(progress, of: load)
-        case .chunksArrived(let load):
+        case .progress(let key, let progress): job(of: key)?.report(progress)
+        case .chunksArrived(let key):
             #if os(Linux)
-            decodePreviews(from: load)
+            job(of: key)?.forEachDependent { $0.decodeNewChunks() }
             #endif
         case .barrier(let waiter): waiter.resume()
         case .scrolling(let isScrolling): perform(scrollDebouncer.report(isScrolling: isScrolling))

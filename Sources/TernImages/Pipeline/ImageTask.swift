@@ -20,7 +20,8 @@ public final class ImageTask: Sendable, Identifiable {
     public let id: UInt64
     /// The request that the task loads.
     public let request: ImageRequest
-    let key: ImageKey
+    /// The identity of the load that the task subscribes to; nil for an image from memory, without a load.
+    let loadKey: ImageLoadKey?
     /// The pipeline that loads. It lives at least as long as its tasks.
     private let pipeline: ImagePipeline
     private let state: Lock<State>
@@ -29,19 +30,30 @@ public final class ImageTask: Sendable, Identifiable {
     private struct State {
         var priority: LoadPriority
         var newest = Snapshot()
-        var waiters: [Waiter<Result<ImageResponse, ImageError>>] = []
+        /// Resumed with true when there is a result, or with false when the caller is cancelled.
+        var waiters: [Waiter<Bool>] = []
         /// The source of the streams; nil until the first stream, because most tasks have none.
         var latest: Latest<Snapshot>?
     }
 
     static let numbers = SerialNumbers()
-    /// The lowest identifier of subscriptions that are not of tasks. A task's number is always below it.
-    static let subscriptionOffset = 1 << 62
 
-    init(_ request: ImageRequest, key: ImageKey, pipeline: ImagePipeline) {
+    /// Creates a task that has ended, without a load.
+    init(_ request: ImageRequest, result: Result<ImageResponse, ImageError>, pipeline: ImagePipeline) {
         id = Self.numbers.next()
         self.request = request
-        self.key = key
+        loadKey = nil
+        self.pipeline = pipeline
+        var state = State(priority: LoadPriority(request.priority, isVisible: request.isVisible))
+        state.newest.end(result.map(DeliveredResponse.init))
+        self.state = Lock(state)
+        activity = nil
+    }
+
+    init(_ request: ImageRequest, loadKey: ImageLoadKey, pipeline: ImagePipeline) {
+        id = Self.numbers.next()
+        self.request = request
+        self.loadKey = loadKey
         self.pipeline = pipeline
         state = Lock(State(priority: LoadPriority(request.priority, isVisible: request.isVisible)))
         activity = request.options.continuesInBackground ? BackgroundActivity.begin() : nil
@@ -54,25 +66,23 @@ public final class ImageTask: Sendable, Identifiable {
     /// For an image that is revalidated, this is the cached one; `responses` also gives the changed one. Cancelling the caller
     /// only ends its own wait, with an error of kind `.cancelled`; `cancel()` ends the task.
     public var response: ImageResponse {
-        get async throws(ImageError) { try await response { $0.resume(returning: .failure(.cancelled)) } }
+        get async throws(ImageError) { try await response { $0.resume(returning: false) } }
     }
 
-    /// - Parameter cancel: Called if the caller is cancelled while it waits. It must resume the waiter, or end the task, which
-    ///   resumes it.
-    func response(
-        onCancel cancel: @Sendable (Waiter<Result<ImageResponse, ImageError>>) -> Void
-    ) async throws(ImageError) -> ImageResponse {
-        let waiter = Waiter<Result<ImageResponse, ImageError>>()
+    /// - Parameter cancel: Called if the caller is cancelled while it waits. It must resume the waiter with false, or end the
+    ///   task, which resumes it.
+    func response(onCancel cancel: @Sendable (Waiter<Bool>) -> Void) async throws(ImageError) -> ImageResponse {
+        let waiter = Waiter<Bool>()
         let known = state.withLock { state -> Result<ImageResponse, ImageError>? in
             if let response = state.newest.result { return response }
             state.waiters.append(waiter)
             return nil
         }
         if let known { return try known.get() }
-        let result = await waiter.wait(onCancel: { cancel(waiter) })
+        if await waiter.wait(onCancel: { cancel(waiter) }), let result = current { return try result.get() }
         // A cancelled caller must not stay in the list.
-        if Task.isCancelled { state.withLock { $0.waiters.removeAll { $0 === waiter } } }
-        return try result.get()
+        state.withLock { $0.waiters.removeAll { $0 === waiter } }
+        throw .cancelled
     }
 
     /// The number of callers that wait for `response`.
@@ -85,9 +95,6 @@ public final class ImageTask: Sendable, Identifiable {
 
     /// The result so far, without waiting; nil while there is none.
     public var current: Result<ImageResponse, ImageError>? { state.withLock { $0.newest.result } }
-
-    /// The pixels of the image that was delivered last.
-    private var deliveredPixels: PixelBuffer? { state.withLock { $0.newest.response?.image.pixels } }
 
     /// A Boolean value that indicates whether the task has ended, revalidation included.
     public var isFinished: Bool { state.withLock { $0.newest.end != nil } }
@@ -143,37 +150,37 @@ public final class ImageTask: Sendable, Identifiable {
         }
     }
 
-    /// Delivers the result of the load, and ends the task with the last one.
+    /// Delivers the result of a load, and ends the task with the last one.
     ///
     /// Returns false if the request rejects the image; the task has ended then.
-    func deliver(_ result: Result<LoadedImage, ImageError>, isLast: Bool, at date: Date) -> Bool {
-        let delivered = deliveredPixels
+    func deliver(_ result: Result<DeliveredResponse, ImageError>, isLast: Bool) -> Bool {
         switch result {
         case .failure(let error):
             // A failed revalidation keeps the delivered image.
-            end(delivered == nil ? .failure(error.from(request.source.description)) : .success(nil))
-        case .success(let loaded):
-            if let error = loaded.stored.rejection(by: request.options) {
+            let named = error.from(request.source.description)
+            end { $0.delivered == nil ? .failure(named) : .success(nil) }
+        case .success(let delivered):
+            if let error = delivered.stored?.rejection(by: request.options) {
                 end(.failure(error.from(request.source.description)))
                 return false
             }
-            // The same image was delivered from memory before the load began.
-            if isLast, delivered === loaded.stored.image.pixels {
-                end(.success(nil))
+            guard isLast else {
+                deliver(delivered)
                 return true
             }
-            let isNew = loaded.source == .network || loaded.source == .revalidated
-            let isStale = !isNew && !loaded.stored.freshness.isFresh(at: date)
-            let response = ImageResponse(loaded, isStale: isStale, options: request.options)
-            if isLast { end(.success(response)) } else { deliver(response) }
+            // The same image may have been delivered from memory before the load began.
+            let pixels = delivered.response.image.pixels
+            end { .success($0.response?.image.pixels === pixels ? nil : delivered) }
         }
         return true
     }
 
     /// Delivers an image after which the task may continue.
-    func deliver(_ response: ImageResponse) {
+    func deliver(_ response: ImageResponse) { deliver(DeliveredResponse(response)) }
+
+    private func deliver(_ delivered: DeliveredResponse) {
         update { newest in
-            newest.add(response)
+            newest.add(delivered)
             return true
         }
     }
@@ -181,8 +188,14 @@ public final class ImageTask: Sendable, Identifiable {
     /// Ends the task with the last image, or with nil if one was delivered before. Returns false if the task had ended.
     @discardableResult
     func end(_ result: Result<ImageResponse?, ImageError>) -> Bool {
+        let delivered = result.map { $0.map { DeliveredResponse($0) } }
+        return end { _ in delivered }
+    }
+
+    @discardableResult
+    private func end(_ result: (Snapshot) -> Result<DeliveredResponse?, ImageError>) -> Bool {
         let isFirst = update { newest in
-            newest.end(result)
+            newest.end(result(newest))
             return true
         }
         if isFirst { activity?.end() }
@@ -198,19 +211,14 @@ public final class ImageTask: Sendable, Identifiable {
         let notifications = state.withLock { state -> PendingNotifications? in
             guard state.newest.end == nil, change(&state.newest) else { return nil }
             var pending = PendingNotifications(latest: state.latest, newest: state.latest == nil ? nil : state.newest)
-            if !state.waiters.isEmpty, let result = state.newest.result {
-                pending.result = result
-                swap(&pending.waiters, &state.waiters)
-            }
+            if !state.waiters.isEmpty, state.newest.hasResult { swap(&pending.waiters, &state.waiters) }
             return pending
         }
         guard let notifications else { return false }
         if let latest = notifications.latest, let newest = notifications.newest {
             if newest.end == nil { latest.update { _ in newest } } else { latest.finish { _ in newest } }
         }
-        if let result = notifications.result {
-            for waiter in notifications.waiters { waiter.resume(returning: result) }
-        }
+        for waiter in notifications.waiters { waiter.resume(returning: true) }
         return true
     }
 
@@ -219,7 +227,8 @@ public final class ImageTask: Sendable, Identifiable {
         let latest: Latest<Snapshot>?
         let newest: Snapshot?
         var result: Result<ImageResponse, ImageError>?
-        var waiters: [Waiter<Result<ImageResponse, ImageError>>] = []
+        /// Resumed with true when there is a result, or with false when the caller is cancelled.
+        var waiters: [Waiter<Bool>] = []
     }
 
     /// The source of the streams. The first access creates it.

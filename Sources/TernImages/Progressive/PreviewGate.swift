@@ -32,6 +32,8 @@ struct PreviewGate {
     private(set) var previews = 0
     /// A Boolean value that indicates whether the final image is being made, or the image is no longer needed.
     private(set) var isOver = false
+    /// A Boolean value that indicates whether the image is no longer needed, or its decoder failed.
+    private(set) var isStopped = false
     private var isEnded = false
     private var boundaries = 0
     private var lastPreview: Duration?
@@ -80,7 +82,10 @@ struct PreviewGate {
     }
 
     /// Ends all work, because the decoder failed or the image is no longer needed.
-    mutating func stop() { isOver = true }
+    mutating func stop() {
+        isOver = true
+        isStopped = true
+    }
 
     private mutating func wake() -> Intake {
         guard !isWorking else {

@@ -110,7 +110,8 @@ public final class ProgressiveDecoding: Sendable {
         let worker = Task(executorPreference: executor) { self.work() }
         let isUnwanted = shared.withLock { shared in
             if shared.turn == turn { shared.worker = worker }
-            return shared.gate.isOver
+            // The worker can already be making the final image, which is wanted.
+            return shared.gate.isStopped
         }
         if isUnwanted { worker.cancel() }
     }

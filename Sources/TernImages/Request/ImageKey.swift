@@ -29,7 +29,7 @@ struct ImageKey: Sendable, Hashable {
         processors = request.processors.isEmpty ? [] : request.steps.map(\.identifier)
         // NaN would make the key unequal to itself.
         let given = request.scale.flatMap { $0.isFinite && $0 > 0 ? $0 : nil }
-        scale = given ?? Self.scale(named: request.source.name)
+        scale = given ?? request.source.nameScale
         animation =
             options.decodesFirstFrameOnly
             ? .firstFrame : options.processesAnimations && !processors.isEmpty ? .processedFrames : .frames
@@ -71,9 +71,8 @@ struct ImageKey: Sendable, Hashable {
         for processor in processors { hasher.combine(processor) }
     }
 
-    /// Returns the scale in a name such as `photo@2x.png`, or 1. Called for every request, so it reads from the end and
-    /// does not allocate.
-    private static func scale(named text: String) -> Double {
+    /// Returns the scale in a name such as `photo@2x.png`, or 1. It reads from the end and does not allocate.
+    static func scale(named text: String) -> Double {
         // Only the last path component counts.
         var isInName = false
         var after: (UInt8?, UInt8?, UInt8?) = (nil, nil, nil)

@@ -1,4 +1,5 @@
 public import Tern
+import TernCache
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -68,12 +69,44 @@ extension ImageRequest {
             case file(String)
             case data(@concurrent @Sendable () async throws -> Data)
             case invalid(String)
+
+            /// The file name, without a query.
+            fileprivate func name(_ key: SourceKey) -> String {
+                switch self {
+                case .request(let request): request.target.path
+                case .file(let path): path
+                case .data, .invalid: key.text
+                }
+            }
         }
 
-        let content: Content
-        let key: SourceKey
+        /// One reference: a request is copied with every task and every load.
+        private final class Storage: Sendable {
+            let content: Content
+            let key: SourceKey
+            let serial: UInt64?
+            let nameScale: Double
+
+            init(_ content: Content, key: SourceKey, serial: UInt64?) {
+                self.content = content
+                self.key = key
+                self.serial = serial
+                nameScale = ImageKey.scale(named: content.name(key))
+            }
+        }
+
+        private let storage: Storage
+
+        var content: Content { storage.content }
+        var key: SourceKey { storage.key }
         /// A unique number for a source that must not share a fetch; nil for most sources.
-        let serial: UInt64?
+        var serial: UInt64? { storage.serial }
+        /// The scale in the name of the file, such as 2 for `photo@2x.png`; else 1.
+        var nameScale: Double { storage.nameScale }
+
+        /// The sources of the URLs that were used last: views ask for the same URLs again and again, and checking a URL costs
+        /// several times as much as finding it here.
+        private static let recent: MemoryCache<String, Source> = MemoryCache(countLimit: 1_024)
 
         /// Creates the source of a URL: a GET request for http and https, a file for file URLs. Any other URL, and nil,
         /// fails when it is loaded.
@@ -82,6 +115,16 @@ extension ImageRequest {
                 self.init(content: .invalid("there is no URL"), key: SourceKey(text: ""))
                 return
             }
+            let text = url.absoluteString
+            if let known = Self.recent.value(for: text) {
+                self = known
+                return
+            }
+            self.init(checking: url)
+            if case .request = content { Self.recent.insert(self, for: text) }
+        }
+
+        private init(checking url: URL) {
             if url.isFileURL {
                 self = .file(url)
                 return
@@ -94,9 +137,7 @@ extension ImageRequest {
         }
 
         private init(content: Content, key: SourceKey, serial: UInt64? = nil) {
-            self.content = content
-            self.key = key
-            self.serial = serial
+            storage = Storage(content, key: key, serial: serial)
         }
 
         static let serials = SerialNumbers()
@@ -136,15 +177,6 @@ extension ImageRequest {
             case .file(let path): "file \(path)"
             case .data: "data of \(key.text.dropFirst(5))"
             case .invalid: "an invalid URL"
-            }
-        }
-
-        /// The file name, without a query.
-        var name: String {
-            switch content {
-            case .request(let request): request.target.path
-            case .file(let path): path
-            case .data, .invalid: key.text
             }
         }
 

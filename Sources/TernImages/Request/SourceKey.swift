@@ -13,6 +13,8 @@ import Foundation
 /// can be written to the disk.
 struct SourceKey: Sendable, Hashable {
     private let name: String
+    /// The hash value of the name, computed once: each load looks into several tables.
+    private let nameHash: Int
     /// The name of the partition; empty for the common partition.
     private let partition: String
     /// A Boolean value that indicates whether the key is valid only in this process, and not for the disk.
@@ -25,6 +27,7 @@ struct SourceKey: Sendable, Hashable {
 
     private init(name: String, partition: String, isPrivate: Bool) {
         self.name = name
+        nameHash = name.hashValue
         self.partition = partition
         self.isPrivate = isPrivate
     }
@@ -61,13 +64,18 @@ struct SourceKey: Sendable, Hashable {
         SourceKey(name: name + " !certificates", partition: partition, isPrivate: isPrivate)
     }
 
-    /// Returns the same key in the partition of the user of the session.
-    func `in`(_ partition: CachePartition) -> SourceKey {
-        SourceKey(name: name, partition: partition.name, isPrivate: isPrivate)
+    private init(_ key: SourceKey, partition: String) {
+        name = key.name
+        nameHash = key.nameHash
+        self.partition = partition
+        isPrivate = key.isPrivate
     }
 
+    /// Returns the same key in the partition of the user of the session.
+    func `in`(_ partition: CachePartition) -> SourceKey { SourceKey(self, partition: partition.name) }
+
     // The name of a private key is unique, and a pipeline has few partitions.
-    func hash(into hasher: inout Hasher) { hasher.combine(name) }
+    func hash(into hasher: inout Hasher) { hasher.combine(nameHash) }
 
     private static func digest(_ headers: [Headers.Field], of request: Request, countsBody: Bool) -> String {
         var function = DigestFunction(.sha256)

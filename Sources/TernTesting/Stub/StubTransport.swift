@@ -1,6 +1,6 @@
 import Synchronization
 public import Tern
-import TernConcurrency
+package import TernConcurrency
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -96,7 +96,7 @@ public final class StubTransport: Sendable {
 
 extension StubTransport: Transport {
     /// The executor of transports without a loop.
-    package var executor: any SerialExecutor { QueueExecutor.shared }
+    package var executor: any MessageExecutor { QueueExecutor.shared }
 
     /// Starts an exchange in its own Swift task, which the exchange holds and cancels.
     package func start(_ transfer: Transfer) {

@@ -62,6 +62,8 @@ int tern_test_server_handshake(tern_test_server *server);
 long tern_test_server_read(tern_test_server *server, uint8_t *bytes, size_t length);
 long tern_test_server_write(tern_test_server *server, const uint8_t *bytes, size_t length);
 void tern_test_server_close(tern_test_server *server);
+/// Lets this number of further bytes reach the socket, records and all. Later ones are dropped.
+void tern_test_server_limit_output(tern_test_server *server, size_t limit);
 /// Sends a request for new keys (TLS 1.3), which is a record without data.
 int tern_test_server_update_keys(tern_test_server *server);
 /// Returns the name that the client asked for; null for none.

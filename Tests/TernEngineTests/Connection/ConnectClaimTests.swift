@@ -17,10 +17,10 @@ import Testing
             })
         defer { server.stop() }
         let harness = try WireHarness(connectionsPerOrigin: 1)
-        let place = Place(server, policy: TLSPolicy(.only(identity)))
-        let first = harness.start("/first", to: place)
+        let endpoint = Endpoint(server, policy: TLSPolicy(.only(identity)))
+        let first = harness.start("/first", to: endpoint)
         await first.wait(for: "connecting")
-        let second = harness.start("/second", to: place)
+        let second = harness.start("/second", to: endpoint)
         // The second waits for the limit of connections, without a time limit for connecting.
         #expect(await harness.value { _ in second.entries } == [])
         harness.cancel(first)
@@ -44,11 +44,11 @@ import Testing
             }, { try $0.answer() })
         defer { server.stop() }
         let harness = try WireHarness(connectionsPerOrigin: 1)
-        let place = Place(server, policy: TLSPolicy(.only(identity)))
-        let first = harness.start("/first", to: place)
+        let endpoint = Endpoint(server, policy: TLSPolicy(.only(identity)))
+        let first = harness.start("/first", to: endpoint)
         await first.wait(for: "connecting")
         await accepted.wait(for: "accepted")
-        let second = harness.start("/second", to: place)
+        let second = harness.start("/second", to: endpoint)
         harness.perform { client in client.exchange(of: first).map { client.pool.giveUpConnecting($0) } }
         // The second takes over the attempt, loses it with the end of it, and gets one of its own with a fresh limit.
         let expected = [
@@ -76,9 +76,9 @@ import Testing
             })
         defer { server.stop() }
         let harness = try WireHarness(connectionsPerOrigin: 2)
-        var place = Place(server, policy: TLSPolicy(.only(identity)))
-        place.allowsHTTP2 = true
-        let logs = (0..<4).map { harness.start("/\($0)", to: place) }
+        var endpoint = Endpoint(server, policy: TLSPolicy(.only(identity)))
+        endpoint.allowsHTTP2 = true
+        let logs = (0..<4).map { harness.start("/\($0)", to: endpoint) }
         for log in logs { await log.wait(for: "connecting") }
         goOn.open()
         // Two exchanges have connections; the others wait in the queue, without a time limit for connecting.
@@ -117,10 +117,10 @@ import Testing
         try await withSocketPath { path in
             var options = TLSOptions()
             options.roots = .file(path)
-            let place = Place(server, policy: TLSPolicy(options))
-            #expect(await harness.start(to: place).waitForEnd() == ["connecting", "failed tls"])
+            let endpoint = Endpoint(server, policy: TLSPolicy(options))
+            #expect(await harness.start(to: endpoint).waitForEnd() == ["connecting", "failed tls"])
             try Data(identity.pem).write(to: URL(filePath: path))
-            #expect(await harness.start(to: place).waitForEnd().last == "ended")
+            #expect(await harness.start(to: endpoint).waitForEnd().last == "ended")
         }
         #expect(server.accepted == 1)
         #expect(server.failures == [])
@@ -140,11 +140,11 @@ import Testing
             defer { server.stop() }
             let harness = try WireHarness()
             let policy = TLSPolicy(.only(first, second))
-            var place = Place(server, policy: policy)
-            place.host = "a.example"
-            #expect(await harness.start("/a", to: place).waitForEnd().last == "ended")
-            place.host = "b.example"
-            #expect(await harness.start("/b", to: place).waitForEnd().last == "failed untrustedServer")
+            var endpoint = Endpoint(server, policy: policy)
+            endpoint.host = "a.example"
+            #expect(await harness.start("/a", to: endpoint).waitForEnd().last == "ended")
+            endpoint.host = "b.example"
+            #expect(await harness.start("/b", to: endpoint).waitForEnd().last == "failed untrustedServer")
             #expect(server.accepted == 2)
             #expect(names.entries == ["a.example"])
             #expect(server.requests[0] == ["GET /a HTTP/1.1"])
@@ -161,15 +161,15 @@ import Testing
                 ]
                 defer { for server in servers { server.stop() } }
                 let harness = try WireHarness()
-                let places = servers.map { server in
-                    var place = Place(server)
+                let endpoints = servers.map { server in
+                    var endpoint = Endpoint(server)
                     // One origin, with an idle connection to each server from the second round on.
-                    place.port = servers[2].address.port
-                    return place
+                    endpoint.port = servers[2].address.port
+                    return endpoint
                 }
                 for (round, form) in ["new", "reused"].enumerated() {
-                    for (index, place) in places.enumerated() {
-                        let log = harness.start("/\(round)\(index)", to: place)
+                    for (index, endpoint) in endpoints.enumerated() {
+                        let log = harness.start("/\(round)\(index)", to: endpoint)
                         #expect(await log.waitForEnd().contains("connected http11 \(form)"))
                         #expect(log.text == "/\(round)\(index)")
                     }
@@ -205,9 +205,9 @@ import Testing
                 try? closed.wait()
                 return "Basic eDp5"
             })
-            var place = Place(server, policy: TLSPolicy(.only(try TestIdentity())))
-            place.proxy = ProxyAddress(.http, host: "proxy", port: 1)
-            let log = harness.start(to: place)
+            var endpoint = Endpoint(server, policy: TLSPolicy(.only(try TestIdentity())))
+            endpoint.proxy = ProxyAddress(.http, host: "proxy", port: 1)
+            let log = harness.start(to: endpoint)
             #expect(await log.waitForEnd() == ["connecting", "failed proxy"])
             #expect(
                 log.error?.reason.contains("it answered with status 403") == true, "\(String(describing: log.error))")

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct ConnectionReuseTests {
     /// Returns settings whose end starts a second exchange in the same turn, after the server has passed the gate.
     private func settings(
-        then log: ExchangeLog, at place: Place, after gate: Gate, ended: Gate
+        then log: ExchangeLog, at endpoint: Endpoint, after gate: Gate, ended: Gate
     ) -> TestExchange.Settings {
         var settings = TestExchange.Settings()
         settings.path = "/first"
@@ -22,7 +22,7 @@ import Testing
             }
             var second = TestExchange.Settings()
             second.path = "/second"
-            client.submit(second, to: place, log: log)
+            client.submit(second, to: endpoint, log: log)
         }
         return settings
     }
@@ -34,9 +34,9 @@ import Testing
         })
         defer { server.stop() }
         let harness = try WireHarness()
-        let first = harness.start("/first", to: Place(server))
+        let first = harness.start("/first", to: Endpoint(server))
         #expect(await first.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
-        let second = harness.start("/second", to: Place(server))
+        let second = harness.start("/second", to: Endpoint(server))
         #expect(await second.waitForEnd() == ["connected http11 reused", "head 200", "ended"])
         #expect(first.text == "/first")
         #expect(second.text == "/second")
@@ -58,7 +58,7 @@ import Testing
         let harness = try WireHarness()
         let second = ExchangeLog()
         let first = harness.start(
-            settings(then: second, at: Place(server), after: sent, ended: ended), to: Place(server))
+            settings(then: second, at: Endpoint(server), after: sent, ended: ended), to: Endpoint(server))
         await first.waitForEnd()
         #expect(await second.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
         #expect(second.text == "/second")
@@ -79,7 +79,7 @@ import Testing
         let harness = try WireHarness()
         let second = ExchangeLog()
         let first = harness.start(
-            settings(then: second, at: Place(server), after: closed, ended: ended), to: Place(server))
+            settings(then: second, at: Endpoint(server), after: closed, ended: ended), to: Endpoint(server))
         await first.waitForEnd()
         #expect(await second.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
         #expect(second.text == "/second")
@@ -100,9 +100,9 @@ import Testing
             })
         defer { server.stop() }
         let harness = try WireHarness()
-        let place = Place(server, policy: TLSPolicy(.only(identity)))
+        let endpoint = Endpoint(server, policy: TLSPolicy(.only(identity)))
         let second = ExchangeLog()
-        await harness.start(settings(then: second, at: place, after: sent, ended: ended), to: place).waitForEnd()
+        await harness.start(settings(then: second, at: endpoint, after: sent, ended: ended), to: endpoint).waitForEnd()
         #expect(await second.waitForEnd() == ["connected http11 reused", "head 200", "ended"])
         #expect(server.failures == [])
     }
@@ -122,11 +122,11 @@ import Testing
             }, { try $0.answer() })
         defer { server.stop() }
         let harness = try WireHarness()
-        let place = Place(server, policy: TLSPolicy(.only(identity)))
-        let first = harness.start("/first", to: place)
+        let endpoint = Endpoint(server, policy: TLSPolicy(.only(identity)))
+        let first = harness.start("/first", to: endpoint)
         #expect(await first.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
         #expect(first.text == "the whole body")
-        let second = harness.start("/second", to: place)
+        let second = harness.start("/second", to: endpoint)
         #expect(await second.waitForEnd().contains("connected http11 new"))
         #expect(server.failures == [])
     }
@@ -141,12 +141,12 @@ import Testing
             }, { try $0.answer() })
         defer { server.stop() }
         let harness = try WireHarness()
-        let first = harness.start("/first", to: Place(server))
+        let first = harness.start("/first", to: Endpoint(server))
         #expect(await first.waitForEnd().last == "ended")
         #expect(first.text == "/first")
         // Otherwise, the second request can be sent before the connection ends, and is lost with it.
         try closed.wait()
-        let second = harness.start("/second", to: Place(server))
+        let second = harness.start("/second", to: Endpoint(server))
         #expect(await second.waitForEnd().last == "ended")
         #expect(second.text == "/second")
         #expect(server.failures == [])
@@ -170,9 +170,9 @@ import Testing
             settings.method = "POST"
             settings.bytes = count
             settings.body = .length(Int64(count))
-            let first = harness.start(settings, to: Place(server))
+            let first = harness.start(settings, to: Endpoint(server))
             #expect(await first.waitForEnd().last == "ended")
-            let second = harness.start("/second", to: Place(server))
+            let second = harness.start("/second", to: Endpoint(server))
             #expect(await second.waitForEnd().contains("connected http11 new"))
             #expect(second.text == "/second")
             #expect(server.failures == [])
@@ -205,13 +205,7 @@ import Testing
                     try connection.readHead()
                     try connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\r\nx")
                     try paused.wait()
-                    var missing = length - 1
-                    // The reader is paused, so a socket that takes no byte now takes none until it goes on.
-                    while missing > 0 {
-                        let count = try connection.tryWrite([UInt8](repeating: 0x78, count: min(missing, 64 << 10)))
-                        if count == 0 { break }
-                        missing -= count
-                    }
+                    let missing = try connection.fill(with: 0x78, upTo: length - 1)
                     blocked.add("blocked")
                     try connection.write([UInt8](repeating: 0x78, count: missing))
                     guard missing > length / 2 else { throw ScriptFailure("the client took \(length - missing) bytes") }
@@ -220,7 +214,7 @@ import Testing
             let harness = try WireHarness()
             var settings = TestExchange.Settings()
             settings.pauses = true
-            let log = harness.start(settings, to: Place(server))
+            let log = harness.start(settings, to: Endpoint(server))
             await log.wait(for: "paused")
             paused.open()
             await blocked.wait(for: "blocked")

@@ -23,14 +23,6 @@ final class FrameServer {
 
     deinit { Socket.close(descriptor) }
 
-    /// Returns the destination of requests that speak HTTP/2 without TLS.
-    static func destination(at address: SocketAddress) -> Destination {
-        let authority = "127.0.0.1:\(address.port)"
-        return Destination(
-            origin: "http://\(authority)", host: "127.0.0.1", port: address.port, authority: authority,
-            assumesHTTP2: true, addresses: [address])
-    }
-
     /// Accepts a connection that waits or comes, and reads the preface of the client.
     func accept() throws -> FrameConnection {
         try FrameConnection.wait(on: descriptor)
@@ -57,6 +49,8 @@ final class FrameConnection {
     private var input: [UInt8] = []
     /// The number of answers to SETTINGS that `next()` has passed over.
     private var settingsAnswers = 0
+    /// The number of bytes that the client has returned to the windows of its streams, and of the connection at 0.
+    private(set) var updates: [Int32: Int] = [:]
     private let inflater = unsafe tern_test_inflater_new()
 
     fileprivate init(_ descriptor: Int32) throws {
@@ -102,20 +96,44 @@ final class FrameConnection {
         return true
     }
 
+    /// Returns the next frame; nil at the end of the connection.
+    private func nextOfAll() throws -> TestFrame? {
+        guard try fill(9) else { return nil }
+        let length = Int(input[0]) << 16 | Int(input[1]) << 8 | Int(input[2])
+        guard try fill(9 + length) else { return nil }
+        let stream = input[5...8].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        let frame = TestFrame(
+            type: input[3], flags: input[4], stream: Int32(bitPattern: stream), payload: Array(input[9..<9 + length]))
+        input.removeFirst(9 + length)
+        if frame.type == 4, frame.flags == 1 { settingsAnswers += 1 }
+        if frame.type == 8 { updates[frame.stream, default: 0] += Int(frame.lastNumber) }
+        return frame
+    }
+
     /// Returns the next frame that is not SETTINGS or WINDOW_UPDATE; nil at the end of the connection.
     func next() throws -> TestFrame? {
-        while try fill(9) {
-            let length = Int(input[0]) << 16 | Int(input[1]) << 8 | Int(input[2])
-            guard try fill(9 + length) else { return nil }
-            let stream = input[5...8].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-            let frame = TestFrame(
-                type: input[3], flags: input[4], stream: Int32(bitPattern: stream),
-                payload: Array(input[9..<9 + length]))
-            input.removeFirst(9 + length)
-            if frame.type == 4, frame.flags == 1 { settingsAnswers += 1 }
+        while let frame = try nextOfAll() {
             if frame.type != 4, frame.type != 8 { return frame }
         }
         return nil
+    }
+
+    /// Reads until the client has returned bytes to the window of a stream. Returns their number.
+    func waitForUpdate(of stream: Int32) throws -> Int {
+        while updates[stream] == nil {
+            let frame = try #require(try nextOfAll())
+            try #require(frame.type == 4 || frame.type == 8, "\(frame)")
+        }
+        let count = updates.removeValue(forKey: stream)
+        return try #require(count)
+    }
+
+    /// Waits until the client has read all that was sent.
+    func waitUntilRead() throws {
+        let ping = TestFrame(type: 6, payload: [1, 2, 3, 4, 5, 6, 7, 8])
+        try send(ping)
+        let answer = try next(6)
+        #expect(answer.flags == 1 && answer.payload == ping.payload)
     }
 
     /// Returns the next frame, which has a type.

@@ -20,12 +20,12 @@ import Testing
             try connection.waitForEndOfFrames()
         })
         defer { server.stop() }
-        var place = Place(server)
-        place.assumesHTTP2 = true
+        var endpoint = Endpoint(server)
+        endpoint.assumesHTTP2 = true
         let harness = try WireHarness(headLimit: headLimit)
         var settings = TestExchange.Settings()
         settings.headLimit = headLimit
-        let logs = (first: harness.start(settings, to: place), second: harness.start(settings, to: place))
+        let logs = (first: harness.start(settings, to: endpoint), second: harness.start(settings, to: endpoint))
         await logs.first.waitForEnd()
         await logs.second.waitForEnd()
         #expect(server.failures == [])

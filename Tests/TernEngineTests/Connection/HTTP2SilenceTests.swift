@@ -10,9 +10,8 @@ import Testing
 
     @Test func aSilentServerIsAskedAndItsConnectionClosed() async throws {
         let server = try FrameServer()
-        let client = TestClient(server, liveness: Self.limits)
-        defer { client.close() }
-        let calls = (0..<2).map { _ in client.start(TestCall()) }
+        let harness = try WireHarness(liveness: Self.limits)
+        let calls = (0..<2).map { _ in harness.start(to: Endpoint(server)) }
         let connection = try server.connect()
         #expect(try connection.next(1).stream == 1)
         #expect(try connection.next(1).stream == 3)
@@ -28,19 +27,15 @@ import Testing
     @Test func aServerThatAnswersKeepsItsStreamsAndAnIdleConnectionIsLeftAlone() async throws {
         let server = try FrameServer()
         let idle = try FrameServer()
-        let idleClient = TestClient(idle, liveness: Self.limits)
-        let client = TestClient(server, liveness: Self.limits)
-        defer {
-            client.close()
-            idleClient.close()
-        }
-        let first = idleClient.start(TestCall())
+        let idleHarness = try WireHarness(liveness: Self.limits)
+        let harness = try WireHarness(liveness: Self.limits)
+        let first = idleHarness.start(to: Endpoint(idle))
         let idleConnection = try idle.connect()
         let idleStream = try idleConnection.next(1).stream
         try idleConnection.readSettingsAnswer()
         try idleConnection.respond(to: idleStream)
         #expect(await first.outcome().status == 200)
-        let call = client.start(TestCall())
+        let call = harness.start(to: Endpoint(server))
         let connection = try server.connect()
         let stream = try connection.next(1).stream
         for _ in 0..<4 { try connection.answerPing() }
@@ -52,15 +47,14 @@ import Testing
 
     @Test func anUnusedConnectionIsAskedWithItsNextRequest() async throws {
         let server = try FrameServer()
-        let client = TestClient(server, liveness: Self.probing)
-        defer { client.close() }
-        let first = client.start(TestCall())
+        let harness = try WireHarness(liveness: Self.probing)
+        let first = harness.start(to: Endpoint(server))
         let connection = try server.connect()
         // PING goes before HEADERS.
         try connection.answerPing()
         try connection.respond(to: connection.next(1).stream)
         #expect(await first.outcome().status == 200)
-        let second = client.start(TestCall())
+        let second = harness.start(to: Endpoint(server))
         _ = try connection.next(6)
         #expect(try connection.next(1).stream == 3)
         #expect(try connection.next() == nil)
@@ -70,13 +64,12 @@ import Testing
 
     @Test func silenceOnAUsedConnectionIsNoDeadConnection() async throws {
         let server = try FrameServer()
-        let client = TestClient(server, liveness: Self.limits)
-        defer { client.close() }
-        let first = client.start(TestCall())
+        let harness = try WireHarness(liveness: Self.limits)
+        let first = harness.start(to: Endpoint(server))
         let connection = try server.connect()
         try connection.respond(to: connection.next(1).stream)
         #expect(await first.outcome().status == 200)
-        let second = client.start(TestCall())
+        let second = harness.start(to: Endpoint(server))
         #expect(try connection.next(1).stream == 3)
         _ = try connection.next(6)
         #expect(try connection.next() == nil)

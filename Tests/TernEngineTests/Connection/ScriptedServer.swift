@@ -44,6 +44,7 @@ final class ScriptedServer: Sendable {
     private struct State {
         var accepted = 0
         var running = 0
+        var isListening = true
         var failures: [String] = []
         var requests: [[String]] = []
     }
@@ -65,7 +66,10 @@ final class ScriptedServer: Sendable {
     }
 
     /// Ends the listener. Connections follow their scripts to the end.
-    func stop() { _ = shutdown(listener, Int32(SHUT_RDWR)) }
+    func stop() {
+        // A descriptor that is closed can be another's by now.
+        state.withLock { if $0.isListening { _ = shutdown(listener, Int32(SHUT_RDWR)) } }
+    }
 
     /// The number of connections so far.
     var accepted: Int { state.withLock { $0.accepted } }
@@ -96,7 +100,10 @@ final class ScriptedServer: Sendable {
             let script = scripts[number]
             Thread.detachNewThread { self.run(script, on: descriptor, number: number) }
         }
-        Glibc.close(listener)
+        state.withLock { state in
+            state.isListening = false
+            Glibc.close(listener)
+        }
     }
 
     private func run(_ script: Script, on descriptor: Int32, number: Int) {
@@ -163,6 +170,9 @@ final class ScriptedServer: Sendable {
         return unsafe String(cString: name)
     }
 
+    /// A Boolean value that indicates whether the handshake resumed an earlier session.
+    var isResumed: Bool { unsafe tern_test_server_is_resumed(session) == 1 }
+
     func handshake() throws {
         guard unsafe session != nil, !isSecure else { return }
         while true {
@@ -207,6 +217,18 @@ final class ScriptedServer: Sendable {
         case .wouldBlock, .end: 0
         case .failed(let error): throw ScriptFailure("the write failed: \(error.text)")
         }
+    }
+
+    /// Writes bytes of one value until the socket takes none, or there are this many. Returns the number of those that are
+    /// missing. A client that does not read leaves the socket full.
+    func fill(with value: UInt8, upTo count: Int) throws -> Int {
+        var missing = count
+        while missing > 0 {
+            let written = try tryWrite([UInt8](repeating: value, count: min(missing, 64 << 10)))
+            if written == 0 { break }
+            missing -= written
+        }
+        return missing
     }
 
     // MARK: Reading

@@ -9,18 +9,18 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct SharedWireTests {
     private static let ok = [(":status", "200")]
 
-    private func start(_ scripts: ScriptedServer.Script...) throws -> (ScriptedServer, Place) {
+    private func start(_ scripts: ScriptedServer.Script...) throws -> (ScriptedServer, Endpoint) {
         let identity = try TestIdentity()
         let tls = try TestServer(identity, choosing: "h2")
         let server = try ScriptedServer(
             tls: tls, { try scripts[0]($0) }, { if scripts.count > 1 { try scripts[1]($0) } })
-        var place = Place(server, policy: TLSPolicy(.only(identity)))
-        place.allowsHTTP2 = true
-        return (server, place)
+        var endpoint = Endpoint(server, policy: TLSPolicy(.only(identity)))
+        endpoint.allowsHTTP2 = true
+        return (server, endpoint)
     }
 
     @Test func aFullResponseBeforeGoAwayIsDelivered() async throws {
-        let (server, place) = try start({ connection in
+        let (server, endpoint) = try start({ connection in
             try connection.beginHTTP2()
             let stream = try connection.readFrame(1).stream
             try connection.write(
@@ -28,7 +28,7 @@ import Testing
         })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(to: place)
+        let log = harness.start(to: endpoint)
         #expect(await log.waitForEnd() == ["connecting", "connected http2 new", "head 200", "ended"])
         #expect(log.text == "whole")
         #expect(server.failures == [])
@@ -36,7 +36,7 @@ import Testing
 
     @Test func aResponseThatIsHeldBackSurvivesItsConnection() async throws {
         let paused = Gate()
-        let (server, place) = try start({ connection in
+        let (server, endpoint) = try start({ connection in
             try connection.beginHTTP2()
             let first = try connection.readFrame(1).stream
             let second = try connection.readFrame(1).stream
@@ -50,8 +50,8 @@ import Testing
         let harness = try WireHarness()
         var settings = TestExchange.Settings()
         settings.pauses = true
-        let log = harness.start(settings, to: place)
-        let witness = harness.start(to: place)
+        let log = harness.start(settings, to: endpoint)
+        let witness = harness.start(to: endpoint)
         await log.wait(for: "paused")
         paused.open()
         #expect(await witness.waitForEnd().last == "failed connectionLost")
@@ -64,7 +64,7 @@ import Testing
 
     @Test func aConnectionThatDoesNotAnswerTakesNoNewRequest() async throws {
         let end = Gate()
-        let (server, place) = try start(
+        let (server, endpoint) = try start(
             { connection in
                 try connection.beginHTTP2()
                 _ = try connection.readFrame(1)
@@ -78,7 +78,7 @@ import Testing
             })
         defer { server.stop() }
         let harness = try WireHarness()
-        let silent = harness.start("/silent", to: place)
+        let silent = harness.start("/silent", to: endpoint)
         await silent.wait(for: "connected")
         // The steps of a caller whose limit for silence has passed.
         harness.perform { client in
@@ -86,7 +86,7 @@ import Testing
             exchange.avoidConnection()
             client.pool.cancel(exchange)
         }
-        let next = harness.start("/next", to: place)
+        let next = harness.start("/next", to: endpoint)
         #expect(await next.waitForEnd() == ["connecting", "connected http2 new", "head 200", "ended"])
         #expect(server.accepted == 2)
         for _ in 0..<2 { end.open() }
@@ -109,7 +109,7 @@ import Testing
         })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(to: Place(server))
+        let log = harness.start(to: Endpoint(server))
         #expect(await log.waitForEnd().last == "ended")
         await quiet.wait(for: "quiet")
         asked.open()

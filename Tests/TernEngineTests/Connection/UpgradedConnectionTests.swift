@@ -17,25 +17,25 @@ import Testing
         return settings
     }
 
-    /// Starts a server, with TLS or without, and its place.
+    /// Starts a server, with TLS or without, and its endpoint.
     private func start(
         secure isSecure: Bool = false, path: String? = nil, _ first: @escaping ScriptedServer.Script,
         then second: @escaping ScriptedServer.Script = { try $0.answer() }
-    ) throws -> (ScriptedServer, Place) {
+    ) throws -> (ScriptedServer, Endpoint) {
         guard isSecure else {
             let server = try ScriptedServer(path: path, first, second)
-            return (server, Place(server))
+            return (server, Endpoint(server))
         }
         let identity = try TestIdentity()
         let server = try ScriptedServer(path: path, tls: try TestServer(identity), first, second)
-        return (server, Place(server, policy: TLSPolicy(.only(identity))))
+        return (server, Endpoint(server, policy: TLSPolicy(.only(identity))))
     }
 
     // MARK: The switch
 
     @Test(arguments: [false, true]) func bytesGoBothWaysAfterTheSwitch(isSecure: Bool) async throws {
         let ended = ExchangeLog()
-        let (server, place) = try start(
+        let (server, endpoint) = try start(
             secure: isSecure,
             { connection in
                 let head = try connection.readHead()
@@ -46,7 +46,7 @@ import Testing
             })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(settings(expected: 5), to: place)
+        let log = harness.start(settings(expected: 5), to: endpoint)
         #expect(await log.waitForEnd() == Self.steps)
         #expect(await harness.value { $0.upgraded(of: log)?.write(Array("hello".utf8)) } == true)
         await log.wait(for: "all")
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func bytesBehindTheHeadBelongToTheNewProtocol(isSecure: Bool) async throws {
-        let (server, place) = try start(
+        let (server, endpoint) = try start(
             secure: isSecure,
             { connection in
                 try connection.readHead()
@@ -68,7 +68,7 @@ import Testing
             })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(settings(reads: false, expected: 19), to: place)
+        let log = harness.start(settings(reads: false, expected: 19), to: endpoint)
         #expect(await log.waitForEnd() == Self.steps)
         #expect(log.body == [])
         harness.perform { $0.upgraded(of: log)?.isReading = true }
@@ -79,56 +79,56 @@ import Testing
 
     @Test(arguments: ["Upgrade: other\r\n", "Upgrade: echo, other\r\n", "Upgrade: echo\r\nUpgrade: other\r\n", ""])
     func aSwitchToAnotherProtocolIsRefused(field: String) async throws {
-        let (server, place) = try start({ connection in
+        let (server, endpoint) = try start({ connection in
             try connection.readHead()
             try connection.write("HTTP/1.1 101 Switching Protocols\r\n\(field)\r\nbytes")
             try connection.waitForEnd()
         })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(settings(), to: place)
+        let log = harness.start(settings(), to: endpoint)
         #expect(await log.waitForEnd() == ["connecting", "connected http11 new", "failed malformedResponse"])
-        #expect(await harness.start("/next", to: place).waitForEnd().last == "ended")
+        #expect(await harness.start("/next", to: endpoint).waitForEnd().last == "ended")
         #expect(server.failures == [])
     }
 
     @Test func aSwitchInHTTP10IsRefused() async throws {
-        let (server, place) = try start({ connection in
+        let (server, endpoint) = try start({ connection in
             try connection.readHead()
             try connection.write("HTTP/1.0 101 Switching\r\nUpgrade: echo\r\n\r\n")
             try connection.waitForEnd()
         })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(settings(), to: place)
+        let log = harness.start(settings(), to: endpoint)
         #expect(await log.waitForEnd().last == "failed malformedResponse")
         #expect(await harness.value { $0.upgraded(of: log) == nil })
     }
 
     @Test func aSwitchThatWasNotAskedForIsRefused() async throws {
-        let (server, place) = try start({ connection in
+        let (server, endpoint) = try start({ connection in
             try connection.readHead()
             try connection.write(Self.answer)
             try connection.waitForEnd()
         })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(to: place)
+        let log = harness.start(to: endpoint)
         #expect(await log.waitForEnd() == ["connecting", "connected http11 new", "failed malformedResponse"])
-        #expect(await harness.start("/next", to: place).waitForEnd().last == "ended")
+        #expect(await harness.start("/next", to: endpoint).waitForEnd().last == "ended")
         #expect(server.failures == [])
     }
 
     @Test func aServerThatDeclinesAnswersAsUsual() async throws {
-        let (server, place) = try start({ connection in
+        let (server, endpoint) = try start({ connection in
             try connection.answer()
             try connection.answer()
         })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(settings(), to: place)
+        let log = harness.start(settings(), to: endpoint)
         #expect(await log.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
-        #expect(await harness.start("/next", to: place).waitForEnd().contains("connected http11 reused"))
+        #expect(await harness.start("/next", to: endpoint).waitForEnd().contains("connected http11 reused"))
     }
 
     @Test func anHTTP2ConnectionIsNeitherSwitchedNorShared() async throws {
@@ -148,34 +148,30 @@ import Testing
             })
         defer { server.stop() }
         let harness = try WireHarness()
-        var place = Place(server, policy: TLSPolicy(.only(identity)))
-        place.allowsHTTP2 = true
-        #expect(await harness.start(to: place).waitForEnd().contains("connected http2 new"))
-        #expect(await harness.start(settings(), to: place).waitForEnd().last == "failed invalidRequest")
+        var endpoint = Endpoint(server, policy: TLSPolicy(.only(identity)))
+        endpoint.allowsHTTP2 = true
+        #expect(await harness.start(to: endpoint).waitForEnd().contains("connected http2 new"))
+        #expect(await harness.start(settings(), to: endpoint).waitForEnd().last == "failed invalidRequest")
         // A destination without HTTP/2 has connections of its own.
-        place.allowsHTTP2 = false
-        let log = harness.start(settings(), to: place)
+        endpoint.allowsHTTP2 = false
+        let log = harness.start(settings(), to: endpoint)
         #expect(await log.waitForEnd() == Self.steps)
     }
 
     // MARK: Back-pressure
 
+    /// The reader has not begun, and pauses again with the byte behind the head although more wait in the socket.
     @Test func aReaderThatPausesStopsTheServer() async throws {
         let length = 16 << 20
-        let blocked = ExchangeLog()
+        let (upgraded, blocked) = (Gate(), ExchangeLog())
         try await withSocketPath { path in
-            let (server, place) = try start(
+            let (server, endpoint) = try start(
                 path: path,
                 { connection in
                     try connection.readHead()
-                    try connection.write(Self.answer)
-                    var missing = length
-                    // The reader is paused, so a socket that takes no byte now takes none until it goes on.
-                    while missing > 0 {
-                        let count = try connection.tryWrite([UInt8](repeating: 0x78, count: min(missing, 64 << 10)))
-                        if count == 0 { break }
-                        missing -= count
-                    }
+                    try connection.write(Self.answer + "x")
+                    try upgraded.wait()
+                    let missing = try connection.fill(with: 0x78, upTo: length - 1)
                     blocked.add("blocked")
                     try connection.write([UInt8](repeating: 0x78, count: missing))
                     guard missing > length / 2 else { throw ScriptFailure("the client took \(length - missing) bytes") }
@@ -183,11 +179,19 @@ import Testing
                 })
             defer { server.stop() }
             let harness = try WireHarness()
-            let log = harness.start(settings(reads: false, expected: length), to: place)
+            var settings = self.settings(reads: false, expected: length)
+            settings.pauses = true
+            let log = harness.start(settings, to: endpoint)
             await log.wait(for: "upgraded")
+            upgraded.open()
             await blocked.wait(for: "blocked")
             // Each call is a turn of the loop, which serves the sockets first.
             for _ in 0..<4 { #expect(await harness.value { _ in log.body.count } == 0) }
+            harness.perform { $0.upgraded(of: log)?.isReading = true }
+            await log.wait(for: "paused")
+            for _ in 0..<4 { #expect(await harness.value { _ in log.body.count } == 1) }
+            // Otherwise, the loop would be woken for bytes that nobody wants, again and again.
+            #expect(await harness.value { $0.upgraded(of: log)?.stream.events } == [])
             harness.perform { $0.upgraded(of: log)?.isReading = true }
             await log.wait(for: "all")
             harness.perform { $0.upgraded(of: log)?.close() }
@@ -198,7 +202,7 @@ import Testing
     @Test(arguments: [false, true]) func aServerThatDoesNotReadStopsTheWriter(isSecure: Bool) async throws {
         let length = 16 << 20
         let (goOn, done) = (Gate(), ExchangeLog())
-        let (server, place) = try start(
+        let (server, endpoint) = try start(
             secure: isSecure,
             { connection in
                 try connection.readHead()
@@ -213,7 +217,7 @@ import Testing
             })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(settings(), to: place)
+        let log = harness.start(settings(), to: endpoint)
         await log.wait(for: "upgraded")
         let bytes = [UInt8](repeating: 0x79, count: length / 2)
         #expect(await harness.value { $0.upgraded(of: log)?.write(bytes) } == false)
@@ -229,7 +233,7 @@ import Testing
 
     @Test(arguments: [false, true]) func theServerCanSendAfterTheEndOfTheClient(isSecure: Bool) async throws {
         let length = 4 << 20
-        let (server, place) = try start(
+        let (server, endpoint) = try start(
             secure: isSecure,
             { connection in
                 try connection.readHead()
@@ -242,7 +246,7 @@ import Testing
             })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(settings(), to: place)
+        let log = harness.start(settings(), to: endpoint)
         await log.wait(for: "upgraded")
         // The end follows the bytes that wait.
         harness.perform { client in
@@ -257,7 +261,7 @@ import Testing
 
     @Test(arguments: [false, true]) func theClientCanSendAfterTheEndOfTheServer(isSecure: Bool) async throws {
         let received = ExchangeLog()
-        let (server, place) = try start(
+        let (server, endpoint) = try start(
             secure: isSecure,
             { connection in
                 try connection.readHead()
@@ -271,7 +275,7 @@ import Testing
             })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(settings(), to: place)
+        let log = harness.start(settings(), to: endpoint)
         await log.wait(for: "end of the server")
         #expect(log.text == "last")
         // Each call is a turn of the loop, which serves the sockets first.
@@ -284,7 +288,7 @@ import Testing
     }
 
     @Test func anEndWithoutCloseNotifyIsAFailure() async throws {
-        let (server, place) = try start(
+        let (server, endpoint) = try start(
             secure: true,
             { connection in
                 try connection.readHead()
@@ -292,7 +296,7 @@ import Testing
             })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(settings(), to: place)
+        let log = harness.start(settings(), to: endpoint)
         await log.wait(for: "closed")
         #expect(log.text == "last")
         #expect(log.entries.last == "closed connectionLost")
@@ -301,7 +305,7 @@ import Testing
 
     @Test func aFailedWriteClosesTheConnectionOfAPausedReader() async throws {
         let (go, gone) = (Gate(), ExchangeLog())
-        let (server, place) = try start({ connection in
+        let (server, endpoint) = try start({ connection in
             try connection.readHead()
             try connection.write(Self.answer)
             try go.wait()
@@ -310,7 +314,7 @@ import Testing
         })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(settings(reads: false), to: place)
+        let log = harness.start(settings(reads: false), to: endpoint)
         await log.wait(for: "upgraded")
         // Bytes that the server has not read turn its close into a reset.
         #expect(await harness.value { $0.upgraded(of: log)?.write([1]) } == true)
@@ -326,16 +330,16 @@ import Testing
 
     @Test(arguments: [false, true]) func thePoolCountsTheConnectionUntilItIsClosed(byServer: Bool) async throws {
         let end = Gate()
-        let (server, place) = try start({ connection in
+        let (server, endpoint) = try start({ connection in
             try connection.readHead()
             try connection.write(Self.answer)
             if byServer { try end.wait() } else { try connection.waitForEnd() }
         })
         defer { server.stop() }
         let harness = try WireHarness(connectionsPerOrigin: 1)
-        let log = harness.start(settings(), to: place)
+        let log = harness.start(settings(), to: endpoint)
         #expect(await log.waitForEnd() == Self.steps)
-        let next = harness.start("/next", to: place)
+        let next = harness.start("/next", to: endpoint)
         #expect(await harness.value { _ in next.entries } == [])
         if byServer {
             end.open()
@@ -349,7 +353,7 @@ import Testing
 
     @Test func aCancelledExchangeClosesTheConnectionBeforeTheSwitch() async throws {
         let (asked, ended) = (ExchangeLog(), ExchangeLog())
-        let (server, place) = try start({ connection in
+        let (server, endpoint) = try start({ connection in
             try connection.readHead()
             asked.add("asked")
             try connection.waitForEnd()
@@ -357,7 +361,7 @@ import Testing
         })
         defer { server.stop() }
         let harness = try WireHarness()
-        let log = harness.start(settings(), to: place)
+        let log = harness.start(settings(), to: endpoint)
         await asked.wait(for: "asked")
         harness.cancel(log)
         await ended.wait(for: "ended")
@@ -366,7 +370,7 @@ import Testing
 
     @Test func aConnectionOutlivesItsExchangeAndEndsWithThePool() async throws {
         let ended = ExchangeLog()
-        let (server, place) = try start({ connection in
+        let (server, endpoint) = try start({ connection in
             try connection.readHead()
             try connection.write(Self.answer)
             while case let bytes = try connection.readSome(), !bytes.isEmpty { try connection.write(bytes) }
@@ -374,7 +378,7 @@ import Testing
         })
         defer { server.stop() }
         var harness: WireHarness? = try WireHarness()
-        let log = try #require(harness?.start(settings(expected: 5), to: place))
+        let log = try #require(harness?.start(settings(expected: 5), to: endpoint))
         await log.waitForEnd()
         harness?.cancel(log)
         harness?.perform { _ = $0.upgraded(of: log)?.write(Array("hello".utf8)) }

@@ -13,6 +13,8 @@ struct PoolHarness {
     private var identifiers: [ConnectionPool.ConnectionID] = []
     private var actions: [ConnectionPool.Action] = []
     var now: UInt64 = 0
+    /// Confirms each close at once, as the pool's own loop does.
+    var confirmsCloses = true
 
     init(
         perOrigin: Int = 100, total: Int = 100, idleLifetime: UInt64 = 1_000, streams: Int = 100,
@@ -95,6 +97,11 @@ struct PoolHarness {
         return takeActions()
     }
 
+    mutating func giveUp(_ connection: Int) -> [String] {
+        pool.giveUp(identifier(connection), actions: &actions)
+        return takeActions()
+    }
+
     mutating func expire(at time: UInt64) -> [String] {
         now = time
         pool.expireIdle(now: time, actions: &actions)
@@ -121,17 +128,24 @@ struct PoolHarness {
     }
 
     private mutating func takeActions() -> [String] {
-        defer { actions.removeAll() }
-        return actions.map { action in
-            switch action {
-            case .assign(let exchange, let connection, let isReused):
-                return "assign \(exchange) to \(number(connection))" + (isReused ? " again" : "")
-            case .open(let connection, _, let exchange):
-                identifiers.append(connection)
-                return "open \(identifiers.count) for \(exchange)"
-            case .close(let connection): return "close \(number(connection))"
+        var texts: [String] = []
+        while !actions.isEmpty {
+            let batch = actions
+            actions.removeAll()
+            for action in batch {
+                switch action {
+                case .assign(let exchange, let connection, let isReused):
+                    texts.append("assign \(exchange) to \(number(connection))" + (isReused ? " again" : ""))
+                case .open(let connection, _, let exchange):
+                    identifiers.append(connection)
+                    texts.append("open \(identifiers.count) for \(exchange)")
+                case .close(let connection):
+                    texts.append("close \(number(connection))")
+                    if confirmsCloses { pool.closed(connection, actions: &actions) }
+                }
             }
         }
+        return texts
     }
 }
 

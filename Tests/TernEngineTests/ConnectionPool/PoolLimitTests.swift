@@ -4,6 +4,69 @@ import Testing
 
 @Suite("Connection pool: limits and turns")
 struct PoolLimitTests {
+    // MARK: Closing
+
+    @Test func aConnectionCountsUntilItsCloseIsConfirmed() {
+        var pool = PoolHarness(perOrigin: 2, total: 2)
+        pool.confirmsCloses = false
+        #expect(pool.start(1) == ["open 1 for 1", "assign 1 to 1"])
+        #expect(pool.start(2, to: "b") == ["open 2 for 2", "assign 2 to 2"])
+        #expect(pool.finish(1) == [])
+        #expect(pool.submit(3, to: "c") == ["close 1"])
+        #expect(pool.pool.closingCount == 1 && pool.pool.connectionCount == 2)
+        // The exchange has a connection, which waits for the room.
+        #expect(pool.pool.connection(for: 3) != nil)
+        #expect(pool.lose(1) == ["open 3 for 3"])
+        #expect(pool.pool.closingCount == 0 && pool.pool.connectionCount == 2)
+        #expect(pool.open(3) == ["assign 3 to 3"])
+    }
+
+    @Test func aConnectionThatEndsByItselfGivesItsRoomToTheFirstThatWaits() {
+        var pool = PoolHarness(perOrigin: 1, total: 3)
+        pool.confirmsCloses = false
+        for (exchange, origin) in [(1, "a"), (2, "b"), (3, "c")] as [(UInt64, String)] {
+            _ = pool.start(exchange, to: origin)
+        }
+        for connection in 1...2 { #expect(pool.finish(connection) == []) }
+        // The limit of the origin holds, too: this one waits for the first connection alone.
+        #expect(pool.submit(4, to: "a", .fresh) == ["close 1"])
+        #expect(pool.submit(5, to: "d") == ["close 2"])
+        #expect(pool.lose(3) == ["open 4 for 5"])
+        #expect(pool.lose(2) == [])
+        #expect(pool.lose(1) == ["open 5 for 4"])
+    }
+
+    @Test func aConnectionThatNobodyNeedsAnyMoreIsNotOpened() {
+        var pool = PoolHarness(perOrigin: 1, total: 1)
+        pool.confirmsCloses = false
+        _ = pool.start(1)
+        #expect(pool.finish(1) == [])
+        #expect(pool.submit(2, to: "b") == ["close 1"])
+        #expect(pool.withdraw(2) == [])
+        #expect(pool.lose(1) == [])
+        #expect(pool.pool.connectionCount == 0 && pool.pool.idleCount == 0)
+        // While the close is under way, the next exchange takes the room.
+        _ = pool.start(3)
+        #expect(pool.finish(2) == [])
+        #expect(pool.submit(4, to: "b") == ["close 2"])
+        #expect(pool.withdraw(4) == [])
+        #expect(pool.submit(5, to: "c") == [])
+        #expect(pool.lose(2) == ["open 3 for 5"])
+    }
+
+    @Test func aConnectionThatTakesTooLongIsClosedBeforeItsReplacementOpens() {
+        var pool = PoolHarness(perOrigin: 1, total: 1)
+        pool.confirmsCloses = false
+        #expect(pool.submit(1) == ["open 1 for 1"])
+        #expect(pool.submit(2) == [])
+        #expect(pool.withdraw(1) == [])
+        #expect(pool.pool.claimant(of: pool.identifier(1)) == 2)
+        #expect(pool.giveUp(1) == ["close 1"])
+        // Its failure arrives in place of the confirmation.
+        let (failed, actions) = pool.fail(1)
+        #expect(failed == nil && actions == ["open 2 for 2"])
+    }
+
     @Test func originHasALimitAndOthersWait() {
         var harness = PoolHarness(perOrigin: 2)
         #expect(harness.submit(1...5) == ["open 1 for 1", "open 2 for 2"])

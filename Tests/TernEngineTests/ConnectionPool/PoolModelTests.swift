@@ -30,6 +30,8 @@ struct PoolModelTests {
         let limits: ConnectionPool.Limits
         let keyCount: Int
         var connections: [UInt64: Connection] = [:]
+        /// The keys of connections whose close is not confirmed.
+        var closing: [UInt64: String] = [:]
         var waiting: [UInt64: Exchange] = [:]
         var assigned: Set<UInt64> = []
         /// Keys of which the pool knows whether their connections are multiplexed, and how many exchanges it expects
@@ -64,6 +66,7 @@ struct PoolModelTests {
 
         func connections(of origin: Substring) -> Int {
             connections.values.count { Self.origin($0.key) == origin }
+                + closing.values.count { Self.origin($0) == origin }
         }
 
         mutating func perform() throws {
@@ -77,6 +80,7 @@ struct PoolModelTests {
                 case .close(let id):
                     let closed = try #require(connections[id])
                     connections[id] = nil
+                    closing[id] = closed.key
                     #expect(closed.isConnecting || closed.inFlight.isEmpty)
                 case .assign(let exchange, let id, let isReused):
                     let found = try #require(waiting[exchange])
@@ -93,15 +97,20 @@ struct PoolModelTests {
                     connection.isUsed = true
                     connections[id] = connection
                 }
-                #expect(connections.count <= limits.connections)
+                // Connections that are being closed count, too.
+                #expect(connections.count + closing.count <= limits.connections)
+                for name in Self.names { #expect(connections(of: Self.origin(name)) <= limits.connectionsPerOrigin) }
             }
             actions.removeAll()
             opening = nil
         }
 
-        /// Checks that no exchange waits although it could go on.
+        /// Checks that no exchange waits although it could go on. While connections are being closed, those for which they
+        /// are closed are not known here.
         func check() {
-            #expect(pool.connectionCount == connections.count && pool.waitingCount == waiting.count)
+            #expect(pool.closingCount == closing.count && pool.waitingCount == waiting.count)
+            guard closing.isEmpty else { return }
+            #expect(pool.connectionCount == connections.count)
             var perOrigin: [Substring: (count: Int, idle: Int)] = [:]
             var idle = 0
             for (id, connection) in connections {
@@ -159,6 +168,7 @@ struct PoolModelTests {
         mutating func step() throws {
             now += UInt64(random.below(10))
             reportClosedConnection()
+            if try confirmCloses() { return }
             switch random.below(16) {
             case 0...4: submit()
             case 5, 6: open()
@@ -192,6 +202,8 @@ struct PoolModelTests {
                 if random.below(2) == 0 {
                     connections[id]?.isDraining = true
                     pool.draining(id, actions: &actions)
+                } else if connections[id]?.isConnecting == true, random.below(2) == 0 {
+                    pool.giveUp(id, actions: &actions)
                 } else {
                     connections[id] = nil
                     pool.closed(id, actions: &actions)
@@ -206,7 +218,25 @@ struct PoolModelTests {
             }
         }
 
-        /// Reports events of a connection that the pool has forgotten: nothing happens.
+        /// Confirms none, one or all of the connections that are being closed. Returns whether there were any.
+        mutating func confirmCloses() throws -> Bool {
+            let ids = closing.keys.sorted()
+            if ids.isEmpty || random.below(4) == 0 { return false }
+            for id in random.below(2) == 0 ? ids : [ids[random.below(ids.count)]] {
+                closing[id] = nil
+                // A connection can end by itself before it is closed.
+                if random.below(4) == 0 {
+                    #expect(pool.openFailed(id, actions: &actions) == nil)
+                } else {
+                    pool.closed(id, actions: &actions)
+                }
+                try perform()
+                check()
+            }
+            return true
+        }
+
+        /// Reports events of a connection that the pool has forgotten, or closes: nothing happens.
         private mutating func reportClosedConnection() {
             guard highest > 0 else { return }
             let id = 1 + random.next() % highest | UInt64(random.below(3)) << 32
@@ -215,8 +245,11 @@ struct PoolModelTests {
             pool.capacityChanged(id, capacity: 2, now: now, actions: &actions)
             pool.finished(on: id, isReusable: true, now: now, actions: &actions)
             pool.draining(id, actions: &actions)
-            pool.closed(id, actions: &actions)
-            #expect(pool.openFailed(id, actions: &actions) == nil)
+            pool.giveUp(id, actions: &actions)
+            if closing[id] == nil {
+                pool.closed(id, actions: &actions)
+                #expect(pool.openFailed(id, actions: &actions) == nil)
+            }
             #expect(pool.claimant(of: id) == nil && actions.isEmpty)
         }
 
@@ -232,7 +265,8 @@ struct PoolModelTests {
                 isMultiplexed.remove(name)
                 forgottenKeys += 1
             }
-            mostKeysInUse = max(mostKeysInUse, Set(waiting.values.map(\.key) + connections.values.map(\.key)).count)
+            let keysInUse = waiting.values.map(\.key) + connections.values.map(\.key) + closing.values
+            mostKeysInUse = max(mostKeysInUse, Set(keysInUse).count)
             #expect(pool.keyCount <= max(limits.keptKeys, 2 * mostKeysInUse) + 1)
             var submission = ConnectionPool.Submission(
                 exchange: nextExchange, key: key, priority: random.below(5))
@@ -268,6 +302,7 @@ struct PoolModelTests {
         /// Opens and finishes until no exchange is left.
         mutating func complete() throws {
             for _ in 0..<100_000 where !waiting.isEmpty || connections.values.contains(where: { !$0.isUnused }) {
+                _ = try confirmCloses()
                 if random.below(2) == 0 { open() } else { finish(isReusable: true) }
                 try perform()
             }
@@ -284,10 +319,13 @@ struct PoolModelTests {
             model.check()
         }
         try model.complete()
+        while !model.closing.isEmpty { _ = try model.confirmCloses() }
         model.check()
         model.pool.closeAll(actions: &model.actions)
         try model.perform()
         #expect(model.connections.isEmpty)
+        while !model.closing.isEmpty { _ = try model.confirmCloses() }
+        #expect(model.pool.connectionCount == 0 && model.pool.closingCount == 0)
         if model.limits.keptKeys == 1, model.limits.connections < 3 { #expect(model.forgottenKeys > 0) }
     }
 }

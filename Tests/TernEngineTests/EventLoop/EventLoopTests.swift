@@ -36,7 +36,7 @@ private final class Client: LoopClient, TimerHandler, SocketHandler, TurnEndHand
     private let context: LoopContext
     private let id: UInt64
     private var timers: [(name: String, timer: LoopTimer)] = []
-    private var place: SocketPlace?
+    private var registration: SocketRegistration?
 
     init(_ log: Log, _ context: LoopContext, _ id: UInt64) {
         self.log = log
@@ -68,7 +68,7 @@ private final class Client: LoopClient, TimerHandler, SocketHandler, TurnEndHand
         context.schedule(timer, at: context.now + delay)
     }
 
-    private func watch(_ descriptor: Int32) { place = context.watch(descriptor, for: .readable, handler: self) }
+    private func watch(_ descriptor: Int32) { registration = context.watch(descriptor, for: .readable, handler: self) }
 
     func timerFired(_ timer: LoopTimer) {
         if let name = timers.first(where: { $0.timer === timer })?.name { log.add(name) }
@@ -76,7 +76,7 @@ private final class Client: LoopClient, TimerHandler, SocketHandler, TurnEndHand
 
     func socketIsReady(_ events: SocketEvents) {
         if events.contains(.readable) { log.add("readable") }
-        if let place { context.forget(place) }
+        if let registration { context.forget(registration) }
     }
 
     func turnEnds(isIdle: Bool) -> Bool {

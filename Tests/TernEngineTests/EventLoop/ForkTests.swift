@@ -36,7 +36,7 @@ import Testing
         var ends: [Int32] = [-1, -1]
         try #require(unsafe pipe(&ends) == 0)
         defer { close(ends[0]) }
-        let status = forked(writingTo: ends[1]) { loop.enqueue(.close(0)) {} }
+        let status = forked(writingTo: ends[1]) { _ = loop.postJob(.close(0)) }
         close(ends[1])
         // The number of the signal that ended the process.
         #expect(try #require(status) & 0x7F == SIGABRT)

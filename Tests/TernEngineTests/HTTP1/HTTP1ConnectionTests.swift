@@ -51,6 +51,30 @@ import Testing
         }
     }
 
+    @Test func bytesThatAreReadInPlaceCountTowardsTheBody() throws {
+        var connection = HTTP1Connection()
+        #expect(connection.missingLength == nil)
+        connection.start(try request())
+        #expect(connection.missingLength == nil)
+        #expect(feed(&connection, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab").0 == .body(39..<41))
+        #expect(connection.missingLength == 8)
+        connection.receivedInPlace(3)
+        #expect(connection.missingLength == 5 && connection.receivedLength == 5)
+        #expect(feed(&connection, "").0 == .needsInput)
+        connection.receivedInPlace(5)
+        #expect(connection.missingLength == nil && connection.receivedLength == 10)
+        #expect(feed(&connection, "").0 == .end(isReusable: true))
+        #expect(connection.isIdle && connection.missingLength == nil)
+    }
+
+    @Test(arguments: ["Transfer-Encoding: chunked\r\n\r\n8\r\nabcd", "\r\nabcd", "Content-Length: 0\r\n\r\n"])
+    func onlyABodyWithAStatedLengthIsReadInPlace(rest: String) throws {
+        var connection = HTTP1Connection()
+        connection.start(try request())
+        feed(&connection, "HTTP/1.1 200 OK\r\n" + rest)
+        #expect(connection.missingLength == nil)
+    }
+
     @Test(arguments: ["x", "HTTP/1.1 200 OK\r\n\r\n", "\r\n", "\0"])
     func leftOverBytesCloseTheConnection(rest: String) throws {
         var connection = HTTP1Connection()

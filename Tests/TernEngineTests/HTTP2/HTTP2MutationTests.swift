@@ -3,7 +3,7 @@ import Testing
 @testable import TernEngine
 
 /// A generator of numbers with a fixed seed (SplitMix64).
-private struct SeededGenerator: RandomNumberGenerator {
+struct SeededGenerator: RandomNumberGenerator {
     var state: UInt64
 
     mutating func next() -> UInt64 {

@@ -9,11 +9,11 @@ import Testing
             SystemRoots.find(file: file, folder: folder) { readable.contains($0) }
         }
         let files = SystemRoots.files
-        #expect(find("/f", nil, readable: files) == .places(file: "/f", folder: nil))
-        #expect(find(nil, "/d", readable: files) == .places(file: nil, folder: "/d"))
-        #expect(find("/f", "/d", readable: []) == .places(file: "/f", folder: "/d"))
+        #expect(find("/f", nil, readable: files) == .locations(file: "/f", folder: nil))
+        #expect(find(nil, "/d", readable: files) == .locations(file: nil, folder: "/d"))
+        #expect(find("/f", "/d", readable: []) == .locations(file: "/f", folder: "/d"))
         for (index, file) in files.enumerated() {
-            #expect(find(nil, nil, readable: Array(files[index...])) == .places(file: file, folder: nil))
+            #expect(find(nil, nil, readable: Array(files[index...])) == .locations(file: file, folder: nil))
         }
         #expect(find(nil, nil, readable: []) == .openSSL)
     }

@@ -41,7 +41,7 @@ import Testing
     // MARK: ScrollDebouncer
 
     @Test func loadsAreReleasedOnceScrollingHasSettled() {
-        var gate = ScrollDebouncer()
+        var gate = ScrollDebouncer<Int>()
         #expect(gate.enter(1) == true)
         #expect(gate.report(isScrolling: false) == .none)
         #expect(gate.report(isScrolling: true) == .none)
@@ -135,6 +135,6 @@ import Testing
         #expect(ranks.sorted() == ranks)
         #expect(ranks.map(\.requested) == [.veryLow, .veryLow, .low, .normal, .high, .veryHigh])
         #expect(LoadPriority.count == 10)
-        #expect(LoadPriority.highest([Int](repeating: 0, count: LoadPriority.count)) == .lowest)
+        #expect(PriorityCounts().highest == .lowest)
     }
 }

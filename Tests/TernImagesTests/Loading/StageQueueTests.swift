@@ -1,4 +1,5 @@
 import Tern
+import TernConcurrency
 import Testing
 
 @testable import TernImages
@@ -34,6 +35,12 @@ import Testing
         let limit = Int(seed % 4) + 1
         var queue = StageQueue(limit: limit, order: order)
         var model = Model(limit: limit, order: order)
+        // The places of the loads that wait, by number, and that of the last load that no longer waits.
+        var left: QueuePlace?
+        var places: [Int: QueuePlace] = [:]
+        func number(_ waiter: Waiter<Bool>?) -> Int? {
+            waiter.flatMap { waiter in places.first { $0.value.waiter === waiter }?.key }
+        }
         func rank() -> LoadPriority {
             LoadPriority(.allCases.randomElement(using: &random) ?? .normal, isVisible: Bool.random(using: &random))
         }
@@ -42,24 +49,30 @@ import Testing
             switch Int.random(in: 0..<6, using: &random) {
             case 0...1:
                 let rank = rank()
-                let mayBegin = queue.enter(load, rank)
+                places[load] = queue.enter(rank)
+                let mayBegin = places[load] == nil
                 #expect(mayBegin == (model.running < limit && model.waiting.isEmpty))
                 if mayBegin { model.running += 1 } else { model.waiting.append((load, rank)) }
             case 2 where model.running > 0:
                 queue.leave()
                 model.running -= 1
-                while let next = model.next() { #expect(queue.next() == next) }
+                while let next = model.next() {
+                    #expect(number(queue.next()) == next)
+                    left = places.removeValue(forKey: next)
+                }
                 #expect(queue.next() == nil)
             case 3:
-                #expect(queue.remove(known) == (known >= 0))
+                guard let place = places[known] ?? left else { break }
+                #expect(queue.remove(place) == (known >= 0))
+                left = places.removeValue(forKey: known) ?? left
                 model.waiting.removeAll { $0.load == known }
             case 4:
                 let rank = rank()
-                queue.move(known, to: rank)
+                if let place = places[known] ?? left { queue.move(place, to: rank) }
                 model.move(known, to: rank)
             case 5:
                 let rank = rank()
-                queue.append(load, rank)
+                places[load] = queue.append(rank)
                 model.waiting.append((load, rank))
             default: break
             }
@@ -69,21 +82,37 @@ import Testing
         }
     }
 
-    @Test func removingFromALongQueueIsFast() {
+    @Test func removingFromALongQueueIsFast() throws {
         var queue = StageQueue(limit: 1, order: .firstInFirstOut)
-        for load in 0..<100_000 { _ = queue.enter(load, LoadPriority(.normal, isVisible: false)) }
+        let places = (0..<100_000).map { _ in queue.enter(LoadPriority(.normal, isVisible: false)) }
         let clock = ContinuousClock()
-        let times = (0..<1_000).map { index in
-            clock.measure { #expect(queue.remove(99_999 - index * 97) == true) }
+        let times = try (0..<1_000).map { index in
+            let place = try #require(places[99_999 - index * 97])
+            return clock.measure { #expect(queue.remove(place) == true) }
         }
         // A linear search would take longer. The median ignores single disturbed measurements.
         #expect(times.sorted()[500] < .milliseconds(1))
         #expect(queue.waiting == 99_999 - 1_000)
     }
 
+    @Test func aPlaceThatEndedDoesNotAffectItsSuccessor() throws {
+        var queue = StageQueue(limit: 1, order: .firstInFirstOut)
+        #expect(queue.enter(.lowest) == nil)
+        let first = queue.enter(.lowest)
+        let ended = try #require(first)
+        #expect(queue.remove(ended) == true)
+        // Takes the memory of the place that ended.
+        let second = queue.enter(.lowest)
+        let successor = try #require(second)
+        #expect(queue.remove(ended) == false)
+        queue.move(ended, to: LoadPriority(.high, isVisible: true))
+        #expect(queue.waiting == 1)
+        #expect(queue.remove(successor) == true)
+    }
+
     @Test func limitBelowOneCountsAsOne() {
         var queue = StageQueue(limit: 0, order: .firstInFirstOut)
-        #expect(queue.enter(1, .lowest) == true)
-        #expect(queue.enter(2, .lowest) == false)
+        #expect(queue.enter(.lowest) == nil)
+        #expect(queue.enter(.lowest) != nil)
     }
 }

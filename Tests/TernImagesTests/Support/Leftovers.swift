@@ -4,26 +4,28 @@ import Testing
 @testable import TernImages
 
 extension ImagePipeline {
-    var runningCount: Int { jobs.count }
+    var runningCount: Int { imageJobs.count + dataJobs.count }
+
+    /// The number of loads that wait until scrolling has settled.
+    var scrollingCount: Int { scrollDebouncer.waiting.count }
+
+    #if os(Linux)
+    /// The previews that running loads decode.
+    var previews: [PreviewDecoding] { imageJobs.values.compactMap(\.preview) }
+    #endif
 
     /// Returns the state that a pipeline still holds for its loads. Empty once all loads have ended.
     func leftovers() -> [String] {
         var left: [String] = []
         func check(_ name: String, _ count: Int) { if count != 0 { left.append("\(name): \(count)") } }
-        check("jobs", jobs.count)
-        check("imageLoads", imageLoads.count)
-        check("encodedLoads", encodedLoads.count)
-        check("loadOf", loadOf.count)
-        check("chunks", chunks.count)
+        check("imageJobs", imageJobs.count)
+        check("dataJobs", dataJobs.count)
         check("writes", disk.writes.withLock { $0.tasks.count })
-        check("scrollWaiters", scrollWaiters.count)
+        check("loads that wait for scrolling", scrollingCount)
         for (stage, queue) in zip(LoadStage.allCases, queues) {
             check("\(stage) running", queue.running)
             check("\(stage) waiting", queue.waiting)
         }
-        #if os(Linux)
-        check("previews", previews.count)
-        #endif
         return left
     }
 

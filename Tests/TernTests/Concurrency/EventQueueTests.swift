@@ -11,7 +11,7 @@ struct EventQueueTests {
         case dropped(Int)
     }
 
-    private func queue(_ limit: Int = TaskTable.eventLimit) -> EventQueue<Event> {
+    private func queue(_ limit: Int = TaskRegistry.eventLimit) -> EventQueue<Event> {
         EventQueue(limit: limit) { .dropped($0) }
     }
 
@@ -31,7 +31,7 @@ struct EventQueueTests {
     }
 
     @Test func theRegistryKeeps1024Events() {
-        #expect(TaskTable.eventLimit == 1_024)
+        #expect(TaskRegistry.eventLimit == 1_024)
     }
 
     @Test func valuesWithinTheLimitAreKept() async {

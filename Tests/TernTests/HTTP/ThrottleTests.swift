@@ -25,7 +25,7 @@ struct ThrottleTests {
         request.body = .text("x").throttled(.bytesPerSecond(rate))
         let session = Session(configuration: Session.Configuration(), transport: StubTransport([:]))
         let error = #expect(throws: NetworkError.self) {
-            _ = try PreparedRequest(request, context: session.context, delivery: .collected)
+            _ = try PreparedRequest(request, registry: session.tasks, delivery: .collected)
         }
         #expect(error?.kind == .invalidRequest && error?.reason.contains("\(rate) bytes a second") == true)
     }

@@ -118,7 +118,7 @@ struct DumpTests {
             proxy, configuration.proxies, configuration, identity, fixed, store, configuration.cookies, tokens,
             CoalescingInterceptor(), form, body, Request.Body.json([secret]), request, Client(session: wired), wired,
             wired.tasks,
-            wired.context, stub, stubbed, call, response,
+            wired.tasks, stub, stubbed, call, response,
             StubTransport.Answer.text(secret), Reply(to: request, headers: ["X-Key": secret], body: Data(secret.utf8)),
             Recorder(configuration), configuration.trust, Credential.bearer(secret),
             Headers(["Location": Self.url, "X-Session": secret]), ChallengeDecision.use(.bearer(secret)),

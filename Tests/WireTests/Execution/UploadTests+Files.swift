@@ -34,7 +34,7 @@ extension UploadTests {
             }
             try await withServer(Self.receive) { server, _ in
                 let session = Session(
-                    configuration: .test(), transport: Session(configuration: .test()).context.transport,
+                    configuration: .test(), transport: Session(configuration: .test()).tasks.transport,
                     files: FileStore(files, executor: QueueExecutor("tern.test")))
                 let client = Client(baseURL: server.url, session: session)
                 do throws(NetworkError) {

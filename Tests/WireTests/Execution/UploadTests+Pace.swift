@@ -50,6 +50,36 @@ extension UploadTests {
         }
     }
 
+    /// The server knows the body, and sends it back before it has read it.
+    @Test func aFullEchoBeforeTheEndOfTheUploadIsWhole() async throws {
+        let pattern = LoopbackServer.Pattern(count: 16 << 20, seed: 7)
+        try await withServer { exchange in
+            _ = try exchange.readChunk()
+            try exchange.writeHead(headers: [("Content-Length", "\(pattern.count)")])
+            try exchange.streamPattern(pattern)
+            try exchange.drainBody()
+        } test: { _, client in
+            let echo = try await client.post("a", body: .data(Data(pattern.bytes())))
+            #expect(echo.count == pattern.count && pattern.matches(echo))
+        }
+    }
+
+    @Test func aCutOffEchoBeforeTheEndOfTheUploadIsTruncated() async throws {
+        let pattern = LoopbackServer.Pattern(count: 16 << 20, seed: 7)
+        try await withServer { exchange in
+            _ = try exchange.readChunk()
+            try exchange.writeHead(headers: [("Content-Length", "\(pattern.count)")])
+            try exchange.streamPattern(pattern, in: 0..<548_864)
+            // The end of the server's direction. It goes on to read, so that no reset overtakes the end.
+            exchange.close()
+            try exchange.drainBody()
+        } test: { _, client in
+            let error = try await failure { try await client.post("a", body: .data(Data(pattern.bytes()))) }
+            #expect(error.kind == .truncatedBody && error.status == 200)
+            #expect(error.metrics?.decodedBodyBytes == 548_864)
+        }
+    }
+
     @Test(arguments: [Request.Method.put, .post])
     func aStreamIsNeverSentASecondTime(method: Request.Method) async throws {
         let pieces = Pieces(size: 1_000)

@@ -20,7 +20,7 @@ struct ExpectContinueTests {
     }
 
     private func upload(
-        _ client: Client, _ path: String = "", body: Request.Body = .data(data), limit: Duration = .seconds(50)
+        _ client: Client, _ path: String = "", body: Request.Body = .data(data), limit: Duration = .seconds(500)
     ) throws -> Request {
         var request = try client.request(.put, path, body: body)
         request.expectsContinue = true

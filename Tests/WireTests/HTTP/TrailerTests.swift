@@ -152,18 +152,25 @@ struct TrailerTests {
         }
     }
 
-    /// The server never sees the end of the body.
-    @Test(arguments: [
-        ("Host", "a"), ("Content-Length", "3"), ("transfer-encoding", "chunked"), ("Authorization", "Basic x"),
-        ("Content-Type", "a/b"), ("If-Match", "*"), ("X", "a\r\nHost: b"), ("X", "a\u{0}"), ("X Y", "a"), ("", "a"),
-    ])
-    func forbiddenTrailersEndTheRequest(name: String, value: String) async throws {
+    /// Runs a server that never sees the end of a body.
+    private func withServerWithoutEnd(test: (Client) async throws -> Void) async throws {
         let completed = Lock(0)
         try await withServer { exchange in
             _ = try exchange.readBody()
             completed.withLock { $0 += 1 }
             try exchange.respond(text: "")
         } test: { _, client in
+            try await test(client)
+        }
+        #expect(completed.withLock { $0 } == 0)
+    }
+
+    @Test(arguments: [
+        ("Host", "a"), ("Content-Length", "3"), ("transfer-encoding", "chunked"), ("Authorization", "Basic x"),
+        ("Content-Type", "a/b"), ("If-Match", "*"), ("X", "a\r\nHost: b"), ("X", "a\u{0}"), ("X Y", "a"), ("", "a"),
+    ])
+    func forbiddenTrailersEndTheRequest(name: String, value: String) async throws {
+        try await withServerWithoutEnd { client in
             let body = Request.Body.stream(Source()) {
                 var fields: Headers = [:]
                 fields.append(name: name, value: value)
@@ -172,22 +179,15 @@ struct TrailerTests {
             let error = try await failure { try await client.post("", body: body) }
             #expect(error.kind == .invalidRequest, "\(error)")
         }
-        #expect(completed.withLock { $0 } == 0)
     }
 
     @Test func anErrorOfTheTrailersEndsTheRequest() async throws {
         struct NoSum: Error {}
-        let completed = Lock(0)
-        try await withServer { exchange in
-            _ = try exchange.readBody()
-            completed.withLock { $0 += 1 }
-            try exchange.respond(text: "")
-        } test: { _, client in
+        try await withServerWithoutEnd { client in
             let body = Request.Body.stream(Source()) { throw NoSum() }
             let error = try await failure { try await client.post("", body: body) }
             #expect(error.kind == .requestBody && error.underlying is NoSum, "\(error)")
         }
-        #expect(completed.withLock { $0 } == 0)
     }
 
     @Test func trailersNeedAChunkedBody() async throws {

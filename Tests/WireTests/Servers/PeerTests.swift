@@ -14,13 +14,26 @@ struct PeerTests {
     @Test(.enabled(if: missing.isEmpty, "not installed: \(missing); `make test` installs them"))
     func everyServerIsInstalled() { #expect(Self.kinds == PeerServer.Kind.allCases) }
 
-    /// Starts a server, and runs a test for each way to reach it.
+    /// Starts a server, and runs a test for each way to reach it. An error of the test has the server's output with it,
+    /// and its exit status.
     private func withPeer(
         _ kind: PeerServer.Kind, _ test: (PeerServer, PeerServer.Access) async throws -> Void
     ) async throws {
-        let peer = try await PeerServer(kind)
-        defer { peer.stop() }
-        for access in peer.accesses { try await test(peer, access) }
+        for attempt in 1... {
+            let peer = try await PeerServer(kind)
+            defer { peer.stop() }
+            do {
+                for access in peer.accesses { try await test(peer, access) }
+                return
+            } catch {
+                let output = peer.end()
+                // A program that a signal of its own ended (SIGILL, SIGABRT, SIGBUS, SIGSEGV) says nothing about Tern.
+                let hasCrashed = [132, 134, 135, 139].contains { output.contains("ended with status \($0)\n") }
+                guard hasCrashed, attempt < 3 else {
+                    throw Child.Failure(description: "\(error)\n\(kind.rawValue): \(output)")
+                }
+            }
+        }
     }
 
     @Test(arguments: kinds) func responsesOfAllKindsArrive(kind: PeerServer.Kind) async throws {
@@ -28,7 +41,7 @@ struct PeerTests {
             let client = try peer.client(access)
             try await checkBodies(of: peer, client: client, access: access)
             try await checkConditions(client, access)
-            try await checkUploads(client, access)
+            try await checkUploads(to: peer, client: client, access: access)
             if kind.isComplete { try await checkForwarded(client, access) }
         }
     }
@@ -63,11 +76,11 @@ struct PeerTests {
         #expect(try await client.get("files/small", as: String.self) == "hello", "\(access)")
     }
 
-    private func checkUploads(_ client: Client, _ access: PeerServer.Access) async throws {
+    private func checkUploads(to peer: PeerServer, client: Client, access: PeerServer.Access) async throws {
         let known = try await client.post("via/echo", body: .text("a known length"), as: String.self)
         #expect(known == "a known length", "\(access)")
         let bytes = Data(PeerServer.big.bytes())
-        #expect(try await client.post("via/echo", body: .data(bytes)) == bytes, "\(access)")
+        #expect(try await echo(of: bytes, from: peer, client: client, access: access) == bytes, "\(access)")
         let parts = AsyncStream { continuation in
             for start in stride(from: 0, to: bytes.count, by: 50_000) {
                 continuation.yield(bytes[start..<min(start + 50_000, bytes.count)])
@@ -77,6 +90,22 @@ struct PeerTests {
         #expect(try await client.post("via/echo", body: .stream(parts)) == bytes, "\(access)")
         let empty = AsyncStream<Data> { $0.finish() }
         #expect(try await client.post("via/echo", body: .stream(empty)).isEmpty, "\(access)")
+    }
+
+    /// Posts bytes of a known length until the server does not cut its response off. Only caddy does
+    /// (`PeerServer.cutOffResponses`), and it says so.
+    private func echo(
+        of bytes: Data, from peer: PeerServer, client: Client, access: PeerServer.Access
+    ) async throws -> Data {
+        while true {
+            let before = peer.cutOffResponses
+            do throws(NetworkError) {
+                return try await client.post("via/echo", body: .data(bytes))
+            } catch {
+                guard access != .http2, peer.cutOffResponses > before else { throw error }
+                #expect(error.kind == .truncatedBody && error.status == 200, "\(access): \(error)")
+            }
+        }
     }
 
     private func checkForwarded(_ client: Client, _ access: PeerServer.Access) async throws {
@@ -131,6 +160,10 @@ struct PeerTests {
         }
     }
 
+    // HAProxy 2.6.12 can stop a connection for good when a stream uses up its window while another one is being sent: its
+    // `show fd` then has no stream in wait for its window (`.fctl_cnt=0`), one that waits to be sent (`.send_cnt=1`), and an
+    // empty output. It answers PING, and sends no DATA until the first stream has a window again. A client of another
+    // author (h2 4.4.1 for Python) with the same windows finds the same in 3 of 1,000 attempts.
     @Test(arguments: kinds) func pausedStreamLeavesOthersRunning(kind: PeerServer.Kind) async throws {
         try await withPeer(kind) { peer, access in
             let client = try peer.client(access)

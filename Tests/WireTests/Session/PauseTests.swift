@@ -55,7 +55,7 @@ struct PauseTests {
         try await withDemo { server, _ in
             let disk = SlowDisk()
             let session = Session(
-                configuration: .test(), transport: Session(configuration: .test()).context.transport,
+                configuration: .test(), transport: Session(configuration: .test()).tasks.transport,
                 files: FileStore(disk, executor: QueueExecutor("slow disk")))
             let client = Client(baseURL: server.url, session: session)
             _ = try await client.get("json")

@@ -192,11 +192,11 @@ struct SessionEndTests {
 
     @Test func droppedSessionIsReleasedAfterItsTasks() async throws {
         try await withGate { server, _, gate in
-            weak var context: SessionContext?
+            weak var context: TaskRegistry?
             var task: SessionTask<Response<Data>>?
             do {
                 let session = Session(configuration: .test { $0.headers["X-From"] = "the session" })
-                context = session.context
+                context = session.tasks
                 let request = try Request(.get, url: server.url("slow?count=1&interval=1"))
                 task = session.task(for: request, startsImmediately: true)
             }
@@ -267,10 +267,10 @@ struct SessionEndTests {
         try await withDemo { server, _ in
             let request = try Request(.get, url: server.url("json"))
             for _ in 0..<50 {
-                weak var context: SessionContext?
+                weak var context: TaskRegistry?
                 do {
                     let session = Session(configuration: .test())
-                    context = session.context
+                    context = session.tasks
                     let events = session.tasks.events
                     let task = session.task(for: request, startsImmediately: true)
                     _ = try await task.value

@@ -26,6 +26,7 @@ final class Child: Sendable {
             while read -r signal; do kill -s $signal $child; done
             kill -9 -$child || kill -9 $child
             wait $child
+            echo "ended with status $?"
             """
         do {
             process = try Self.spawn(["/bin/sh", "-c", script, "sh"] + arguments, input: ends[0], output: output)

@@ -8,9 +8,14 @@ enum LoopbackPort {
     static func free() throws -> Int {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         defer { close(descriptor) }
+        return try bind(descriptor)
+    }
+
+    /// Binds a socket to a free port, which is returned.
+    static func bind(_ descriptor: Int32) throws -> Int {
         var address = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = unsafe withAddress(port: 0) { unsafe bind(descriptor, $0, $1) == 0 }
+        let isBound = unsafe withAddress(port: 0) { unsafe Glibc.bind(descriptor, $0, $1) == 0 }
         let isKnown = unsafe withUnsafeMutablePointer(to: &address) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 unsafe getsockname(descriptor, $0, &length) == 0

@@ -9,6 +9,7 @@ final class Tunnel: Sendable {
     struct Broken: Error {}
 
     private struct Seen {
+        var isListening = true
         var requests: [String] = []
         var peers: [String] = []
     }
@@ -46,7 +47,8 @@ final class Tunnel: Sendable {
     }
 
     func stop() {
-        _ = shutdown(listener, Int32(SHUT_RDWR))
+        // A descriptor that is closed can be another's by now.
+        seen.withLock { if $0.isListening { _ = shutdown(listener, Int32(SHUT_RDWR)) } }
     }
 
     private func accept() {
@@ -69,7 +71,10 @@ final class Tunnel: Sendable {
                 Self.splice(client, server)
             }
         }
-        close(listener)
+        seen.withLock { seen in
+            seen.isListening = false
+            close(listener)
+        }
     }
 
     private func negotiate(_ client: Int32) throws -> Int32 {

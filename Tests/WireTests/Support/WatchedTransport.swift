@@ -10,11 +10,11 @@ final class WatchedTransport: Transport {
     private let count = Lock(0)
 
     init(_ configuration: Session.Configuration) {
-        base = Session(configuration: configuration).context.transport
+        base = Session(configuration: configuration).tasks.transport
         (starts, started) = AsyncStream.makeStream()
     }
 
-    var executor: any SerialExecutor { base.executor }
+    var executor: any MessageExecutor { base.executor }
     var leavesStreamsCompressed: Bool { base.leavesStreamsCompressed }
 
     func forwardsToProxy(_ target: Target) -> Bool { base.forwardsToProxy(target) }

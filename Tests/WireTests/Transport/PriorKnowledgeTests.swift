@@ -55,37 +55,29 @@ struct PriorKnowledgeTests {
         }
     }
 
-    /// The frames of a server's SETTINGS, RST_STREAM for stream 1 with REFUSED_STREAM, and a response to it.
-    private static let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0]
-    private static let refused: [UInt8] = [0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 7]
-    /// HEADERS with `:status: 204`, an entry of HPACK's static table.
-    private static let noContent: [UInt8] = [0, 0, 1, 1, 5, 0, 0, 0, 1, 0x89]
+    private func client(of server: TwoVersionServer) throws -> Client {
+        try Client(
+            baseURL: "http://127.0.0.1:\(server.port)", session: Session(configuration: Self.configuration))
+    }
+
+    /// REFUSED_STREAM (RFC 9113 §7).
+    private static let refusal = TwoVersionServer.Answer.error(7)
 
     @Test func aRefusedStreamIsSentAgainForEveryMethod() async throws {
-        // The preface of the client reads as the head of a request.
-        let handler: LoopbackServer.Handler = { exchange in
-            let isFirst = exchange.request.connectionIndex == 0
-            try exchange.write(Self.settings + (isFirst ? Self.refused : Self.noContent))
-            try exchange.waitForClientToClose()
-        }
-        try await withServer(configuration: Self.configuration, handler) { server, client in
-            let request = try client.request(.post, "a", body: .text("once"))
-            let response = try await client.response(for: request)
-            // This server answers the preface. If its refusal arrives before the stream is sent, the connection has failed,
-            // and the request goes to another one.
-            #expect(response.status == 204 && server.counts.acceptedConnections >= 2)
-        }
+        let server = try TwoVersionServer([Self.refusal, .status("204")])
+        defer { server.stop() }
+        let client = try client(of: server)
+        let response = try await client.response(for: client.request(.post, "a", body: .text("once")))
+        #expect(response.status == 204 && response.metrics.transactions == 2)
+        #expect(server.log == ["HTTP/2", "HTTP/2"] && server.connections == 2)
     }
 
     @Test func aSecondRefusalIsTheError() async throws {
-        let handler: LoopbackServer.Handler = { exchange in
-            try exchange.write(Self.settings + Self.refused)
-            try exchange.waitForClientToClose()
-        }
-        try await withServer(configuration: Self.configuration, handler) { server, client in
-            let error = try await failure { try await client.get("a") }
-            #expect(error.kind == .connectionLost && server.counts.acceptedConnections >= 2, "\(error)")
-        }
+        let server = try TwoVersionServer([Self.refusal])
+        defer { server.stop() }
+        let client = try client(of: server)
+        let error = try await failure { try await client.get("a") }
+        #expect(error.kind == .connectionLost && server.log == ["HTTP/2", "HTTP/2"], "\(error)")
     }
 }
 #endif

@@ -13,11 +13,12 @@ struct CollectedBody {
     /// The total number of bytes as sent; nil when the head does not state it.
     var expected: Int64?
     private var small = Data()
-    private var slab = Slab()
+    private(set) var slab = Slab()
 
     /// Bytes that wait to be handed on as a chunk.
     var waitingCount: Int { slab.count }
-    var isChunkFull: Bool { slab.count >= Self.chunkSize || slab.room == 0 }
+    /// A Boolean value that indicates whether the chunk is to be handed on. A small rest of room is not worth a read.
+    var isChunkFull: Bool { slab.count >= Self.chunkSize || slab.room <= slab.count / 16 }
 
     mutating func count(_ bytes: Int) { received += Int64(bytes) }
 
@@ -54,6 +55,28 @@ struct CollectedBody {
         let size = min(Self.chunkSize, Int(clamping: expected ?? .max))
         guard slab.reserve(max(size, count)) else { return false }
         return unsafe slab.append(bytes, count)
+    }
+
+    // MARK: Reading in place
+
+    /// Returns memory for the next bytes of a body that is handed over whole; nil if it is small, has no stated length, or
+    /// exceeds the limit.
+    mutating func roomToCollect(limit: Int) -> UnsafeMutableRawBufferPointer? {
+        guard let expected, expected > Self.smallSize, expected <= limit, small.isEmpty else { return nil }
+        return slab.reserve(Int(expected)) ? unsafe slab.rest : nil
+    }
+
+    /// Returns memory for the next bytes of the chunk that is being filled; nil when there is no memory.
+    mutating func roomToGather() -> UnsafeMutableRawBufferPointer? {
+        guard slab.reserve(min(Self.chunkSize, Int(clamping: expected ?? .max))) else { return nil }
+        return unsafe slab.rest
+    }
+
+    /// Adds bytes that are in the memory of the room already. A body that waits for its next bytes keeps no empty memory.
+    mutating func filled(_ count: Int) {
+        received += Int64(count)
+        slab.filled(count)
+        if slab.isEmpty { _ = slab.take() }
     }
 
     /// Removes and returns the waiting bytes, without a copy.

@@ -5,6 +5,7 @@ import TernEngine
 /// The calls that the engine makes during an exchange.
 extension EngineTransfer: ExchangeHandler {
     func didStartConnecting() {
+        let lane = lane
         clock.connecting(lane.now)
         lane.watch(clock)
     }
@@ -14,6 +15,7 @@ extension EngineTransfer: ExchangeHandler {
     func didConnect(_ connection: ConnectionInfo) {
         self.connection = connection
         if connection.version == .http2 { waitForContinue() }
+        let lane = lane
         clock.connected(lane.now)
         lane.watch(clock)
     }
@@ -24,9 +26,10 @@ extension EngineTransfer: ExchangeHandler {
     }
 
     func didReceiveBytes(_ count: Int) {
-        if receivedBytes == 0 { firstByteAt = lane.now }
+        let now = lane.now
+        if receivedBytes == 0 { firstByteAt = now }
         receivedBytes += Int64(count)
-        clock.moved(lane.now)
+        clock.moved(now)
     }
 
     func didReceive(interim received: ReceivedHead) {
@@ -42,17 +45,16 @@ extension EngineTransfer: ExchangeHandler {
     }
 
     func didReceive(_ received: ReceivedHead) {
-        let request = transfer.request
         let head = ResponseHead(
-            status: received.status, version: HTTPVersion(received.version), target: request.target,
+            status: received.status, version: HTTPVersion(received.version), target: transfer.request.target,
             rawHead: received.bytes, maySetCookies: received.setsCookies)
         self.head = head
         // A server that refuses the request does not need the body.
         if received.status < 300 { continueWait?.end() }
-        if request.method != .head { body.expected = received.contentLength }
-        isCompressed = received.isEncoded && request.decompresses && !head.contentCodings.isEmpty
-        isStreamed = request.streamsBody(of: head, isCompressed: isCompressed)
-        if isStreamed || request.announcesHead {
+        if transfer.request.method != .head { body.expected = received.contentLength }
+        isCompressed = received.isEncoded && transfer.request.decompresses && !head.contentCodings.isEmpty
+        isStreamed = transfer.request.streamsBody(of: head, isCompressed: isCompressed)
+        if isStreamed || transfer.request.announcesHead {
             unsafe lane.context.wake(transfer.receive(head, isCompressed: isCompressed))
             markChanged()
         }
@@ -80,6 +82,19 @@ extension EngineTransfer: ExchangeHandler {
         }
         markChanged()
         return true
+    }
+
+    func bodyBuffer() -> UnsafeMutableRawBufferPointer? {
+        if isStreamed { return unsafe body.roomToGather() }
+        guard case .collected(let limit) = transfer.request.delivery else { return nil }
+        return unsafe body.roomToCollect(limit: limit)
+    }
+
+    func didReceiveInPlace(_ count: Int) {
+        body.filled(count)
+        guard count > 0 else { return }
+        if isStreamed, body.isChunkFull { deliverChunk() }
+        markChanged()
     }
 
     /// Keeps the start of a refused body for the error.

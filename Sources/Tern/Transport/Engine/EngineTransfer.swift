@@ -11,9 +11,9 @@ final class EngineTransfer {
     private static let publicationInterval: UInt64 = 10_000_000
 
     let transfer: Transfer
-    /// The lane of the loop on which the transfer is, and the place in its table; −1 outside of one.
-    unowned var lane: TransferLane
-    var place = -1
+    /// The lane of the loop on which the transfer is, and the index in its table; −1 outside of one.
+    var lane: TransferLane
+    var tableIndex = -1
     var clock: TransferClock
     private(set) var exchange: HTTPExchange?
     /// A Boolean value that indicates whether the exchange is in the pool: it waits for a connection, or has one.
@@ -65,19 +65,21 @@ final class EngineTransfer {
     // MARK: The way to the wire
 
     func prepare(to destination: Destination, fields: RequestFields) {
-        let request = transfer.request
+        // The request has many fields, so it is not copied to a variable.
+        let priority = transfer.request.priority
         let body: RequestBody =
-            switch request.source {
+            switch transfer.request.source {
             case .none: .none
             case .bytes(let data): .length(Int64(data.count))
             case .pipe(_, let length): length.map { .length($0) } ?? .stream
             }
         let exchange = HTTPExchange(
-            to: destination, method: request.method.rawValue,
-            path: destination.isForwarded ? request.target.string : request.target.pathAndQuery, fields: fields,
-            body: body, limits: HeadLimits(bytes: request.headLimit), priority: request.priority.rawValue,
-            urgency: request.priority.urgency, needsFreshConnection: request.needsFreshConnection, handler: self)
-        exchange.continueWait = request.timeouts.expectContinue.wholeNanoseconds
+            to: destination, method: transfer.request.method.rawValue,
+            path: destination.isForwarded ? transfer.request.target.string : transfer.request.target.pathAndQuery,
+            fields: fields, body: body, limits: HeadLimits(bytes: transfer.request.headLimit),
+            priority: priority.rawValue, urgency: priority.urgency,
+            needsFreshConnection: transfer.request.needsFreshConnection, handler: self)
+        exchange.continueWait = transfer.request.timeouts.expectContinue.wholeNanoseconds
         self.exchange = exchange
     }
 
@@ -117,7 +119,7 @@ final class EngineTransfer {
         if paused { clock.paused(lane.now) } else { clock.resumed(lane.now) }
         applyPause()
         // The connection may have sent the rest of the body at once, and the body may have failed.
-        guard place >= 0 else { return }
+        guard tableIndex >= 0 else { return }
         if paused, connection == nil {
             leave()
             clock.withdrawn()

@@ -18,7 +18,7 @@ final class EngineTransport: Transport {
         let loops = EventLoops.nextInTurn()
         loop = loops[0]
         client = loop.open { context, client in
-            EngineClient(settings, context: context, client: client, others: Array(loops.dropFirst()))
+            HomeLane(settings, context: context, client: client, others: Array(loops.dropFirst()))
         }
         // Set up before the first request if possible. Otherwise, a request tries again.
         _ = loop.problem()
@@ -26,9 +26,12 @@ final class EngineTransport: Transport {
 
     deinit { loop.close(client) }
 
-    var executor: any SerialExecutor { loop }
+    var executor: any MessageExecutor { loop }
 
     var taskExecutor: any TaskExecutor { loop.taskExecutor }
+
+    /// The attempt and its owner arrive in one message.
+    var announcesOwners: Bool { true }
 
     /// The session decompresses, at the reader's speed: a small compressed body can become very large.
     var leavesStreamsCompressed: Bool { true }
@@ -66,11 +69,11 @@ final class EngineTransport: Transport {
     }
 
     func start(_ transfer: Transfer) {
-        loop.post(to: client, operation: EngineClient.Operation.start.number, object: transfer)
+        loop.post(to: client, operation: HomeLane.Operation.start.number, object: transfer)
     }
 
     func control(_ transfer: Transfer, _ command: TransferCommand) {
-        loop.post(to: client, operation: EngineClient.Operation.control(command).number, object: transfer)
+        loop.post(to: client, operation: HomeLane.Operation.control(command).number, object: transfer)
     }
 }
 

@@ -89,6 +89,15 @@ final class SlabPool: Sendable {
         return true
     }
 
+    /// The memory behind the bytes so far; nil without a block.
+    var rest: UnsafeMutableRawBufferPointer? {
+        guard let block = unsafe block else { return nil }
+        return unsafe UnsafeMutableRawBufferPointer(start: block + count, count: room)
+    }
+
+    /// Adds bytes that are in `rest` already.
+    mutating func filled(_ added: Int) { count += added }
+
     private mutating func grow(to needed: Int) -> Bool {
         let larger = SlabPool.capacity(for: needed)
         // realloc moves large blocks by their page tables: no second copy of a large body ever stands in memory.

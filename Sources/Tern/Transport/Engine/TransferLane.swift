@@ -1,22 +1,22 @@
 #if os(Linux)
 import TernEngine
 
-/// The owner of a lane. Confined to the thread of the lane's loop.
+/// A `HomeLane` or an `AwayLane`. Confined to the thread of the lane's loop.
 protocol TransferLaneOwner: AnyObject {
     /// Called after a transfer has ended and left the lane.
     func transferEnded(_ transfer: EngineTransfer)
 }
 
-/// The transfers of one session on one loop: their time limits, and the work that they leave for later. Confined to the
-/// loop's thread.
+/// The part that all lanes of a session have: the transfers on one loop, their time limits, and the work that they leave
+/// for later. Confined to the loop's thread.
 final class TransferLane {
     let context: LoopContext
-    /// The pool in which exchanges wait; nil on a loop that is not the session's own, where all have connections.
+    /// The pool in which exchanges wait; nil in an `AwayLane`, where all have connections.
     let pool: ExchangePool?
     private unowned let owner: any TransferLaneOwner
-    /// The transfers under way, each at its `place`, and the places that are free.
+    /// The transfers under way, each at its `tableIndex`, and the indices that are free.
     private var transfers: [EngineTransfer?] = []
-    private var freePlaces: [Int] = []
+    private var freeIndices: [Int] = []
     private lazy var limitTimer = LoopTimer(self)
     private lazy var publicationTimer = LoopTimer(self)
     /// Transfers with bytes or numbers that their session has not seen.
@@ -33,22 +33,22 @@ final class TransferLane {
 
     var now: UInt64 { context.now }
 
-    var isEmpty: Bool { freePlaces.count == transfers.count }
+    var isEmpty: Bool { freeIndices.count == transfers.count }
 
-    /// The transfer at a place of the table.
-    subscript(_ place: Int) -> EngineTransfer? { transfers[place] }
+    /// The transfer at an index of the table.
+    subscript(_ index: Int) -> EngineTransfer? { transfers[index] }
 
     // MARK: Transfers
 
     /// Takes a transfer in.
     func keep(_ transfer: EngineTransfer) {
-        context.awaitedResponses += 1
+        context.awaitResponses(1)
         transfer.lane = self
-        if let place = freePlaces.popLast() {
-            transfers[place] = transfer
-            transfer.place = place
+        if let index = freeIndices.popLast() {
+            transfers[index] = transfer
+            transfer.tableIndex = index
         } else {
-            transfer.place = transfers.count
+            transfer.tableIndex = transfers.count
             transfers.append(transfer)
         }
         watch(transfer.clock)
@@ -56,17 +56,17 @@ final class TransferLane {
 
     /// Lets a transfer go that has ended, or that moves to another loop.
     func remove(_ transfer: EngineTransfer) {
-        context.awaitedResponses -= 1
-        transfers[transfer.place] = nil
-        freePlaces.append(transfer.place)
-        transfer.place = -1
+        context.awaitResponses(-1)
+        transfers[transfer.tableIndex] = nil
+        freeIndices.append(transfer.tableIndex)
+        transfer.tableIndex = -1
         // An idle process makes no wake-ups.
         if isEmpty { context.cancel(limitTimer) }
     }
 
     /// Ends a transfer, on the wire or in the queue. Does nothing for one that has ended.
     func end(_ transfer: EngineTransfer, _ failure: TransferFailure?, after phase: Timeouts.Phase? = nil) {
-        guard transfer.place >= 0 else { return }
+        guard transfer.tableIndex >= 0 else { return }
         remove(transfer)
         transfer.leave(after: phase)
         transfer.complete(failure)
@@ -116,8 +116,8 @@ final class TransferLane {
     private func checkLimits() {
         var next = UInt64.max
         // An end can change the table.
-        for place in transfers.indices {
-            guard let transfer = transfers[place] else { continue }
+        for index in transfers.indices {
+            guard let transfer = transfers[index] else { continue }
             if let phase = transfer.clock.expired(context.now) {
                 end(transfer, transfer.timeout(phase), after: phase)
             } else {

@@ -38,7 +38,7 @@ final class URLSessionTransport: Transport {
         hub.post { $0.close() }
     }
 
-    var executor: any SerialExecutor { QueueExecutor.shared }
+    var executor: any MessageExecutor { QueueExecutor.shared }
 
     func refusal(of request: WireRequest) -> TransferFailure? { hub.settings.refusal(of: request) }
 
@@ -72,7 +72,7 @@ final class BackgroundTransport: Transport {
         hub.post { $0.close() }
     }
 
-    var executor: any SerialExecutor { QueueExecutor.shared }
+    var executor: any MessageExecutor { QueueExecutor.shared }
 
     func refusal(of request: WireRequest) -> TransferFailure? { hub.settings.refusal(of: request) }
 

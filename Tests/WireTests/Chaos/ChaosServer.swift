@@ -6,31 +6,52 @@ struct ChaosServer: Sendable {
     let seed: UInt64
     let ledger: ChaosLedger
 
-    func answer(_ exchange: LoopbackServer.Exchange) throws {
-        guard let number = Int(exchange.request.path.dropFirst()) else { return try exchange.respond(status: 404) }
+    func answer(_ exchange: some ChaosExchange) throws {
+        guard let number = Int(exchange.path.dropFirst()) else { return exchange.close() }
         var random = ChaosRandom(seed: seed, number, 16 + ledger.receivedCount(of: number))
-        let fault = ChaosFault.draw(&random)
-        ledger.noteReceived(number, method: exchange.request.method, answeredWith: fault)
-        var answer = ChaosAnswer(exchange: exchange, number: number, ledger: ledger, random: random)
-        try answer.perform(fault)
+        let fault = ChaosFault.draw(&random, isSecure: exchange.socket != nil)
+        let answer = ChaosLedger.Answer(fault, isHead: exchange.method == "HEAD")
+        let id = ledger.noteReceived(number, method: exchange.method, answer: answer)
+        var respondent = ChaosAnswer(exchange: exchange, number: number, id: id, ledger: ledger, random: random)
+        try respondent.perform(fault)
+    }
+
+    /// Serves a connection of TLS, whose handshake fails now and then.
+    func serve(_ socket: ChaosSocket, _ serve: () -> Void) {
+        var random = ChaosRandom(seed: seed, socket.index, 1 << 20)
+        switch random.next(below: 100) {
+        case 0: return socket.finish()
+        case 1: return socket.reset()
+        case 2:
+            socket.sendGarbage(&random)
+            return socket.finish()
+        case 3:
+            socket.beginHandshake(limit: random.next(below: 1_000))
+            return socket.finish()
+        default: break
+        }
+        // `try?`: the client gives a connection up whose handshake it has no request for any more.
+        guard (try? socket.handshake()) != nil else { return socket.finish() }
+        serve()
     }
 }
 
 /// One answer of the server.
-private struct ChaosAnswer {
-    let exchange: LoopbackServer.Exchange
+private struct ChaosAnswer<Exchange: ChaosExchange> {
+    let exchange: Exchange
     let number: Int
+    let id: ChaosLedger.AnswerID
     let ledger: ChaosLedger
     var random: ChaosRandom
 
-    private var isHead: Bool { exchange.request.method == "HEAD" }
+    private var isHead: Bool { exchange.method == "HEAD" }
     private var body: [UInt8] { ChaosBody.response(to: number) }
 
     mutating func perform(_ fault: ChaosFault) throws {
         switch fault {
         case .earlyResponse:
             try write(head(200, length: body.count) + payload)
-            ledger.noteSent(number)
+            ledger.noteSent(id)
             return try readBody()
         case .earlyRefusal:
             try write(head(413, ["Connection: close"], length: body.count) + payload)
@@ -48,11 +69,12 @@ private struct ChaosAnswer {
         case .resetBeforeHead: exchange.reset()
         case .stallBeforeHead: try exchange.waitForClientToClose()
         case .closeInHead, .resetInHead, .badHead, .twoLengths: try respondWithPartOfHead(fault)
-        case .closeInBody, .resetInBody, .stallInBody, .closeInChunk, .missingLastChunk, .resetUntilClose, .badChunk:
+        case .closeInBody, .resetInBody, .stallInBody, .closeInChunk, .missingLastChunk, .resetUntilClose, .badChunk,
+            .untilBareClose, .bareCloseInBody, .cutRecord, .resetInRecord, .garbageInBody:
             try respondWithPartOfBody(fault)
         default:
             try respondInFull(fault)
-            ledger.noteSent(number)
+            ledger.noteSent(id)
             try follow(fault)
         }
     }
@@ -64,6 +86,12 @@ private struct ChaosAnswer {
             try writeInPieces(head(200) + payload)
             exchange.close()
         case .noContent: try write(head(204))
+        case .keyUpdate:
+            let response = head(200, length: body.count) + payload
+            try write(response.prefix(response.count / 2))
+            exchange.socket?.updateKeys()
+            try write(response.dropFirst(response.count / 2))
+            exchange.socket?.updateKeys()
         case .notModified: try write(head(304, length: body.count))
         case .announcedClose:
             try writeInPieces(head(200, ["Connection: close"], length: body.count) + payload)
@@ -75,7 +103,8 @@ private struct ChaosAnswer {
             try write(payload.dropFirst(64))
         case .interims:
             for index in 0..<(1 + random.next(below: 20)) {
-                try exchange.write("HTTP/1.1 \(index % 3 == 0 ? 100 : 103) Later\r\nLink: </\(index)>\r\n\r\n")
+                let code = index % 3 == 0 ? 100 : 103
+                try write(Array("HTTP/1.1 \(code) Later\r\nLink: </\(index)>\r\n\r\n".utf8))
             }
             try writeInPieces(head(200, length: body.count) + payload)
         case .extraBytes: try write(head(200, length: body.count) + payload + Array("extra".utf8))
@@ -90,17 +119,23 @@ private struct ChaosAnswer {
     private mutating func follow(_ fault: ChaosFault) throws {
         switch fault {
         case .silentClose: exchange.close()
+        case .bareClose: exchange.socket?.endWriting(isBare: true)
+        case .lateGarbage:
+            if random.chance(50) { try waitShortly() }
+            exchange.socket?.sendGarbage(&random)
+            try exchange.waitForClientToClose()
         case .halfClose:
             exchange.close()
             try exchange.waitForClientToClose()
         case .extraBytes, .secondResponse: try exchange.waitForClientToClose()
         case .lateTimeout:
             try waitShortly()
-            try exchange.write("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            let head = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            try write(Array(head.utf8))
             exchange.close()
         case .lateBytes:
             try waitShortly()
-            try exchange.write("late")
+            try write(Array("late".utf8))
             try exchange.waitForClientToClose()
         case .lateReset:
             try waitShortly()
@@ -129,7 +164,9 @@ private struct ChaosAnswer {
         // An empty body has no part to cut off: the announced length is greater than that of the body.
         let part = payload.prefix(random.next(below: body.count + 1))
         switch fault {
-        case .closeInBody, .resetInBody, .stallInBody:
+        // The end of the body is that of the connection, which another could have cut off.
+        case .untilBareClose: try writeInPieces(head(200) + payload)
+        case .closeInBody, .resetInBody, .stallInBody, .bareCloseInBody, .cutRecord, .resetInRecord, .garbageInBody:
             try writeInPieces(head(200, length: body.count + 1) + part)
         case .resetUntilClose: try writeInPieces(head(200) + part)
         default:
@@ -152,6 +189,15 @@ private struct ChaosAnswer {
             exchange.reset()
         // The response to HEAD is whole: the client keeps the connection, and the next request must be read.
         case .stallInBody: if !isHead { try exchange.waitForClientToClose() }
+        case .untilBareClose, .bareCloseInBody: exchange.socket?.endWriting(isBare: true)
+        case .cutRecord, .resetInRecord:
+            let rest = Array(body.dropFirst(part.count)) + [0]
+            try exchange.socket?.sendPartOfRecord(of: rest, count: random.next(below: rest.count + 5))
+            if random.chance(50) { try waitShortly() }
+            if fault == .cutRecord { exchange.socket?.endWriting(isBare: true) } else { exchange.reset() }
+        case .garbageInBody:
+            exchange.socket?.sendGarbage(&random)
+            try exchange.waitForClientToClose()
         default: exchange.close()
         }
     }
@@ -195,8 +241,8 @@ private struct ChaosAnswer {
 
     /// Reads the body of the request and compares it.
     private func readBody() throws {
-        let body = try exchange.readBody()
-        guard ["POST", "PUT"].contains(exchange.request.method) else { return }
+        let body = try exchange.wholeBody()
+        guard ["POST", "PUT"].contains(exchange.method) else { return }
         if body != ChaosBody.request(number) { ledger.defect("request \(number) arrived with a wrong body") }
         ledger.noteProcessed(number)
     }

@@ -1,11 +1,12 @@
 #if os(Linux)
 import TernEngine
 
-/// The connections and transfers of a session on a loop that is not its own. Confined to the loop's thread.
+/// The lane of a session on a loop that is not its home loop: connections, and the transfers that use them. Confined to the
+/// loop's thread.
 ///
 /// A transfer arrives when the session's pool has chosen a connection here, and ends here. Each event is reported to
-/// the session's own loop.
-final class EngineLane: LoopClient {
+/// the `HomeLane`.
+final class AwayLane: LoopClient {
     private let context: LoopContext
     private let client: UInt64
     private let home: EventLoop
@@ -31,10 +32,10 @@ final class EngineLane: LoopClient {
         if let order = object as? LaneOrder {
             perform(order)
         } else if let transfer = object as? Transfer,
-            case .control(let command) = EngineClient.Operation(number: operation)
+            case .control(let command) = HomeLane.Operation(number: operation)
         {
-            // The command of a transfer that was given back or has ended has no effect: the session's own loop knows the
-            // state in which the transfer is to continue.
+            // The command of a transfer that was given back or has ended has no effect: the home loop knows the state in
+            // which the transfer is to continue.
             if let running = transfers[transfer.id] { lane.control(running, command) }
         }
     }
@@ -63,14 +64,14 @@ final class EngineLane: LoopClient {
     }
 }
 
-extension EngineLane: TransferLaneOwner {
+extension AwayLane: TransferLaneOwner {
     func transferEnded(_ transfer: EngineTransfer) {
         transfers[transfer.transfer.id] = nil
         report(.ended(transfer.transfer))
     }
 }
 
-extension EngineLane: ConnectionObserver {
+extension AwayLane: ConnectionObserver {
     func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool) {
         report(.connected(connection, capacity: capacity, isShared: isShared))
     }

@@ -3,9 +3,12 @@ import Synchronization
 import TernConcurrency
 import TernEngine
 
-/// The transfers of one session on its own loop, and its pool of connections, which can live on other loops. Confined to
-/// the loop's thread.
-final class EngineClient: LoopClient {
+/// The lane of a session on its home loop: the transfers there, and the pool of connections, which can live on other
+/// loops. Confined to the thread of the home loop.
+///
+/// A session has one lane on each loop that carries its transfers: this one, and an `AwayLane` on each other loop, which
+/// this one reaches through an `AwayLaneHandle`.
+final class HomeLane: LoopClient {
     /// A message of `EngineTransport`, with the transfer as its object.
     enum Operation {
         case start
@@ -42,9 +45,9 @@ final class EngineClient: LoopClient {
         }
     }
 
-    /// The value of `Transfer.place` for a transfer on another loop, and for one that has ended.
-    private static let awayPlace = -2
-    private static let endedPlace = -1
+    /// The value of `Transfer.tableIndex` for a transfer on another loop, and for one that has ended.
+    private static let awayIndex = -2
+    private static let endedIndex = -1
 
     private let context: LoopContext
     private let client: UInt64
@@ -52,18 +55,18 @@ final class EngineClient: LoopClient {
     private var destinations: DestinationCache
     private var fields = RequestFieldsCache()
     private lazy var lane = TransferLane(context: context, pool: pool, owner: self)
-    /// The other loops on which connections can live.
-    private let others: [RemoteLane]
+    /// The lanes on the other loops, on which connections can live.
+    private let awayLanes: [AwayLaneHandle]
     /// The transfers on other loops, by their numbers.
-    private var away: [UInt64: AwayTransfer] = [:]
+    private var awayTransfers: [UInt64: AwayTransfer] = [:]
     private var isClosing = false
 
     init(_ settings: ConnectionSettings, context: LoopContext, client: UInt64, others: [EventLoop]) {
         self.context = context
         self.client = client
         destinations = DestinationCache(settings)
-        self.others = others.map {
-            RemoteLane(on: $0, home: context.loop, client: client, settings: settings.connection)
+        awayLanes = others.map {
+            AwayLaneHandle(on: $0, home: context.loop, client: client, settings: settings.connection)
         }
         var poolSettings = ExchangePool.Settings(
             connectionsPerOrigin: settings.maximumConnectionsPerHost, connections: settings.maximumConnections,
@@ -71,8 +74,8 @@ final class EngineClient: LoopClient {
             isNewestFirst: settings.queueOrder == .lastInFirstOut,
             authorizeProxy: { ProxyAuthorization.answers(of: $0, for: $1) })
         poolSettings.connection = settings.connection
-        pool = ExchangePool(poolSettings, context: context, others: self.others)
-        for other in self.others { other.owner = self }
+        pool = ExchangePool(poolSettings, context: context, others: awayLanes)
+        for lane in awayLanes { lane.owner = self }
     }
 
     // MARK: Messages
@@ -95,20 +98,20 @@ final class EngineClient: LoopClient {
     }
 
     private func endIfDone() {
-        guard isClosing, lane.isEmpty, away.isEmpty else { return }
+        guard isClosing, lane.isEmpty, awayTransfers.isEmpty else { return }
         pool.close()
-        for other in others { other.close() }
+        for lane in awayLanes { lane.close() }
         lane.close()
         context.remove(client)
     }
 
     private func start(_ transfer: Transfer) {
+        transfer.owner?.perform(0)
         let running = EngineTransfer(transfer, lane: lane)
         keep(running)
         do {
-            let request = transfer.request
-            let destination = try destinations.destination(for: request)
-            let fields = try fields.fields(of: request, to: destination)
+            let destination = try destinations.destination(for: transfer.request)
+            let fields = try fields.fields(of: transfer.request, to: destination)
             running.prepare(to: destination, fields: fields)
         } catch {
             return lane.end(running, error)
@@ -118,27 +121,27 @@ final class EngineClient: LoopClient {
 
     private func keep(_ running: EngineTransfer) {
         lane.keep(running)
-        running.transfer.place.store(running.place, ordering: .relaxed)
+        running.transfer.tableIndex.store(running.tableIndex, ordering: .relaxed)
     }
 
     private func control(_ transfer: Transfer, _ command: TransferCommand) {
-        let place = transfer.place.load(ordering: .relaxed)
-        if place >= 0 {
-            if let running = lane[place] { lane.control(running, command) }
-        } else if place == Self.awayPlace {
-            away[transfer.id]?.control(transfer, command)
+        let index = transfer.tableIndex.load(ordering: .relaxed)
+        if index >= 0 {
+            if let running = lane[index] { lane.control(running, command) }
+        } else if index == Self.awayIndex {
+            awayTransfers[transfer.id]?.control(transfer, command)
         }
     }
 
     /// A transfer on another loop, and the state in which it continues if it is given back. It is only given back in the
     /// message that starts it there, so that none of the commands here has had an effect then.
     private struct AwayTransfer {
-        let lane: RemoteLane
+        let lane: AwayLaneHandle
         private(set) var isPaused = false
         private(set) var isCancelled = false
         private(set) var priority: Request.Priority?
 
-        init(lane: RemoteLane) { self.lane = lane }
+        init(lane: AwayLaneHandle) { self.lane = lane }
 
         mutating func control(_ transfer: Transfer, _ command: TransferCommand) {
             switch command {
@@ -155,7 +158,9 @@ final class EngineClient: LoopClient {
 
     /// Continues a transfer that another loop gave back.
     private func takeBack(_ running: EngineTransfer) {
-        guard let exchange = running.exchange, let left = away.removeValue(forKey: running.transfer.id) else { return }
+        guard let exchange = running.exchange,
+            let left = awayTransfers.removeValue(forKey: running.transfer.id)
+        else { return }
         keep(running)
         if left.isCancelled { return lane.end(running, .cancelled) }
         if let priority = left.priority { running.prioritize(priority) }
@@ -166,10 +171,10 @@ final class EngineClient: LoopClient {
     // MARK: Other loops
 
     /// Lets a transfer go, whose exchange has been given a connection on another loop.
-    func moved(_ running: EngineTransfer, to other: RemoteLane) {
+    func moved(_ running: EngineTransfer, to awayLane: AwayLaneHandle) {
         lane.remove(running)
-        running.transfer.place.store(Self.awayPlace, ordering: .relaxed)
-        away[running.transfer.id] = AwayTransfer(lane: other)
+        running.transfer.tableIndex.store(Self.awayIndex, ordering: .relaxed)
+        awayTransfers[running.transfer.id] = AwayTransfer(lane: awayLane)
     }
 
     private func receive(_ report: LaneReport) {
@@ -185,16 +190,16 @@ final class EngineClient: LoopClient {
         case .returned:
             if let running = unsafe report.transfer { takeBack(running) }
         case .ended(let transfer):
-            away[transfer.id] = nil
-            transfer.place.store(Self.endedPlace, ordering: .relaxed)
+            awayTransfers[transfer.id] = nil
+            transfer.tableIndex.store(Self.endedIndex, ordering: .relaxed)
             endIfDone()
         }
     }
 }
 
-extension EngineClient: TransferLaneOwner {
+extension HomeLane: TransferLaneOwner {
     func transferEnded(_ transfer: EngineTransfer) {
-        transfer.transfer.place.store(Self.endedPlace, ordering: .relaxed)
+        transfer.transfer.tableIndex.store(Self.endedIndex, ordering: .relaxed)
         if isClosing { endIfDone() }
     }
 }

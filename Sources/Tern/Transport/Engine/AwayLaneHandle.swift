@@ -1,7 +1,7 @@
 #if os(Linux)
 import TernEngine
 
-/// A message from a session's own loop to another one, on which connections of the session live.
+/// A message from a session's home loop to another one, on which connections of the session live.
 ///
 /// A transfer moves with it: the sender does not touch a transfer that it has sent, until the other loop gives it back.
 final class LaneOrder: Sendable {
@@ -11,13 +11,13 @@ final class LaneOrder: Sendable {
         case close(ConnectionPool.ConnectionID)
     }
 
-    // Read once, by the other loop. The properties of a destination that change are used by the session's own loop only.
+    // Read once, by the other loop. The properties of a destination that change are used by the home loop only.
     nonisolated(unsafe) let content: Content
 
     init(_ content: Content) { unsafe self.content = content }
 }
 
-/// A message from another loop to the session's own: what happened to a connection or to a transfer.
+/// A message from another loop to the session's home loop: what happened to a connection or to a transfer.
 final class LaneReport: Sendable {
     enum Content: Sendable {
         case connected(ConnectionPool.ConnectionID, capacity: Int, isShared: Bool)
@@ -33,7 +33,7 @@ final class LaneReport: Sendable {
     }
 
     let content: Content
-    // Read once, by the session's own loop. The other loop no longer touches it.
+    // Read once, by the home loop. The other loop no longer touches it.
     nonisolated(unsafe) let transfer: EngineTransfer?
 
     init(_ content: Content, _ transfer: EngineTransfer? = nil) {
@@ -42,16 +42,16 @@ final class LaneReport: Sendable {
     }
 }
 
-/// Another loop on which connections of a session live, seen from the session's own. Confined to the thread of the
-/// session's own loop.
-final class RemoteLane: ConnectionHost {
+/// Sends orders and commands from a session's home loop to its `AwayLane` on another loop. Confined to the thread of the
+/// home loop.
+final class AwayLaneHandle: ConnectionLoop {
     private let loop: EventLoop
     private let home: EventLoop
     private let homeClient: UInt64
     private let settings: LoopConnections.Settings
     /// The number of the client on the other loop, which is opened with the first connection.
     private var client: UInt64?
-    weak var owner: EngineClient?
+    weak var owner: HomeLane?
 
     init(on loop: EventLoop, home: EventLoop, client: UInt64, settings: LoopConnections.Settings) {
         self.loop = loop
@@ -69,7 +69,7 @@ final class RemoteLane: ConnectionHost {
         if client == nil {
             let (home, homeClient, settings) = (home, homeClient, settings)
             client = loop.open { context, id in
-                EngineLane(id, context: context, home: home, homeClient: homeClient, settings: settings)
+                AwayLane(id, context: context, home: home, homeClient: homeClient, settings: settings)
             }
         }
         post(.open(connection, destination, authorize: authorize))
@@ -85,7 +85,7 @@ final class RemoteLane: ConnectionHost {
 
     func control(_ transfer: Transfer, _ command: TransferCommand) {
         guard let client else { return }
-        loop.post(to: client, operation: EngineClient.Operation.control(command).number, object: transfer)
+        loop.post(to: client, operation: HomeLane.Operation.control(command).number, object: transfer)
     }
 
     /// Closes the connections. No transfer is left.

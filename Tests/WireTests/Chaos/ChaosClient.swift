@@ -168,7 +168,12 @@ private struct ChaosCall {
             return (bytes, nil)
         }
         if let error {
-            if !expected.starts(with: bytes) { client.ledger.defect("request \(number) streamed wrong bytes") }
+            if !expected.starts(with: bytes) {
+                let offset = zip(expected, bytes).enumerated().first { $1.0 != $1.1 }?.offset ?? expected.count
+                let found = Array(bytes.dropFirst(offset).prefix(16))
+                client.ledger.defect(
+                    "request \(number) streamed wrong bytes from \(offset) of \(bytes.count) before \(error): \(found)")
+            }
             throw error
         }
         try await check(stream.response, bytes)

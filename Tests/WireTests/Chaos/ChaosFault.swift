@@ -10,15 +10,20 @@ enum ChaosFault: String, CaseIterable, Sendable {
     case closeBeforeHead, closeInHead, closeInBody, closeInChunk, missingLastChunk
     case resetBeforeHead, resetInHead, resetInBody, resetUntilClose
     case stallBeforeHead, stallInBody, badHead, badChunk, twoLengths
+    // Below TLS. First those of whole responses.
+    case bareClose, keyUpdate, lateGarbage
+    case untilBareClose, bareCloseInBody, cutRecord, resetInRecord, garbageInBody
 
     /// A Boolean value that indicates whether a client may report success.
     func allowsSuccess(isHead: Bool) -> Bool {
         switch self {
         case .length, .chunked, .untilClose, .noContent, .announcedClose, .silentClose, .halfClose, .trickle, .interims,
-            .extraBytes, .secondResponse, .lateTimeout, .lateBytes, .lateReset, .earlyResponse:
+            .extraBytes, .secondResponse, .lateTimeout, .lateBytes, .lateReset, .earlyResponse, .bareClose, .keyUpdate,
+            .lateGarbage:
             true
         // The response to HEAD is whole after its head.
-        case .closeInBody, .closeInChunk, .missingLastChunk, .resetInBody, .resetUntilClose, .stallInBody, .badChunk:
+        case .closeInBody, .closeInChunk, .missingLastChunk, .resetInBody, .resetUntilClose, .stallInBody, .badChunk,
+            .untilBareClose, .bareCloseInBody, .cutRecord, .resetInRecord, .garbageInBody:
             isHead
         default: false
         }
@@ -28,16 +33,24 @@ enum ChaosFault: String, CaseIterable, Sendable {
     var requiresSuccess: Bool {
         switch self {
         case .length, .chunked, .untilClose, .noContent, .announcedClose, .silentClose, .halfClose, .trickle, .interims,
-            .extraBytes, .secondResponse, .lateTimeout, .lateBytes, .earlyResponse:
+            .extraBytes, .secondResponse, .lateTimeout, .lateBytes, .earlyResponse, .bareClose, .keyUpdate,
+            .lateGarbage:
             true
         default: false
         }
     }
 
+    private static let withoutTLS = allCases.filter { !withTLS.contains($0) }
+    private static let withTLS: [ChaosFault] = [
+        .bareClose, .keyUpdate, .lateGarbage, .untilBareClose, .bareCloseInBody, .cutRecord, .resetInRecord,
+        .garbageInBody,
+    ]
+
     /// Draws an answer: two of three are whole.
-    static func draw(_ random: inout ChaosRandom) -> ChaosFault {
+    static func draw(_ random: inout ChaosRandom, isSecure: Bool) -> ChaosFault {
         if random.next(below: 100) < 40 { return [.length, .length, .chunked][random.next(below: 3)] }
-        return allCases[random.next(below: allCases.count)]
+        let cases = isSecure && random.chance(40) ? withTLS : withoutTLS
+        return cases[random.next(below: cases.count)]
     }
 }
 

@@ -4,7 +4,8 @@ import Tern
 import TernTesting
 import Testing
 
-/// Sends many requests to a server that breaks connections in every way. `make chaos N=50000` sends more of them.
+/// Sends many requests to servers that break connections in every way: HTTP/1.1 over TCP and over TLS, and HTTP/2 over
+/// TLS. `make chaos N=50000` sends more of them.
 @Suite(.serialized)
 struct ChaosTests {
     /// The number of requests of a session. Each round has a session of its own.
@@ -20,14 +21,52 @@ struct ChaosTests {
         let chaos = ChaosServer(seed: Self.seed, ledger: ledger)
         let sockets = try ProcessFacts.socketCount()
         let server = try LoopbackServer(requestLogLimit: 0) { try chaos.answer($0) }
-        try await run(Self.wanted ?? 1_500, url: "\(server.url)", server: server, ledger: ledger)
+        try await run(Self.wanted ?? 1_500, url: "\(server.url)", ledger: ledger) {
+            try await server.wait { $0.openConnections == 0 }
+        }
         server.stop()
+        #expect(try ProcessFacts.socketCount() <= sockets)
+    }
+
+    @Test(.timeLimit(.minutes(isMeasured ? 60 : 3)))
+    func brokenTLSConnectionsNeverGiveWrongResponses() async throws {
+        try await runOverTLS(speaking: "http/1.1") { socket, server in
+            let connection = ChaosTLSConnection(socket)
+            connection.serve { try server.answer($0) }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(isMeasured ? 60 : 3)))
+    func brokenHTTP2ConnectionsNeverGiveWrongResponses() async throws {
+        try await runOverTLS(speaking: "h2") { socket, server in
+            ChaosHTTP2Connection(socket, server: server).serve()
+        }
+    }
+
+    private func runOverTLS(
+        speaking protocolName: String, serve: @escaping @Sendable (ChaosSocket, ChaosServer) -> Void
+    ) async throws {
+        let ledger = ChaosLedger(isSecure: true)
+        let chaos = ChaosServer(seed: Self.seed, ledger: ledger)
+        let sockets = try ProcessFacts.socketCount()
+        let listener = try ChaosListener(protocolName, ledger: ledger) { socket in
+            chaos.serve(socket) { serve(socket, chaos) }
+        }
+        defer { listener.stop() }
+        let policy = TrustPolicy(anchors: .only(try Certificate.load(pem: listener.authority)))
+        try await run(Self.wanted ?? 1_500, url: "https://127.0.0.1:\(listener.port)/", ledger: ledger) {
+            await listener.waitUntilIdle()
+        } change: {
+            $0.trust.standard = policy
+        }
+        if Self.isMeasured { print("  over \(listener.acceptedCount) connections, \(protocolName)") }
+        listener.stop()
         #expect(try ProcessFacts.socketCount() <= sockets)
     }
 
     /// Runs rounds with sessions of different sizes, and checks after each that nothing of it is left.
     private func run(
-        _ count: Int, url: String, server: LoopbackServer, ledger: ChaosLedger,
+        _ count: Int, url: String, ledger: ChaosLedger, waitUntilIdle: () async throws -> Void,
         change: (inout Session.Configuration) -> Void = { _ in }
     ) async throws {
         let start = ContinuousClock.now
@@ -37,7 +76,7 @@ struct ChaosTests {
                 let numbers = first..<min(count, first + Self.roundSize)
                 await runRound(round, of: numbers, url: url, folder: folder, ledger: ledger, change: change)
                 // The session is released, and has closed its connections.
-                try await server.wait { $0.openConnections == 0 }
+                try await waitUntilIdle()
                 let defects = ledger.judge(numbers)
                 #expect(defects == [], "seed \(Self.seed), numbers \(numbers)")
                 if !defects.isEmpty { break }
@@ -50,8 +89,9 @@ struct ChaosTests {
             #expect(memory[memory.count - 1] < memory[10] + 32 << 10, "\(memory)")
         }
         if Self.isMeasured {
-            let sizes = "resident \(memory.first ?? 0) KiB after the first round, \(memory.last ?? 0) KiB at the end"
-            print("\(count) requests to \(url) in \(ContinuousClock.now - start), seed \(Self.seed), \(sizes)")
+            print("\(count) requests to \(url) in \(ContinuousClock.now - start), seed \(Self.seed)")
+            let sizes = stride(from: 0, to: memory.count, by: max(1, memory.count / 10)).map { memory[$0] }
+            print("  resident KiB after rounds: \(sizes + memory.suffix(1))")
             print(ledger.summary)
         }
     }

@@ -1,0 +1,81 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+extension TaskRegistry {
+    /// An event of a session's tasks.
+    public enum Event: Sendable {
+        /// A task was started, or resumed after a pause.
+        case resumed(AnySessionTask)
+        /// A running task was paused.
+        case suspended(AnySessionTask)
+        /// The file of a download was moved to its destination.
+        case fileMoved(AnySessionTask, to: URL)
+        /// The file of a download could not be moved to its destination.
+        case moveFailed(AnySessionTask, NetworkError)
+        /// A task has ended and its value was delivered.
+        case completed(Completion)
+        /// The session takes no more tasks, and its last one has ended. This is the last event of the stream.
+        case sessionInvalidated(Session.ID)
+        /// The number of events that did not fit into this stream's buffer.
+        case dropped(Int)
+    }
+
+    /// The end of a task, without its body or decoded value. Those are read through the task's own handle.
+    public struct Completion: Sendable {
+        /// The task.
+        public let task: AnySessionTask
+        /// The head of its response; nil without one.
+        public let response: ResponseHead?
+        /// The error; nil if the task has a value.
+        public let error: NetworkError?
+        /// The file of a download; nil for other tasks and without a file.
+        public let file: URL?
+        /// The type of the task's value.
+        public let valueType: any Any.Type
+        /// The measurements of the task.
+        public let metrics: TaskMetrics?
+
+        init(_ task: AnySessionTask, error: NetworkError?, file: URL?) {
+            self.task = task
+            self.error = error
+            self.file = file
+            response = task.record.head
+            valueType = task.record.valueType
+            metrics = task.record.metrics
+        }
+    }
+
+    /// A live task at one moment.
+    public struct Snapshot: Sendable {
+        /// The task's number.
+        public let id: TaskID
+        /// The session's identity.
+        public let sessionID: Session.ID
+        /// The task's label.
+        public let label: String?
+        /// The request; nil for a task that the system kept from an earlier run.
+        public let request: Request?
+        /// The task's state.
+        public let state: Session.TaskState
+        /// The task's priority.
+        public let priority: Request.Priority
+        /// The progress of the request's body.
+        public let uploadProgress: Session.Progress
+        /// The progress of the response's body.
+        public let progress: Session.Progress
+
+        init(_ record: TaskRecord) {
+            id = record.id
+            sessionID = record.registry.sessionID
+            label = record.label
+            request = record.request
+            state = record.state
+            priority = record.priority
+            uploadProgress = record.meter.upload
+            progress = record.meter.download
+        }
+    }
+}

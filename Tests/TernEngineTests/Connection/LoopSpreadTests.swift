@@ -1,0 +1,233 @@
+#if os(Linux)
+import Testing
+
+@testable import TernEngine
+
+/// The use of several loops by one pool.
+@Suite(.timeLimit(.minutes(1))) struct LoopSpreadTests {
+    /// Returns a pool whose other loops record their orders, and a listener whose connections stay without an answer.
+    private func start(
+        loops: Int, connections: Int = 64, beforeSpread: Int? = nil
+    ) throws -> (harness: WireHarness, endpoint: Endpoint, server: FrameServer) {
+        let server = try FrameServer()
+        let harness = try WireHarness(
+            connectionsPerOrigin: 32, connections: connections, connectionsBeforeSpread: beforeSpread,
+            others: { _, _ in (0..<loops).map { _ in RecordingLoop() } })
+        return (harness, Endpoint(server.address), server)
+    }
+
+    private func opened(_ harness: WireHarness) async -> [[UInt64]] {
+        await harness.value { client in client.others.map { ($0 as? RecordingLoop)?.opened ?? [] } }
+    }
+
+    // MARK: The choice of a loop
+
+    @Test func theHomeLoopIsFilledFirst() {
+        var loads = LoopLoads(loops: 3, connectionsBeforeSpread: 2)
+        #expect((0..<7).map { _ in loads.add { _ in true } } == [0, 0, 1, 2, 1, 2, 0])
+        loads.remove(from: 2)
+        loads.remove(from: 2)
+        #expect((0..<2).map { _ in loads.add { _ in true } } == [2, 2])
+        // Its own number decides, not that of all connections.
+        for _ in 0..<2 { loads.remove(from: 0) }
+        #expect(loads.counts == [1, 2, 2])
+        #expect(loads.add { _ in true } == 0)
+    }
+
+    @Test func aLoopThatIsNotAvailableIsPassedOver() {
+        var loads = LoopLoads(loops: 3, connectionsBeforeSpread: 1)
+        #expect((0..<5).map { _ in loads.add { $0 != 1 } } == [0, 2, 0, 2, 0])
+        var alone = LoopLoads(loops: 2, connectionsBeforeSpread: 1)
+        #expect((0..<3).map { _ in alone.add { _ in false } } == [0, 0, 0])
+        var one = LoopLoads(loops: 1, connectionsBeforeSpread: 0)
+        #expect((0..<3).map { _ in one.add { _ in true } } == [0, 0, 0])
+    }
+
+    @Test func theNinthConnectionLivesOnAnotherLoop() async throws {
+        let (harness, endpoint, server) = try start(loops: 2)
+        for number in 1...8 { harness.start("/\(number)", to: endpoint) }
+        #expect(await opened(harness) == [[], []])
+        for number in 9...12 { harness.start("/\(number)", to: endpoint) }
+        #expect(await opened(harness).map(\.count) == [2, 2])
+        withExtendedLifetime(server) {}
+    }
+
+    @Test func aPoolDoesNotUseALoopThatIsNotAvailable() async throws {
+        let (harness, endpoint, server) = try start(loops: 2, beforeSpread: 1)
+        harness.perform { ($0.others[0] as? RecordingLoop)?.isAvailable = false }
+        for number in 1...4 { harness.start("/\(number)", to: endpoint) }
+        #expect(await opened(harness).map(\.count) == [0, 2])
+        withExtendedLifetime(server) {}
+    }
+
+    // MARK: Events of another loop
+
+    /// Starts an exchange on the first other loop, and ends it, so that its connection is pooled.
+    private func finishExchange(on harness: WireHarness, to endpoint: Endpoint) async {
+        let first = harness.start("/first", to: endpoint)
+        harness.perform { client in
+            guard let loop = client.others[0] as? RecordingLoop, let last = loop.opened.last else { return }
+            client.pool.connected(last, capacity: 1, isShared: false)
+            client.pool.finished(on: last, isReusable: true)
+            loop.started.last?.handler.didEnd(nil, isDeadConnection: false)
+        }
+        await first.waitForEnd()
+    }
+
+    /// Opens the last connection of the first other loop, and lets it end before its exchange is sent.
+    private func endLast(_ client: PoolClient, isKnown: Bool) {
+        guard let loop = client.others[0] as? RecordingLoop, let last = loop.opened.last else { return }
+        if !isKnown { client.pool.connected(last, capacity: 1, isShared: false) }
+        guard let exchange = loop.started.last else { return }
+        client.pool.closed(last)
+        client.pool.returned(exchange)
+    }
+
+    @Test func anExchangeIsReturnedByTwoNewConnectionsAtMost() async throws {
+        let (harness, endpoint, server) = try start(loops: 1, beforeSpread: 1)
+        // Connected, so that it does not take the connection of the exchange after it.
+        await harness.start("/held", to: endpoint).wait(for: "connected")
+        let log = harness.start("/returned", to: endpoint)
+        for count in 1...2 {
+            #expect(await opened(harness)[0].count == count)
+            harness.perform { endLast($0, isKnown: false) }
+            #expect(await harness.value { _ in log.entries.contains("done") } == false)
+        }
+        #expect(await opened(harness)[0].count == 3)
+        harness.perform { endLast($0, isKnown: false) }
+        #expect(await log.waitForEnd().last == "failed connectionFailed")
+        #expect(log.error?.reason.contains("each new connection") == true)
+        #expect(await opened(harness)[0].count == 3)
+        withExtendedLifetime(server) {}
+    }
+
+    /// A pooled connection can end at any time, so it says nothing about the server.
+    @Test func pooledConnectionsThatEndAreNotCounted() async throws {
+        let (harness, endpoint, server) = try start(loops: 1, beforeSpread: 1)
+        // Connected, so that it does not take the connection of the exchange after it.
+        await harness.start("/held", to: endpoint).wait(for: "connected")
+        await finishExchange(on: harness, to: endpoint)
+        let log = harness.start("/returned", to: endpoint)
+        harness.perform { endLast($0, isKnown: true) }
+        for _ in 0..<2 { harness.perform { endLast($0, isKnown: false) } }
+        #expect(await opened(harness)[0].count == 4)
+        #expect(await harness.value { _ in log.entries.contains("done") } == false)
+        withExtendedLifetime(server) {}
+    }
+
+    @Test func aConnectionThatIsBeingClosedKeepsItsRoom() async throws {
+        let (harness, endpoint, server) = try start(loops: 1, connections: 2, beforeSpread: 1)
+        // Connected, so that it does not take the connection of the exchange after it.
+        await harness.start("/held", to: endpoint).wait(for: "connected")
+        await finishExchange(on: harness, to: endpoint)
+        var other = endpoint
+        other.host = "other.example"
+        harness.start("/other", to: other)
+        let order = await opened(harness)
+        #expect(order[0].count == 1)
+        #expect(await harness.value { ($0.others[0] as? RecordingLoop)?.closed } == order[0])
+        harness.perform { client in order[0].first.map { client.pool.closed($0) } }
+        #expect(await opened(harness)[0].count == 2)
+        withExtendedLifetime(server) {}
+    }
+
+    // MARK: A second loop
+
+    /// Returns a pool that opens its second connection on a loop of its own.
+    private func startSecondLoop(
+        connections: Int
+    ) throws -> (harness: WireHarness, loop: @Sendable () async -> OtherLoop?) {
+        let harness = try WireHarness(
+            connectionsPerOrigin: connections, connectionsBeforeSpread: 1,
+            others: { [OtherLoop(home: $0, settings: $1)] })
+        return (harness, { await harness.value { $0.others.first as? OtherLoop } })
+    }
+
+    @Test func anUpgradedConnectionLivesOnItsLoopAndCountsUntilItIsClosed() async throws {
+        let release = Gate()
+        let server = try ScriptedServer(
+            { connection in
+                try connection.readHead()
+                try release.wait()
+                try connection.write("HTTP/1.1 204 No Content\r\n\r\n")
+                try connection.waitForEnd()
+            },
+            { connection in
+                try connection.readHead()
+                try connection.write("HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: Echo\r\n\r\n")
+                while case let bytes = try connection.readSome(), !bytes.isEmpty { try connection.write(bytes) }
+            }, { try $0.answer() })
+        defer { server.stop() }
+        let (harness, loop) = try startSecondLoop(connections: 2)
+        let other = try #require(await loop())
+        let held = harness.start("/held", to: Endpoint(server))
+        await held.wait(for: "connected")
+        var settings = TestExchange.Settings()
+        settings.upgrade = "echo"
+        settings.expected = 5
+        let log = harness.start(settings, to: Endpoint(server))
+        #expect(
+            await log.waitForEnd() == ["connecting", "connected http11 new", "head 101", "upgraded elsewhere", "ended"])
+        // The object moves to the second loop, which has had the only other use of it.
+        let upgraded = await harness.value { OnOtherLoop($0.upgraded(of: log)) }
+        #expect(await other.value { upgraded.write("hello") })
+        await log.wait(for: "all")
+        #expect(log.text == "hello")
+        let next = harness.start("/next", to: Endpoint(server))
+        #expect(await harness.value { _ in next.entries } == [])
+        #expect(await other.value { upgraded.close() })
+        #expect(await next.waitForEnd() == ["connecting", "connected http11 new", "head 200", "ended"])
+        release.open()
+        #expect(await held.waitForEnd().last == "ended")
+        #expect(server.failures == [])
+    }
+
+    @Test func aSessionOfTLSIsResumedOnAnotherLoop() async throws {
+        let identity = try TestIdentity()
+        let isResumed = ExchangeLog()
+        let release = Gate()
+        let server = try ScriptedServer(
+            tls: try TestServer(identity, version: 13),
+            { connection in
+                try connection.answer()
+                try connection.readHead()
+                try release.wait()
+                try connection.write("HTTP/1.1 204 No Content\r\n\r\n")
+                try connection.waitForEnd()
+            },
+            { connection in
+                try connection.handshake()
+                isResumed.add("\(connection.isResumed)")
+                try connection.answer()
+            })
+        defer { server.stop() }
+        let (harness, _) = try startSecondLoop(connections: 2)
+        let endpoint = Endpoint(server, policy: TLSPolicy(.only(identity)))
+        #expect(await harness.start("/first", to: endpoint).waitForEnd().last == "ended")
+        let held = harness.start("/held", to: endpoint)
+        await held.wait(for: "connected")
+        let second = harness.start("/second", to: endpoint)
+        #expect(await second.waitForEnd().last == "ended")
+        #expect(isResumed.entries == ["true"])
+        release.open()
+        #expect(await held.waitForEnd().last == "ended")
+        #expect(server.failures == [])
+    }
+}
+
+/// A connection that belongs to the second loop.
+private final class OnOtherLoop: Sendable {
+    // Used by the second loop only.
+    private nonisolated(unsafe) let connection: UpgradedConnection?
+
+    init(_ connection: UpgradedConnection?) { unsafe self.connection = connection }
+
+    func write(_ text: String) -> Bool { unsafe connection?.write(Array(text.utf8)) ?? false }
+
+    func close() -> Bool {
+        guard let connection = unsafe connection else { return false }
+        connection.close()
+        return !connection.isOpen
+    }
+}
+#endif

@@ -1,0 +1,280 @@
+// For Linux only: URLSession has no event loops. `make test-loops` spreads connections at once.
+#if os(Linux) && !TERN_URLSESSION && !TERN_THREE_LOOPS
+import Dispatch
+import Foundation
+import TernConcurrency
+import TernEngine
+import TernTesting
+import Testing
+
+@testable import Tern
+
+/// Checks sessions whose connections live on several loops. Each test has a process of its own, because the number of loops
+/// is fixed with the first session.
+@Suite("Wire: several loops", .timeLimit(.minutes(1)))
+struct SeveralLoopsTests {
+    @Test func theNinthConnectionLivesOnAnotherLoop() async {
+        await #expect(processExitsWith: .success) {
+            await CheckFailure.report {
+                try Session.setEventLoopCount(3)
+                let (early, late) = (LoopbackServer.Gate(), LoopbackServer.Gate())
+                let server = try LoopbackServer { exchange in
+                    try exchange.wait(for: exchange.request.path.hasPrefix("/early") ? early : late)
+                    try exchange.respond(text: exchange.request.path)
+                }
+                defer { server.stop() }
+                let client = Client(baseURL: server.url, session: Session(configuration: .test()))
+                var tasks: [SessionTask<Data>] = []
+                for number in 1...12 {
+                    // The ninth and the eleventh live on the second loop, the tenth and the twelfth on the third.
+                    tasks.append(client.task(.get, "\([9, 11].contains(number) ? "early" : "late")/\(number)"))
+                    try await server.wait { $0.requestsReceived == number }
+                }
+                let release = await Loops.block(1)
+                early.open()
+                try await server.wait { $0.requestsServed == 2 }
+                late.open()
+                for number in [1, 2, 3, 4, 5, 6, 7, 8, 10, 12] { _ = try await tasks[number - 1].value }
+                #expect(tasks[8].state == .running && tasks[10].state == .running)
+                release.signal()
+                for number in [9, 11] { #expect(try await tasks[number - 1].value == Data("/early/\(number)".utf8)) }
+                #expect(server.counts.acceptedConnections == 12)
+            }
+        }
+    }
+
+    // MARK: A transfer that comes back
+
+    @Test func aTransferThatComesBackPausedWaits() async {
+        await #expect(processExitsWith: .success) {
+            await CheckFailure.report {
+                let spread = try await SpreadSession()
+                defer { spread.stop() }
+                let release = try await spread.blockAfterClose()
+                let task = await spread.start("a", count: 11)
+                task.pause()
+                await spread.comeBack(release)
+                // There is room for one more connection, on which requests go in their order.
+                #expect(try await spread.client.get("fence") == Data("/fence".utf8))
+                #expect(task.state == .suspended && spread.server.requestCount("/a") == 0)
+                task.resume()
+                #expect(try await task.value == Data("/a".utf8))
+            }
+        }
+    }
+
+    @Test func aTransferThatComesBackResumedGoesOn() async {
+        await #expect(processExitsWith: .success) {
+            await CheckFailure.report {
+                let spread = try await SpreadSession()
+                defer { spread.stop() }
+                let release = try await spread.blockAfterClose()
+                let task = await spread.start("a", count: 11)
+                task.pause()
+                task.resume()
+                await spread.comeBack(release)
+                #expect(try await task.value == Data("/a".utf8))
+            }
+        }
+    }
+
+    @Test func aTransferThatComesBackCancelledEnds() async {
+        await #expect(processExitsWith: .success) {
+            await CheckFailure.report {
+                let spread = try await SpreadSession()
+                defer { spread.stop() }
+                let release = try await spread.blockAfterClose()
+                let task = await spread.start("a", count: 11)
+                task.cancel()
+                await spread.comeBack(release)
+                #expect(try await task.failure().isCancelled)
+                #expect(try await spread.client.get("fence") == Data("/fence".utf8))
+                #expect(spread.server.requestCount("/a") == 0)
+            }
+        }
+    }
+
+    @Test func aTransferThatComesBackHasItsNewPriority() async {
+        await #expect(processExitsWith: .success) {
+            await CheckFailure.report {
+                let spread = try await SpreadSession()
+                defer { spread.stop() }
+                let release = try await spread.blockAfterClose()
+                let first = await spread.start("a", count: 11)
+                let second = await spread.start("b", priority: .high, count: 12)
+                first.priority = .veryHigh
+                await spread.comeBack(release)
+                for task in [first, second] { _ = try await task.value }
+                #expect(spread.server.requests.map(\.target).suffix(2) == ["/a", "/b"])
+            }
+        }
+    }
+
+    // MARK: A transfer that stays
+
+    @Test func aTransferOnAnotherLoopFollowsItsCommands() async {
+        await #expect(processExitsWith: .success) {
+            await CheckFailure.report {
+                let spread = try await SpreadSession()
+                defer { spread.stop() }
+                let task = spread.client.task(.get, "half")
+                await task.wait(forBytes: 1_000)
+                task.pause()
+                await Loops.pass(0)
+                await Loops.pass(1)
+                spread.mayFinish.open()
+                try await spread.hasFinished.wait()
+                // Each call is a turn of the loop, which serves the sockets first.
+                for _ in 0..<4 { await Loops.pass(1) }
+                #expect(task.progressNow.completedBytes == 1_000)
+                task.resume()
+                #expect(try await task.value.count == 2_000)
+                #expect(task.progressNow.completedBytes == 2_000 && task.progressNow.isFinished)
+
+                let silent = spread.client.task(.get, "silent")
+                try await spread.server.wait { $0.requestsReceived == 11 }
+                silent.cancel()
+                #expect(try await silent.failure().isCancelled)
+                try await spread.server.wait { $0.openConnections == 8 }
+            }
+        }
+    }
+
+    @Test func aTransferOnAnotherLoopHasItsTimeLimits() async {
+        await #expect(processExitsWith: .success) {
+            await CheckFailure.report {
+                let spread = try await SpreadSession()
+                defer { spread.stop() }
+                var request = try spread.client.request(.get, "silent")
+                request.timeouts = Timeouts(idle: .milliseconds(200))
+                let start = ContinuousClock.now
+                let error = try await failure { try await spread.client.response(for: request) }
+                #expect(error.timeoutPhase == .idle, "\(error)")
+                #expect(start.duration(to: .now) >= .milliseconds(200))
+                try await spread.server.wait { $0.openConnections == 8 }
+            }
+        }
+    }
+}
+
+/// The loops of the process, as a test stops and passes them.
+private enum Loops {
+    private final class Call: Sendable {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+
+    private final class Caller: LoopClient {
+        private let context: LoopContext
+        private let id: UInt64
+
+        init(_ context: LoopContext, _ id: UInt64) { (self.context, self.id) = (context, id) }
+
+        func receive(operation: UInt64, object: any AnyObject & Sendable) { (object as? Call)?.body() }
+
+        func close() { context.remove(id) }
+    }
+
+    private static func post(to index: Int, _ body: @escaping @Sendable () -> Void) {
+        let loop = EventLoops.all[index]
+        let client = loop.open { Caller($0, $1) }
+        loop.post(to: client, operation: 0, object: Call(body))
+        loop.close(client)
+    }
+
+    /// Returns when a loop has taken all messages so far.
+    static func pass(_ index: Int) async {
+        await withCheckedContinuation { continuation in post(to: index) { continuation.resume() } }
+    }
+
+    /// Stops a loop until the returned semaphore is signalled.
+    static func block(_ index: Int) async -> DispatchSemaphore {
+        let release = DispatchSemaphore(value: 0)
+        await withCheckedContinuation { continuation in
+            post(to: index) {
+                continuation.resume()
+                release.wait()
+            }
+        }
+        return release
+    }
+}
+
+/// A session in a process with two loops: eight connections on the home loop carry requests, and one on the other loop is
+/// idle. There is no room for more.
+private struct SpreadSession {
+    let server: LoopbackServer
+    let client: Client
+    /// Let the server end the idle connection, and the second half of a response go.
+    private let mayClose = LoopbackServer.Gate()
+    private let hasClosed = LoopbackServer.Gate()
+    let mayFinish = LoopbackServer.Gate()
+    let hasFinished = LoopbackServer.Gate()
+    private let transport: WatchedTransport
+    private let held: [SessionTask<Data>]
+
+    init() async throws {
+        try Session.setEventLoopCount(2)
+        let (mayEnd, ended, mayGoOn, finished) = (mayClose, hasClosed, mayFinish, hasFinished)
+        let server = try LoopbackServer { exchange in
+            switch exchange.request.path {
+            case "/held", "/silent": try exchange.waitForClientToClose()
+            case "/last":
+                try exchange.respond(text: "last")
+                try exchange.wait(for: mayEnd)
+                exchange.close()
+                ended.open()
+            case "/half":
+                try exchange.writeHead(headers: [("Content-Length", "2000")])
+                try exchange.write([UInt8](repeating: 1, count: 1_000))
+                try exchange.wait(for: mayGoOn)
+                try exchange.write([UInt8](repeating: 2, count: 1_000))
+                finished.open()
+            default: try exchange.respond(text: exchange.request.path)
+            }
+        }
+        let configuration = Session.Configuration.test { $0.maximumConnectionsPerHost = 9 }
+        let transport = WatchedTransport(configuration)
+        let client = Client(baseURL: server.url, session: Session(configuration: configuration, transport: transport))
+        (self.server, self.transport, self.client) = (server, transport, client)
+        held = (0..<8).map { _ in client.task(.get, "held") }
+        try await server.wait { $0.requestsReceived == 8 }
+        _ = try await client.get("first")
+    }
+
+    func stop() {
+        for task in held { task.cancel() }
+        server.stop()
+    }
+
+    /// Stops the other loop, and lets the server end the idle connection there, which the pool still believes to be open.
+    func blockAfterClose() async throws -> DispatchSemaphore {
+        _ = try await client.get("last")
+        let release = await Loops.block(1)
+        mayClose.open()
+        try await hasClosed.wait()
+        return release
+    }
+
+    /// Starts a task, and returns when its attempt, the one of this number, has moved to the other loop or waits.
+    func start(
+        _ path: String, priority: Request.Priority = .normal, count: Int
+    ) async -> SessionTask<Data> {
+        let task = client.task(.get, path, startsImmediately: false)
+        task.priority = priority
+        task.resume()
+        // The attempts of `init()` and `blockAfterClose()` come first.
+        await transport.waitForStarts(count)
+        await Loops.pass(0)
+        return task
+    }
+
+    /// Lets the other loop go on, and returns when it has given back what it could not send.
+    func comeBack(_ release: DispatchSemaphore) async {
+        await Loops.pass(0)
+        release.signal()
+        await Loops.pass(1)
+        await Loops.pass(0)
+    }
+}
+#endif
