@@ -87,6 +87,11 @@ let package = Package(
         ),
         .target(name: "TernCache", dependencies: ["CTernSQLite", "TernConcurrency"], swiftSettings: settings),
         .target(
+            name: "TernHTTPCache",
+            dependencies: ["Tern", "TernCache", "TernConcurrency"],
+            swiftSettings: settings
+        ),
+        .target(
             name: "TernImages",
             dependencies: ["CTernCodecs", "Tern", "TernCache", "TernConcurrency"],
             swiftSettings: settings
@@ -130,6 +135,11 @@ let package = Package(
         .testTarget(
             name: "TernCacheTests",
             dependencies: ["CTernSQLite", "DiskCrashChild", "TernCache", "TernConcurrency", "TernTesting"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "TernHTTPCacheTests",
+            dependencies: ["Tern", "TernCache", "TernConcurrency", "TernHTTPCache", "TernTesting"],
             swiftSettings: settings
         ),
         .testTarget(

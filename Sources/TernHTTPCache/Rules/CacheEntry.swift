@@ -1,0 +1,115 @@
+import Tern
+
+/// The head of a stored response with the circumstances of its exchange, and the values that the rules derive from it.
+///
+/// A class, because the rules read the derived values for each request, and they are calculated once.
+final class CacheEntry: Sendable {
+    /// The stored bytes of the body.
+    enum Content: Sendable, Hashable {
+        /// The whole body, of this length. A response to HEAD has none.
+        case whole(Int64)
+        /// A part of the body, and the length of the whole if it is known.
+        case part(ByteRange, total: Int64?)
+    }
+
+    /// The stored properties.
+    struct Properties: Sendable, Hashable {
+        /// Identifies the stored body.
+        var id: UInt64
+        /// The key of the request.
+        var key: CacheKey
+        var status: Int
+        var version: HTTPVersion
+        var reasonPhrase = ""
+        /// The stored fields.
+        var headers: Headers
+        var requestTime: CacheTime
+        var responseTime: CacheTime
+        /// The fields of the requests that selected the response. One of them must match.
+        var selections: [VarySelection]
+        /// A digest of the request's own credentials.
+        var credentials: String?
+        var content: Content
+        /// A Boolean value that indicates whether the response must be validated before its next use, whatever its
+        /// directives say.
+        var mustValidate = false
+    }
+
+    let properties: Properties
+    let directives: ResponseDirectives
+    let freshness: Freshness
+    let validators: Validators
+    let search: NoVarySearch
+    let vary: Vary
+
+    /// The greatest number of selections of one entry.
+    static let selectionLimit = 16
+
+    init(_ properties: Properties) {
+        self.properties = properties
+        let headers = properties.headers
+        directives = ResponseDirectives(headers)
+        freshness = Freshness(
+            status: properties.status, headers: headers, directives: directives, requestTime: properties.requestTime,
+            responseTime: properties.responseTime)
+        validators = Validators(headers, responseTime: properties.responseTime)
+        search = NoVarySearch(headers)
+        vary = Vary(headers)
+    }
+
+    var id: UInt64 { properties.id }
+    var key: CacheKey { properties.key }
+    var status: Int { properties.status }
+    var headers: Headers { properties.headers }
+    var content: Content { properties.content }
+
+    /// Returns the entry with other properties.
+    func changing(_ change: (inout Properties) -> Void) -> CacheEntry {
+        var properties = properties
+        change(&properties)
+        return CacheEntry(properties)
+    }
+
+    /// A Boolean value that indicates whether the whole body is stored.
+    var isWhole: Bool {
+        if case .whole = content { true } else { false }
+    }
+
+    /// The length of the whole body; nil if it is not known.
+    var total: Int64? {
+        switch content {
+        case .whole(let count): count
+        case .part(_, let total): total
+        }
+    }
+
+    /// The time that decides which of two responses is newer: `Date`, or the time of the response.
+    var date: CacheTime {
+        CacheDates.time(of: "Date", in: headers, now: properties.responseTime) ?? properties.responseTime
+    }
+
+    /// The groups of the response (RFC 9875); at most 64.
+    var groups: [String] { Array((StructuredFields.strings("Cache-Groups", in: headers) ?? []).prefix(64)) }
+
+    /// Returns whether the response is one of the request's URL, method, trust policy, partition and credentials.
+    ///
+    /// A response to a request without credentials of its own also answers requests with some, because the origin did
+    /// not say that they make a difference. The other way around, one user would see the response of another.
+    func isCandidate(for request: CacheRequest) -> Bool {
+        guard key.method == request.key.method || request.isHead && key.method == "GET" else { return false }
+        guard properties.credentials == nil || properties.credentials == request.credentials else { return false }
+        return key.isEquivalent(to: request.key, under: search)
+    }
+
+    /// Returns whether the fields that selected the response are those of the request (RFC 9111 §4.1).
+    func isSelected(by request: CacheRequest) -> Bool {
+        guard case .names(let names) = vary else { return false }
+        return names.isEmpty || properties.selections.contains { $0.matches(request.headers) }
+    }
+
+    /// Returns whether the other entry is newer, or as new and received later.
+    func isOlder(than other: CacheEntry) -> Bool {
+        let (mine, theirs) = (date, other.date)
+        return mine == theirs ? properties.responseTime < other.properties.responseTime : mine < theirs
+    }
+}

@@ -1,0 +1,127 @@
+import Tern
+
+/// Identifies the stored responses that a request can be answered with, apart from its header fields: the method, the
+/// URL, the trust policy and the partition.
+///
+/// The host is canonical, so that no spelling of a host reaches the responses of another, and an exchange under one trust
+/// policy never answers a request under another.
+struct CacheKey: Sendable, Hashable {
+    let method: String
+    /// `https://example.com:443`, always with the port.
+    let origin: String
+    let path: String
+    /// The query without its `?`; nil without a `?`.
+    let query: String?
+    /// Identifies the trust policy; empty for the default one.
+    let trust: String
+    /// Identifies the user; empty for sessions without anything that distinguishes users.
+    let partition: String
+
+    /// The greatest length of a URL in bytes. A longer one is not stored.
+    static let longestURL = 8 << 10
+
+    init(
+        method: String = "GET", origin: String, path: String, query: String?, trust: String = "",
+        partition: String = ""
+    ) {
+        self.method = method
+        self.origin = origin
+        self.path = path
+        self.query = query
+        self.trust = trust
+        self.partition = partition
+    }
+
+    init(_ target: Target, method: Request.Method = .get, trust: String = "", partition: String = "") {
+        self.init(
+            method: method.rawValue, origin: target.origin, path: target.path, query: target.query, trust: trust,
+            partition: partition)
+    }
+
+    /// The URL with its port.
+    var url: String { origin + path + (query.map { "?" + $0 } ?? "") }
+
+    /// Returns the key of another method.
+    func with(method: String) -> CacheKey {
+        CacheKey(method: method, origin: origin, path: path, query: query, trust: trust, partition: partition)
+    }
+
+    /// Returns the key of another URL for the same user under the same trust policy.
+    func with(target: Target) -> CacheKey {
+        CacheKey(
+            method: method, origin: target.origin, path: target.path, query: target.query, trust: trust,
+            partition: partition)
+    }
+
+    /// Returns the key that all equivalent URLs share.
+    func canonical(_ search: NoVarySearch) -> CacheKey {
+        CacheKey(
+            method: method, origin: origin, path: path, query: search.canonical(query), trust: trust,
+            partition: partition)
+    }
+
+    /// Returns whether both differ in the method or in an equivalent query only.
+    func isEquivalent(to other: CacheKey, under search: NoVarySearch) -> Bool {
+        guard origin == other.origin, path == other.path, trust == other.trust, partition == other.partition else {
+            return false
+        }
+        return query == other.query || search.canonical(query) == search.canonical(other.query)
+    }
+
+    /// The parts in one text. Each part but the last has its length before it, so that no two keys give the same text.
+    var text: String {
+        [partition, trust, method].map { "\($0.utf8.count):\($0) " }.joined() + url
+    }
+}
+
+/// The choice of a request between stored responses and the network.
+enum CacheChoice: String, Sendable, Hashable, CaseIterable {
+    /// The rules of RFC 9111.
+    case useProtocol
+    /// The network. The response is stored.
+    case reload
+    /// A stored response after validation. A fresh `immutable` one needs none (RFC 8246).
+    case revalidate
+    /// A stored response whatever its age, or else the network.
+    case preferStored
+    /// A stored response whatever its age, or else an error.
+    case onlyStored
+    /// The network. Nothing is stored.
+    case noStore
+}
+
+/// A request as the rules see it.
+struct CacheRequest: Sendable {
+    let key: CacheKey
+    /// The fields as they are sent, those that the session adds included.
+    let headers: Headers
+    let choice: CacheChoice
+    /// A digest of the request's own credentials; nil without any. A response to them answers no request with others.
+    let credentials: String?
+    let directives: RequestDirectives
+    /// The range of a GET request; nil without one.
+    let range: RangeRequest?
+    let entityTags: EntityTagList?
+    let ifModifiedSince: String?
+
+    init(key: CacheKey, headers: Headers, choice: CacheChoice = .useProtocol, credentials: String? = nil) {
+        self.key = key
+        self.headers = headers
+        self.choice = choice
+        self.credentials = credentials
+        directives = RequestDirectives(headers)
+        // Defined for GET alone (RFC 9110 §14.2).
+        range = key.method == "GET" ? RangeRequest(headers) : nil
+        entityTags = EntityTagList(headers)
+        ifModifiedSince = headers["If-Modified-Since"]
+    }
+
+    var isHead: Bool { key.method == "HEAD" }
+
+    /// A Boolean value that indicates whether the caller asks on its own whether a response has changed.
+    var isConditional: Bool { entityTags != nil || ifModifiedSince != nil }
+
+    /// A Boolean value that indicates whether the request has a condition that only an origin server evaluates (RFC 9111
+    /// §4.3.2).
+    var hasOriginCondition: Bool { headers.contains("If-Match") || headers.contains("If-Unmodified-Since") }
+}

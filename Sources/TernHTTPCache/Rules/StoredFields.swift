@@ -1,0 +1,55 @@
+import Tern
+
+/// Decides which header fields are stored, and which a 304 response replaces (RFC 9111 §3.1, §3.2).
+enum StoredFields {
+    /// The fields that belong to one connection or one exchange, in lower case: those of RFC 9110 §7.6.1, of proxies
+    /// (RFC 9111 §3.1), of cookies, which their own store keeps, and of one authentication (RFC 7615).
+    private static let excluded: Set<String> = [
+        "connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade", "trailer",
+        "proxy-authenticate", "proxy-authentication-info", "proxy-authorization", "authentication-info", "set-cookie",
+        "set-cookie2",
+    ]
+
+    /// The fields that describe the stored bytes, in lower case. A 304 does not change them (§3.2).
+    private static let descriptive: Set<String> = ["content-length", "content-encoding", "content-range"]
+
+    /// The limits on a stored head: bytes of names and values, and fields.
+    static let limits = (bytes: 48 << 10, fields: 500)
+
+    /// Returns the fields to store. A missing or invalid `Date` becomes the time of the response (RFC 9110 §6.6.1).
+    static func stored(_ headers: Headers, responseTime: CacheTime) -> Headers {
+        let dropped = excluded.union(connectionOptions(headers))
+        var stored = Headers(headers.filter { !dropped.contains(FieldText.lowercased($0.name.utf8)) })
+        if CacheDates.time(of: "Date", in: stored, now: responseTime) == nil {
+            stored["Date"] = HTTPDate.text(from: responseTime.date)
+        }
+        return stored
+    }
+
+    /// Returns the names that `Connection` lists, in lower case.
+    private static func connectionOptions(_ headers: Headers) -> [String] {
+        FieldText.members(of: "Connection", in: headers).map { FieldText.lowercased($0) }
+    }
+
+    /// Returns whether the fields are within the limits.
+    static func isWithinLimits(_ headers: Headers) -> Bool {
+        headers.count <= limits.fields
+            && headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 } <= limits.bytes
+    }
+
+    /// Returns stored fields with those of a 304 response, or of a 200 response to HEAD, in place of the fields of the
+    /// same names (§3.2).
+    static func updated(_ stored: Headers, with headers: Headers, responseTime: CacheTime) -> Headers {
+        var new = Self.stored(headers, responseTime: responseTime)
+        for name in descriptive { new.remove(name) }
+        // The age of the stored response ends here; that of the validation begins.
+        var result = stored
+        result.remove("Age")
+        return result.overriding(with: new)
+    }
+
+    /// The fields of a 304 response that a cache makes from a stored one, in lower case (RFC 9110 §15.4.5).
+    static let ofNotModified: Set<String> = [
+        "cache-control", "content-location", "date", "etag", "expires", "vary", "last-modified", "age", "cache-groups",
+    ]
+}

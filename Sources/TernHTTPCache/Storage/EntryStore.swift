@@ -1,0 +1,128 @@
+import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Keeps stored responses by key. Every failure of a store is a miss, so that a damaged or full disk never fails a
+/// request.
+protocol EntryStore: Sendable {
+    /// Returns the entries of a URL and of the URLs that are equivalent to it by `No-Vary-Search`.
+    func entries(for key: CacheKey) async -> [CacheEntry]
+
+    /// Returns stored bytes of an entry, counted from the first stored byte; nil if they are gone or damaged, in which
+    /// case the entry is removed.
+    func body(of entry: CacheEntry, range: Range<Int64>) async -> Data?
+
+    /// Stores an entry with its body in place of others. Returns whether it is stored.
+    ///
+    /// Nothing is stored if the key was invalidated after `generation`.
+    @discardableResult
+    func insert(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) async -> Bool
+
+    /// Replaces the heads of entries; their bodies stay. Entries that are gone are ignored.
+    func update(_ entries: [CacheEntry]) async
+
+    /// Removes entries.
+    func remove(_ entries: [CacheEntry]) async
+
+    /// Removes all entries of URLs and of groups.
+    func invalidate(_ invalidation: CacheInvalidation) async
+
+    /// Removes all entries of a user.
+    func removeAll(partition: String) async
+
+    /// The number of invalidations so far. A response whose request was sent before one of its URL is not stored.
+    var generation: UInt64 { get }
+}
+
+/// Counts the invalidations, and knows the latest ones, so that a response that was requested before an invalidation is
+/// not stored after it.
+struct InvalidationLog: Sendable {
+    private enum Subject: Hashable {
+        case url(CacheKey)
+        case group(String, origin: String, partition: String)
+    }
+
+    private(set) var generation: UInt64 = 0
+    private var recent: [Subject: UInt64] = [:]
+    /// The generation before which nothing is stored, because the log does not go back further.
+    private var floor: UInt64 = 0
+
+    /// The greatest number of URLs and groups that are known.
+    private static let limit = 1_024
+
+    mutating func record(_ invalidation: CacheInvalidation) {
+        guard let own = invalidation.keys.first else { return }
+        let groups = invalidation.groups.map { Subject.group($0, origin: own.origin, partition: own.partition) }
+        let subjects = invalidation.keys.map { Subject.url($0.with(method: "GET")) } + groups
+        if recent.count + subjects.count > Self.limit { recordAll() } else { generation += 1 }
+        for subject in subjects { recent[subject] = generation }
+    }
+
+    /// Records an invalidation of everything.
+    mutating func recordAll() {
+        generation += 1
+        recent = [:]
+        floor = generation
+    }
+
+    /// Returns whether a response may be stored whose request was sent at a generation.
+    func allows(_ entry: CacheEntry, since sent: UInt64) -> Bool {
+        guard sent >= floor else { return false }
+        if recent.isEmpty || sent == generation { return true }
+        let key = entry.key
+        let groups = entry.groups.map { Subject.group($0, origin: key.origin, partition: key.partition) }
+        return (groups + [.url(key.with(method: "GET"))]).allSatisfy { sent >= recent[$0] ?? 0 }
+    }
+}
+
+/// The rules of `No-Vary-Search` that responses of a path have, so that a look-up finds the entries of equivalent URLs.
+///
+/// An entry with a rule is stored under the form of its URL that all equivalent URLs share. Losing a rule costs a hit and
+/// nothing else.
+struct SearchRules: Sendable {
+    private var rules: [CacheKey: [NoVarySearch]] = [:]
+
+    /// The greatest number of rules of a path, and of paths.
+    private static let limits = (rules: 4, paths: 4_096)
+
+    /// Returns the key under which an entry is stored.
+    static func storageKey(of entry: CacheEntry) -> CacheKey {
+        entry.search == .exact ? entry.key : searchKey(entry.key, entry.search)
+    }
+
+    /// Returns the key of all URLs that are equivalent under a rule. It differs from the key of every URL, because a path
+    /// has no fragment.
+    private static func searchKey(_ key: CacheKey, _ rule: NoVarySearch) -> CacheKey {
+        let canonical = key.canonical(rule)
+        return CacheKey(
+            method: key.method, origin: key.origin, path: key.path + "#" + rule.text, query: canonical.query,
+            trust: key.trust, partition: key.partition)
+    }
+
+    private static func base(_ key: CacheKey) -> CacheKey {
+        CacheKey(
+            method: "", origin: key.origin, path: key.path, query: nil, trust: key.trust, partition: key.partition)
+    }
+
+    /// Returns all keys under which entries for a URL can be stored.
+    func keys(for key: CacheKey) -> [CacheKey] {
+        if rules.isEmpty { return [key] }
+        return [key] + (rules[Self.base(key)] ?? []).map { Self.searchKey(key, $0) }
+    }
+
+    /// Adds the rule of an entry. Returns whether it was new.
+    mutating func add(_ entry: CacheEntry) -> Bool {
+        guard entry.search != .exact else { return false }
+        let base = Self.base(entry.key)
+        var known = rules[base] ?? []
+        if known.contains(entry.search) { return false }
+        if rules.count >= Self.limits.paths { rules = [:] }
+        known = [entry.search] + known.prefix(Self.limits.rules - 1)
+        rules[base] = known
+        return true
+    }
+}

@@ -1,0 +1,133 @@
+import Tern
+import TernCache
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Keeps stored responses in memory, within the limits of a `MemoryCache`.
+///
+/// Look-ups are synchronous. Changes of one record exclude each other by a lock.
+final class MemoryEntryStore: EntryStore {
+    private struct State {
+        var log = InvalidationLog()
+        var search = SearchRules()
+    }
+
+    private let records: MemoryCache<CacheKey, CacheRecord>
+    /// Held for each change. The cache calls nobody meanwhile, because its evictions have no readers.
+    private let state = Lock(State())
+    /// The greatest size of a body in bytes.
+    private let entryLimit: Int
+
+    init(_ configuration: MemoryCacheConfiguration, entryLimit: Int) {
+        records = MemoryCache(configuration) { $0.cost }
+        self.entryLimit = entryLimit
+    }
+
+    var generation: UInt64 { state.withLock { $0.log.generation } }
+
+    /// The number of records.
+    var count: Int { records.count }
+
+    /// Returns the entries of a URL without a suspension.
+    func entriesNow(for key: CacheKey) -> [CacheEntry] {
+        let keys = state.withLock { $0.search.keys(for: key) }
+        return keys.flatMap { records.value(for: $0)?.entries ?? [] }
+    }
+
+    /// Returns stored bytes without a suspension.
+    func bodyNow(of entry: CacheEntry, range: Range<Int64>) -> Data? {
+        guard case .inline(let data)? = records.value(for: SearchRules.storageKey(of: entry))?.item(entry.id)?.body,
+            range.lowerBound >= 0, range.upperBound <= Int64(data.count)
+        else { return nil }
+        let start = data.startIndex
+        return data[start + Int(range.lowerBound)..<start + Int(range.upperBound)]
+    }
+
+    func entries(for key: CacheKey) async -> [CacheEntry] { entriesNow(for: key) }
+
+    func body(of entry: CacheEntry, range: Range<Int64>) async -> Data? { bodyNow(of: entry, range: range) }
+
+    @discardableResult
+    func insert(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) async -> Bool {
+        insertNow(entry, body: body, replacing: replacing, generation: generation)
+    }
+
+    @discardableResult
+    func insertNow(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) -> Bool {
+        guard body.count <= entryLimit, Int64(body.count) == entry.properties.storedLength else { return false }
+        let key = SearchRules.storageKey(of: entry)
+        return state.withLock { state in
+            guard state.log.allows(entry, since: generation) else { return false }
+            removeLocked(replacing.filter { SearchRules.storageKey(of: $0) != key })
+            var record = records.value(for: key) ?? CacheRecord()
+            _ = record.insert(
+                CacheRecord.Item(entry: entry, body: .inline(body)), replacing: replacing.map(\.id))
+            _ = state.search.add(entry)
+            return records.insert(record, for: key)
+        }
+    }
+
+    func update(_ entries: [CacheEntry]) async { updateNow(entries) }
+
+    func updateNow(_ entries: [CacheEntry]) {
+        state.withLock { _ in
+            for entry in entries {
+                let key = SearchRules.storageKey(of: entry)
+                guard var record = records.value(for: key) else { continue }
+                record.update([entry])
+                records.insert(record, for: key)
+            }
+        }
+    }
+
+    func remove(_ entries: [CacheEntry]) async { removeNow(entries) }
+
+    func removeNow(_ entries: [CacheEntry]) { state.withLock { _ in removeLocked(entries) } }
+
+    private func removeLocked(_ entries: [CacheEntry]) {
+        for entry in entries {
+            let key = SearchRules.storageKey(of: entry)
+            guard var record = records.value(for: key) else { continue }
+            record.remove([entry.id])
+            if record.isEmpty { records.remove(key) } else { records.insert(record, for: key) }
+        }
+    }
+
+    func invalidate(_ invalidation: CacheInvalidation) async { invalidateNow(invalidation) }
+
+    func invalidateNow(_ invalidation: CacheInvalidation) {
+        state.withLock { state in
+            state.log.record(invalidation)
+            for key in invalidation.keys {
+                for method in ["GET", "HEAD"] {
+                    for key in state.search.keys(for: key.with(method: method)) { records.remove(key) }
+                }
+            }
+        }
+        guard let own = invalidation.keys.first, !invalidation.groups.isEmpty else { return }
+        let groups = Set(invalidation.groups)
+        // Groups belong to an origin (RFC 9875 §2).
+        let keys = records.keys.filter { $0.origin == own.origin && $0.partition == own.partition }
+        for key in keys {
+            guard let record = records.value(for: key) else { continue }
+            let members = record.entries.filter { !groups.isDisjoint(with: $0.groups) }
+            state.withLock { _ in removeLocked(members) }
+        }
+    }
+
+    func removeAll(partition: String) async {
+        state.withLock { $0.log.recordAll() }
+        await records.removeAll { $0.partition == partition }
+    }
+
+    /// Removes everything.
+    func removeAll() {
+        state.withLock { $0.log.recordAll() }
+        records.removeAll()
+    }
+}
