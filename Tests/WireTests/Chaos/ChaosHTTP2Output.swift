@@ -60,8 +60,8 @@ final class ChaosHTTP2Output {
     ///
     /// - Parameter highest: The highest stream that the client has opened.
     func finish(_ end: End?, after highest: Int32, _ random: inout ChaosRandom) throws {
-        // Of a type that is ignored: the client passes on the received part of a DATA frame, which could be that of a stream
-        // that is open.
+        // Clients ignore frames of this type. They pass on the received part of a DATA frame, and its stream could be
+        // open.
         let garbage = ChaosFrame(type: 0xF0, [UInt8](repeating: 0xEE, count: 5_000)).bytes
         switch end {
         case nil, .close: break
