@@ -1,28 +1,35 @@
 import TernConcurrency
 
 #if canImport(FoundationEssentials)
-import FoundationEssentials
+package import FoundationEssentials
 #else
-import Foundation
+package import Foundation
 #endif
 
 /// A response on its way to the task: the head, and either the whole body or the means to read it.
-struct IncomingResponse: Sendable {
+package struct IncomingResponse: Sendable {
     /// The origin of a response: the request that was answered, and the attempt that brings the body. A class, because a
     /// response is copied at several stages, and each reference in it would need a count update on every copy.
     private final class Source: Sendable {
         let request: PreparedRequest
-        /// The attempt that brings the body; nil for a response that an interceptor made.
+        /// The attempt that brings the body; nil for a stored response, and for one that an interceptor made.
         let attempt: Attempt?
         /// Decompresses the body; nil if nothing is to be decompressed.
         let decoder: ContentDecoder?
-        let customBody: CustomBody?
+        /// The body of a response without an attempt.
+        let ownBody: OwnBody?
+        /// Receives a copy of the body; nil if nobody wants one.
+        let recorder: (any BodyRecorder)?
 
-        init(_ request: PreparedRequest, _ attempt: Attempt?, decoder: ContentDecoder?, customBody: CustomBody?) {
+        init(
+            _ request: PreparedRequest, _ attempt: Attempt?, decoder: ContentDecoder? = nil, ownBody: OwnBody? = nil,
+            recorder: (any BodyRecorder)? = nil
+        ) {
             self.request = request
             self.attempt = attempt
             self.decoder = decoder
-            self.customBody = customBody
+            self.ownBody = ownBody
+            self.recorder = recorder
         }
     }
 
@@ -34,7 +41,7 @@ struct IncomingResponse: Sendable {
         let number: Int
     }
 
-    var head: ResponseHead
+    package var head: ResponseHead
     /// The end of the response, with its body if that was collected; nil while a body is still to be read.
     var outcome: TransferOutcome?
     /// A Boolean value that indicates whether the response is a redirect that is not followed. Its status is accepted
@@ -42,7 +49,7 @@ struct IncomingResponse: Sendable {
     var isStoppedRedirect = false
     /// The length of the whole file in bytes, if the body is the rest of a continued download; otherwise nil.
     var continuedTotal: Int64?
-    private let source: Source
+    private var source: Source
 
     /// The request that was answered. After a redirect, a challenge or a change by an interceptor, it differs from the
     /// request that the task was created with.
@@ -64,14 +71,75 @@ struct IncomingResponse: Sendable {
         self.head = head
         self.outcome = outcome
         let attempt = Attempt(record: record, transfer: transfer, pump: pump, number: attempt)
-        source = Source(request, attempt, decoder: decoder, customBody: nil)
+        source = Source(request, attempt, decoder: decoder)
     }
 
     /// Creates a response that an interceptor returned in place of a server.
     init(customBody data: Data, request: PreparedRequest, head: ResponseHead, metrics: TaskMetrics) {
         self.head = head
         outcome = TransferOutcome(head: head, body: data, metrics: metrics)
-        source = Source(request, nil, decoder: nil, customBody: CustomBody(data))
+        source = Source(request, nil, ownBody: OwnBody(data, record: nil))
+    }
+
+    /// Creates a stored response. A body without a coding that the task collects is whole at once.
+    ///
+    /// - Parameter start: The time of the request, in nanoseconds of `MonotonicClock`.
+    init(stored data: Data, request: PreparedRequest, head: ResponseHead, record: TaskRecord, since start: UInt64) {
+        self.head = head
+        let body = OwnBody(data, record: record, since: start)
+        let decoder = data.isEmpty ? nil : request.decoder(for: head)
+        source = Source(request, nil, decoder: decoder, ownBody: body)
+        let limit = request.request.maximumBodySize ?? request.registry.configuration.maximumBodySize
+        guard request.delivery == .collected, decoder == nil, data.count <= limit else { return }
+        body.takeAll()
+        outcome = record.endAttempt(with: body.outcome(head), pump: nil)
+    }
+
+    // MARK: The cache
+
+    /// The body as it was sent, if all of it has arrived; nil while it is still to be read, and after a failure.
+    package var wholeBody: Data? { outcome.flatMap { $0.failure == nil ? $0.body : nil } }
+    /// A Boolean value that indicates whether the body is still to be read.
+    package var isOpen: Bool { outcome == nil }
+
+    /// Returns the response to another form of the request as the response to the request itself.
+    func answering(_ request: PreparedRequest) -> IncomingResponse {
+        var response = self
+        response.source = Source(
+            request, source.attempt, decoder: source.decoder, ownBody: source.ownBody, recorder: source.recorder)
+        return response
+    }
+
+    /// Returns the response with a copy of its body for the recorder. Nobody has read the body.
+    package func recording(to recorder: any BodyRecorder) -> IncomingResponse {
+        var response = self
+        response.source = Source(
+            source.request, source.attempt, decoder: source.decoder, ownBody: source.ownBody, recorder: recorder)
+        return response
+    }
+
+    /// Reads the body as it was sent and ends the response. Returns nil for a longer body, and for one that does not
+    /// arrive whole in time.
+    package func readBody(upTo limit: Int, within time: Duration?) async -> Data? {
+        if !isOpen { return wholeBody.flatMap { $0.count <= limit ? $0 : nil } }
+        let read: () async -> Data? = {
+            var body = Data()
+            while let chunks = await receivedChunks() {
+                for chunk in chunks { body.append(chunk) }
+                if body.count > limit { return nil }
+            }
+            return body
+        }
+        let body = if let time { await reading(for: time, read) } else { await read() }
+        let end = body == nil ? await discard() : await finalOutcome()
+        return end?.failure == nil ? body : nil
+    }
+
+    /// Returns the response with a body that was read by ``readBody(upTo:within:)``.
+    package func collected(_ body: Data) -> IncomingResponse {
+        var response = self
+        response.outcome = TransferOutcome(head: head, body: body)
+        return response
     }
 
     // MARK: The body
@@ -82,16 +150,15 @@ struct IncomingResponse: Sendable {
     /// Returns the next bytes of the body, about as many as wanted; nil at the end. `finalOutcome()` gives the reason
     /// of the end.
     func chunks(_ wanted: Int = .max) async -> [Data]? {
-        if let customBody = source.customBody { return customBody.take().map { [$0] } }
-        guard let decoder, let attempt else { return await receivedChunks() }
+        guard let decoder else { return await receivedChunks() }
         while true {
             let chunks = decoder.next(wanted)
             if !chunks.isEmpty {
-                attempt.record.meter.setDecoded(decoder.produced)
+                (attempt?.record ?? source.ownBody?.record)?.meter.setDecoded(decoder.produced)
                 return chunks
             }
             if decoder.failure != nil {
-                request.registry.transport.control(attempt.transfer, .cancel)
+                cancelTransfer()
                 return nil
             }
             guard let compressed = await receivedChunks() else { return nil }
@@ -101,18 +168,35 @@ struct IncomingResponse: Sendable {
 
     /// Returns the bytes that have arrived, as they were sent; nil at the end.
     private func receivedChunks() async -> [Data]? {
-        guard let transfer = attempt?.transfer, let taken = await transfer.chunks() else { return nil }
+        guard let transfer = attempt?.transfer else {
+            return source.ownBody?.next(isCounted: decoder == nil).map { [$0] }
+        }
+        guard let taken = await transfer.chunks() else {
+            source.recorder?.reachEnd()
+            return nil
+        }
         if taken.owesDemand { request.registry.transport.control(transfer, .demand) }
+        source.recorder?.receive(taken.chunks)
         return taken.chunks
+    }
+
+    private func cancelTransfer() {
+        if let attempt { request.registry.transport.control(attempt.transfer, .cancel) }
     }
 
     /// Waits for the end of the response and returns its outcome.
     func finalOutcome() async -> TransferOutcome {
         if let outcome { return outcome }
-        guard let attempt else { return TransferOutcome(head: head) }
+        guard let attempt else {
+            guard let body = source.ownBody, let record = body.record else { return TransferOutcome(head: head) }
+            let outcome = body.outcome(head)
+            return record.endAttempt(with: decoder.map { outcome.decoded($0) } ?? outcome, pump: nil)
+        }
         var outcome = await attempt.transfer.outcome()
         if attempt.number > 1 { outcome = outcome.counted(attempt.number) }
+        let hasArrived = outcome.failure == nil
         if let decoder { outcome = outcome.decoded(decoder) }
+        source.recorder?.finish(isWhole: hasArrived, isDamaged: hasArrived && outcome.failure != nil)
         return attempt.record.endAttempt(with: outcome, pump: attempt.pump)
     }
 
@@ -131,7 +215,7 @@ struct IncomingResponse: Sendable {
                 body.collect(chunk.prefix(limit - body.count), expected: min(limit, Int(clamping: expected ?? 0)))
             }
         }
-        if refusal != nil, let attempt { request.registry.transport.control(attempt.transfer, .cancel) }
+        if refusal != nil { cancelTransfer() }
         let outcome = await finalOutcome()
         // A transport that collects the body itself returns it here.
         return outcome.collected(body.isEmpty ? outcome.body : body, refusal: refusal)
@@ -162,12 +246,12 @@ struct IncomingResponse: Sendable {
     /// the connection can be used again: at most 64 KiB and for 1 second. Beyond that, the connection is closed. A
     /// failure of the body does not matter.
     @discardableResult
-    func readRest() async -> TransferOutcome? {
+    package func readRest() async -> TransferOutcome? {
         guard outcome == nil, let attempt else { return outcome }
         // The connection cannot be reused, or need not be kept, in three cases: HTTP/2, where one stream can be
-        // cancelled alone; a body known to be longer; an upload that still runs.
+        // cancelled alone, unless the body is recorded; a body known to be longer; an upload that still runs.
         let isShort = (head.contentLength ?? 0) <= Int64(Self.restLimit.bytes)
-        if isShort, attempt.pump == nil, head.version == .http11 {
+        if isShort, attempt.pump == nil, head.version == .http11 || source.recorder != nil {
             await reading(for: Self.restLimit.time) {
                 var count = 0
                 while count <= Self.restLimit.bytes, let chunks = await receivedChunks() {
@@ -180,9 +264,9 @@ struct IncomingResponse: Sendable {
 
     /// Gives the transfer up if it has not ended, and returns its outcome; nil if there was nothing to give up.
     @discardableResult
-    func discard() async -> TransferOutcome? {
-        guard outcome == nil, let attempt else { return nil }
-        request.registry.transport.control(attempt.transfer, .cancel)
+    package func discard() async -> TransferOutcome? {
+        guard outcome == nil, attempt != nil else { return nil }
+        cancelTransfer()
         return await finalOutcome()
     }
 
@@ -201,13 +285,55 @@ struct IncomingResponse: Sendable {
     }
 }
 
-/// A body that an interceptor returned, for one reader.
-private final class CustomBody: Sendable {
-    private let data: Lock<Data?>
+/// The body of a response without an attempt, stored or made by an interceptor, for one reader.
+private final class OwnBody: Sendable {
+    private let rest: Lock<Data>
+    /// The number of bytes.
+    private let count: Int
+    /// The task of a stored response; nil for a response that an interceptor made.
+    let record: TaskRecord?
+    private let start: UInt64
 
-    init(_ data: Data) { self.data = Lock(data.isEmpty ? nil : data) }
+    /// The greatest number of bytes of a chunk.
+    private static let chunkSize = 256 << 10
 
-    func take() -> Data? { data.withLock { $0.take() } }
+    init(_ data: Data, record: TaskRecord?, since start: UInt64 = 0) {
+        rest = Lock(data)
+        count = data.count
+        self.record = record
+        self.start = start
+    }
+
+    /// Returns the next bytes; nil at the end, and when the task was cancelled.
+    ///
+    /// - Parameter isCounted: A Boolean value that indicates whether the bytes count as progress.
+    func next(isCounted: Bool) -> Data? {
+        if record?.isCancelled == true { return nil }
+        let (chunk, completed) = rest.withLock { rest in
+            let chunk = rest.prefix(Self.chunkSize)
+            rest = rest.dropFirst(chunk.count)
+            return (chunk, count - rest.count)
+        }
+        if isCounted { record?.meter.store(sent: 0, of: 0, received: Int64(completed), of: Int64(count)) }
+        if chunk.isEmpty { return nil }
+        // Readers count the bytes of a chunk from 0.
+        return chunk.startIndex == 0 ? chunk : Data(chunk)
+    }
+
+    /// Takes all bytes at once, for the outcome.
+    func takeAll() { record?.meter.store(sent: 0, of: 0, received: Int64(count), of: Int64(count)) }
+
+    /// Returns the end of the response. No byte of it came over a connection.
+    func outcome(_ head: ResponseHead) -> TransferOutcome {
+        let rest = rest.withLock { $0 }
+        var metrics = TaskMetrics()
+        metrics.totalTime = Int64(clamping: (MonotonicClock.nanoseconds() &- start) / 1_000)
+        metrics.decodedBodyBytes = Int64(count)
+        metrics.httpVersion = head.version
+        metrics.transactions = 0
+        let isRead = rest.isEmpty || record?.isCancelled != true
+        return TransferOutcome(head: head, body: rest, failure: isRead ? nil : .cancelled, metrics: metrics)
+    }
 }
 
 extension Data {

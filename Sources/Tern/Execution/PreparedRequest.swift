@@ -150,6 +150,21 @@ final class PreparedRequest: Sendable {
             like: self, request: request, headers: headers, challengeAnswer: challengeAnswer, needsNewConnection: true)
     }
 
+    /// Returns the same request with fields that replace its own, for one attempt. The final response is that to this
+    /// request.
+    func adding(_ fields: Headers) -> PreparedRequest {
+        PreparedRequest(
+            like: self, request: request, headers: headers.overriding(with: fields), challengeAnswer: challengeAnswer,
+            needsNewConnection: needsNewConnection)
+    }
+
+    /// Returns the same request with another choice for the cache.
+    func choosing(_ choice: Request.CacheChoice) -> PreparedRequest {
+        var other = request
+        other.cache = choice
+        return PreparedRequest(like: self, request: other, headers: headers, challengeAnswer: challengeAnswer)
+    }
+
     /// Returns the same request with the answer to its challenge.
     func answering(_ authorization: Authorization) -> PreparedRequest {
         PreparedRequest(like: self, request: request, headers: headers, challengeAnswer: authorization)
@@ -253,15 +268,40 @@ final class PreparedRequest: Sendable {
         cookieStore.store(bytes: head.setCookies, from: head.target)
     }
 
-    /// Adds the present cookies, after those that the caller wrote.
-    private func addCookies(to wire: inout WireRequest) {
-        guard let cookieStore, !cookieStore.isEmpty else { return }
+    /// A Boolean value that indicates whether the request sends the cookies of the session.
+    var sendsSessionCookies: Bool { request.cookies == nil && registry.cookies != nil }
+
+    /// The cookies of the request's own; nil if it has none.
+    var ownCookieStore: CookieStore? { request.cookies?.makeStore() }
+
+    /// The fields as they are sent to a server, except an authorization that answers a challenge.
+    var headersAsSent: Headers {
+        var fields = headers
+        if !fields.contains("Accept") { fields["Accept"] = "*/*" }
+        if decompresses, registry.transport.leavesStreamsCompressed, !fields.contains("Accept-Encoding") {
+            fields["Accept-Encoding"] = ContentDecoder.acceptEncoding
+        }
+        if let cookies = cookieField() {
+            fields["Cookie"] = String(validating: cookies, as: UTF8.self) ?? cookies.hexadecimal
+        }
+        return fields
+    }
+
+    /// Returns the value of the `Cookie` field with the present cookies, after those that the caller wrote; nil without
+    /// cookies of a store.
+    private func cookieField() -> [UInt8]? {
+        guard let cookieStore, !cookieStore.isEmpty else { return nil }
         let own = headers["Cookie"].map { Array($0.utf8) } ?? []
         guard
             let cookies = cookieStore.headerBytes(
                 for: request.target, method: request.method, redirects: redirectedFrom, taken: own.count)
-        else { return }
-        let field = own.isEmpty ? cookies : own + "; ".utf8 + cookies
+        else { return nil }
+        return own.isEmpty ? cookies : own + "; ".utf8 + cookies
+    }
+
+    /// Adds the present cookies.
+    private func addCookies(to wire: inout WireRequest) {
+        guard let field = cookieField() else { return }
         if let text = String(validating: field, as: UTF8.self) {
             wire.headers["Cookie"] = text
         } else {

@@ -123,7 +123,7 @@ struct RequestExecution: Sendable {
         var request = first
         var rules = FollowUpRules(maximumRedirects: registry.configuration.maximumRedirects)
         while true {
-            var response = try await send(request)
+            var response = try await exchange(request)
             // One comparison for most responses.
             let mayFollow = FollowUpRules.mayFollow(response.head)
             if mayFollow, let next = try await nextRequest(after: &response, rules: &rules) {
@@ -152,12 +152,24 @@ struct RequestExecution: Sendable {
         throw await response.error(failure, readsBody: false)
     }
 
-    // MARK: One request on the wire
+    // MARK: One request, answered by the cache or on the wire
+
+    /// Returns the response to one request: from the session's cache, if there is one, or from the wire.
+    @inline(__always)
+    func exchange(_ request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
+        guard let cache = registry.cache else {
+            if !request.request.hasNoExtras, request.request.cache == .onlyStored { throw request.hasNoCache }
+            return try await send(request)
+        }
+        let response = try await cache.cache.response(to: NetworkExchange(execution: self, prepared: request))
+        if request.hasHandle, !FollowUpRules.mayFollow(response.head) { record.receive(response.head) }
+        return response
+    }
 
     /// Sends one request and returns its response: the whole of it if the transport collects the body, or else the head.
     /// A request that fails on a dead pooled connection is sent a second time if that is safe.
     @inline(__always)
-    private func send(_ request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
+    func send(_ request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
         registry.observe { $0.willSend(request.request, of: AnySessionTask(record)) }
         let body = request.request.body.isNone ? PreparedBody.none : try await prepareBody(of: request)
         var attempt = 1
@@ -211,8 +223,9 @@ struct RequestExecution: Sendable {
         if request.challengeAnswer != nil || registry.authorizations.hasAny {
             try request.addAuthorization(to: &wire, body)
         }
+        // With a cache, the head of the wire can differ from that of the response.
         let onHead: (@Sendable (ResponseHead) -> Void)? =
-            wire.announcesHead
+            wire.announcesHead && registry.cache == nil
             ? { @Sendable [record] head in if !FollowUpRules.mayFollow(head) { record.receive(head) } } : nil
         let finished = consume wire
         if let refusal = registry.transport.refusal(of: finished) {
@@ -275,6 +288,13 @@ extension Result where Failure == NetworkError {
 extension TransferOutcome {
     /// A Boolean value that indicates whether the session may send another request after the response.
     fileprivate var mayBeFollowed: Bool { head.map { FollowUpRules.mayFollow($0) } ?? false }
+}
+
+extension PreparedRequest {
+    /// The error of a request that must be answered from a store, in a session without a cache.
+    fileprivate var hasNoCache: NetworkError {
+        NetworkError(TransferFailure(.notStored, "the session has no cache (Session.Configuration.cache)"), request: request)
+    }
 }
 
 extension TransferFailure {

@@ -278,6 +278,9 @@ extension NetworkError {
         public static let interceptor = Kind(rawValue: "interceptor")
         /// A policy failed. Its error is the `underlying` error.
         public static let policy = Kind(rawValue: "policy")
+        /// No stored response can answer the request, and it must not be sent: it has the choice
+        /// ``Request/CacheChoice/onlyStored``, or the directive `only-if-cached`.
+        public static let notStored = Kind(rawValue: "not-stored")
         /// The platform or its transport does not support the operation.
         public static let unsupported = Kind(rawValue: "unsupported")
     }

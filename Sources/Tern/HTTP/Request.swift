@@ -112,6 +112,7 @@ extension Request {
             var interceptors: [any Interceptor] = []
             var policy: (any SessionPolicy)?
             var cookies: CookieUse?
+            var cache = CacheChoice.useProtocol
             var validation: ResponseValidation?
             var trust: TrustPolicy?
             var credentials: (any CredentialProvider)?
@@ -218,6 +219,13 @@ extension Request {
             if case .separate? = use { use = .store(CookieStore()) }
             change { $0.cookies = use }
         }
+    }
+
+    /// The choice between stored responses and the network, for a session with a cache. ``CacheChoice/useProtocol`` by
+    /// default.
+    public var cache: CacheChoice {
+        get { extras?.fields.cache ?? .useProtocol }
+        set { change { $0.cache = newValue } }
     }
 
     /// The rules by which a response is accepted; nil for the session's rules.

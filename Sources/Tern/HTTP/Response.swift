@@ -19,8 +19,10 @@ public struct Response<Value: Sendable>: Sendable {
     /// The fields after a chunked body or an HTTP/2 stream (RFC 9110 §6.5), without those that frame or route a message.
     /// Empty without any, for a download, and with URLSession.
     public let trailers: Headers
-    /// The times and numbers of bytes.
+    /// The times and numbers of bytes. For a stored response, the numbers of sent and received bytes are 0.
     public let metrics: TaskMetrics
+    /// The record of how the session's cache handled the response; nil for a session without a cache.
+    public var cacheTrace: CacheTrace? { head.cacheTrace }
 
     package init(value: Value, head: ResponseHead, trailers: Headers, metrics: TaskMetrics) {
         self.value = value
@@ -52,12 +54,14 @@ public struct ResponseHead: Sendable {
         let target: Target
         let bytes: [UInt8]
         let maySetCookies: Bool
+        let trace: (any CacheTraceSource)?
         private let parsed: Lock<(reason: String, headers: Headers)?>
 
         init(_ target: Target, _ bytes: [UInt8], maySetCookies: Bool) {
             self.target = target
             self.bytes = bytes
             self.maySetCookies = maySetCookies
+            trace = nil
             parsed = Lock(nil)
         }
 
@@ -65,7 +69,17 @@ public struct ResponseHead: Sendable {
             self.target = target
             bytes = []
             maySetCookies = headers.contains("Set-Cookie")
+            trace = nil
             parsed = Lock((reason, headers))
+        }
+
+        /// Creates the same state with a trace.
+        init(_ other: Shared, trace: any CacheTraceSource) {
+            target = other.target
+            bytes = other.bytes
+            maySetCookies = other.maySetCookies
+            self.trace = trace
+            parsed = Lock(other.content)
         }
 
         var content: (reason: String, headers: Headers) {
@@ -86,8 +100,10 @@ public struct ResponseHead: Sendable {
     public var urlString: String { target.string }
     /// The redirects that led to the response, oldest first.
     public package(set) var redirects: [ResponseHead] = []
+    /// The record of how the session's cache handled the response; nil for a session without a cache.
+    public var cacheTrace: CacheTrace? { shared.trace?.trace }
     package var target: Target { shared.target }
-    private let shared: Shared
+    private var shared: Shared
 
     /// `maySetCookies` is false only if the reader of the raw bytes found no Set-Cookie field.
     package init(
@@ -102,6 +118,13 @@ public struct ResponseHead: Sendable {
         self.status = status
         self.version = version
         shared = Shared(target, reason: reason, headers: headers)
+    }
+
+    /// Returns the head with the record of the cache.
+    package func traced(by trace: any CacheTraceSource) -> ResponseHead {
+        var head = self
+        head.shared = Shared(shared, trace: trace)
+        return head
     }
 
     /// The `Set-Cookie` fields byte for byte, if the head came from the network.

@@ -43,6 +43,15 @@ public protocol SessionPolicy: Sendable {
         of response: ResponseHead, for task: AnySessionTask
     ) async throws -> ResponseDisposition?
 
+    /// Decides whether the session's cache stores a response, and for how long it is fresh. Called when the head of a
+    /// response has arrived that the rules of RFC 9111 allow to be stored, including redirects and responses to background
+    /// refreshes. A policy never makes a response storable that the rules forbid.
+    ///
+    /// By default, the response is stored by the rules.
+    @concurrent func storing(
+        of response: ResponseHead, for task: AnySessionTask
+    ) async throws -> ResponseStoring?
+
     /// Returns a new body for a request whose body can be sent only once and was sent: a stream, after a redirect that
     /// keeps it or a challenge.
     ///
@@ -77,6 +86,11 @@ extension SessionPolicy {
     ) async throws -> ResponseDisposition? { nil }
 
     /// Returns nil.
+    @concurrent public func storing(
+        of response: ResponseHead, for task: AnySessionTask
+    ) async throws -> ResponseStoring? { nil }
+
+    /// Returns nil.
     @concurrent public func replacementBody(
         for request: Request, of task: AnySessionTask
     ) async throws -> Request.Body? { nil }
@@ -101,6 +115,26 @@ public enum ResponseDisposition: Sendable, Hashable {
     case accept
     /// End the transfer. The task fails with an error of kind `.cancelled`.
     case cancel
+}
+
+/// The decision about storing a response in the session's cache.
+public struct ResponseStoring: Sendable, Hashable {
+    /// A Boolean value that indicates whether the response is stored.
+    public var isAllowed: Bool
+    /// The greatest time for which the stored response is fresh after its arrival; nil for that of the rules.
+    public var maximumLifetime: Duration?
+    /// Texts that are stored with the response, for the caller's own use (`HTTPCache.Entry.userInfo`).
+    public var userInfo: [String: String]
+
+    /// Creates a decision.
+    public init(isAllowed: Bool = true, maximumLifetime: Duration? = nil, userInfo: [String: String] = [:]) {
+        self.isAllowed = isAllowed
+        self.maximumLifetime = maximumLifetime
+        self.userInfo = userInfo
+    }
+
+    /// The response is not stored.
+    public static let forbid = ResponseStoring(isAllowed: false)
 }
 
 /// Observes the stages of a session's requests without changing them. A session can have several observers

@@ -46,8 +46,15 @@ package struct CachePartition: Sendable, Hashable {
 
     private init(name: String) { self.name = name }
 
+    /// Returns the names of all partitions of the sessions whose configuration names this one.
+    package static func names(of partition: String) -> [String] {
+        var lists = [["named", partition], ["named", partition, "cookies"]]
+        lists += lists.map { $0 + ["certificates"] }
+        return lists.map { digest($0) }
+    }
+
     /// A value that differs in each run of the program.
-    private static let process = "\(UInt64.random(in: 0 ... .max)) \(UInt64.random(in: 0 ... .max))"
+    static let process = "\(UInt64.random(in: 0 ... .max)) \(UInt64.random(in: 0 ... .max))"
 
     /// Headers that do not identify a user, so that cached images stay valid after a new version of the program or a
     /// change of the user's language.
@@ -63,7 +70,7 @@ package struct CachePartition: Sendable, Hashable {
     }
 
     /// Returns the identity of a store. The cookies in it change with every response; the identity does not.
-    private static func identity(of store: CookieStore) -> [String] {
+    static func identity(of store: CookieStore) -> [String] {
         switch store.identity {
         case .file(let path): ["file", path]
         case .memory(let number): ["memory", process, "\(number)"]
@@ -77,7 +84,7 @@ package struct CachePartition: Sendable, Hashable {
     }
 
     /// Hashes each field with its length before it, so that no two lists give the same bytes.
-    private static func digest(_ fields: [String]) -> String {
+    static func digest(_ fields: [String]) -> String {
         var function = DigestFunction(.sha256)
         for field in fields { function.update("\(field.utf8.count):\(field)".utf8) }
         return function.finalize().prefix(16).hexadecimal
@@ -113,7 +120,7 @@ extension TaskRegistry {
 
 extension ClientIdentity {
     /// Identifies the certificate. For PEM, the key does not count.
-    fileprivate var digest: String {
+    var digest: String {
         let bytes =
             switch content {
             case .pem(let certificates, _): certificates

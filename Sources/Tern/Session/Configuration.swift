@@ -113,8 +113,10 @@ extension Session {
         /// The cookies that are sent and stored. `.separate` by default: a store in memory that belongs to this session
         /// alone, so that two sessions of a process never share a login by accident.
         public var cookies = CookieUse.separate
+        /// The cache around each exchange with a server; nil for none. `TernHTTPCache` sets it.
+        package var exchangeCache: (any ExchangeCache)?
         /// The name of the user that the session's responses belong to, in caches that sessions share: the images in
-        /// memory and on the disk. Sessions with the same name share cached images, also in later runs of the program.
+        /// memory and on the disk, and the responses of an `HTTPCache`. Sessions with the same name share cached images, also in later runs of the program.
         /// Sessions with different names never do. The name itself is not written to the disk.
         ///
         /// Within a partition, responses to requests that send the session's cookies are kept apart from responses to
@@ -132,7 +134,9 @@ extension Session {
         /// `CoalescingInterceptor` and `LoggingInterceptor`: its user is not known before a request is sent. Other
         /// sessions, and later runs of the program, do not find what such a session stores on the disk.
         ///
-        /// A request's own headers and the user information of its URL always distinguish users, in every partition.
+        /// A request's own headers and the user information of its URL always distinguish users, in every partition. In an
+        /// `HTTPCache`, of the headers only those with a secret do, such as `Authorization`; other fields count if the
+        /// response names them in `Vary`.
         public var partition: String?
         /// The reachability of the network, for `OfflineWaitInterceptor`. `Reachability.shared` by default.
         public var reachability = Reachability.shared

@@ -129,6 +129,15 @@ struct LiveTasks<Record: AnyObject> {
         return outcome
     }
 
+    /// Notes that the last task has ended, which was never added.
+    ///
+    /// - Parameter isIdle: A Boolean value that indicates whether the session still has no task.
+    mutating func becameIdle(isIdle: Bool) -> Outcome {
+        var outcome = Outcome()
+        if isIdle, phase == .finishing || isSessionGone { end(&outcome) }
+        return outcome
+    }
+
     private mutating func end(_ outcome: inout Outcome) {
         if phase == .finishing {
             phase = .invalidated

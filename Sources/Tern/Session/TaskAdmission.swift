@@ -11,6 +11,9 @@ package struct TaskAdmission: ~Copyable, Sendable {
     /// A Boolean value that indicates whether the session has no task.
     package var isIdle: Bool { state.load(ordering: .acquiring) & ~Self.closed == 0 }
 
+    /// A Boolean value that indicates whether the session takes no more tasks.
+    var isClosed: Bool { state.load(ordering: .relaxed) & Self.closed != 0 }
+
     /// Takes a task. Returns false if the session takes no more.
     func admit() -> Bool {
         var current = state.load(ordering: .relaxed)

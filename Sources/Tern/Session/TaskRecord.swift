@@ -28,6 +28,8 @@ package final class TaskRecord: Sendable {
         /// A Boolean value that indicates whether the registry may learn of the end when it next runs: it keeps the record
         /// until then, so only for a request without a body or an object of the caller.
         var mayEndLazily = false
+        /// Wakes the work when the task is cancelled while it waits for something other than a transfer.
+        var onCancel: (@Sendable () -> Void)?
         var transfer: Transfer?
         /// A Boolean value that indicates whether the transfer waits to be started because the task is paused.
         var isTransferUnstarted = false
@@ -157,15 +159,16 @@ package final class TaskRecord: Sendable {
 
     package func cancel() {
         var wake: Transfer.Wake?
-        let (action, driver, readerEndsTask) = shared.withLock { shared in
+        let (action, driver, onCancel, readerEndsTask) = shared.withLock { shared in
             let action = shared.lifecycle.cancel()
             if action == .cancelTransfer { unsafe wake = cancelTransfer(&shared) }
-            return (action, shared.driver, shared.readerEndsTask)
+            return (action, shared.driver, shared.onCancel, shared.readerEndsTask)
         }
         unsafe wake?.resume()
         switch action {
         case .cancelTransfer:
             driver?.cancel()
+            onCancel?()
             if readerEndsTask { end(cancellation("the task was cancelled")) }
         case .endUnstarted:
             startDriver()
@@ -321,6 +324,15 @@ package final class TaskRecord: Sendable {
         }
     }
 
+    /// Sets the function that wakes the work when the task is cancelled; nil for none. Returns false if it is cancelled
+    /// already.
+    func setCancellation(_ wake: (@Sendable () -> Void)?) -> Bool {
+        shared.withLock { shared in
+            shared.onCancel = wake
+            return !shared.lifecycle.isCancelled
+        }
+    }
+
     /// Receives the head of the response and wakes those who wait for it.
     func receive(_ head: ResponseHead) {
         let waiters = shared.withLock { shared -> [Waiter<Void>] in
@@ -363,7 +375,8 @@ package final class TaskRecord: Sendable {
                 }
             }
             return End(
-                states: shared.states, waiters: shared.headWaiters, isLazy: deliver == nil && shared.mayEndLazily)
+                states: shared.states, waiters: shared.headWaiters, isLazy: deliver == nil && shared.mayEndLazily,
+                isUnregistered: deliver == nil && shared.isUnregistered)
         }
         guard let ended else { return }
         if deliver != nil { registry.post(.leave, of: self) }
@@ -372,6 +385,7 @@ package final class TaskRecord: Sendable {
         for waiter in ended.waiters { waiter.resume() }
         ended.states?.finish { _ in state }
         registry.publish { .completed(TaskRegistry.Completion(AnySessionTask(self), error: error, file: file)) }
+        if ended.isUnregistered { return registry.endUnregistered() }
         if ended.isLazy { registry.postDeliveryLazily(of: self) } else { registry.post(.deliver, of: self) }
     }
 
@@ -379,6 +393,8 @@ package final class TaskRecord: Sendable {
         let states: Latest<Session.TaskState>?
         let waiters: [Waiter<Void>]
         let isLazy: Bool
+        /// A Boolean value that indicates whether the registry has never heard of the task.
+        let isUnregistered: Bool
     }
 }
 

@@ -33,6 +33,8 @@ public actor TaskRegistry {
     nonisolated let authorizations = AuthenticationCache()
     /// The session's cookies; nil for none.
     nonisolated let cookies: CookieStore?
+    /// The cache around each exchange; nil for none.
+    nonisolated let cache: SessionCache?
     /// The header fields that the configuration adds to each request.
     nonisolated let headers: SessionHeaders
     /// A Boolean value that indicates whether the configuration's headers can be sent. Checked once, not for each request.
@@ -73,6 +75,7 @@ public actor TaskRegistry {
         hasPolicy = configuration.policy != nil
         hasCredentials = configuration.credentials != nil
         cookies = configuration.cookies.makeStore()
+        cache = SessionCache(configuration, cookies: cookies, session: sessionID)
         headers = SessionHeaders(configuration.headers, secretsTo: configuration.secretHeaderOrigins)
         hasValidHeaders = PreparedRequest.problem(of: configuration.headers) == nil
         OrphanSweeper.shared.sweepTemporaryFolder()
@@ -160,6 +163,18 @@ public actor TaskRegistry {
         if watcherCount.load(ordering: .relaxed) > 0 { executor.wake() }
     }
 
+    /// Ends a task that never registered, because the cache answered it. No message is sent unless somebody waits for the
+    /// last task.
+    nonisolated func endUnregistered() {
+        guard admission.end() else { return }
+        // Either this sees who waits for the last task, or that one sees that there is none.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        if admission.isClosed || watcherCount.load(ordering: .relaxed) > 0 { post(self, operation: Self.noTaskIsLeft) }
+    }
+
+    /// The message that the last task has ended. No task has this number.
+    private static let noTaskIsLeft = UInt64.max
+
     /// Reports that a task was never resumed and that its last handle is gone.
     nonisolated func forget(_ id: TaskID) { post(self, operation: id.number) }
 
@@ -191,8 +206,9 @@ public actor TaskRegistry {
         }
     }
 
-    /// Receives the message of `forget`, or that of `sessionIsGone`, which has no number.
+    /// Receives the message of `forget`, or that of `sessionIsGone`, which has no number, or `noTaskIsLeft`.
     private func receive(_ number: UInt64) {
+        if number == Self.noTaskIsLeft { return notify(of: live.becameIdle(isIdle: admission.isIdle)) }
         notify(
             of: number == 0
                 ? live.sessionIsGone(isIdle: admission.isIdle) : live.forget(number, isLast: admission.end()))

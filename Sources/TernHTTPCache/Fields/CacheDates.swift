@@ -97,9 +97,12 @@ struct Freshness: Sendable, Hashable {
     /// - Parameters:
     ///   - requestTime: The time at which its request was sent.
     ///   - responseTime: The time at which its head arrived.
+    ///   - limit: The greatest lifetime; nil for that of the rules.
     init(
-        status: Int, headers: Headers, directives: ResponseDirectives, requestTime: CacheTime, responseTime: CacheTime
+        status: Int, headers: Headers, directives: ResponseDirectives, requestTime: CacheTime, responseTime: CacheTime,
+        limit: Duration? = nil
     ) {
+        let limit = max(.zero, limit ?? CacheTime.longest)
         let sent = CacheDates.time(of: "Date", in: headers, now: responseTime)
         // A missing or invalid Date is the time of the response (RFC 9110 §6.6.1).
         let date = sent ?? responseTime
@@ -108,18 +111,18 @@ struct Freshness: Sendable, Hashable {
         let delay = max(.zero, responseTime.since(requestTime))
         initialAge = min(max(apparentAge, Self.age(headers) + delay), CacheTime.longest)
         if let seconds = directives.maxAge {
-            (basis, lifetime) = (.maxAge, .seconds(seconds))
+            (basis, lifetime) = (.maxAge, min(.seconds(seconds), limit))
         } else if headers.contains("Expires") {
             // Of several dates the earliest counts, and an invalid date is in the past (RFC 9111 §5.3).
             let times = headers.values(for: "Expires").map { CacheDates.time($0, now: responseTime) }
             let isValid = !times.contains(nil)
             let earliest = times.compactMap { $0 }.min()
-            (basis, lifetime) = (.expires, isValid ? max(.zero, earliest?.since(date) ?? .zero) : .zero)
+            (basis, lifetime) = (.expires, isValid ? min(max(.zero, earliest?.since(date) ?? .zero), limit) : .zero)
         } else if Self.heuristicStatuses.contains(status) || directives.isPublic,
             let modified = CacheDates.time(of: "Last-Modified", in: headers, now: responseTime)
         {
             basis = .heuristic
-            lifetime = min(max(.zero, date.since(modified)) / 10, Self.longestHeuristic)
+            lifetime = min(max(.zero, date.since(modified)) / 10, Self.longestHeuristic, limit)
         } else {
             (basis, lifetime) = (.none, .zero)
         }

@@ -33,6 +33,10 @@ final class CacheEntry: Sendable {
         /// A Boolean value that indicates whether the response must be validated before its next use, whatever its
         /// directives say.
         var mustValidate = false
+        /// The greatest freshness lifetime, by the caller's policy; nil for that of the rules.
+        var lifetimeLimit: Duration?
+        /// Texts of the caller, in the order of their names.
+        var userInfo: [String: String] = [:]
     }
 
     let properties: Properties
@@ -44,6 +48,8 @@ final class CacheEntry: Sendable {
 
     /// The greatest number of selections of one entry.
     static let selectionLimit = 16
+    /// The greatest number of the caller's texts of one entry.
+    static let userInfoLimit = 64
 
     init(_ properties: Properties) {
         self.properties = properties
@@ -51,7 +57,7 @@ final class CacheEntry: Sendable {
         directives = ResponseDirectives(headers)
         freshness = Freshness(
             status: properties.status, headers: headers, directives: directives, requestTime: properties.requestTime,
-            responseTime: properties.responseTime)
+            responseTime: properties.responseTime, limit: properties.lifetimeLimit)
         validators = Validators(headers, responseTime: properties.responseTime)
         search = NoVarySearch(headers)
         vary = Vary(headers)

@@ -74,28 +74,12 @@ struct CacheKey: Sendable, Hashable {
     }
 }
 
-/// The choice of a request between stored responses and the network.
-enum CacheChoice: String, Sendable, Hashable, CaseIterable {
-    /// The rules of RFC 9111.
-    case useProtocol
-    /// The network. The response is stored.
-    case reload
-    /// A stored response after validation. A fresh `immutable` one needs none (RFC 8246).
-    case revalidate
-    /// A stored response whatever its age, or else the network.
-    case preferStored
-    /// A stored response whatever its age, or else an error.
-    case onlyStored
-    /// The network. Nothing is stored.
-    case noStore
-}
-
 /// A request as the rules see it.
 struct CacheRequest: Sendable {
     let key: CacheKey
     /// The fields as they are sent, those that the session adds included.
     let headers: Headers
-    let choice: CacheChoice
+    let choice: Request.CacheChoice
     /// A digest of the request's own credentials; nil without any. A response to them answers no request with others.
     let credentials: String?
     let directives: RequestDirectives
@@ -104,7 +88,7 @@ struct CacheRequest: Sendable {
     let entityTags: EntityTagList?
     let ifModifiedSince: String?
 
-    init(key: CacheKey, headers: Headers, choice: CacheChoice = .useProtocol, credentials: String? = nil) {
+    init(key: CacheKey, headers: Headers, choice: Request.CacheChoice = .useProtocol, credentials: String? = nil) {
         self.key = key
         self.headers = headers
         self.choice = choice

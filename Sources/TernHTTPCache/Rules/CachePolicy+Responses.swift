@@ -218,6 +218,11 @@ struct CacheInvalidation: Sendable, Hashable {
     /// The groups of the request's origin (RFC 9875 §3).
     let groups: [String]
 
+    init(keys: [CacheKey], groups: [String]) {
+        self.keys = keys
+        self.groups = groups
+    }
+
     /// Takes the URL of the request, and those of `Location` and `Content-Location` if they have the same origin.
     init(after headers: Headers, to key: CacheKey) {
         let own = key.with(method: "GET")

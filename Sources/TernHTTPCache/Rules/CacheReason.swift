@@ -47,6 +47,15 @@ enum CacheReason: String, Sendable, Hashable, CaseIterable {
     case incomplete
     case otherRepresentation = "other-representation"
 
+    // The store.
+    case policy
+    case bodyTooLarge = "body-too-large"
+    case damaged
+    case storeBusy = "store-busy"
+    case storeFailed = "store-failed"
+    case storeUnavailable = "store-unavailable"
+    case arriving
+
     /// The reason in words.
     var text: String {
         switch self {
@@ -91,6 +100,13 @@ enum CacheReason: String, Sendable, Hashable, CaseIterable {
         case .malformedRange: "the Content-Range is malformed, or is not that of the request"
         case .incomplete: "the body did not arrive completely"
         case .otherRepresentation: "the part belongs to another representation"
+        case .policy: "the policy forbids storing"
+        case .bodyTooLarge: "the body exceeds the limit"
+        case .damaged: "the body cannot be decompressed"
+        case .storeBusy: "too many bytes wait for the disk"
+        case .storeFailed: "the store did not take the response"
+        case .storeUnavailable: "the store cannot be opened"
+        case .arriving: "the body has not arrived yet"
         }
     }
 }

@@ -147,6 +147,11 @@ extension CacheEntry.Properties {
             encoder.add(total ?? -1)
         }
         encoder.add(byte: UInt8(mustValidate ? 1 : 0))
+        encoder.add(lifetimeLimit.map { $0.wholeSeconds } ?? -1)
+        encoder.add(userInfo.sorted { $0.key < $1.key }) { encoder, text in
+            encoder.add(text.key)
+            encoder.add(text.value)
+        }
     }
 
     /// Reads and checks properties. A value that this version never writes, such as a field that a response cannot have,
@@ -157,13 +162,24 @@ extension CacheEntry.Properties {
             let reason = decoder.text(), let headers = Self.headers(from: &decoder),
             let requestTime = decoder.number(), let responseTime = decoder.number(),
             let selections = Self.selections(from: &decoder), let credentials = decoder.optionalText(),
-            let content = Self.content(from: &decoder), let flag = decoder.byte(), flag <= 1
+            let content = Self.content(from: &decoder), let flag = decoder.byte(), flag <= 1,
+            let limit = decoder.number(), (-1...CacheTime.longestSeconds).contains(limit),
+            let userInfo = Self.userInfo(from: &decoder)
         else { return nil }
         self.init(
             id: UInt64(bitPattern: id), key: key, status: Int(status), version: version, reasonPhrase: reason,
             headers: headers, requestTime: CacheTime(milliseconds: requestTime),
             responseTime: CacheTime(milliseconds: responseTime), selections: selections, credentials: credentials,
-            content: content, mustValidate: flag == 1)
+            content: content, mustValidate: flag == 1, lifetimeLimit: limit == -1 ? nil : .seconds(limit),
+            userInfo: userInfo)
+    }
+
+    private static func userInfo(from decoder: inout CacheDecoder) -> [String: String]? {
+        let texts = decoder.list(limit: CacheEntry.userInfoLimit) { decoder -> (String, String)? in
+            guard let name = decoder.text(), let value = decoder.text() else { return nil }
+            return (name, value)
+        }
+        return texts.map { Dictionary($0) { first, _ in first } }
     }
 
     private static func headers(from decoder: inout CacheDecoder) -> Headers? {

@@ -245,6 +245,12 @@ actor DiskEntryStore: EntryStore {
         await removeAll(tagged: Self.partitionTag(partition))
     }
 
+    func removeAll() async {
+        shared.state.withLock { $0.log.recordAll() }
+        // As below.
+        try? await cache.removeAll()
+    }
+
     private func removeAll(tagged tag: String) async {
         // The cache reports a failing disk as an event, and its next call throws.
         try? await cache.removeAll(tagged: tag)

@@ -34,6 +34,9 @@ protocol EntryStore: Sendable {
     /// Removes all entries of a user.
     func removeAll(partition: String) async
 
+    /// Removes everything.
+    func removeAll() async
+
     /// The number of invalidations so far. A response whose request was sent before one of its URL is not stored.
     var generation: UInt64 { get }
 }

@@ -125,8 +125,7 @@ final class MemoryEntryStore: EntryStore {
         await records.removeAll { $0.partition == partition }
     }
 
-    /// Removes everything.
-    func removeAll() {
+    func removeAll() async {
         state.withLock { $0.log.recordAll() }
         records.removeAll()
     }

@@ -82,7 +82,7 @@ import Testing
     }
 
     /// The result in words.
-    private func model(_ response: Response, _ directive: Directive, _ choice: CacheChoice, age: Int) -> String {
+    private func model(_ response: Response, _ directive: Directive, _ choice: Request.CacheChoice, age: Int) -> String {
         let isOffline = choice == .onlyStored
         let mayNotSend = isOffline || directive == .onlyIfCached
         if choice == .noStore || choice == .reload || directive == .noStore { return mayNotSend ? "refuse" : "fetch" }
@@ -128,7 +128,7 @@ import Testing
             #expect(entries.isEmpty != response.isStored)
             for directive in Directive.allCases {
                 let headers: Headers = directive.text.map { ["Cache-Control": $0] } ?? [:]
-                for choice in CacheChoice.allCases {
+                for choice in Request.CacheChoice.allCases {
                     let request = CacheRequest(key: key, headers: headers, choice: choice)
                     for age in [0, 10, 20, 21, 59, 60, 65, 70, 71, 90, 91, 5_000] {
                         let now = CacheTime(milliseconds: cache.now.milliseconds + Int64(age) * 1_000)

@@ -13,7 +13,7 @@ import Testing
         cache.advance(age)
     }
 
-    private func get(_ headers: Headers = [:], choice: CacheChoice = .useProtocol) throws -> SimulatedResponse {
+    private func get(_ headers: Headers = [:], choice: Request.CacheChoice = .useProtocol) throws -> SimulatedResponse {
         try cache.send(try cache.request("GET", "http://example.com/a", headers, choice: choice)) { _ in
             OriginAnswer(200, ["Cache-Control": "max-age=60"], "new")
         }

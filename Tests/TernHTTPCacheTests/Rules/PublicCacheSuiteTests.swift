@@ -29,7 +29,7 @@ import Testing
         /// The seconds to wait after the step.
         var pause: Int64 = 3
         var disconnects = false
-        var choice = CacheChoice.useProtocol
+        var choice = Request.CacheChoice.useProtocol
         var expected = Result.any
         var expectedStatus: Int?
         var expectedBody: String?
@@ -112,7 +112,7 @@ extension PublicCacheSuiteTests {
     /// A case of two equal requests: the first response has these fields, and the second is cached or not.
     private static func pair(
         _ name: String, _ response: Headers, dates: [String: Int64] = [:], status: Int = 200,
-        request: Headers = [:], choice: CacheChoice = .useProtocol, _ expected: Result
+        request: Headers = [:], choice: Request.CacheChoice = .useProtocol, _ expected: Result
     ) -> Case {
         Case(
             name, Step(status: status, response: response, dates: dates),

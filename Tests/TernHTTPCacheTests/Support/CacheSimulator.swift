@@ -73,7 +73,7 @@ final class CacheSimulator {
 
     func request(
         _ method: String = "GET", _ url: String = "http://example.com/a", _ headers: Headers = [:],
-        choice: CacheChoice = .useProtocol, credentials: String? = nil, partition: String = "", trust: String = ""
+        choice: Request.CacheChoice = .useProtocol, credentials: String? = nil, partition: String = "", trust: String = ""
     ) throws -> CacheRequest {
         let key = CacheKey(
             try Target(absolute: url), method: Request.Method(method), trust: trust, partition: partition)

@@ -1,0 +1,132 @@
+package import TernConcurrency
+
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+
+/// Stands around each exchange with a server, inside the loop that follows redirects and challenges. `TernHTTPCache`
+/// implements it. A session without a cache pays one comparison.
+package protocol ExchangeCache: Sendable {
+    /// Returns the response to a request: a stored one, or that of the server.
+    func response(to exchange: NetworkExchange) async throws(NetworkError) -> IncomingResponse
+}
+
+/// A request on its way to the server, for which the cache may have an answer.
+package struct NetworkExchange: Sendable {
+    let execution: RequestExecution
+    let prepared: PreparedRequest
+
+    package var request: Request { prepared.request }
+    package var target: Target { prepared.request.target }
+    package var registry: TaskRegistry { prepared.registry }
+    /// The header fields as they are sent, except those for a proxy.
+    package var headers: Headers { prepared.headersAsSent }
+    /// The name of the partition that the response belongs to.
+    package var partition: String { prepared.cacheScope?.partition ?? "" }
+    /// Identifies the trust and the route of the connection; empty for the defaults.
+    package var trust: String { prepared.cacheScope?.trust ?? "" }
+    /// A digest of the request's own credentials; nil without any.
+    package var credentials: String? { prepared.credentialDigest }
+    /// A Boolean value that indicates whether the transport decompresses bodies itself, so that stored bytes have no coding.
+    package var deliversDecodedBodies: Bool { !registry.transport.leavesStreamsCompressed }
+    /// A Boolean value that indicates whether the body goes to memory as a whole.
+    package var isCollected: Bool { prepared.delivery == .collected }
+
+    /// Sends the request.
+    ///
+    /// - Parameter fields: The fields of a condition, which replace the request's own.
+    package func send(adding fields: Headers = [:]) async throws(NetworkError) -> IncomingResponse {
+        if fields.isEmpty { return try await execution.send(prepared) }
+        return try await execution.send(prepared.adding(fields)).answering(prepared)
+    }
+
+    /// Returns a stored response.
+    ///
+    /// - Parameter start: The time of the request, in nanoseconds of `MonotonicClock`.
+    package func answer(_ head: ResponseHead, body: Data, since start: UInt64) -> IncomingResponse {
+        registry.observe { $0.didReceive(head, of: AnySessionTask(execution.record)) }
+        return IncomingResponse(stored: body, request: prepared, head: head, record: execution.record, since: start)
+    }
+
+    /// Returns the error of the request.
+    package func error(_ kind: NetworkError.Kind, _ reason: String) -> NetworkError {
+        NetworkError(TransferFailure(kind, reason), request: prepared.request)
+    }
+
+    /// Asks the policies whether the response may be stored, and for how long.
+    package func storing(of head: ResponseHead) async throws(NetworkError) -> ResponseStoring? {
+        try await prepared.policies?.ask(about: prepared.request) { policy in
+            try await policy.storing(of: head, for: AnySessionTask(execution.record))
+        }
+    }
+
+    /// Waits for another request. A cancellation of the task, and of the Swift task, calls `wake`, which must resume the
+    /// waiter.
+    package func wait<Value: Sendable>(
+        for waiter: Waiter<Value>, onCancel wake: @escaping @Sendable () -> Void
+    ) async -> Value {
+        // So that `cancelAll` finds a task that has not been sent.
+        execution.record.register()
+        if !execution.record.setCancellation(wake) { wake() }
+        let value = await waiter.wait(onCancel: wake)
+        _ = execution.record.setCancellation(nil)
+        return value
+    }
+
+    /// Sleeps on the clock of the session.
+    package func sleep(for duration: Duration) async throws {
+        try await registry.clock.sleepWithoutDescriptor(for: duration)
+    }
+
+    package var isCancelled: Bool { execution.record.isCancelled }
+
+    /// The limit on the whole task, less the time that earlier requests of it have used; nil for none.
+    package var remainingTime: Duration? {
+        let timeouts = prepared.request.timeouts ?? registry.configuration.timeouts
+        return timeouts.total.map { max(.zero, $0 - timeouts.spent) }
+    }
+
+    /// Returns the same exchange with less time.
+    package func spending(_ time: Duration) -> NetworkExchange {
+        let timeouts = prepared.request.timeouts ?? registry.configuration.timeouts
+        return NetworkExchange(
+            execution: execution, prepared: prepared.limitingTotalTime(spent: timeouts.spent + time))
+    }
+
+    /// Sends the request as a task of its own, through the cache, and reads the body to its end. Returns when it is stored.
+    ///
+    /// It has the choice `revalidate`. It follows no redirect, answers no challenge, and asks no interceptor.
+    package func refresh() async {
+        let prepared = prepared.choosing(.revalidate)
+        let record = TaskRecord(id: registry.nextID(), registry: registry, request: prepared, valueType: Void.self)
+        guard record.startInCaller() else { return }
+        let result = await withTaskCancellationHandler {
+            await record.run { record throws(NetworkError) in
+                let execution = RequestExecution(request: prepared, record: record)
+                let response = try await execution.exchange(prepared)
+                while await response.chunks() != nil {}
+                let outcome = await response.finalOutcome()
+                if let failure = outcome.failure { throw prepared.error(failure, outcome) }
+            }
+        } onCancel: {
+            record.cancel()
+        }
+        record.end(result.failure)
+    }
+}
+
+/// Receives a copy of a body while its reader reads it, as it was sent.
+package protocol BodyRecorder: Sendable {
+    /// Receives the next bytes.
+    func receive(_ chunks: [Data])
+    /// Learns that the reader has received the last byte that arrived.
+    func reachEnd()
+    /// Receives the end of the response. Called at most once; not at all if the response is dropped before.
+    ///
+    /// - Parameters:
+    ///   - isWhole: A Boolean value that indicates whether the response arrived whole.
+    ///   - isDamaged: A Boolean value that indicates whether the bytes could not be decompressed.
+    func finish(isWhole: Bool, isDamaged: Bool)
+}

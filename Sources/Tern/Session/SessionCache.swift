@@ -1,0 +1,133 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The parts of the key of a stored response that belong to the session.
+package struct CacheScope: Sendable {
+    package let partition: String
+    /// Identifies the trust and the route of the connection; empty for the defaults.
+    package let trust: String
+}
+
+extension TaskRegistry {
+    /// The scopes of the responses to requests without settings of their own.
+    package nonisolated var cacheScopes: [CacheScope] { cache?.scopes ?? [] }
+}
+
+/// The cache of a session, and the parts of its keys that are the same for all requests.
+struct SessionCache: Sendable {
+    let cache: any ExchangeCache
+    /// The partition of responses to requests that send no cookies.
+    private let partition: CachePartition
+    /// The partition of responses to requests that send the session's cookies.
+    private let cookiePartition: CachePartition
+    /// Identifies the trust policies and the routes of the session; empty for the defaults.
+    private let trust: String
+
+    /// Creates the value; nil for a configuration without a cache.
+    init?(_ configuration: Session.Configuration, cookies: CookieStore?, session: Session.ID) {
+        guard let cache = configuration.exchangeCache else { return nil }
+        self.cache = cache
+        partition = CachePartition(configuration, cookies: nil, owner: "\(session)")
+        cookiePartition = CachePartition(configuration, cookies: cookies, owner: "\(session)")
+        trust = Self.trust(of: configuration)
+    }
+
+    /// The scopes of requests that send cookies, and of those that send none.
+    var scopes: [CacheScope] {
+        let names = partition == cookiePartition ? [partition.name] : [partition.name, cookiePartition.name]
+        return names.map { CacheScope(partition: $0, trust: trust) }
+    }
+
+    /// Returns the scope of the response to a request.
+    func scope(of request: PreparedRequest) -> CacheScope {
+        let own = request.request
+        let partition = request.sendsSessionCookies ? cookiePartition : partition
+        if own.hasNoExtras { return CacheScope(partition: partition.name, trust: trust) }
+        var fields: [String] = []
+        if let policy = own.trust { fields += ["trust"] + policy.cacheIdentity }
+        if let path = own.unixSocketPath { fields += ["socket", path] }
+        if let store = request.ownCookieStore { fields += ["cookies"] + CachePartition.identity(of: store) }
+        if let owner = own.credentialOwner { fields += ["owner", CachePartition.process, "\(owner)"] }
+        guard !fields.isEmpty else { return CacheScope(partition: partition.name, trust: trust) }
+        return CacheScope(partition: partition.name, trust: CachePartition.digest([trust] + fields))
+    }
+
+    /// Identifies how a session makes sure that it speaks with the right server. An exchange of a session that accepts
+    /// more never answers a session that accepts less.
+    private static func trust(of configuration: Session.Configuration) -> String {
+        var fields: [String] = []
+        switch configuration.authorities {
+        case .system: break
+        case .file(let path): fields += ["authorities", path]
+        case .pem(let data): fields += ["authorities", DigestFunction.hash(Array(data), .sha256).hexadecimal]
+        }
+        if configuration.trust != TrustPolicies() {
+            fields.append("standard")
+            if let standard = configuration.trust.standard { fields += standard.cacheIdentity }
+            for (host, policy) in configuration.trust.hosts.sorted(by: { $0.key < $1.key }) {
+                fields += ["host", host] + policy.cacheIdentity
+            }
+        }
+        for (host, addresses) in configuration.hostAddresses.sorted(by: { $0.key < $1.key }) {
+            fields += ["address", host] + addresses
+        }
+        if let path = configuration.unixSocketPath { fields += ["socket", path] }
+        return fields.isEmpty ? "" : CachePartition.digest(fields)
+    }
+}
+
+extension TrustPolicy {
+    /// The texts that identify the policy. Two policies with the same texts trust the same servers.
+    fileprivate var cacheIdentity: [String] {
+        var fields: [String]
+        switch anchors {
+        case .standard: fields = ["standard"]
+        case .standardAnd(let certificates): fields = ["and"] + certificates.map { $0.fingerprint.hexadecimal }
+        case .only(let certificates): fields = ["only"] + certificates.map { $0.fingerprint.hexadecimal }
+        case .none: fields = ["none"]
+        }
+        if let pins { fields += ["pins"] + pins.map(\.description) }
+        fields += [
+            "\(pinScope)", pinsExpire.map { "\($0.timeIntervalSince1970)" } ?? "", "\(isReportOnly)", "\(checksHostName)",
+            "\(minimumVersion)", "\(revocation)", identity?.digest ?? "",
+        ]
+        return fields
+    }
+}
+
+extension PreparedRequest {
+    /// The scope of the response in the session's cache; nil without a cache.
+    var cacheScope: CacheScope? { registry.cache?.scope(of: self) }
+
+    /// A digest of the credentials of the request: of its header fields that hold a secret, of its URL, and of the
+    /// authorization that is sent for it. nil without any.
+    var credentialDigest: String? {
+        var fields: [String] = []
+        for field in headers where Headers.isSecret(field.name) && !Headers.namesMatch(field.name, "Proxy-Authorization") {
+            fields += [field.name.lowercased(), field.value]
+        }
+        if let own = Credential(of: request.target) { fields += ["url"] + own.identity }
+        if let challengeAnswer, challengeAnswer.source == .server {
+            fields += ["answer"] + challengeAnswer.credential.identity
+        } else if registry.authorizations.hasAny, !headers.contains("Authorization"),
+            let known = registry.authorizations.authorization(
+                for: request.target, owner: credentialOwner, source: .server)
+        {
+            fields += ["answer"] + known.credential.identity
+        }
+        return fields.isEmpty ? nil : CachePartition.digest(fields)
+    }
+}
+
+extension Credential {
+    /// The texts that identify the user.
+    fileprivate var identity: [String] {
+        switch content {
+        case .password(let user, let password): ["user", user, password]
+        case .token(let token): ["token", token]
+        }
+    }
+}

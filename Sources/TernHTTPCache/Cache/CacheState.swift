@@ -1,0 +1,172 @@
+import Synchronization
+import Tern
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The state of a cache that requests use without a wait for its actor: a fresh response in memory is found on the thread
+/// that asks for it.
+final class CacheState: Sendable {
+    private struct Opening {
+        var store: (any EntryStore)?
+        /// The time before which a folder that could not be opened is not tried again, in nanoseconds.
+        var nextTry: UInt64 = 0
+    }
+
+    private let opening = Lock(Opening())
+    private let waits = Lock(WaitTable())
+    /// The numbers of the entries. Random, because those of earlier processes are stored.
+    private let lastID = Atomic<UInt64>(.random(in: 0 ... .max))
+    /// The number of bytes that wait for the disk.
+    private let queuedBytes = Atomic<Int>(0)
+    let statistics = Latest(HTTPCache.Statistics())
+
+    /// The greatest number of bytes that wait for the disk.
+    private static let queueLimit = 32 << 20
+
+    // MARK: The store
+
+    var store: (any EntryStore)? { opening.withLock { $0.store } }
+
+    func open(with store: any EntryStore) { opening.withLock { $0.store = store } }
+
+    /// Returns whether a request tries to open the folder: once a second at most.
+    func mayOpen(at now: UInt64) -> Bool {
+        opening.withLock { opening in
+            guard now >= opening.nextTry else { return false }
+            opening.nextTry = now + 1_000_000_000
+            return true
+        }
+    }
+
+    func nextID() -> UInt64 { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
+
+    /// Takes room among the bytes that wait for the disk. Returns false if there is none.
+    func reserve(_ count: Int) -> Bool {
+        let (old, _) = queuedBytes.wrappingAdd(count, ordering: .relaxed)
+        if old > 0, old + count > Self.queueLimit {
+            queuedBytes.wrappingSubtract(count, ordering: .relaxed)
+            return false
+        }
+        return true
+    }
+
+    func release(_ count: Int) { queuedBytes.wrappingSubtract(count, ordering: .relaxed) }
+
+    // MARK: Equal requests
+
+    /// Joins the requests of a key: as the one that is sent, or as one that waits for it.
+    func join(_ key: SharingKey) -> SharingRole {
+        waits.withLock { waits in
+            if let waiter = waits.wait(for: key) { return .waiter(waiter) }
+            return .sender(SharedExchange(waits.begin(key), of: key, in: self))
+        }
+    }
+
+    /// Begins an exchange whose response is going to be stored, so that equal requests wait until it is. Returns nil if
+    /// there is one already.
+    func begin(_ key: SharingKey) -> SharedExchange? {
+        waits.withLock { waits in
+            waits.isTaken(key) ? nil : SharedExchange(waits.begin(key), of: key, in: self)
+        }
+    }
+
+    func leave(_ waiter: Waiter<SharingEnd>, of key: SharingKey) {
+        waits.withLock { $0.remove(waiter, of: key) }
+        waiter.resume(returning: .cancelled)
+    }
+
+    fileprivate func end(_ key: SharingKey, _ number: UInt64, _ end: SharingEnd) {
+        let waiters = waits.withLock { $0.end(key, number: number) }
+        for waiter in waiters { waiter.resume(returning: end) }
+    }
+}
+
+/// Identifies equal requests.
+struct SharingKey: Hashable, Sendable {
+    let key: CacheKey
+    let credentials: String?
+}
+
+/// The end of an exchange for those who wait for it.
+enum SharingEnd: Sendable {
+    /// The response is stored: look again.
+    case stored
+    /// The response is not for others: send the own request.
+    case notShared
+    /// The exchange was cancelled, or its response was dropped: one of those who wait takes its place.
+    case abandoned
+    /// The waiting task was cancelled.
+    case cancelled
+}
+
+/// The part of a request among equal ones.
+enum SharingRole: Sendable {
+    case sender(SharedExchange)
+    case waiter(Waiter<SharingEnd>)
+}
+
+/// An exchange that equal requests wait for. Dropping it without an end abandons it.
+final class SharedExchange: Sendable {
+    private let number: UInt64
+    private let key: SharingKey
+    private let state: CacheState
+    private let hasEnded = Atomic<Bool>(false)
+
+    fileprivate init(_ number: UInt64, of key: SharingKey, in state: CacheState) {
+        self.number = number
+        self.key = key
+        self.state = state
+    }
+
+    deinit { end(.abandoned) }
+
+    /// Ends the wait of the equal requests. Only the first call has an effect.
+    func end(_ end: SharingEnd) {
+        guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        state.end(key, number, end)
+    }
+}
+
+/// The requests that wait for equal ones. Pure: its methods return the waiters to resume.
+struct WaitTable {
+    private struct Exchange {
+        let number: UInt64
+        var waiters: [Waiter<SharingEnd>] = []
+    }
+
+    private var exchanges: [SharingKey: Exchange] = [:]
+    private var lastNumber: UInt64 = 0
+
+    func isTaken(_ key: SharingKey) -> Bool { exchanges[key] != nil }
+
+    /// Begins an exchange. Returns its number.
+    mutating func begin(_ key: SharingKey) -> UInt64 {
+        lastNumber += 1
+        exchanges[key] = Exchange(number: lastNumber)
+        return lastNumber
+    }
+
+    /// Returns a waiter for the exchange of a key; nil if there is none.
+    mutating func wait(for key: SharingKey) -> Waiter<SharingEnd>? {
+        guard exchanges[key] != nil else { return nil }
+        let waiter = Waiter<SharingEnd>()
+        exchanges[key]?.waiters.append(waiter)
+        return waiter
+    }
+
+    mutating func remove(_ waiter: Waiter<SharingEnd>, of key: SharingKey) {
+        exchanges[key]?.waiters.removeAll { $0 === waiter }
+    }
+
+    /// Ends an exchange. Returns those who waited for it.
+    mutating func end(_ key: SharingKey, number: UInt64) -> [Waiter<SharingEnd>] {
+        guard let exchange = exchanges[key], exchange.number == number else { return [] }
+        exchanges[key] = nil
+        return exchange.waiters
+    }
+}

@@ -1,0 +1,167 @@
+public import Tern
+import TernCache
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+extension HTTPCache {
+    // MARK: Statistics
+
+    /// The numbers of a cache since its creation.
+    public struct Statistics: Sendable, Hashable {
+        /// The number of responses that came from the store without a request, fresh or stale.
+        public internal(set) var hits = 0
+        /// The number of those that were stale.
+        public internal(set) var staleHits = 0
+        /// The number of stored responses that a server confirmed.
+        public internal(set) var validations = 0
+        /// The number of responses that came from a server.
+        public internal(set) var misses = 0
+        /// The number of responses that were stored.
+        public internal(set) var stored = 0
+        /// The number of bytes of bodies that came from the store.
+        public internal(set) var bytesSaved = 0
+
+        /// Creates numbers of zero.
+        public init() {}
+    }
+
+    /// The numbers since the creation of the cache.
+    public nonisolated var statistics: Statistics { shared.statistics.current }
+
+    /// The numbers as they change. Each access returns a new stream, which begins with the present numbers. A slow reader
+    /// receives the latest numbers, and the stream ends with the cache.
+    public nonisolated var statisticsUpdates: AsyncStream<Statistics> { shared.statistics.stream() }
+
+    // MARK: Entries
+
+    /// A stored response.
+    public struct Entry: Sendable, Hashable {
+        /// The URL of the request, with its port.
+        public let url: String
+        /// The method of the request: GET or HEAD.
+        public let method: String
+        /// The status code.
+        public let status: Int
+        /// The header fields as they are stored.
+        public let headers: Headers
+        /// The number of stored bytes of the body, as the server sent them.
+        public let storedBytes: Int64
+        /// A Boolean value that indicates whether the whole body is stored. A part is completed by a request for the rest.
+        public let isWhole: Bool
+        /// The time at which the response arrived or was last confirmed.
+        public let responseTime: Date
+        /// The present age.
+        public let age: Duration
+        /// The time for which the response is still fresh; negative if it is stale.
+        public let timeToLive: Duration
+        /// The fields of the request that selected the response, by the `Vary` of the response.
+        public let variesBy: [String]
+        /// The texts that a `SessionPolicy` stored with the response.
+        public let userInfo: [String: String]
+    }
+
+    /// Returns the stored responses of a URL, in all partitions' stead for the partition of a session.
+    ///
+    /// - Parameters:
+    ///   - url: The URL of a request.
+    ///   - session: The session whose responses are meant.
+    /// - Throws: `NetworkError` of kind `.invalidRequest` if the URL cannot be requested.
+    public nonisolated func entries(matching url: String, of session: Session) async throws(NetworkError) -> [Entry] {
+        let request = try Request(.get, url)
+        guard let store = await store() else { return [] }
+        var entries: [CacheEntry] = []
+        for scope in session.tasks.cacheScopes {
+            for method in [Request.Method.get, .head] {
+                let key = CacheKey(
+                    request.target, method: method, trust: scope.trust, partition: scope.partition)
+                entries += await store.entries(for: key)
+            }
+        }
+        let now = now
+        return entries.map { Entry($0, at: now) }
+    }
+
+    // MARK: Removing
+
+    /// Removes the stored responses of a URL in the partition of a session. A response whose request is under way is not
+    /// stored.
+    ///
+    /// - Throws: `NetworkError` of kind `.invalidRequest` if the URL cannot be requested.
+    public nonisolated func remove(_ url: String, of session: Session) async throws(NetworkError) {
+        let request = try Request(.get, url)
+        guard let store = await store() else { return }
+        for scope in session.tasks.cacheScopes {
+            let key = CacheKey(request.target, trust: scope.trust, partition: scope.partition)
+            await store.invalidate(CacheInvalidation(keys: [key], groups: []))
+        }
+    }
+
+    /// Removes the responses of a user: of all sessions whose configuration names this partition. Call it at logout. A
+    /// response whose request is under way is not stored.
+    public nonisolated func clear(partition: String) async {
+        guard let store = await store() else { return }
+        for name in CachePartition.names(of: partition) { await store.removeAll(partition: name) }
+    }
+
+    /// Removes the responses of a session's partition, which other sessions can share. A response whose request is under
+    /// way is not stored.
+    public nonisolated func clear(_ session: Session) async {
+        guard let store = await store() else { return }
+        for scope in session.tasks.cacheScopes { await store.removeAll(partition: scope.partition) }
+    }
+
+    /// Removes all responses. A response whose request is under way is not stored.
+    public nonisolated func removeAll() async {
+        await store()?.removeAll()
+    }
+}
+
+extension HTTPCache.Entry {
+    init(_ entry: CacheEntry, at now: CacheTime) {
+        let names: [String] = if case .names(let names) = entry.vary { names } else { [] }
+        self.init(
+            url: entry.key.url, method: entry.key.method, status: entry.status, headers: entry.headers,
+            storedBytes: entry.properties.storedLength, isWhole: entry.isWhole,
+            responseTime: entry.properties.responseTime.date, age: entry.freshness.age(at: now),
+            timeToLive: entry.freshness.lifetime - entry.freshness.age(at: now), variesBy: names,
+            userInfo: entry.properties.userInfo)
+    }
+}
+
+extension CacheState {
+    /// Counts a response from the store.
+    func count(_ result: CacheHandling.Result, _ answer: CacheAnswer, bytes: Int, outcome: CacheReason?) {
+        statistics.update { old in
+            var new = old
+            if outcome == .validated || answer.isValidated {
+                new.validations += 1
+            } else {
+                new.hits += 1
+                if case .hit(let reason) = result, reason != .fresh, reason != .immutable { new.staleHits += 1 }
+            }
+            new.bytesSaved += bytes
+            return new
+        }
+    }
+
+    func countMiss() {
+        statistics.update { old in
+            var new = old
+            new.misses += 1
+            return new
+        }
+    }
+
+    func countStored() {
+        statistics.update { old in
+            var new = old
+            new.stored += 1
+            return new
+        }
+    }
+}

@@ -1,0 +1,175 @@
+package import Tern
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+extension HTTPCache: ExchangeCache {
+    /// Returns the response to a request: look up → decide → serve, or send → decide → store.
+    package nonisolated func response(to exchange: NetworkExchange) async throws(NetworkError) -> IncomingResponse {
+        let start = MonotonicClock.nanoseconds()
+        let key = CacheKey(
+            exchange.target, method: exchange.request.method, trust: exchange.trust, partition: exchange.partition)
+        let request = CacheRequest(
+            key: key, headers: exchange.headers, choice: exchange.request.cache, credentials: exchange.credentials)
+        guard let store = await store() else { return try await responseWithoutStore(to: exchange, request) }
+        return try await CacheExchange(
+            cache: self, store: store, exchange: exchange, request: request, start: start
+        ).response()
+    }
+
+    private nonisolated func responseWithoutStore(
+        to exchange: NetworkExchange, _ request: CacheRequest
+    ) async throws(NetworkError) -> IncomingResponse {
+        if request.choice == .onlyStored || request.directives.onlyIfCached {
+            throw exchange.error(.notStored, CacheReason.storeUnavailable.text)
+        }
+        var response = try await exchange.send()
+        let trace = TraceRecord(name: configuration.name, .forwarded(.nothingStored))
+        trace.finish(.storeUnavailable, isStored: false)
+        response.head = response.head.traced(by: trace)
+        return response
+    }
+
+    /// The present time.
+    nonisolated var now: CacheTime { CacheTime(configuration.now()) }
+}
+
+/// One request on its way through the cache. `CachePolicy` decides; these functions look up, send and store.
+struct CacheExchange: Sendable {
+    let cache: HTTPCache
+    let store: any EntryStore
+    let exchange: NetworkExchange
+    let request: CacheRequest
+    /// The time of the request, in nanoseconds of `MonotonicClock`.
+    let start: UInt64
+
+    /// The number of times that a body may be missing from the store before the request is sent.
+    private static let retryLimit = 2
+
+    /// The condition that is sent with a request, and the entries that it is about.
+    typealias Condition = (entries: [CacheEntry], CacheCondition)
+
+    // MARK: Before the network
+
+    func response() async throws(NetworkError) -> IncomingResponse {
+        var exchange = exchange
+        var (mayWait, isShared) = (true, false)
+        var retries = 0
+        while true {
+            let entries = await entries()
+            let decision = cache.policy.decide(request, entries: entries, now: cache.now)
+            let sent: Condition?
+            switch decision.action {
+            case .refuse:
+                throw exchange.error(.notStored, decision.reason.text)
+            case .serve(let answer), .serveStale(let answer, _):
+                if let response = await serve(answer, .hit(decision.reason), isShared: isShared) {
+                    if case .serveStale(_, revalidateInBackground: true) = decision.action {
+                        await cache.refresh(request.key, by: exchange)
+                    }
+                    return response
+                }
+                // The body was evicted after the look-up. The next look-up does not find the entry.
+                retries += 1
+                if retries <= Self.retryLimit { continue }
+                sent = nil
+            case .fetch:
+                sent = nil
+            case .revalidate(let conditioned, let condition):
+                sent = (conditioned, condition)
+            }
+            var role: SharingRole?
+            if isSharable(decision.reason) {
+                role = mayWait ? cache.shared.join(sharingKey) : cache.shared.begin(sharingKey).map { .sender($0) }
+            }
+            if case .waiter(let waiter)? = role {
+                let began = MonotonicClock.nanoseconds()
+                let end = try await wait(waiter, of: exchange)
+                exchange = exchange.spending(.nanoseconds(Int64(MonotonicClock.nanoseconds() &- began)))
+                mayWait = end == .abandoned
+                isShared = end == .stored
+                continue
+            }
+            var sender: SharedExchange?
+            if case .sender(let own)? = role { sender = own }
+            return try await send(sent, entries: entries, decision.reason, through: exchange, sender: sender)
+        }
+    }
+
+    private var sharingKey: SharingKey { SharingKey(key: request.key, credentials: request.credentials) }
+
+    /// Returns whether equal requests may share the response: whole ones to GET that were not asked for anew.
+    private func isSharable(_ reason: CacheReason) -> Bool {
+        guard request.key.method == "GET", request.range == nil, !request.isConditional else { return false }
+        return [.nothingStored, .noVariant, .stale, .mustValidate, .partial].contains(reason)
+    }
+
+    /// Waits for an equal request, within the total time limit.
+    private func wait(
+        _ waiter: Waiter<SharingEnd>, of exchange: NetworkExchange
+    ) async throws(NetworkError) -> SharingEnd {
+        let (state, key) = (cache.shared, sharingKey)
+        let limit = exchange.remainingTime
+        // Owned and cancelled here.
+        let timer = limit.map { limit in
+            Task {
+                // An error means that the wait ended in time.
+                guard (try? await exchange.sleep(for: limit)) != nil else { return }
+                state.leave(waiter, of: key)
+            }
+        }
+        defer { timer?.cancel() }
+        let end = await exchange.wait(for: waiter) { state.leave(waiter, of: key) }
+        guard end == .cancelled else { return end }
+        if exchange.isCancelled || Task.isCancelled { throw exchange.error(.cancelled, "the task was cancelled") }
+        throw exchange.error(.totalTimedOut, "the time limit passed while an equal request was under way")
+    }
+
+    private func entries() async -> [CacheEntry] {
+        // In memory without a suspension.
+        if let memory = store as? MemoryEntryStore {
+            let own = memory.entriesNow(for: request.key)
+            return request.isHead ? own + memory.entriesNow(for: request.key.with(method: "GET")) : own
+        }
+        let own = await store.entries(for: request.key)
+        return request.isHead ? own + (await store.entries(for: request.key.with(method: "GET"))) : own
+    }
+
+    // MARK: Stored responses
+
+    /// Returns a stored response; nil if its body is not in the store any more.
+    func serve(
+        _ answer: CacheAnswer, _ result: CacheHandling.Result, outcome: (status: Int?, CacheReason)? = nil,
+        body given: Data? = nil, isShared: Bool = false
+    ) async -> IncomingResponse? {
+        var body = Data()
+        if let range = answer.body {
+            guard let found = if let given { given } else { await self.body(of: answer.entry, range: range) } else {
+                return nil
+            }
+            // Chunks of the body count from 0.
+            body = found.startIndex == 0 ? found : Data(found)
+        }
+        let now = cache.now
+        let trace = TraceRecord(name: cache.configuration.name, result, answer: answer, at: now, isShared: isShared)
+        if let outcome {
+            trace.receive(status: outcome.status)
+            trace.finish(outcome.1, isStored: true)
+        }
+        cache.shared.count(result, answer, bytes: body.count, outcome: outcome?.1)
+        let head = ResponseHead(
+            status: answer.status, version: answer.entry.properties.version, target: exchange.target,
+            reason: answer.status == answer.entry.status ? answer.entry.properties.reasonPhrase : "",
+            headers: answer.headers)
+        return exchange.answer(head.traced(by: trace), body: body, since: start)
+    }
+
+    func body(of entry: CacheEntry, range: Range<Int64>) async -> Data? {
+        if let memory = store as? MemoryEntryStore { return memory.bodyNow(of: entry, range: range) }
+        return await store.body(of: entry, range: range)
+    }
+}

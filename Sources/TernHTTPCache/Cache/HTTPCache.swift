@@ -1,0 +1,195 @@
+public import Tern
+import TernCache
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// Stores responses by the rules of RFC 9111 for a private cache, and answers requests with them.
+///
+/// ```swift
+/// var configuration = Session.Configuration()
+/// configuration.cache = .memory()
+/// let client = Client(session: Session(configuration))
+/// let response = try await client.get("articles/7", as: Data.self)
+/// print(response.cacheTrace?.description ?? "")   // hit: the stored response is fresh; age 42 s
+/// ```
+///
+/// Several sessions can share a cache. Each stored response belongs to the partition of its session
+/// (`Session.Configuration.partition`) and to its trust policies, so one user's response is never another's, and an
+/// exchange under weaker trust never answers a request under stricter trust.
+///
+/// The cache stands around each exchange with a server, inside the loop that follows redirects and challenges, so
+/// redirects are cached, too. Interceptors stand around the cache, and see stored responses like any others. Equal requests
+/// that are made at the same time are sent once.
+///
+/// A failure of the store is a miss: it never fails a request. Stored bodies have the form in which the server sent them,
+/// and are decompressed for each reader.
+///
+/// A stored response has metrics without bytes on the wire and with 0 transactions. Its progress reports the stored bytes.
+/// Observers learn of its head, and not of a request, because none is sent. Policies are asked for its disposition. The time
+/// limits of the request do not apply.
+public actor HTTPCache {
+    /// The settings of a cache.
+    public struct Configuration: Sendable {
+        /// The maximum number of bytes of all stored responses. 32 MiB in memory and 256 MiB on the disk by default.
+        public var byteLimit: Int?
+        /// The maximum number of bytes of one stored body. Longer bodies pass through and are not stored. 4 MiB in memory and
+        /// 32 MiB on the disk by default.
+        public var entryByteLimit: Int?
+        /// The time for which a stale response answers requests while the server cannot be reached, after its lifetime; nil,
+        /// the default, for what the response allows itself by `stale-if-error`. A response with `must-revalidate` or
+        /// `no-cache` is never used this way (RFC 9111 §4.2.4).
+        public var staleWhenDisconnected: Duration?
+        /// The name of the cache in `CacheTrace.cacheStatus` (RFC 9211). `Tern` by default.
+        public var name = "Tern"
+        /// Returns the present time, by which the age of responses is measured. The system's clock by default. For tests.
+        public var now: @Sendable () -> Date = { Date() }
+
+        /// Creates settings with the defaults stated at each property.
+        public init() {}
+    }
+
+    /// The kind of the store.
+    enum Place: Sendable {
+        case memory
+        case disk(URL)
+        /// A folder, or memory if another process uses the folder.
+        case diskOrMemory(URL)
+    }
+
+    nonisolated let configuration: Configuration
+    nonisolated let policy: CachePolicy
+    nonisolated let place: Place
+    /// The state that requests use without a wait for the actor.
+    nonisolated let shared: CacheState
+    /// The refreshes of stale responses in the background: one for each key.
+    private var refreshes: [CacheKey: Task<Void, Never>] = [:]
+
+    private init(_ place: Place, _ configuration: Configuration) {
+        self.place = place
+        self.configuration = configuration
+        policy = CachePolicy(staleWhenDisconnected: configuration.staleWhenDisconnected)
+        shared = CacheState()
+        guard case .memory = place else { return }
+        shared.open(with: Self.memoryStore(configuration))
+    }
+
+    deinit {
+        for refresh in refreshes.values { refresh.cancel() }
+        shared.statistics.finish { $0 }
+    }
+
+    /// The maximum number of bytes of one stored body.
+    nonisolated var entryByteLimit: Int {
+        if let limit = configuration.entryByteLimit { return limit }
+        if case .memory = place { return 4 << 20 }
+        return 32 << 20
+    }
+
+    // MARK: Creating a cache
+
+    /// Returns a cache in memory. Under memory pressure it gives responses up.
+    public static func memory(_ configuration: Configuration = Configuration()) -> HTTPCache {
+        HTTPCache(.memory, configuration)
+    }
+
+    /// Returns a cache in a folder, which is created if necessary. Only the user of the process can read its files.
+    ///
+    /// The folder belongs to one cache of one process at a time. It is opened by the first request, or by ``open()``, which
+    /// tells why that fails. While it cannot be opened, nothing is stored, and requests use the network.
+    ///
+    /// Stored responses survive the end of the process, also by `kill -9`. A damaged one is a miss.
+    public static func disk(folder: URL, _ configuration: Configuration = Configuration()) -> HTTPCache {
+        HTTPCache(.disk(folder), configuration)
+    }
+
+    /// The cache that sessions of the process can share: a folder in the user's folder of caches, named after the program.
+    /// A second process of the same program uses memory instead.
+    public static let shared = HTTPCache(.diskOrMemory(DiskCache.standardFolder("tern-http")), Configuration())
+
+    private static func memoryStore(_ configuration: Configuration) -> MemoryEntryStore {
+        var memory = MemoryCacheConfiguration()
+        memory.limits.cost = configuration.byteLimit ?? 32 << 20
+        return MemoryEntryStore(memory, entryLimit: configuration.entryByteLimit ?? 4 << 20)
+    }
+
+    // MARK: The store
+
+    /// Opens the folder of the cache. Returns at once if it is open, and for a cache in memory.
+    ///
+    /// - Throws: `HTTPCache.Failure` if the folder cannot be opened: because another process or another cache uses it, or
+    ///   because of the file system. A later call tries again.
+    public func open() async throws(Failure) {
+        if shared.store != nil { return }
+        let folder: URL
+        switch place {
+        case .memory: return
+        case .disk(let url), .diskOrMemory(let url): folder = url
+        }
+        var disk = DiskCache.Configuration()
+        disk.byteLimit = configuration.byteLimit ?? 256 << 20
+        let result = await SharedDiskCaches.cache(at: folder, disk)
+        if shared.store != nil { return }
+        switch result {
+        case .success(let disk):
+            shared.open(with: DiskEntryStore(disk, entryLimit: entryByteLimit))
+        case .failure(let error):
+            if case .diskOrMemory = place { return shared.open(with: Self.memoryStore(configuration)) }
+            throw Failure(reason: error.reason)
+        }
+    }
+
+    /// The reason why a cache cannot use its folder.
+    public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
+        /// One sentence.
+        public let reason: String
+        /// The reason.
+        public var description: String { reason }
+    }
+
+    /// Returns the store, which the first call opens; nil while it cannot be opened.
+    nonisolated func store() async -> (any EntryStore)? {
+        if let store = shared.store { return store }
+        if !shared.mayOpen(at: MonotonicClock.nanoseconds()) { return nil }
+        // The trace of the response names the reason.
+        try? await open()
+        return shared.store
+    }
+
+    // MARK: Refreshing
+
+    /// Refreshes a stale response in the background, once for each key at a time.
+    func refresh(_ key: CacheKey, by exchange: NetworkExchange) {
+        guard refreshes[key] == nil else { return }
+        // Ends with the exchange, whose time limits apply. Cancelled with the session's tasks, and with the cache.
+        refreshes[key] = Task { [weak self] in
+            await exchange.refresh()
+            await self?.refreshEnded(key)
+        }
+    }
+
+    private func refreshEnded(_ key: CacheKey) { refreshes[key] = nil }
+
+    /// Returns when no refresh runs. For tests.
+    func refreshed() async {
+        while let refresh = refreshes.values.first { await refresh.value }
+    }
+}
+
+extension Session.Configuration {
+    /// The cache of responses; nil, the default, for none.
+    ///
+    /// ```swift
+    /// configuration.cache = .memory()
+    /// configuration.cache = .disk(folder: folder)
+    /// configuration.cache = .shared
+    /// ```
+    public var cache: HTTPCache? {
+        get { exchangeCache as? HTTPCache }
+        set { exchangeCache = newValue }
+    }
+}
