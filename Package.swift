@@ -28,6 +28,7 @@ let package = Package(
     products: [
         .library(name: "Tern", targets: ["Tern"]),
         .library(name: "TernCache", targets: ["TernCache"]),
+        .library(name: "TernHTTPCache", targets: ["TernHTTPCache"]),
         .library(name: "TernImages", targets: ["TernImages"]),
         .library(name: "TernTesting", targets: ["TernTesting"]),
         .library(name: "TernViewModels", targets: ["TernViewModels"]),

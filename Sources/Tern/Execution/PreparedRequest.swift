@@ -268,28 +268,9 @@ final class PreparedRequest: Sendable {
         cookieStore.store(bytes: head.setCookies, from: head.target)
     }
 
-    /// A Boolean value that indicates whether the request sends the cookies of the session.
-    var sendsSessionCookies: Bool { request.cookies == nil && registry.cookies != nil }
-
-    /// The cookies of the request's own; nil if it has none.
-    var ownCookieStore: CookieStore? { request.cookies?.makeStore() }
-
-    /// The fields as they are sent to a server, except an authorization that answers a challenge.
-    var headersAsSent: Headers {
-        var fields = headers
-        if !fields.contains("Accept") { fields["Accept"] = "*/*" }
-        if decompresses, registry.transport.leavesStreamsCompressed, !fields.contains("Accept-Encoding") {
-            fields["Accept-Encoding"] = ContentDecoder.acceptEncoding
-        }
-        if let cookies = cookieField() {
-            fields["Cookie"] = String(validating: cookies, as: UTF8.self) ?? cookies.hexadecimal
-        }
-        return fields
-    }
-
     /// Returns the value of the `Cookie` field with the present cookies, after those that the caller wrote; nil without
     /// cookies of a store.
-    private func cookieField() -> [UInt8]? {
+    func cookieField() -> [UInt8]? {
         guard let cookieStore, !cookieStore.isEmpty else { return nil }
         let own = headers["Cookie"].map { Array($0.utf8) } ?? []
         guard
@@ -378,25 +359,5 @@ extension PreparedRequest {
     func canBeSentAgain(after failure: TransferFailure) -> Bool {
         guard request.body.isReplayable else { return false }
         return failure.wasNotProcessed || failure.isDeadPooledConnection && request.method.isIdempotent
-    }
-}
-
-/// Describes a decoder's error in one line that quotes no value of the body.
-enum DecodingProblem {
-    static func text(_ error: any Error) -> String {
-        guard let error = error as? DecodingError else { return "\(error)" }
-        return switch error {
-        case .keyNotFound(let key, let context): "no value for '\(path(context, key))'"
-        case .valueNotFound(let type, let context): "null in place of \(type) at '\(path(context))'"
-        case .typeMismatch(let type, let context): "not a \(type) at '\(path(context))'"
-        case .dataCorrupted(let context): "\(context.debugDescription) at '\(path(context))'"
-        @unknown default: "it cannot be decoded"
-        }
-    }
-
-    private static func path(_ context: DecodingError.Context, _ last: (any CodingKey)? = nil) -> String {
-        let keys = context.codingPath + (last.map { [$0] } ?? [])
-        if keys.isEmpty { return "the top level" }
-        return keys.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
     }
 }

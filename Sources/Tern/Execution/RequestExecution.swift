@@ -293,7 +293,8 @@ extension TransferOutcome {
 extension PreparedRequest {
     /// The error of a request that must be answered from a store, in a session without a cache.
     fileprivate var hasNoCache: NetworkError {
-        NetworkError(TransferFailure(.notStored, "the session has no cache (Session.Configuration.cache)"), request: request)
+        let failure = TransferFailure(.notStored, "the session has no cache (Session.Configuration.cache)")
+        return NetworkError(failure, request: request)
     }
 }
 

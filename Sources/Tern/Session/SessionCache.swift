@@ -91,8 +91,8 @@ extension TrustPolicy {
         }
         if let pins { fields += ["pins"] + pins.map(\.description) }
         fields += [
-            "\(pinScope)", pinsExpire.map { "\($0.timeIntervalSince1970)" } ?? "", "\(isReportOnly)", "\(checksHostName)",
-            "\(minimumVersion)", "\(revocation)", identity?.digest ?? "",
+            "\(pinScope)", pinsExpire.map { "\($0.timeIntervalSince1970)" } ?? "", "\(isReportOnly)",
+            "\(checksHostName)", "\(minimumVersion)", "\(revocation)", identity?.digest ?? "",
         ]
         return fields
     }
@@ -102,11 +102,31 @@ extension PreparedRequest {
     /// The scope of the response in the session's cache; nil without a cache.
     var cacheScope: CacheScope? { registry.cache?.scope(of: self) }
 
+    /// A Boolean value that indicates whether the request sends the cookies of the session.
+    var sendsSessionCookies: Bool { request.cookies == nil && registry.cookies != nil }
+
+    /// The cookies of the request's own; nil if it has none.
+    var ownCookieStore: CookieStore? { request.cookies?.makeStore() }
+
+    /// The fields as they are sent to a server, except an authorization that answers a challenge.
+    var headersAsSent: Headers {
+        var fields = headers
+        if !fields.contains("Accept") { fields["Accept"] = "*/*" }
+        if decompresses, registry.transport.leavesStreamsCompressed, !fields.contains("Accept-Encoding") {
+            fields["Accept-Encoding"] = ContentDecoder.acceptEncoding
+        }
+        if let cookies = cookieField() {
+            fields["Cookie"] = String(validating: cookies, as: UTF8.self) ?? cookies.hexadecimal
+        }
+        return fields
+    }
+
     /// A digest of the credentials of the request: of its header fields that hold a secret, of its URL, and of the
     /// authorization that is sent for it. nil without any.
     var credentialDigest: String? {
         var fields: [String] = []
-        for field in headers where Headers.isSecret(field.name) && !Headers.namesMatch(field.name, "Proxy-Authorization") {
+        for field in headers
+        where Headers.isSecret(field.name) && !Headers.namesMatch(field.name, "Proxy-Authorization") {
             fields += [field.name.lowercased(), field.value]
         }
         if let own = Credential(of: request.target) { fields += ["url"] + own.identity }

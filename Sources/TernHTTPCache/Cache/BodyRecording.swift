@@ -35,16 +35,13 @@ final class BodyRecording: BodyRecorder {
     private let sender: SharedExchange?
     private let state = Lock(State())
 
-    init(
-        _ purpose: Purpose, _ arrival: CacheExchange.Arrived, cache: HTTPCache, store: any EntryStore,
-        sender: SharedExchange?
-    ) {
+    init(_ purpose: Purpose, _ received: CacheExchange.Received, of exchange: CacheExchange) {
         self.purpose = purpose
-        self.cache = cache
-        self.store = store
-        self.sender = sender
-        generation = arrival.generation
-        trace = arrival.trace
+        cache = exchange.cache
+        store = exchange.store
+        sender = received.forwarding.sender
+        generation = received.generation
+        trace = received.trace
         trace.finish(.arriving, isStored: false)
     }
 

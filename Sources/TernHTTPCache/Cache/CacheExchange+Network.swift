@@ -17,20 +17,52 @@ extension CacheExchange {
         .connectionLost,
     ]
 
+    /// The circumstances in which a request is sent.
+    struct Forwarding: Sendable {
+        /// The exchange, with the time that is left.
+        let exchange: NetworkExchange
+        /// The reason why the request is sent.
+        let reason: CacheReason
+        /// The entries that the store found for the request.
+        var entries: [CacheEntry]
+        /// Those who wait for the response; nil if nobody can.
+        let sender: SharedExchange?
+
+        /// The same after the entries turned out not to be usable.
+        var withoutEntries: Forwarding {
+            var other = self
+            other.entries = []
+            return other
+        }
+    }
+
+    /// A response from the network, with the decision about it.
+    struct Received: Sendable {
+        let response: IncomingResponse
+        let decision: CachePolicy.ResponseDecision
+        /// The number of invalidations when the request was sent.
+        let generation: UInt64
+        let trace: TraceRecord
+        let forwarding: Forwarding
+
+        var status: Int { response.head.status }
+
+        /// Tells those who wait for the response how it ended for them.
+        func end(_ end: SharingEnd) { forwarding.sender?.end(end) }
+    }
+
     /// Sends the request, and acts on its response.
     ///
-    /// - Parameters:
-    ///   - reason: The reason why the request is sent.
-    ///   - sender: Those who wait for the response; nil if nobody can.
+    /// - Parameter sent: The condition to send with the request; nil for none.
     func send(
-        _ sent: Condition?, entries: [CacheEntry], _ reason: CacheReason, through exchange: NetworkExchange,
-        sender: SharedExchange?
+        _ sent: Condition?, _ forwarding: Forwarding
     ) async throws(NetworkError) -> IncomingResponse {
+        let (sender, entries) = (forwarding.sender, forwarding.entries)
         let generation = store.generation
         let began = MonotonicClock.nanoseconds()
         let response: IncomingResponse
         do throws(NetworkError) {
-            response = try await exchange.send(adding: sent?.1.headers ?? [:])
+            response = try await forwarding.exchange.send(adding: sent?.1.headers ?? [:])
         } catch {
             // A cancelled request says nothing about the server.
             if !error.isCancelled { sender?.end(.notShared) }
@@ -45,47 +77,33 @@ extension CacheExchange {
         let head = head(of: response.head, since: began)
         let decision = cache.policy.decide(
             after: head, to: request, sent: sent, entries: entries, id: cache.shared.nextID())
-        let trace = TraceRecord(name: cache.configuration.name, .forwarded(reason))
+        let trace = TraceRecord(name: cache.configuration.name, .forwarded(forwarding.reason))
         trace.receive(status: head.status)
-        let arrival = Arrived(response: response, decision: decision, generation: generation, trace: trace)
+        let received = Received(
+            response: response, decision: decision, generation: generation, trace: trace, forwarding: forwarding)
         switch decision.action {
         case .store(let entry, let replacing):
-            return try await store(entry, replacing: replacing, arrival, sender: sender)
+            return try await store(entry, replacing: replacing, received)
         case .update(let entries, let answer, let isKept):
-            return try await update(entries, answer, isKept: isKept, arrival, reason, exchange, sender)
+            return try await update(received, entries: entries, answer: answer, isKept: isKept)
         case .combine(let combination) where combination.answersCaller:
-            return try await complete(combination, arrival, reason, exchange, sender)
+            return try await complete(combination, received)
         case .combine(let combination):
-            let recorder = BodyRecording(
-                .combination(combination), arrival, cache: cache, store: store, sender: sender)
-            return deliver(arrival, recorder: recorder)
+            return deliver(received, recorder: BodyRecording(.combination(combination), received, of: self))
         case .invalidate(let invalidation):
             await store.invalidate(invalidation)
-            return deliver(arrival, outcome: decision.reason)
+            return deliver(received, outcome: decision.reason)
         case .serveStale(let answer):
             sender?.end(.notShared)
-            guard let range = answer.body else { return await stale(answer, nil, arrival) ?? deliver(arrival) }
-            guard let body = await body(of: answer.entry, range: range) else {
-                return deliver(arrival, outcome: .errorStatus)
-            }
-            return await stale(answer, body, arrival) ?? deliver(arrival)
+            return await stale(answer, after: received) ?? deliver(received, outcome: .errorStatus)
         case .refetch:
             await response.readRest()
-            return try await send(nil, entries: entries, reason, through: exchange, sender: sender)
+            return try await send(nil, forwarding)
         case .passThrough(let outdated):
             sender?.end(.notShared)
             if !outdated.isEmpty { await store.remove(outdated) }
-            return deliver(arrival, outcome: decision.reason)
+            return deliver(received, outcome: decision.reason)
         }
-    }
-
-    /// A response from the network with the decision about it.
-    struct Arrived: Sendable {
-        let response: IncomingResponse
-        let decision: CachePolicy.ResponseDecision
-        /// The number of invalidations when the request was sent.
-        let generation: UInt64
-        let trace: TraceRecord
     }
 
     /// Returns the head with its times. The duration of the exchange is that of a clock that never jumps.
@@ -98,35 +116,42 @@ extension CacheExchange {
     }
 
     private func deliver(
-        _ arrival: Arrived, outcome: CacheReason? = nil, recorder: BodyRecording? = nil
+        _ received: Received, outcome: CacheReason? = nil, recorder: BodyRecording? = nil
     ) -> IncomingResponse {
-        if let outcome { arrival.trace.finish(outcome, isStored: false) }
+        if let outcome { received.trace.finish(outcome, isStored: false) }
         cache.shared.countMiss()
-        var response = arrival.response
-        response.head = response.head.traced(by: arrival.trace)
-        return recorder.map { response.recording(to: $0) } ?? response
+        var response = received.response
+        response.head = response.head.traced(by: received.trace)
+        guard let recorder else { return response }
+        if response.isOpen { return response.recording(to: recorder) }
+        recorder.takeWhole(response.wholeBody)
+        return response
     }
 
-    /// Ends the response of a server that failed, and returns a stale one.
-    private func stale(_ answer: CacheAnswer, _ body: Data?, _ arrival: Arrived) async -> IncomingResponse? {
-        await arrival.response.readRest()
-        return await serve(
-            answer, .hit(.staleIfError), outcome: (arrival.response.head.status, .staleIfError), body: body)
+    /// Ends the response of a server that failed, and returns a stale one; nil if its body is not in the store any more.
+    private func stale(_ answer: CacheAnswer, after received: Received) async -> IncomingResponse? {
+        var body = Data()
+        if let range = answer.body {
+            guard let found = await self.body(of: answer.entry, range: range) else { return nil }
+            body = found
+        }
+        await received.response.readRest()
+        return await serve(answer, .hit(.staleIfError), outcome: (received.status, .staleIfError), body: body)
     }
 
     // MARK: Storing
 
     /// Stores a response while it is delivered.
     private func store(
-        _ entry: CacheEntry, replacing: [CacheEntry], _ arrival: Arrived, sender: SharedExchange?
+        _ entry: CacheEntry, replacing: [CacheEntry], _ received: Received
     ) async throws(NetworkError) -> IncomingResponse {
         var entry = entry
         do throws(NetworkError) {
-            if let choice = try await exchange.storing(of: arrival.response.head) {
+            if let choice = try await exchange.storing(of: received.response.head) {
                 guard choice.isAllowed else {
-                    sender?.end(.notShared)
+                    received.end(.notShared)
                     await store.remove(replacing)
-                    return deliver(arrival, outcome: .policy)
+                    return deliver(received, outcome: .policy)
                 }
                 entry = entry.changing { properties in
                     properties.lifetimeLimit = choice.maximumLifetime
@@ -134,25 +159,20 @@ extension CacheExchange {
                 }
             }
         } catch {
-            sender?.end(.notShared)
-            await arrival.response.discard()
+            received.end(.notShared)
+            await received.response.discard()
             throw error
         }
         if exchange.deliversDecodedBodies { entry = entry.withoutCoding }
         if entry.properties.storedLength > cache.entryByteLimit {
-            sender?.end(.notShared)
+            received.end(.notShared)
             await store.remove(replacing)
-            return deliver(arrival, outcome: .bodyTooLarge)
+            return deliver(received, outcome: .bodyTooLarge)
         }
         // A reader that reads at its own pace does not hold up others.
-        if arrival.response.isOpen, !exchange.isCollected { sender?.end(.notShared) }
-        let recorder = BodyRecording(
-            .response(entry, replacing: replacing), arrival, cache: cache, store: store, sender: sender)
-        if !arrival.response.isOpen {
-            recorder.takeWhole(arrival.response.wholeBody)
-            return deliver(arrival)
-        }
-        return deliver(arrival, recorder: recorder)
+        if received.response.isOpen, !exchange.isCollected { received.end(.notShared) }
+        let recorder = BodyRecording(.response(entry, replacing: replacing), received, of: self)
+        return deliver(received, recorder: recorder)
     }
 
     private static func limited(_ userInfo: [String: String]) -> [String: String] {
@@ -162,42 +182,41 @@ extension CacheExchange {
 
     /// Updates entries after 304 or after a response to HEAD, and answers with one of them.
     private func update(
-        _ entries: [CacheEntry], _ answer: CacheAnswer?, isKept: Bool, _ arrival: Arrived, _ reason: CacheReason,
-        _ exchange: NetworkExchange, _ sender: SharedExchange?
+        _ received: Received, entries: [CacheEntry], answer: CacheAnswer?, isKept: Bool
     ) async throws(NetworkError) -> IncomingResponse {
         await store.update(entries)
-        guard let answer else { return deliver(arrival, outcome: arrival.decision.reason) }
-        await arrival.response.readRest()
+        guard let answer else { return deliver(received, outcome: received.decision.reason) }
+        await received.response.readRest()
         let served = await serve(
-            answer, .forwarded(reason), outcome: (arrival.response.head.status, arrival.decision.reason))
+            answer, .forwarded(received.forwarding.reason), outcome: (received.status, received.decision.reason))
         if !isKept { await store.remove(entries) }
         guard let served else {
             // The body was evicted after the look-up.
-            return try await send(nil, entries: [], reason, through: exchange, sender: sender)
+            return try await send(nil, received.forwarding.withoutEntries)
         }
-        sender?.end(isKept ? .stored : .notShared)
+        received.end(isKept ? .stored : .notShared)
         return served
     }
 
     /// Completes a stored part by the received one, and answers with the whole.
     private func complete(
-        _ combination: CacheCombination, _ arrival: Arrived, _ reason: CacheReason, _ exchange: NetworkExchange,
-        _ sender: SharedExchange?
+        _ combination: CacheCombination, _ received: Received
     ) async throws(NetworkError) -> IncomingResponse {
         let own = combination.stored.properties.storedLength
         let stored = await body(of: combination.stored, range: 0..<own)
-        let received = await arrival.response.readBody(upTo: cache.entryByteLimit, within: nil)
+        let rest = await received.response.readBody(upTo: cache.entryByteLimit, within: nil)
         if exchange.isCancelled { throw exchange.error(.cancelled, "the task was cancelled") }
-        guard let stored, let received, let whole = combination.body(stored: stored, received: received),
+        guard let stored, let rest, let whole = combination.body(stored: stored, received: rest),
             let form = CacheAnswer.form(of: combination.entry, for: request, now: cache.now)
-        else { return try await send(nil, entries: [], reason, through: exchange, sender: sender) }
+        else { return try await send(nil, received.forwarding.withoutEntries) }
         let isStored = await store.insert(
-            combination.entry, body: whole, replacing: [combination.stored], generation: arrival.generation)
-        sender?.end(isStored ? .stored : .notShared)
+            combination.entry, body: whole, replacing: [combination.stored], generation: received.generation)
+        received.end(isStored ? .stored : .notShared)
         let answer = CacheAnswer(combination.entry, form: form, to: request, at: cache.now, isValidated: true)
-        let outcome = (status: Int?.some(206), arrival.decision.reason)
-        guard let served = await serve(answer, .forwarded(reason), outcome: outcome, body: whole) else {
-            return try await send(nil, entries: [], reason, through: exchange, sender: nil)
+        let outcome = (status: Int?.some(206), received.decision.reason)
+        let result = CacheHandling.Result.forwarded(received.forwarding.reason)
+        guard let served = await serve(answer, result, outcome: outcome, body: whole) else {
+            return try await send(nil, received.forwarding.withoutEntries)
         }
         return served
     }

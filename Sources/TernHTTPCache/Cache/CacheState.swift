@@ -80,7 +80,7 @@ final class CacheState: Sendable {
         waiter.resume(returning: .cancelled)
     }
 
-    fileprivate func end(_ key: SharingKey, _ number: UInt64, _ end: SharingEnd) {
+    fileprivate func end(_ key: SharingKey, number: UInt64, as end: SharingEnd) {
         let waiters = waits.withLock { $0.end(key, number: number) }
         for waiter in waiters { waiter.resume(returning: end) }
     }
@@ -128,7 +128,7 @@ final class SharedExchange: Sendable {
     /// Ends the wait of the equal requests. Only the first call has an effect.
     func end(_ end: SharingEnd) {
         guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        state.end(key, number, end)
+        state.end(key, number: number, as: end)
     }
 }
 

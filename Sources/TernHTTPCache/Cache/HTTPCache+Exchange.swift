@@ -96,7 +96,8 @@ struct CacheExchange: Sendable {
             }
             var sender: SharedExchange?
             if case .sender(let own)? = role { sender = own }
-            return try await send(sent, entries: entries, decision.reason, through: exchange, sender: sender)
+            return try await send(
+                sent, Forwarding(exchange: exchange, reason: decision.reason, entries: entries, sender: sender))
         }
     }
 

@@ -13,7 +13,7 @@ public import Foundation
 /// ```swift
 /// var configuration = Session.Configuration()
 /// configuration.cache = .memory()
-/// let client = Client(session: Session(configuration))
+/// let client = try Client(baseURL: "https://api.example.com", session: Session(configuration: configuration))
 /// let response = try await client.get("articles/7", as: Data.self)
 /// print(response.cacheTrace?.description ?? "")   // hit: the stored response is fresh; age 42 s
 /// ```

@@ -1,0 +1,105 @@
+import Foundation
+import Tern
+import TernHTTPCache
+import TernTesting
+import Testing
+
+/// The examples of Documentation/Caching.md.
+@Suite("HTTP cache: documentation", .timeLimit(.minutes(1)))
+struct CachingDocumentationTests {
+    private func show(_ data: Data) { #expect(!data.isEmpty) }
+
+    @Test func theExamplesOfTheArticleRun() async throws {
+        let server = try LoopbackServer { exchange in
+            try exchange.respond(headers: [("Cache-Control", "max-age=60")], text: exchange.request.path)
+        }
+        defer { server.stop() }
+
+        var configuration = Session.Configuration()
+        configuration.cache = .memory()
+        let client = Client(baseURL: server.url, session: Session(configuration: configuration))
+
+        var request = try client.request(.get, "articles/7")
+        request.cache = .revalidate
+        let response = try await client.session.response(for: request)
+        #expect(response.cacheTrace?.description == "network: nothing is stored for the URL; stored")
+        #expect(response.cacheTrace?.cacheStatus == "Tern; fwd=uri-miss; fwd-status=200; stored")
+
+        var stored = try client.request(.get, "articles")
+        stored.cache = .onlyStored
+        if let response = try? await client.session.response(for: stored) { show(response.value) }
+        let articles = try await client.get("articles", as: Data.self)
+        show(articles)
+        #expect(try await client.session.response(for: stored).cacheTrace?.isHit == true)
+
+        let cache = try #require(configuration.cache)
+        #expect(cache.statistics.hits == 1)
+        #expect(cache.statistics.misses == 2)
+        await cache.clear(partition: "ada@example.com")
+        #expect(try await cache.entries(matching: server.url("/articles").absoluteString, of: client.session).count == 1)
+        await cache.clear(client.session)
+        #expect(try await cache.entries(matching: server.url("/articles").absoluteString, of: client.session).isEmpty)
+    }
+
+    @Test func staleResponsesAnswerWhileTheServerIsAway() async throws {
+        var settings = HTTPCache.Configuration()
+        settings.staleWhenDisconnected = .seconds(86_400)
+        let clock = SetClock()
+        settings.now = { clock.now }
+        var configuration = Session.Configuration()
+        configuration.proxies = .none
+        configuration.cache = .memory(settings)
+        let server = try LoopbackServer { exchange in
+            try exchange.respond(headers: [("Cache-Control", "max-age=60")], text: "stored")
+        }
+        let client = Client(baseURL: server.url, session: Session(configuration: configuration))
+        #expect(try await client.get("a", as: String.self) == "stored")
+        server.stop()
+        clock.advance(3_600)
+        let response = try await client.session.response(for: try client.request(.get, "a"))
+        #expect(response.value == Data("stored".utf8))
+        #expect(response.cacheTrace?.source == .stale)
+        clock.advance(86_400)
+        let later = try client.request(.get, "a")
+        await #expect(throws: NetworkError.self) { try await client.session.response(for: later) }
+    }
+
+    struct ShortLived: SessionPolicy {
+        func storing(of response: ResponseHead, for task: AnySessionTask) async throws -> ResponseStoring? {
+            ResponseStoring(maximumLifetime: .seconds(60), userInfo: ["source": "feed"])
+        }
+    }
+
+    struct Forbidding: SessionPolicy {
+        func storing(of response: ResponseHead, for task: AnySessionTask) async throws -> ResponseStoring? { .forbid }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func aPolicyShortensTheLifeOfAResponse(kind: StoreKind) async throws {
+        try await withCache(
+            kind, session: { $0.policy = ShortLived() }, handler: numbered([("Cache-Control", "max-age=600")])
+        ) { cached in
+            let first = try await cached.get()
+            #expect(first.text == "1")
+            let hit = try await cached.get()
+            // The time of `Date` is in whole seconds, so that the response may seem to have aged by one.
+            let timeToLive = try #require(hit.cacheTrace?.timeToLive)
+            #expect(timeToLive > .seconds(58) && timeToLive <= .seconds(60))
+            let url = cached.server.url("/a").absoluteString
+            let entries = try await cached.cache.entries(matching: url, of: cached.client.session)
+            #expect(entries.map(\.userInfo) == [["source": "feed"]])
+            cached.clock.advance(61)
+            #expect(try await cached.get().text == "2")
+        }
+    }
+
+    @Test func aPolicyKeepsAResponseOutOfTheStore() async throws {
+        try await withCache(
+            session: { $0.policy = Forbidding() }, handler: numbered([("Cache-Control", "max-age=600")])
+        ) { cached in
+            let first = try await cached.get()
+            #expect(first.cacheTrace?.storing == "policy")
+            #expect(try await cached.get().text == "2")
+        }
+    }
+}
