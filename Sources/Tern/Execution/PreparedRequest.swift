@@ -32,7 +32,7 @@ final class PreparedRequest: Sendable {
     /// bytes.
     private let requestsIdentity: Bool
     /// The URLs of the redirects that led here, oldest first.
-    private let redirectedFrom: [Target]
+    let redirectedFrom: [Target]
     /// The answer to a challenge of this request; nil if a remembered authorization is sent, if any.
     let challengeAnswer: Authorization?
     /// A Boolean value that indicates whether the request must not use a pooled connection, because one answered that it

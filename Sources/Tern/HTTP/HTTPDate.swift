@@ -10,6 +10,7 @@ package enum HTTPDate {
     /// Parses `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` or `Sun Nov  6 08:49:37 1994`; nil for
     /// other text. A year of two digits that would be more than 50 years after `now` counts as past.
     package static func date(from text: String, now: Date = Date()) -> Date? {
+        if let date = preferredDate(from: text) { return date }
         let words = text.split(separator: " ", omittingEmptySubsequences: true)
         switch words.count {
         case 6 where words[5] == "GMT" && days.contains { "\($0.prefix(3))," == words[0] }:
@@ -25,6 +26,30 @@ package enum HTTPDate {
         default:
             return nil
         }
+    }
+
+    /// Parses the first form, which nearly all servers send, without a split into words; nil for other text.
+    private static func preferredDate(from text: String) -> Date? {
+        guard text.utf8.count == 29 else { return nil }
+        let bytes = Array(text.utf8)
+        func number(_ first: Int, _ count: Int) -> Int64? {
+            var value: Int64 = 0
+            for byte in bytes[first..<first + count] {
+                guard byte.isASCIIDigit else { return nil }
+                value = value * 10 + Int64(byte &- 0x30)
+            }
+            return value
+        }
+        let marks: [(place: Int, byte: UInt8)] = [
+            (3, 0x2C), (4, 0x20), (7, 0x20), (11, 0x20), (16, 0x20), (19, 0x3A), (22, 0x3A), (25, 0x20),
+        ]
+        guard marks.allSatisfy({ bytes[$0.place] == $0.byte }), bytes[26...].elementsEqual("GMT".utf8),
+            days.contains(where: { $0.utf8.prefix(3).elementsEqual(bytes[0..<3]) }),
+            let month = months.firstIndex(where: { $0.utf8.elementsEqual(bytes[8..<11]) }).map({ Int64($0) + 1 }),
+            let day = number(5, 2), let year = number(12, 4), let hour = number(17, 2), let minute = number(20, 2),
+            let second = number(23, 2)
+        else { return nil }
+        return date(year: year, month: month, day: day, seconds: (hour, minute, second))
     }
 
     /// Returns the form to send: `Sun, 06 Nov 1994 08:49:37 GMT`.
@@ -59,11 +84,20 @@ package enum HTTPDate {
     private static func date(day: Substring, month: Substring, year: Int64?, time: Substring) -> Date? {
         let parts = time.split(separator: ":", omittingEmptySubsequences: false).map(number)
         guard parts.count == 3, time.utf8.count == 8, let hour = parts[0], let minute = parts[1], let second = parts[2],
-            hour < 24, minute < 60, second <= 60, let year, let day = number(day), day > 0,
-            let month = months.firstIndex(of: String(month)).map({ Int64($0) + 1 }), day <= length(of: month, in: year)
+            let year, let day = number(day), let month = months.firstIndex(of: String(month)).map({ Int64($0) + 1 })
         else { return nil }
-        let seconds =
-            daysSinceEpoch(year: year, month: month, day: day) * secondsPerDay + hour * 3_600 + minute * 60 + second
+        return date(year: year, month: month, day: day, seconds: (hour, minute, second))
+    }
+
+    /// Returns a date; nil for a day or a time that does not exist.
+    private static func date(
+        year: Int64, month: Int64, day: Int64, seconds time: (hour: Int64, minute: Int64, second: Int64)
+    ) -> Date? {
+        guard time.hour < 24, time.minute < 60, time.second <= 60, day > 0, day <= length(of: month, in: year) else {
+            return nil
+        }
+        let days = daysSinceEpoch(year: year, month: month, day: day)
+        let seconds = days * secondsPerDay + time.hour * 3_600 + time.minute * 60 + time.second
         return Date(timeIntervalSince1970: Double(seconds))
     }
 

@@ -125,7 +125,9 @@ extension PreparedRequest {
     /// authorization that is sent for it. nil without any.
     var credentialDigest: String? {
         var fields: [String] = []
-        for field in headers
+        // The session's own fields were looked at once.
+        let mayHaveSecrets = !request.headers.isEmpty || registry.headers.haveSecrets || !redirectedFrom.isEmpty
+        for field in mayHaveSecrets ? headers : [:]
         where Headers.isSecret(field.name) && !Headers.namesMatch(field.name, "Proxy-Authorization") {
             fields += [field.name.lowercased(), field.value]
         }

@@ -69,6 +69,9 @@ struct SessionHeaders: Sendable {
         Headers.isSecret(field.name) && !Headers.namesMatch(field.name, "Proxy-Authorization")
     }
 
+    /// A Boolean value that indicates whether a field holds a secret.
+    var haveSecrets: Bool { withoutSecrets.count != all.count }
+
     /// Returns the fields for a request to a URL.
     func fields(for target: Target) -> Headers {
         guard let origins else { return all }

@@ -86,11 +86,11 @@ final class BodyRecording: BodyRecorder {
 
     /// Stores a body that has arrived as a whole; nil for one that failed.
     func takeWhole(_ body: Data?) {
-        if let body {
-            receive([body])
-            reachEnd()
-        }
-        finish(isWhole: body != nil, isDamaged: false)
+        guard let body else { return finish(isWhole: false, isDamaged: false) }
+        guard body.count <= cache.entryByteLimit else { return giveUp(.bodyTooLarge) }
+        // The store shares the memory of the body with its reader.
+        state.withLock { $0 = State(body: body, hasEnd: true) }
+        finish(isWhole: true, isDamaged: false)
     }
 
     // MARK: The store's side

@@ -46,6 +46,8 @@ enum CacheDates {
     /// nil for anything else, and for a zone other than GMT.
     static func time(_ text: String, now: CacheTime) -> CacheTime? {
         guard text.utf8.count <= 64 else { return nil }
+        // The spelling of nearly all servers.
+        if let date = HTTPDate.date(from: text, now: now.date) { return CacheTime(date) }
         return HTTPDate.date(from: cased(text), now: now.date).map { CacheTime($0) }
     }
 

@@ -60,11 +60,16 @@ struct CacheAnswer: Sendable {
     /// out unless the origin confirmed the response (§5.2.2.4).
     var headers: Headers {
         let withheld = isValidated ? [] : entry.directives.noCacheFields
-        var headers = Headers(
-            entry.headers.filter { field in
-                let name = FieldText.lowercased(field.name.utf8)
-                return !withheld.contains(name) && (form != .notModified || StoredFields.ofNotModified.contains(name))
-            })
+        var headers = entry.headers
+        // Most answers have all stored fields.
+        if !withheld.isEmpty || form == .notModified {
+            headers = Headers(
+                headers.filter { field in
+                    let name = FieldText.lowercased(field.name.utf8)
+                    return !withheld.contains(name)
+                        && (form != .notModified || StoredFields.ofNotModified.contains(name))
+                })
+        }
         headers["Age"] = "\(age.wholeSeconds)"
         switch form {
         case .whole:

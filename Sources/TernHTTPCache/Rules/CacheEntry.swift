@@ -73,7 +73,17 @@ final class CacheEntry: Sendable {
     func changing(_ change: (inout Properties) -> Void) -> CacheEntry {
         var properties = properties
         change(&properties)
-        return CacheEntry(properties)
+        return properties.derivesLike(self.properties) ? CacheEntry(properties, like: self) : CacheEntry(properties)
+    }
+
+    /// Creates an entry whose derived values are those of another one.
+    private init(_ properties: Properties, like other: CacheEntry) {
+        self.properties = properties
+        directives = other.directives
+        freshness = other.freshness
+        validators = other.validators
+        search = other.search
+        vary = other.vary
     }
 
     /// A Boolean value that indicates whether the whole body is stored.
@@ -117,5 +127,13 @@ final class CacheEntry: Sendable {
     func isOlder(than other: CacheEntry) -> Bool {
         let (mine, theirs) = (date, other.date)
         return mine == theirs ? properties.responseTime < other.properties.responseTime : mine < theirs
+    }
+}
+
+extension CacheEntry.Properties {
+    /// Returns whether the values that an entry derives from both are the same.
+    fileprivate func derivesLike(_ other: Self) -> Bool {
+        status == other.status && requestTime == other.requestTime && responseTime == other.responseTime
+            && lifetimeLimit == other.lifetimeLimit && headers == other.headers
     }
 }

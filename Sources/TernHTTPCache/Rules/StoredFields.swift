@@ -18,7 +18,8 @@ enum StoredFields {
 
     /// Returns the fields to store. A missing or invalid `Date` becomes the time of the response (RFC 9110 §6.6.1).
     static func stored(_ headers: Headers, responseTime: CacheTime) -> Headers {
-        let dropped = excluded.union(connectionOptions(headers))
+        let options = connectionOptions(headers)
+        let dropped = options.isEmpty ? excluded : excluded.union(options)
         var stored = Headers(headers.filter { !dropped.contains(FieldText.lowercased($0.name.utf8)) })
         if CacheDates.time(of: "Date", in: stored, now: responseTime) == nil {
             stored["Date"] = HTTPDate.text(from: responseTime.date)
