@@ -27,6 +27,7 @@ let package = Package(
             name: "TernTool",
             dependencies: [
                 .product(name: "Tern", package: "Tern"),
+                .product(name: "TernHTTPCache", package: "Tern"),
                 .product(name: "TernImages", package: "Tern"),
                 .product(name: "TernTesting", package: "Tern"),
                 .product(name: "TernViewModels", package: "Tern"),
@@ -39,6 +40,7 @@ let package = Package(
             dependencies: [
                 "TernTool",
                 .product(name: "Tern", package: "Tern"),
+                .product(name: "TernHTTPCache", package: "Tern"),
                 .product(name: "TernImages", package: "Tern"),
                 .product(name: "TernTesting", package: "Tern"),
                 .product(name: "TernViewModels", package: "Tern"),

@@ -34,6 +34,23 @@ package struct NetworkExchange: Sendable {
     /// A Boolean value that indicates whether the body goes to memory as a whole.
     package var isCollected: Bool { prepared.delivery == .collected }
 
+    /// Creates the exchange of a request that is not going to be sent, to find out what the cache would do.
+    ///
+    /// - Throws: An error of kind `.invalidRequest` for a request that cannot be sent.
+    package init(explaining request: Request, of session: Session) throws(NetworkError) {
+        let registry = session.tasks
+        prepared = try PreparedRequest(request, registry: registry, delivery: .collected)
+        let record = TaskRecord(id: registry.nextID(), registry: registry, request: prepared, valueType: Void.self)
+        // It never starts.
+        record.fail()
+        execution = RequestExecution(request: prepared, record: record)
+    }
+
+    init(execution: RequestExecution, prepared: PreparedRequest) {
+        self.execution = execution
+        self.prepared = prepared
+    }
+
     /// Sends the request.
     ///
     /// - Parameter fields: The fields of a condition, which replace the request's own.

@@ -17,12 +17,18 @@ final class CacheState: Sendable {
         var nextTry: UInt64 = 0
     }
 
+    /// The responses that are being written.
+    private struct Writes {
+        var count = 0
+        var bytes = 0
+        var waiters: [Waiter<Void>] = []
+    }
+
     private let opening = Lock(Opening())
     private let waits = Lock(WaitTable())
     /// The numbers of the entries. Random, because those of earlier processes are stored.
     private let lastID = Atomic<UInt64>(.random(in: 0 ... .max))
-    /// The number of bytes that wait for the disk.
-    private let queuedBytes = Atomic<Int>(0)
+    private let writes = Lock(Writes())
     let statistics = Latest(HTTPCache.Statistics())
 
     /// The greatest number of bytes that wait for the disk.
@@ -47,15 +53,35 @@ final class CacheState: Sendable {
 
     /// Takes room among the bytes that wait for the disk. Returns false if there is none.
     func reserve(_ count: Int) -> Bool {
-        let (old, _) = queuedBytes.wrappingAdd(count, ordering: .relaxed)
-        if old > 0, old + count > Self.queueLimit {
-            queuedBytes.wrappingSubtract(count, ordering: .relaxed)
-            return false
+        writes.withLock { writes in
+            if writes.bytes > 0, writes.bytes + count > Self.queueLimit { return false }
+            writes.bytes += count
+            writes.count += 1
+            return true
         }
-        return true
     }
 
-    func release(_ count: Int) { queuedBytes.wrappingSubtract(count, ordering: .relaxed) }
+    /// Gives the room of a response back, which is written.
+    func release(_ count: Int) {
+        let waiters = writes.withLock { writes -> [Waiter<Void>] in
+            writes.bytes -= count
+            writes.count -= 1
+            guard writes.count == 0 else { return [] }
+            defer { writes.waiters = [] }
+            return writes.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Returns when no response is being written, or the caller is cancelled.
+    func written() async {
+        let waiter = Waiter<Void>()
+        let isIdle = writes.withLock { writes in
+            if writes.count > 0 { writes.waiters.append(waiter) }
+            return writes.count == 0
+        }
+        if !isIdle { await waiter.wait() }
+    }
 
     // MARK: Equal requests
 

@@ -65,26 +65,26 @@ extension HTTPCache {
         public let userInfo: [String: String]
     }
 
-    /// Returns the stored responses of a URL, in all partitions' stead for the partition of a session.
+    /// Returns the stored responses whose URLs begin with a text, of all partitions, in the order of their URLs. On the
+    /// disk, a URL of more than about 900 bytes may be left out.
     ///
-    /// - Parameters:
-    ///   - url: The URL of a request.
-    ///   - session: The session whose responses are meant.
-    /// - Throws: `NetworkError` of kind `.invalidRequest` if the URL cannot be requested.
-    public nonisolated func entries(matching url: String, of session: Session) async throws(NetworkError) -> [Entry] {
-        let request = try Request(.get, url)
+    /// - Parameter prefix: The beginning of the URLs, as in `https://api.example.com/v1/`; empty for all.
+    public nonisolated func entries(matching prefix: String = "") async -> [Entry] {
         guard let store = await store() else { return [] }
-        var entries: [CacheEntry] = []
-        for scope in session.tasks.cacheScopes {
-            for method in [Request.Method.get, .head] {
-                let key = CacheKey(
-                    request.target, method: method, trust: scope.trust, partition: scope.partition)
-                entries += await store.entries(for: key)
-            }
-        }
+        // A text that is no URL matches no stored one, and is compared as it is.
+        let target = try? Target(absolute: prefix)
+        let wanted = target.map { CacheKey($0).url } ?? prefix
         let now = now
-        return entries.map { Entry($0, at: now) }
+        var entries: [Entry] = []
+        for key in await store.keys() where key.url.hasPrefix(wanted) {
+            entries += await store.entries(at: key).map { Entry($0, at: now) }
+        }
+        return entries.sorted { $0.url == $1.url ? $0.responseTime < $1.responseTime : $0.url < $1.url }
     }
+
+    /// Returns when each response that has arrived is stored or given up, or the caller is cancelled. Call it before the
+    /// program ends: a response is written to the disk after its last byte, and its reader does not wait for that.
+    public nonisolated func flush() async { await shared.written() }
 
     // MARK: Removing
 

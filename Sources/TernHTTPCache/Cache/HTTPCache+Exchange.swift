@@ -11,10 +11,7 @@ extension HTTPCache: ExchangeCache {
     /// Returns the response to a request: look up → decide → serve, or send → decide → store.
     package nonisolated func response(to exchange: NetworkExchange) async throws(NetworkError) -> IncomingResponse {
         let start = MonotonicClock.nanoseconds()
-        let key = CacheKey(
-            exchange.target, method: exchange.request.method, trust: exchange.trust, partition: exchange.partition)
-        let request = CacheRequest(
-            key: key, headers: exchange.headers, choice: exchange.request.cache, credentials: exchange.credentials)
+        let request = CacheRequest(exchange)
         guard let store = await store() else { return try await responseWithoutStore(to: exchange, request) }
         return try await CacheExchange(
             cache: self, store: store, exchange: exchange, request: request, start: start
@@ -36,6 +33,15 @@ extension HTTPCache: ExchangeCache {
 
     /// The present time.
     nonisolated var now: CacheTime { CacheTime(configuration.now()) }
+}
+
+extension CacheRequest {
+    init(_ exchange: NetworkExchange) {
+        let key = CacheKey(
+            exchange.target, method: exchange.request.method, trust: exchange.trust, partition: exchange.partition)
+        self.init(
+            key: key, headers: exchange.headers, choice: exchange.request.cache, credentials: exchange.credentials)
+    }
 }
 
 /// One request on its way through the cache. `CachePolicy` decides; these functions look up, send and store.
@@ -130,7 +136,7 @@ struct CacheExchange: Sendable {
         throw exchange.error(.totalTimedOut, "the time limit passed while an equal request was under way")
     }
 
-    private func entries() async -> [CacheEntry] {
+    func entries() async -> [CacheEntry] {
         // In memory without a suspension.
         if let memory = store as? MemoryEntryStore {
             let own = memory.entriesNow(for: request.key)

@@ -68,6 +68,33 @@ struct CacheKey: Sendable, Hashable {
         return query == other.query || search.canonical(query) == search.canonical(other.query)
     }
 
+    /// Reads the form of ``text``; nil for another text.
+    init?(text: String) {
+        var rest = Array(text.utf8)[...]
+        var parts: [String] = []
+        for _ in 0..<3 {
+            guard let colon = rest.firstIndex(of: UInt8(ascii: ":")),
+                let count = FieldText.number(rest[..<colon], limit: 1 << 20)
+            else { return nil }
+            let first = colon + 1
+            let end = first + Int(count)
+            guard end < rest.endIndex, rest[end] == UInt8(ascii: " ") else { return nil }
+            parts.append(String(decoding: rest[first..<end], as: UTF8.self))
+            rest = rest[(end + 1)...]
+        }
+        let url = String(decoding: rest, as: UTF8.self)
+        // The authority ends at the first slash after `://`.
+        guard let scheme = url.firstRange(of: "://"), let slash = url[scheme.upperBound...].firstIndex(of: "/") else {
+            return nil
+        }
+        let pathAndQuery = url[slash...]
+        let mark = pathAndQuery.firstIndex(of: "?")
+        self.init(
+            method: parts[2], origin: String(url[..<slash]), path: String(pathAndQuery[..<(mark ?? url.endIndex)]),
+            query: mark.map { String(pathAndQuery[pathAndQuery.index(after: $0)...]) }, trust: parts[1],
+            partition: parts[0])
+    }
+
     /// The parts in one text. Each part but the last has its length before it, so that no two keys give the same text.
     var text: String {
         [partition, trust, method].map { "\($0.utf8.count):\($0) " }.joined() + url

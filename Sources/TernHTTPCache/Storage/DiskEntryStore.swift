@@ -52,10 +52,20 @@ actor DiskEntryStore: EntryStore {
         return "group " + DigestFunction.hash(Array(text.utf8), .sha256).prefix(16).hexadecimal
     }
 
+    /// The prefix of the tag of a record, which has the text of its key.
+    private static let keyTag = "key "
+    /// The greatest length of such a tag in bytes.
+    private static let longestKeyTag = 1 << 10
+
+    private static func tags(of entries: [CacheEntry], under key: CacheKey) -> [String] {
+        let text = keyTag + key.text
+        return tags(of: entries, partition: key.partition) + (text.utf8.count <= longestKeyTag ? [text] : [])
+    }
+
     private static func tags(of entries: [CacheEntry], partition: String) -> [String] {
         var tags = [partitionTag(partition)]
         for entry in entries {
-            for group in entry.groups where tags.count < 64 {
+            for group in entry.groups where tags.count < 63 {
                 let tag = groupTag(group, of: entry.key)
                 if !tags.contains(tag) { tags.append(tag) }
             }
@@ -99,6 +109,19 @@ actor DiskEntryStore: EntryStore {
         let isOwn = record.entries.allSatisfy { SearchRules.storageKey(of: $0) == key }
         return isOwn ? record : CacheRecord()
     }
+
+    func keys() async -> [CacheKey] {
+        var keys: [CacheKey] = []
+        var last: String?
+        // An index that cannot be read has no keys.
+        while let tags = try? await cache.tags(prefix: Self.keyTag, after: last, limit: 1_000), !tags.isEmpty {
+            keys += tags.compactMap { CacheKey(text: String($0.dropFirst(Self.keyTag.count))) }
+            last = tags.last
+        }
+        return keys
+    }
+
+    func entries(at key: CacheKey) async -> [CacheEntry] { await Self.record(key, cache).entries }
 
     func body(of entry: CacheEntry, range: Range<Int64>) async -> Data? {
         let length = entry.properties.storedLength
@@ -190,7 +213,7 @@ actor DiskEntryStore: EntryStore {
             if record.isEmpty {
                 try await cache.remove(name)
             } else {
-                let tags = Self.tags(of: record.entries, partition: key.partition)
+                let tags = Self.tags(of: record.entries, under: key)
                 try await cache.insert(record.encoded(), for: name, tags: tags)
             }
         } catch {

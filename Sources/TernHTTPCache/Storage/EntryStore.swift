@@ -22,6 +22,12 @@ protocol EntryStore: Sendable {
     @discardableResult
     func insert(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) async -> Bool
 
+    /// Returns the keys of stored records, in any order. A URL of more than about 900 bytes may be left out.
+    func keys() async -> [CacheKey]
+
+    /// Returns the entries that are stored under a key of ``keys()``.
+    func entries(at key: CacheKey) async -> [CacheEntry]
+
     /// Replaces the heads of entries; their bodies stay. Entries that are gone are ignored.
     func update(_ entries: [CacheEntry]) async
 

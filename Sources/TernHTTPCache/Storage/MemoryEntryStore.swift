@@ -72,6 +72,10 @@ final class MemoryEntryStore: EntryStore {
         }
     }
 
+    func keys() async -> [CacheKey] { records.keys }
+
+    func entries(at key: CacheKey) async -> [CacheEntry] { records.value(for: key)?.entries ?? [] }
+
     func update(_ entries: [CacheEntry]) async { updateNow(entries) }
 
     func updateNow(_ entries: [CacheEntry]) {

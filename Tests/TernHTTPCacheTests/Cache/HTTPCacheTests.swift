@@ -116,8 +116,7 @@ struct HTTPCacheTests {
             #expect(second.text == text)
             #expect(second.cacheTrace?.source == .stored)
             #expect(cached.requestCount == 1)
-            let entries = try await cached.cache.entries(
-                matching: cached.server.url("/a").absoluteString, of: cached.client.session)
+            let entries = await cached.cache.entries(matching: cached.server.url("/a").absoluteString)
             #expect(entries.map(\.storedBytes) == [Int64(compressed.count)])
         }
     }

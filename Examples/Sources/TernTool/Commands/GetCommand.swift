@@ -1,5 +1,6 @@
 import ArgumentParser
 import Tern
+import TernHTTPCache
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -32,17 +33,24 @@ struct GetCommand: AsyncParsableCommand {
         help: "A body to send, as application/x-www-form-urlencoded unless -H says otherwise.")
     var data: String?
 
+    @Flag(help: "Use and fill the cache of stored responses ('tern cache').")
+    var cache = false
+
     @OptionGroup var header: HeaderOptions
 
     func run() async throws {
         try await CommandRun.run { interrupt, terminal in
-            let stream = Session.shared.stream(try request())
+            let session = cache ? CacheCommand.makeSession() : Session.shared
+            let stream = session.stream(try request())
             interrupt.cancels(stream.task)
             do {
                 let head = try await stream.response
                 if include { tell(head, on: terminal) }
                 for try await chunk in stream.chunks { try Output.write(chunk) }
                 if include, let metrics = stream.task.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
+                if include, let trace = head.cacheTrace { terminal.writeLine(Terminal.plain("\(trace)")) }
+                // The response is written to the disk after its last byte.
+                if cache { await HTTPCache.shared.flush() }
             } catch let error as NetworkError where error.kind == .status {
                 if include, let head = error.response { tell(head, on: terminal) }
                 try Output.write(error.body)

@@ -14,6 +14,7 @@ final class DiskTables {
         (entry: SQLiteStatement, contents: SQLiteStatement, use: SQLiteStatement, tags: SQLiteStatement)
     private let selectContents: SQLiteStatement
     private let selectTagged: SQLiteStatement
+    private let selectTags: SQLiteStatement
     private let insertUse: SQLiteStatement
     private let countPages: SQLiteStatement
     private let countFreePages: SQLiteStatement
@@ -84,6 +85,8 @@ final class DiskTables {
             "SELECT checksum, created, key, metadata, value FROM contents WHERE id = ?1")
         selectTagged = try database.prepare(
             "SELECT e.hash, e.id FROM tags t JOIN entries e ON e.id = t.id WHERE t.tag = ?1 AND e.id > ?2 LIMIT ?3")
+        selectTags = try database.prepare(
+            "SELECT DISTINCT tag FROM tags WHERE tag > ?1 AND tag < ?2 ORDER BY tag LIMIT ?3")
         insertUse = try database.prepare("INSERT OR REPLACE INTO recency VALUES(?1, ?2)")
         countPages = try database.prepare("PRAGMA page_count")
         countFreePages = try database.prepare("PRAGMA freelist_count")
@@ -144,6 +147,17 @@ final class DiskTables {
         while try selectTagged.step() {
             found.append((UInt64(bitPattern: selectTagged.number(0)), selectTagged.number(1)))
         }
+        return found
+    }
+
+    /// Returns the tags between two tags, in order, at most `limit`.
+    func tags(after first: Data, before last: Data, limit: Int) throws(DiskCacheError) -> [Data] {
+        defer { selectTags.reset() }
+        try selectTags.bind(1, copying: first)
+        try selectTags.bind(2, copying: last)
+        selectTags.bind(3, limit)
+        var found: [Data] = []
+        while try selectTags.step() { found.append(selectTags.data(0)) }
         return found
     }
 
