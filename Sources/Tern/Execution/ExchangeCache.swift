@@ -21,12 +21,16 @@ package struct NetworkExchange: Sendable {
     package var request: Request { prepared.request }
     package var target: Target { prepared.request.target }
     package var registry: TaskRegistry { prepared.registry }
-    /// The header fields as they are sent, except those for a proxy.
-    package var headers: Headers { prepared.headersAsSent }
-    /// The name of the partition that the response belongs to.
-    package var partition: String { prepared.cacheScope?.partition ?? "" }
-    /// Identifies the trust and the route of the connection; empty for the defaults.
-    package var trust: String { prepared.cacheScope?.trust ?? "" }
+    /// The header fields as they are sent, except those for a proxy and an authorization that answers a challenge.
+    package let headers: Headers
+    /// The parts of the key that belong to the session.
+    package let scope: CacheScope
+    /// The scope of a response that sets cookies: that of the requests which send them.
+    package var scopeOfCookies: CacheScope {
+        let handlesCookies = prepared.request.cookies.map { $0.makeStore() != nil } ?? (registry.cookies != nil)
+        guard handlesCookies, let cache = registry.cache else { return scope }
+        return cache.scope(of: prepared, sendsCookies: true)
+    }
     /// A digest of the request's own credentials; nil without any.
     package var credentials: String? { prepared.credentialDigest }
     /// A Boolean value that indicates whether the transport decompresses bodies itself, so that stored bytes have no coding.
@@ -39,16 +43,28 @@ package struct NetworkExchange: Sendable {
     /// - Throws: An error of kind `.invalidRequest` for a request that cannot be sent.
     package init(explaining request: Request, of session: Session) throws(NetworkError) {
         let registry = session.tasks
-        prepared = try PreparedRequest(request, registry: registry, delivery: .collected)
+        let prepared = try PreparedRequest(request, registry: registry, delivery: .collected)
         let record = TaskRecord(id: registry.nextID(), registry: registry, request: prepared, valueType: Void.self)
         // It never starts.
         record.fail()
-        execution = RequestExecution(request: prepared, record: record)
+        self.init(execution: RequestExecution(request: prepared, record: record), prepared: prepared)
     }
 
     init(execution: RequestExecution, prepared: PreparedRequest) {
         self.execution = execution
         self.prepared = prepared
+        let (fields, sendsCookies) = prepared.fieldsAsSent()
+        headers = fields
+        scope =
+            prepared.registry.cache?.scope(of: prepared, sendsCookies: sendsCookies)
+            ?? CacheScope(partition: "", trust: "")
+    }
+
+    private init(_ other: NetworkExchange, prepared: PreparedRequest) {
+        execution = other.execution
+        self.prepared = prepared
+        headers = other.headers
+        scope = other.scope
     }
 
     /// Sends the request.
@@ -108,8 +124,7 @@ package struct NetworkExchange: Sendable {
     /// Returns the same exchange with less time.
     package func spending(_ time: Duration) -> NetworkExchange {
         let timeouts = prepared.request.timeouts ?? registry.configuration.timeouts
-        return NetworkExchange(
-            execution: execution, prepared: prepared.limitingTotalTime(spent: timeouts.spent + time))
+        return NetworkExchange(self, prepared: prepared.limitingTotalTime(spent: timeouts.spent + time))
     }
 
     /// Sends the request as a task of its own, through the cache, and reads the body to its end. Returns when it is stored.

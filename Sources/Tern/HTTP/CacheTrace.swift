@@ -24,8 +24,8 @@ public struct CacheTrace: Sendable, Hashable {
     public let reason: String
     /// The reason in words.
     public let explanation: String
-    /// The result of storing the response, such as `stored`, `no-store` or `no-validator-and-no-lifetime`; nil if no
-    /// response came from the server.
+    /// The result of storing the response, such as `stored`, `no-store` or `no-validator-and-no-lifetime`; `arriving` until
+    /// the body is stored or given up; nil if no response came from the server.
     public let storing: String?
     /// A Boolean value that indicates whether the response is in the store. It becomes true when the body has arrived and
     /// is stored.
@@ -54,6 +54,9 @@ public struct CacheTrace: Sendable, Hashable {
         self.cacheStatus = cacheStatus
     }
 
+    /// The value of `storing` until the body has arrived and is stored or given up.
+    package static let isArriving = "arriving"
+
     /// A Boolean value that indicates whether the response came from the store without a request to the server.
     public var isHit: Bool { source == .stored || source == .stale }
 }
@@ -63,7 +66,11 @@ extension CacheTrace: CustomStringConvertible {
     public var description: String {
         var text = "\(source.rawValue): \(explanation)"
         if let age { text += "; age \(age.components.seconds) s" }
-        if let storing { text += isStored ? "; stored" : "; not stored: \(storing)" }
+        switch storing {
+        case Self.isArriving?: text += "; not stored yet"
+        case let storing?: text += isStored ? "; stored" : "; not stored: \(storing)"
+        case nil: break
+        }
         return text
     }
 }

@@ -42,14 +42,17 @@ struct SessionCache: Sendable {
     }
 
     /// Returns the scope of the response to a request.
-    func scope(of request: PreparedRequest) -> CacheScope {
+    ///
+    /// - Parameter sendsCookies: A Boolean value that indicates whether cookies of a store are sent with the request. The
+    ///   server knows no user of a store that has no cookies for it.
+    func scope(of request: PreparedRequest, sendsCookies: Bool) -> CacheScope {
         let own = request.request
-        let partition = request.sendsSessionCookies ? cookiePartition : partition
+        let partition = sendsCookies && own.cookies == nil ? cookiePartition : partition
         if own.hasNoExtras { return CacheScope(partition: partition.name, trust: trust) }
         var fields: [String] = []
         if let policy = own.trust { fields += ["trust"] + policy.cacheIdentity }
         if let path = own.unixSocketPath { fields += ["socket", path] }
-        if let store = request.ownCookieStore { fields += ["cookies"] + CachePartition.identity(of: store) }
+        if sendsCookies, let store = own.cookies?.makeStore() { fields += ["cookies"] + CachePartition.identity(of: store) }
         if let owner = own.credentialOwner { fields += ["owner", CachePartition.process, "\(owner)"] }
         guard !fields.isEmpty else { return CacheScope(partition: partition.name, trust: trust) }
         return CacheScope(partition: partition.name, trust: CachePartition.digest([trust] + fields))
@@ -99,26 +102,17 @@ extension TrustPolicy {
 }
 
 extension PreparedRequest {
-    /// The scope of the response in the session's cache; nil without a cache.
-    var cacheScope: CacheScope? { registry.cache?.scope(of: self) }
-
-    /// A Boolean value that indicates whether the request sends the cookies of the session.
-    var sendsSessionCookies: Bool { request.cookies == nil && registry.cookies != nil }
-
-    /// The cookies of the request's own; nil if it has none.
-    var ownCookieStore: CookieStore? { request.cookies?.makeStore() }
-
-    /// The fields as they are sent to a server, except an authorization that answers a challenge.
-    var headersAsSent: Headers {
+    /// Returns the fields as they are sent to a server, except an authorization that answers a challenge, and whether they
+    /// have cookies of a store.
+    func fieldsAsSent() -> (fields: Headers, sendsCookies: Bool) {
         var fields = headers
         if !fields.contains("Accept") { fields["Accept"] = "*/*" }
         if decompresses, registry.transport.leavesStreamsCompressed, !fields.contains("Accept-Encoding") {
             fields["Accept-Encoding"] = ContentDecoder.acceptEncoding
         }
-        if let cookies = cookieField() {
-            fields["Cookie"] = String(validating: cookies, as: UTF8.self) ?? cookies.hexadecimal
-        }
-        return fields
+        guard let cookies = cookieField() else { return (fields, false) }
+        fields["Cookie"] = String(validating: cookies, as: UTF8.self) ?? cookies.hexadecimal
+        return (fields, true)
     }
 
     /// A digest of the credentials of the request: of its header fields that hold a secret, of its URL, and of the

@@ -163,6 +163,11 @@ extension CacheExchange {
             await received.response.discard()
             throw error
         }
+        // The server has made its user known by now: the response belongs to those who send the cookies.
+        if received.response.head.maySetCookies, received.response.head.headers.contains("Set-Cookie") {
+            let scope = exchange.scopeOfCookies
+            entry = entry.changing { $0.key = $0.key.with(partition: scope.partition, trust: scope.trust) }
+        }
         if exchange.deliversDecodedBodies { entry = entry.withoutCoding }
         if entry.properties.storedLength > cache.entryByteLimit {
             received.end(.notShared)

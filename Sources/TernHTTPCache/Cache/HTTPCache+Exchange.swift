@@ -38,7 +38,8 @@ extension HTTPCache: ExchangeCache {
 extension CacheRequest {
     init(_ exchange: NetworkExchange) {
         let key = CacheKey(
-            exchange.target, method: exchange.request.method, trust: exchange.trust, partition: exchange.partition)
+            exchange.target, method: exchange.request.method, trust: exchange.scope.trust,
+            partition: exchange.scope.partition)
         self.init(
             key: key, headers: exchange.headers, choice: exchange.request.cache, credentials: exchange.credentials)
     }

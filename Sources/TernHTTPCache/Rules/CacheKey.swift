@@ -46,6 +46,11 @@ struct CacheKey: Sendable, Hashable {
         CacheKey(method: method, origin: origin, path: path, query: query, trust: trust, partition: partition)
     }
 
+    /// Returns the key of another user.
+    func with(partition: String, trust: String) -> CacheKey {
+        CacheKey(method: method, origin: origin, path: path, query: query, trust: trust, partition: partition)
+    }
+
     /// Returns the key of another URL for the same user under the same trust policy.
     func with(target: Target) -> CacheKey {
         CacheKey(

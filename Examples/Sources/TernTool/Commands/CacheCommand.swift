@@ -105,9 +105,9 @@ enum CacheLines {
     /// Returns the status, the age, the freshness, the size and the URL.
     static func line(_ entry: HTTPCache.Entry) -> String {
         let left = entry.timeToLive
-        let freshness = left > .zero ? "fresh for \(DurationText.span(left))" : "stale"
+        let freshness = left > .zero ? "fresh for \(left.components.seconds) s" : "stale"
         let size = ByteText.size(entry.storedBytes) + (entry.isWhole ? "" : " (a part)")
-        let age = DurationText.span(entry.age)
+        let age = "\(entry.age.components.seconds) s"
         return Terminal.plain("\(entry.method) \(entry.status)  age \(age), \(freshness)  \(size)  \(entry.url)")
     }
 }

@@ -48,9 +48,9 @@ struct GetCommand: AsyncParsableCommand {
                 if include { tell(head, on: terminal) }
                 for try await chunk in stream.chunks { try Output.write(chunk) }
                 if include, let metrics = stream.task.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
-                if include, let trace = head.cacheTrace { terminal.writeLine(Terminal.plain("\(trace)")) }
                 // The response is written to the disk after its last byte.
                 if cache { await HTTPCache.shared.flush() }
+                if include, let trace = head.cacheTrace { terminal.writeLine(Terminal.plain("\(trace)")) }
             } catch let error as NetworkError where error.kind == .status {
                 if include, let head = error.response { tell(head, on: terminal) }
                 try Output.write(error.body)
