@@ -64,6 +64,16 @@ struct CachingDocumentationTests {
         await #expect(throws: NetworkError.self) { try await client.session.response(for: later) }
     }
 
+    @Test func aTestRequiresAStoredResponse() async throws {
+        try await withCache(handler: numbered([("Cache-Control", "max-age=60")])) { cached in
+            let first = try await cached.get()
+            try first.head.requireCached([.network])
+            let error = #expect(throws: CacheExpectationFailure.self) { try first.head.requireCached() }
+            #expect(error?.description.contains("nothing is stored for the URL") == true)
+            try await cached.get().head.requireCached()
+        }
+    }
+
     struct ShortLived: SessionPolicy {
         func storing(of response: ResponseHead, for task: AnySessionTask) async throws -> ResponseStoring? {
             ResponseStoring(maximumLifetime: .seconds(60), userInfo: ["source": "feed"])
