@@ -47,6 +47,15 @@ let package = Package(
             swiftSettings: settings
         ),
         .executableTarget(
+            name: "bench-http-cache",
+            dependencies: [
+                "BenchSupport",
+                .product(name: "Tern", package: "Tern"),
+                .product(name: "TernHTTPCache", package: "Tern"),
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(
             name: "bench-images",
             dependencies: [.product(name: "TernImages", package: "Tern")],
             swiftSettings: settings

@@ -11,11 +11,14 @@ private let processItself = RUSAGE_SELF
 #endif
 
 /// A point in time: wall clock and the processor time of this process, in seconds.
-struct Sample {
-    var wall: Double
-    var cpu: Double
+public struct Sample: Sendable {
+    /// The monotonic clock.
+    public var wall: Double
+    /// The processor time.
+    public var cpu: Double
 
-    static func now() -> Sample {
+    /// Returns the present point.
+    public static func now() -> Sample {
         var time = timespec()
         var usage = rusage()
         unsafe clock_gettime(CLOCK_MONOTONIC, &time)
@@ -32,7 +35,7 @@ struct Sample {
 /// The most memory this process held, in MiB.
 ///
 /// On Linux VmHWM: `ru_maxrss` would also count what the parent held when it forked.
-func peakResidentMiB() -> Double {
+public func peakResidentMiB() -> Double {
     #if canImport(Glibc)
     guard let status = unsafe fopen("/proc/self/status", "r") else { return 0 }
     defer { unsafe _ = fclose(status) }

@@ -194,7 +194,7 @@ extension Session.Configuration: CustomStringConvertible, CustomReflectable {
             "maximumDecompressionRatio": maximumDecompressionRatio, "maximumBodySize": maximumBodySize,
             "maximumHeadSize": maximumHeadSize, "maximumRedirects": maximumRedirects, "proxies": proxies,
             "hostAddresses": hostAddresses, "localEndpoint": localEndpoint, "unixSocketPath": unixSocketPath as Any,
-            "interceptors": interceptors.count, "observers": observers.count,
+            "interceptors": interceptors.count, "observers": observers.count, "hasCache": exchangeCache != nil,
         ]
         return Mirror(self, children: children)
     }
