@@ -94,7 +94,7 @@ let package = Package(
         ),
         .target(
             name: "TernImages",
-            dependencies: ["CTernCodecs", "Tern", "TernCache", "TernConcurrency"],
+            dependencies: ["CTernCodecs", "Tern", "TernCache", "TernConcurrency", "TernHTTPCache"],
             swiftSettings: settings
         ),
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),

@@ -1,4 +1,5 @@
 import Tern
+import TernHTTPCache
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -31,21 +32,9 @@ struct Freshness: Sendable, Hashable {
         let headers = head.headers
         entityTag = headers["ETag"]
         lastModified = headers["Last-Modified"]
-        let control = Self.directives(headers.values(for: "Cache-Control"))
-        forbidsStorage = control["no-store"] != nil
-        let age = headers["Age"].map(Self.seconds) ?? 0
-        if control["no-cache"] != nil || Self.variesByAnything(headers) {
-            lifetime = 0
-        } else if let maximum = control["max-age"] {
-            // An invalid number of seconds counts as stale (RFC 9111 §4.2.1).
-            lifetime = max(0, Self.seconds(maximum) - age)
-        } else if headers.contains("Expires") {
-            // An invalid date counts as a date in the past (RFC 9111 §5.3).
-            let expires = headers.date("Expires") ?? .distantPast
-            lifetime = max(0, expires.timeIntervalSince(headers.date("Date") ?? now) - age)
-        } else {
-            lifetime = fallback / .seconds(1)
-        }
+        let response = ResponseLifetime(head, now: now)
+        forbidsStorage = response.forbidsStorage
+        lifetime = (response.explicit ?? fallback) / .seconds(1)
     }
 
     func isFresh(at now: Date) -> Bool { now.timeIntervalSince1970 - received < lifetime }
@@ -76,34 +65,6 @@ struct Freshness: Sendable, Hashable {
         updated.entityTag = updated.entityTag ?? entityTag
         updated.lastModified = updated.lastModified ?? lastModified
         return updated
-    }
-
-    /// Returns a number of seconds (RFC 9111 §1.2.2); 0 for anything else, such as `1e9`, `inf` or `-1`.
-    private static func seconds(_ text: String) -> Double {
-        guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
-            return 0
-        }
-        return Double(text) ?? 0
-    }
-
-    /// Returns true for `Vary: *`: no other request matches the response (RFC 9111 §4.1).
-    private static func variesByAnything(_ headers: Headers) -> Bool {
-        headers.values(for: "Vary").contains { value in
-            value.split(separator: ",").contains { $0.filter { $0 != " " } == "*" }
-        }
-    }
-
-    /// Returns the directives by lowercase name, with their values without quotes.
-    private static func directives(_ values: [String]) -> [String: String] {
-        var directives: [String: String] = [:]
-        for part in values.joined(separator: ",").split(separator: ",") {
-            let halves = part.split(separator: "=", maxSplits: 1).map { half in
-                half.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()
-            }
-            guard let name = halves.first.map({ String($0).lowercased() }), directives[name] == nil else { continue }
-            directives[name] = halves.count > 1 ? String(halves[1].filter { $0 != "\"" }) : ""
-        }
-        return directives
     }
 }
 

@@ -21,10 +21,10 @@ import Foundation
     }
 
     @Test(arguments: [
-        ("max-age=60", 60), ("max-age=\"60\"", 60), ("public, MAX-AGE=60", 60), ("max-age=60, max-age=5", 60),
+        ("max-age=60", 60), ("max-age=\"60\"", 60), ("public, MAX-AGE=60", 60), ("max-age=60, max-age=5", 5),
         ("max-age=-1", 0), ("max-age=soon", 0), ("max-age=1e9", 0), ("max-age=inf", 0), ("max-age", 0),
-        ("no-cache", 0), ("no-cache, max-age=60", 0), ("no-cache=\"Set-Cookie\"", 0), ("s-maxage=5", 1_000),
-        ("public", 1_000), (" , ,max-age = 60", 60),
+        ("no-cache", 0), ("no-cache, max-age=60", 0), ("no-cache=\"Set-Cookie\"", 1_000), ("s-maxage=5", 1_000),
+        ("public", 1_000), (" , ,max-age=60", 60), ("max-age = 60", 0),
     ])
     func cacheControlSaysHowLong(_ value: String, seconds: Double) {
         #expect(freshness(["Cache-Control": value]).lifetime == seconds)
