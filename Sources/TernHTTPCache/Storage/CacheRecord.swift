@@ -43,7 +43,8 @@ struct CacheRecord: Sendable {
         while items.count > Self.limit, let oldest = items.min(by: { $0.entry.isOlder(than: $1.entry) }) {
             removed += remove([oldest.entry.id])
         }
-        return removed
+        // The body of the same number is the new one.
+        return removed.filter { $0.id != item.entry.id }
     }
 
     /// Replaces entries by those of the same numbers. Entries that are not stored any more are ignored.
