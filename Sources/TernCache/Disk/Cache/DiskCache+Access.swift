@@ -52,6 +52,27 @@ extension DiskCache {
         try await lookUp(key, reader: .opening { file, target in file.map(target) })?.value
     }
 
+    /// Returns a part of a value of a known length; nil in the cases of `mappedValue(for:)`, and for another length. Only the
+    /// part is mapped, or copied if it is small. The whole is read once, in pieces, to verify it.
+    @concurrent
+    package nonisolated func mappedPart(
+        of key: String, _ range: Range<Int>, length: Int
+    ) async throws(DiskCacheError) -> Data? {
+        guard range.lowerBound >= 0, range.upperBound <= length else { return nil }
+        let reader = DiskValueReader.opening { file, target in
+            // Empty, which is not the part.
+            guard file.trailer.size == length else { return .found(file.trailer.entry(Data(), target.location)) }
+            return range == 0..<length ? file.map(target) : file.map(target, range)
+        }
+        guard let value = try await lookUp(key, reader: reader)?.value else { return nil }
+        // A small or queued value is read as a whole.
+        if value.count == length, range.count < length {
+            let start = value.startIndex
+            return Data(value[start + range.lowerBound..<start + range.upperBound])
+        }
+        return value.count == range.count ? value : nil
+    }
+
     /// Returns the value of a key as an open file; nil in the cases of `value(for:)`. Verified before it is returned. A
     /// small or queued value is written to a file without a name.
     @concurrent

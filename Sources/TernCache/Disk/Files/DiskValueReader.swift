@@ -191,6 +191,53 @@ struct DiskValueFile {
             bytesNoCopy: memory, count: size, deallocator: .custom { memory, size in _ = unsafe munmap(memory, size) })
         return DiskChecksum.of(value) == trailer.checksum ? .found(trailer.entry(value, target.location)) : .damaged
     }
+
+    /// The size in bytes up to which a part of a value is copied. Mapping costs more than copying a few pages.
+    private static let copyLimit = 256 << 10
+    private static let piece = 128 << 10
+
+    /// Verifies the whole value, and copies or maps a part of it.
+    func map(_ target: DiskReadTarget, _ range: Range<Int>) -> DiskReadResult {
+        let size = trailer.size
+        let isCopied = range.count <= Self.copyLimit
+        var checksum = DiskChecksum()
+        var part = Data()
+        var piece = Data(count: min(size, Self.piece))
+        var start = 0
+        while start < size {
+            let end = min(start + Self.piece, size)
+            let result = unsafe piece.withUnsafeMutableBytes { buffer in
+                Result { () throws(DiskCacheError) in
+                    let bytes = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[..<(end - start)])
+                    let count = unsafe try target.files.read(descriptor, into: bytes, at: start, path: target.path)
+                    unsafe checksum.update(UnsafeRawBufferPointer(bytes))
+                    return count == end - start
+                }
+            }
+            switch result {
+            case .failure(let error): return .failed(error)
+            case .success(false): return .damaged
+            case .success(true): break
+            }
+            let wanted = range.clamped(to: start..<end)
+            if isCopied { part += piece[wanted.lowerBound - start..<wanted.upperBound - start] }
+            start = end
+        }
+        guard checksum.value == trailer.checksum else { return .damaged }
+        if isCopied { return .found(trailer.entry(part, target.location)) }
+        // A mapping begins with a page.
+        let offset = range.lowerBound % Int(sysconf(Int32(_SC_PAGESIZE)))
+        let length = offset + range.count
+        let first = off_t(range.lowerBound - offset)
+        let memory = unsafe mmap(nil, length, PROT_READ, MAP_PRIVATE, descriptor, first)
+        guard let memory = unsafe memory, unsafe memory != MAP_FAILED else {
+            return .failed(.system("map", target.path))
+        }
+        let value = unsafe Data(
+            bytesNoCopy: memory + offset, count: range.count,
+            deallocator: .custom { memory, _ in _ = unsafe munmap(memory - offset, length) })
+        return .found(trailer.entry(value, target.location))
+    }
 }
 
 extension DiskTrailer {
