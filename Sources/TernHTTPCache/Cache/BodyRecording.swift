@@ -7,8 +7,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Collects a copy of a body while its reader reads it, and stores it at the end. A body that exceeds the limit of the
-/// store is given up, and the reader never notices.
+/// Copies a body while its reader reads it, and stores it at the end. A small body is collected in memory; a larger one
+/// goes to the disk while it arrives. A body that exceeds the limit of the store is given up, and the reader never notices.
 final class BodyRecording: BodyRecorder {
     /// The entry that is stored.
     enum Purpose: Sendable {
@@ -21,91 +21,169 @@ final class BodyRecording: BodyRecorder {
         }
     }
 
-    private struct State {
-        var body = Data()
-        var hasEnd = false
-        var isGivenUp = false
+    private enum Phase {
+        case collecting(Data)
+        case writing(BodyQueue)
+        case ended
     }
+
+    private struct State {
+        var phase = Phase.collecting(Data())
+        var received: Int64 = 0
+        var hasEnd = false
+    }
+
+    private enum Action {
+        case none
+        case add(BodyQueue, [Data])
+        case giveUp(BodyQueue?)
+    }
+
+    /// The size in bytes above which a body goes to the disk while it arrives.
+    static let collectedLimit = 256 << 10
 
     private let purpose: Purpose
     private let generation: UInt64
-    private let trace: TraceRecord
-    private let cache: HTTPCache
     private let store: any EntryStore
-    private let sender: SharedExchange?
+    private let report: StoringReport
     private let state = Lock(State())
 
     init(_ purpose: Purpose, _ received: CacheExchange.Received, of exchange: CacheExchange) {
         self.purpose = purpose
-        cache = exchange.cache
         store = exchange.store
-        sender = received.forwarding.sender
         generation = received.generation
-        trace = received.trace
-        trace.finish(.arriving, isStored: false)
+        report = StoringReport(
+            trace: received.trace, cache: exchange.cache.shared, store: exchange.store,
+            sender: received.forwarding.sender, outdated: purpose.outdated)
+        report.trace.finish(.arriving, isStored: false)
+    }
+
+    // A response that is dropped has no end.
+    deinit {
+        if case .writing(let queue) = state.withLock({ $0.phase }) { queue.abandon(nil) }
     }
 
     // MARK: The reader's side
 
     func receive(_ chunks: [Data]) {
-        let limit = cache.entryByteLimit
-        let isTooLong = state.withLock { state -> Bool in
-            if state.isGivenUp { return false }
-            for chunk in chunks { state.body.append(chunk) }
-            guard state.body.count > limit else { return false }
-            state.isGivenUp = true
-            state.body = Data()
-            return true
+        let action = state.withLock { state -> Action in
+            if case .ended = state.phase { return .none }
+            state.received += chunks.reduce(0) { $0 + Int64($1.count) }
+            switch state.phase {
+            case .ended:
+                return .none
+            case .writing(let queue):
+                guard state.received <= store.entryLimit else {
+                    state.phase = .ended
+                    return .giveUp(queue)
+                }
+                return .add(queue, chunks)
+            case .collecting(var body):
+                // Otherwise, each chunk would copy the body.
+                state.phase = .ended
+                guard state.received <= store.entryLimit else { return .giveUp(nil) }
+                for chunk in chunks { body.append(chunk) }
+                guard body.count > collectedLimit, let queue = queue() else {
+                    state.phase = .collecting(body)
+                    return .none
+                }
+                state.phase = .writing(queue)
+                return .add(queue, [body])
+            }
         }
-        if isTooLong { giveUp(.bodyTooLarge) }
+        switch action {
+        case .none: break
+        case .add(let queue, let chunks): queue.add(chunks)
+        case .giveUp(let queue?): queue.abandon(.bodyTooLarge)
+        case .giveUp(nil): report.gaveUp(.bodyTooLarge)
+        }
+    }
+
+    /// The number of received bytes above which they go to the disk. The result of a combination can be large although
+    /// the received part is not.
+    private var collectedLimit: Int {
+        guard case .combination(let combination) = purpose else { return Self.collectedLimit }
+        return combination.entry.properties.storedLength > Self.collectedLimit ? -1 : .max
+    }
+
+    private func queue() -> BodyQueue? {
+        let layout: BodyLayout
+        let entry: CacheEntry
+        switch purpose {
+        case .response(let own, _): (entry, layout) = (own, BodyLayout())
+        case .combination(let combination): (entry, layout) = (combination.entry, BodyLayout(combination))
+        }
+        return store.bodyWriter(for: entry).map {
+            BodyQueue.start(writing: layout, to: $0, generation: generation, report: report)
+        }
     }
 
     func reachEnd() { state.withLock { $0.hasEnd = true } }
 
     func finish(isWhole: Bool, isDamaged: Bool) {
-        let end = state.withLock { state -> (body: Data, hasEnd: Bool)? in
-            if state.isGivenUp { return nil }
-            state.isGivenUp = true
-            defer { state.body = Data() }
-            return (state.body, state.hasEnd)
+        let end = state.withLock { state -> (phase: Phase, received: Int64, hasEnd: Bool) in
+            defer { state.phase = .ended }
+            return (state.phase, state.received, state.hasEnd)
         }
-        guard let end else { return }
-        if isDamaged { return giveUp(.damaged) }
         let isWhole = isWhole && end.hasEnd
-        switch purpose {
-        case .response(let entry, let replacing):
-            guard let entry = CachePolicy.finish(entry, received: Int64(end.body.count), isComplete: isWhole) else {
-                return giveUp(.incomplete)
-            }
-            insert(entry, end.body, replacing: replacing)
-        case .combination(let combination):
-            guard isWhole else { return giveUp(.incomplete) }
-            combine(combination, end.body)
+        switch (purpose, end.phase) {
+        case (_, .ended): break
+        case (_, .collecting) where isDamaged: report.gaveUp(.damaged)
+        case (_, .writing(let queue)) where isDamaged: queue.abandon(.damaged)
+        case (.response(let entry, let replacing), let phase):
+            let entry = CachePolicy.finish(entry, received: end.received, isComplete: isWhole)
+            finish(phase, entry, replacing: replacing)
+        case (.combination(let combination), .writing(let queue)):
+            guard isWhole else { return queue.abandon(.incomplete) }
+            queue.commit(combination.entry, replacing: [combination.stored])
+        case (.combination(let combination), .collecting(let body)):
+            guard isWhole else { return report.gaveUp(.incomplete) }
+            combine(combination, body)
         }
     }
 
-    /// Stores a body that has arrived as a whole; nil for one that failed.
-    func takeWhole(_ body: Data?) {
-        guard let body else { return finish(isWhole: false, isDamaged: false) }
-        guard body.count <= cache.entryByteLimit else { return giveUp(.bodyTooLarge) }
-        // The store shares the memory of the body with its reader.
-        state.withLock { $0 = State(body: body, hasEnd: true) }
-        finish(isWhole: true, isDamaged: false)
+    /// Stores the entry of a response; nil if its bytes cannot be used.
+    private func finish(_ phase: Phase, _ entry: CacheEntry?, replacing: [CacheEntry]) {
+        switch (phase, entry) {
+        case (.collecting(let body), let entry?): insert(entry, body, replacing: replacing)
+        case (.collecting, nil): report.gaveUp(.incomplete)
+        case (.writing(let queue), let entry?): queue.commit(entry, replacing: replacing)
+        case (.writing(let queue), nil): queue.abandon(.incomplete)
+        case (.ended, _): break
+        }
     }
 
-    // MARK: The store's side
+    /// Stores a body that has arrived as a whole, and so is in memory already; nil for one that failed.
+    func takeWhole(_ body: Data?) {
+        if let body {
+            let isTooLong = body.count > store.entryLimit
+            state.withLock { state in
+                state.phase = isTooLong ? .ended : .collecting(body)
+                state.received = Int64(body.count)
+                state.hasEnd = true
+            }
+            if isTooLong { return report.gaveUp(.bodyTooLarge) }
+        }
+        finish(isWhole: body != nil, isDamaged: false)
+    }
+
+    // MARK: Bodies in memory
 
     /// Stores an entry. The reader does not wait for the disk.
     private func insert(_ entry: CacheEntry, _ body: Data, replacing: [CacheEntry]) {
-        guard cache.shared.reserve(body.count) else { return giveUp(.storeBusy) }
+        let (report, store, generation) = (report, store, generation)
         if let memory = store as? MemoryEntryStore {
-            let isStored = memory.insertNow(entry, body: body, replacing: replacing, generation: generation)
-            return stored(isStored, body.count)
+            return report.stored(
+                memory.insertNow(entry, body: body, replacing: replacing, generation: generation))
         }
+        guard report.cache.reserve(body.count) else { return report.gaveUp(.storeBusy) }
+        report.cache.beginWrite()
         // Ends with the write.
         Task {
-            stored(
-                await store.insert(entry, body: body, replacing: replacing, generation: generation), body.count)
+            let isStored = await store.insert(entry, body: body, replacing: replacing, generation: generation)
+            report.cache.release(body.count)
+            report.stored(isStored)
+            report.cache.endWrite()
         }
     }
 
@@ -115,41 +193,18 @@ final class BodyRecording: BodyRecorder {
         if let memory = store as? MemoryEntryStore {
             return combine(combination, received, with: memory.bodyNow(of: combination.stored, range: range))
         }
+        report.cache.beginWrite()
         // Ends with the read.
-        Task { combine(combination, received, with: await store.body(of: combination.stored, range: range)) }
+        Task {
+            combine(combination, received, with: await store.body(of: combination.stored, range: range))
+            report.cache.endWrite()
+        }
     }
 
     private func combine(_ combination: CacheCombination, _ received: Data, with stored: Data?) {
         guard let stored, let body = combination.body(stored: stored, received: received) else {
-            return giveUp(.incomplete)
+            return report.gaveUp(.incomplete)
         }
         insert(combination.entry, body, replacing: [combination.stored])
-    }
-
-    private func stored(_ isStored: Bool, _ count: Int) {
-        cache.shared.release(count)
-        trace.finish(isStored ? .stored : .storeFailed, isStored: isStored)
-        if isStored { cache.shared.countStored() }
-        sender?.end(isStored ? .stored : .notShared)
-    }
-
-    /// Stores nothing. A newer response outdates the stored ones all the same.
-    private func giveUp(_ reason: CacheReason) {
-        trace.finish(reason, isStored: false)
-        let outdated = purpose.outdated
-        guard !outdated.isEmpty else {
-            sender?.end(.notShared)
-            return
-        }
-        if let memory = store as? MemoryEntryStore {
-            memory.removeNow(outdated)
-            sender?.end(.notShared)
-            return
-        }
-        // Ends with the removal.
-        Task { [store, sender] in
-            await store.remove(outdated)
-            sender?.end(.notShared)
-        }
     }
 }

@@ -169,7 +169,7 @@ extension CacheExchange {
             entry = entry.changing { $0.key = $0.key.with(partition: scope.partition, trust: scope.trust) }
         }
         if exchange.deliversDecodedBodies { entry = entry.withoutCoding }
-        if entry.properties.storedLength > cache.entryByteLimit {
+        if entry.properties.storedLength > store.entryLimit {
             received.end(.notShared)
             await store.remove(replacing)
             return deliver(received, outcome: .bodyTooLarge)
@@ -209,7 +209,7 @@ extension CacheExchange {
     ) async throws(NetworkError) -> IncomingResponse {
         let own = combination.stored.properties.storedLength
         let stored = await body(of: combination.stored, range: 0..<own)
-        let rest = await received.response.readBody(upTo: cache.entryByteLimit, within: nil)
+        let rest = await received.response.readBody(upTo: store.entryLimit, within: nil)
         if exchange.isCancelled { throw exchange.error(.cancelled, "the task was cancelled") }
         guard let stored, let rest, let whole = combination.body(stored: stored, received: rest),
             let form = CacheAnswer.form(of: combination.entry, for: request, now: cache.now)

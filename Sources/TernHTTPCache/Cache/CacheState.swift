@@ -56,15 +56,22 @@ final class CacheState: Sendable {
         writes.withLock { writes in
             if writes.bytes > 0, writes.bytes + count > Self.queueLimit { return false }
             writes.bytes += count
-            writes.count += 1
             return true
         }
     }
 
-    /// Gives the room of a response back, which is written.
-    func release(_ count: Int) {
+    /// The number of bytes that wait for the disk. For tests.
+    var waitingBytes: Int { writes.withLock { $0.bytes } }
+
+    /// Gives room back for bytes that are written, or given up.
+    func release(_ count: Int) { writes.withLock { $0.bytes -= count } }
+
+    /// Notes that a response is being written.
+    func beginWrite() { writes.withLock { $0.count += 1 } }
+
+    /// Notes that a response is written or given up.
+    func endWrite() {
         let waiters = writes.withLock { writes -> [Waiter<Void>] in
-            writes.bytes -= count
             writes.count -= 1
             guard writes.count == 0 else { return [] }
             defer { writes.waiters = [] }

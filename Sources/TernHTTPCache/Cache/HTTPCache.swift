@@ -37,8 +37,12 @@ public actor HTTPCache {
     public struct Configuration: Sendable {
         /// The maximum number of bytes of all stored responses. 32 MiB in memory and 256 MiB on the disk by default.
         public var byteLimit: Int?
-        /// The maximum number of bytes of one stored body. Longer bodies pass through and are not stored. 4 MiB in memory and
-        /// 32 MiB on the disk by default.
+        /// The maximum number of bytes of one stored body. Longer bodies pass through and are not stored. By default 4 MiB in
+        /// memory, and 64 MiB on the disk or a quarter of `byteLimit` if that is less.
+        ///
+        /// On the disk, a body of more than 256 KiB is written while it arrives. The disk never slows its reader: if more
+        /// than 2 MiB of one response, or 32 MiB of all, wait for the disk, the response is not stored, and its trace gives
+        /// `store-busy`.
         public var entryByteLimit: Int?
         /// The time for which a stale response answers requests while the server cannot be reached, after its lifetime; nil,
         /// the default, for what the response allows itself by `stale-if-error`. A response with `must-revalidate` or
@@ -83,12 +87,10 @@ public actor HTTPCache {
         shared.statistics.finish { $0 }
     }
 
-    /// The maximum number of bytes of one stored body.
-    nonisolated var entryByteLimit: Int {
-        if let limit = configuration.entryByteLimit { return limit }
-        if case .memory = place { return 4 << 20 }
-        return 32 << 20
-    }
+    /// The maximum number of bytes of one stored body on the disk.
+    nonisolated var diskEntryLimit: Int { configuration.entryByteLimit ?? min(64 << 20, diskLimit / 4) }
+
+    private nonisolated var diskLimit: Int { configuration.byteLimit ?? 256 << 20 }
 
     // MARK: Creating a cache
 
@@ -99,8 +101,10 @@ public actor HTTPCache {
 
     /// Returns a cache in a folder, which is created if necessary. Only the user of the process can read its files.
     ///
-    /// The folder belongs to one cache of one process at a time. It is opened by the first request, or by ``open()``, which
-    /// tells why that fails. While it cannot be opened, nothing is stored, and requests use the network.
+    /// The folder belongs to one process at a time. Caches of one process with the same folder share its content, and the
+    /// `byteLimit` of the one that opens it first applies. It is opened by the first request, or by ``open()``, which tells
+    /// why that fails. While it cannot be opened, nothing is stored, and requests use the network. They try again, once a
+    /// second at most.
     ///
     /// Stored responses survive the end of the process, also by `kill -9`. A damaged one is a miss.
     public static func disk(folder: URL, _ configuration: Configuration = Configuration()) -> HTTPCache {
@@ -121,8 +125,8 @@ public actor HTTPCache {
 
     /// Opens the folder of the cache. Returns at once if it is open, and for a cache in memory.
     ///
-    /// - Throws: `HTTPCache.Failure` if the folder cannot be opened: because another process or another cache uses it, or
-    ///   because of the file system. A later call tries again.
+    /// - Throws: `HTTPCache.Failure` if the folder cannot be opened: because another process uses it, or because of
+    ///   the file system. A later call tries again.
     public func open() async throws(Failure) {
         if shared.store != nil { return }
         let folder: URL
@@ -131,12 +135,12 @@ public actor HTTPCache {
         case .disk(let url), .diskOrMemory(let url): folder = url
         }
         var disk = DiskCache.Configuration()
-        disk.byteLimit = configuration.byteLimit ?? 256 << 20
+        disk.byteLimit = diskLimit
         let result = await SharedDiskCaches.cache(at: folder, disk)
         if shared.store != nil { return }
         switch result {
         case .success(let disk):
-            shared.open(with: DiskEntryStore(disk, entryLimit: entryByteLimit))
+            shared.open(with: DiskEntryStore(disk, entryLimit: diskEntryLimit))
         case .failure(let error):
             if case .diskOrMemory = place { return shared.open(with: Self.memoryStore(configuration)) }
             throw Failure(reason: error.reason)

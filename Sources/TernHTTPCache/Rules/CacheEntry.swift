@@ -1,5 +1,11 @@
 import Tern
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// The head of a stored response with the circumstances of its exchange, and the values that the rules derive from it.
 ///
 /// A class, because the rules read the derived values for each request, and they are calculated once.
@@ -40,6 +46,8 @@ final class CacheEntry: Sendable {
     }
 
     let properties: Properties
+    /// The body that a store read together with the head; nil if it is to be read by itself.
+    let bodyBesideHead: Data?
     let directives: ResponseDirectives
     let freshness: Freshness
     let validators: Validators
@@ -51,8 +59,9 @@ final class CacheEntry: Sendable {
     /// The greatest number of the caller's texts of one entry.
     static let userInfoLimit = 64
 
-    init(_ properties: Properties) {
+    init(_ properties: Properties, bodyBesideHead: Data? = nil) {
         self.properties = properties
+        self.bodyBesideHead = bodyBesideHead
         let headers = properties.headers
         directives = ResponseDirectives(headers)
         freshness = Freshness(
@@ -69,7 +78,7 @@ final class CacheEntry: Sendable {
     var headers: Headers { properties.headers }
     var content: Content { properties.content }
 
-    /// Returns the entry with other properties.
+    /// Returns the entry with other properties. Its body is to be read again, because it can be gone in the meantime.
     func changing(_ change: (inout Properties) -> Void) -> CacheEntry {
         var properties = properties
         change(&properties)
@@ -79,6 +88,7 @@ final class CacheEntry: Sendable {
     /// Creates an entry whose derived values are those of another one.
     private init(_ properties: Properties, like other: CacheEntry) {
         self.properties = properties
+        bodyBesideHead = nil
         directives = other.directives
         freshness = other.freshness
         validators = other.validators

@@ -253,7 +253,7 @@ extension CacheRecord {
             switch decoder.byte() {
             case 0?:
                 guard let data = decoder.data(), Int64(data.count) == properties.storedLength else { return nil }
-                return Item(entry: CacheEntry(properties), body: .inline(data))
+                return Item(entry: CacheEntry(properties, bodyBesideHead: data), body: .inline(data))
             case 1?: return Item(entry: CacheEntry(properties), body: .separate)
             default: return nil
             }

@@ -12,25 +12,25 @@ import Foundation
 /// at all times, and damaged values are not found.
 ///
 /// The heads of a key are one value. A small body is a part of it, and a larger body is a value of its own, so that the
-/// update of a head does not write it again. A head whose body was evicted is a miss. The actor excludes changes of the
-/// same key; look-ups do not wait for it.
-actor DiskEntryStore: EntryStore {
+/// update of a head does not write it again. A head whose body was evicted is a miss. Changes of one record exclude each
+/// other; look-ups do not wait for them.
+final class DiskEntryStore: EntryStore {
     private let cache: DiskCache
-    /// The greatest size of a body in bytes.
-    private let entryLimit: Int
-    private let shared = SharedState()
-    /// The changes that wait for a change of the same key.
-    private var waiting: [String: [CheckedContinuation<Void, Never>]] = [:]
+    let entryLimit: Int
+    private let state: DiskStoreState
 
     /// The greatest size in bytes of a body that is stored beside its head.
     private static let inlineLimit = 8 << 10
+    /// The size in bytes up to which a whole body is read, and from which it is mapped.
+    private static let copyLimit = 256 << 10
 
     init(_ cache: DiskCache, entryLimit: Int) {
         self.cache = cache
         self.entryLimit = entryLimit
+        state = DiskStoreState.of(cache)
     }
 
-    nonisolated var generation: UInt64 { shared.state.withLock { $0.log.generation } }
+    var generation: UInt64 { state.values.withLock { $0.log.generation } }
 
     // MARK: Keys and tags
 
@@ -75,32 +75,30 @@ actor DiskEntryStore: EntryStore {
 
     // MARK: Reading
 
-    func entries(for key: CacheKey) async -> [CacheEntry] { await Self.entries(for: key, cache, shared) }
-
-    private static func entries(for key: CacheKey, _ cache: DiskCache, _ shared: SharedState) async -> [CacheEntry] {
+    func entries(for key: CacheKey) async -> [CacheEntry] {
         var entries: [CacheEntry] = []
-        await readRules(of: key, cache, shared)
-        for key in shared.state.withLock({ $0.search.keys(for: key) }) {
-            entries += await record(key, cache).entries
-        }
+        await readRules(of: key)
+        for key in state.values.withLock({ $0.search.keys(for: key) }) { entries += await record(key).entries }
         return entries
     }
 
     /// Reads the `No-Vary-Search` rules of a path that an earlier process stored.
-    private static func readRules(of key: CacheKey, _ cache: DiskCache, _ shared: SharedState) async {
-        let name = rulesKey(key)
-        guard cache.contains(name), !shared.state.withLock({ $0.readRules.contains(name) }) else { return }
+    private func readRules(of key: CacheKey) async {
+        let name = Self.rulesKey(key)
+        guard cache.contains(name), !state.values.withLock({ $0.readRules.contains(name) }) else { return }
         // A failure costs hits alone.
         guard let data = try? await cache.value(for: name), let record = CacheRecord(data) else { return }
-        shared.state.withLock { state in
-            if state.readRules.count >= 4_096 { state.readRules = [] }
-            state.readRules.insert(name)
-            for entry in record.entries { _ = state.search.add(entry) }
+        state.values.withLock { values in
+            if values.readRules.count >= 4_096 { values.readRules = [] }
+            values.readRules.insert(name)
+            for entry in record.entries { _ = values.search.add(entry) }
         }
     }
 
-    private static func record(_ key: CacheKey, _ cache: DiskCache) async -> CacheRecord {
-        let name = recordKey(key)
+    /// Reads and decodes a record, not on the caller's actor.
+    @concurrent
+    private func record(_ key: CacheKey) async -> CacheRecord {
+        let name = Self.recordKey(key)
         // Most look-ups of unknown URLs end here, in memory.
         guard cache.contains(name) else { return CacheRecord() }
         // A record that cannot be read is a miss.
@@ -121,25 +119,30 @@ actor DiskEntryStore: EntryStore {
         return keys
     }
 
-    func entries(at key: CacheKey) async -> [CacheEntry] { await Self.record(key, cache).entries }
+    func entries(at key: CacheKey) async -> [CacheEntry] { await record(key).entries }
 
     func body(of entry: CacheEntry, range: Range<Int64>) async -> Data? {
         let length = entry.properties.storedLength
         guard range.lowerBound >= 0, range.upperBound <= length else { return nil }
-        let key = SearchRules.storageKey(of: entry)
-        guard let item = await Self.record(key, cache).item(entry.id) else { return nil }
-        let whole: Data?
-        switch item.body {
-        case .inline(let data): whole = data
-        // A body that cannot be read is a miss, and its head is removed below.
-        case .separate: whole = try? await cache.mappedValue(for: Self.bodyKey(entry.id))
+        if let body = entry.bodyBesideHead { return body.part(range, of: length) }
+        if let body = await separateBody(of: entry, range: range) { return body }
+        guard let item = await record(SearchRules.storageKey(of: entry)).item(entry.id) else { return nil }
+        if case .inline(let data) = item.body, let part = data.part(range, of: length) { return part }
+        await remove([entry])
+        return nil
+    }
+
+    /// Reads a body by the number of its entry alone. A small one is read as a whole, and a large one is mapped.
+    private func separateBody(of entry: CacheEntry, range: Range<Int64>) async -> Data? {
+        let (name, length) = (Self.bodyKey(entry.id), entry.properties.storedLength)
+        guard cache.contains(name) else { return nil }
+        if length <= Self.copyLimit {
+            // A body that cannot be read is a miss, and its head is removed by the caller.
+            return (try? await cache.value(for: name))?.part(range, of: length)
         }
-        guard let whole, Int64(whole.count) == length else {
-            await remove([entry])
-            return nil
-        }
-        let start = whole.startIndex
-        return whole[start + Int(range.lowerBound)..<start + Int(range.upperBound)]
+        let part = Int(range.lowerBound)..<Int(range.upperBound)
+        // As above.
+        return try? await cache.mappedPart(of: name, part, length: Int(length))
     }
 
     // MARK: Changes
@@ -147,27 +150,53 @@ actor DiskEntryStore: EntryStore {
     @discardableResult
     func insert(_ entry: CacheEntry, body: Data, replacing: [CacheEntry], generation: UInt64) async -> Bool {
         guard body.count <= entryLimit, Int64(body.count) == entry.properties.storedLength else { return false }
-        let key = SearchRules.storageKey(of: entry)
-        await remove(replacing.filter { SearchRules.storageKey(of: $0) != key })
-        let isInline = body.count <= Self.inlineLimit
-        let bodyTags = Self.tags(of: [entry], partition: entry.key.partition)
+        if body.count <= Self.inlineLimit {
+            return await insertHead(entry, .inline(body), replacing: replacing, generation: generation)
+        }
         do throws(DiskCacheError) {
-            if !isInline { try await cache.insert(body, for: Self.bodyKey(entry.id), tags: bodyTags) }
+            try await cache.insert(body, for: Self.bodyKey(entry.id), tags: Self.bodyTags(entry))
         } catch {
+            // The newer response outdates them all the same.
+            await remove(replacing)
             return false
         }
-        let item = CacheRecord.Item(entry: entry, body: isInline ? .inline(body) : .separate)
-        let isStored = await change(key) { [shared] record in
-            guard shared.state.withLock({ $0.log.allows(entry, since: generation) }) else { return nil }
+        return await insertHead(entry, .separate, replacing: replacing, generation: generation)
+    }
+
+    func bodyWriter(for entry: CacheEntry) -> (any BodyWriter)? { DiskBodyWriter(self, entry) }
+
+    /// Creates a writer of the file of a body.
+    func fileWriter(for entry: CacheEntry) async throws(DiskCacheError) -> DiskCache.Writer {
+        try await cache.writer(for: Self.bodyKey(entry.id), tags: Self.bodyTags(entry))
+    }
+
+    private static func bodyTags(_ entry: CacheEntry) -> [String] { tags(of: [entry], partition: entry.key.partition) }
+
+    /// Stores a head after its body. Returns whether it is stored; a separate body is removed otherwise.
+    func insertHead(
+        _ entry: CacheEntry, _ body: CacheRecord.Body, replacing: [CacheEntry], generation: UInt64
+    ) async -> Bool {
+        let key = SearchRules.storageKey(of: entry)
+        await remove(replacing.filter { SearchRules.storageKey(of: $0) != key })
+        let item = CacheRecord.Item(entry: entry, body: body)
+        let name = Self.recordKey(key)
+        await state.lock(name)
+        defer { state.unlock(name) }
+        let isStored = await changeLocked(key) { [state] record in
+            guard state.values.withLock({ $0.log.allows(entry, since: generation) }) else { return nil }
             return record.insert(item, replacing: replacing.map(\.id))
         }
-        if isStored { await storeRule(of: entry) } else if !isInline { await removeBody(entry.id) }
+        if isStored {
+            await storeRule(of: entry)
+        } else if body == .separate {
+            await removeBody(entry.id)
+        }
         return isStored
     }
 
     /// Stores the rule of an entry for later processes. The record has no body of use.
     private func storeRule(of entry: CacheEntry) async {
-        guard shared.state.withLock({ $0.search.add(entry) }) else { return }
+        guard state.values.withLock({ $0.search.add(entry) }) else { return }
         let name = Self.rulesKey(entry.key)
         // A rule that cannot be read or written costs hits alone.
         var record = (try? await cache.value(for: name)).flatMap { CacheRecord($0) } ?? CacheRecord()
@@ -199,25 +228,35 @@ actor DiskEntryStore: EntryStore {
         }
     }
 
-    /// Changes a record while no other change of its key runs. Without a result of `change`, nothing is written. Returns
-    /// whether the record was written.
-    @discardableResult
-    private func change(_ key: CacheKey, _ change: (inout CacheRecord) -> [CacheEntry]?) async -> Bool {
+    /// Changes a record while no other change of it runs.
+    private func change(_ key: CacheKey, _ change: (inout CacheRecord) -> [CacheEntry]?) async {
         let name = Self.recordKey(key)
-        await lock(name)
-        defer { unlock(name) }
-        var record = await Self.record(key, cache)
-        guard let removed = change(&record) else { return false }
+        await state.lock(name)
+        defer { state.unlock(name) }
+        await changeLocked(key, change)
+    }
+
+    /// Changes a record whose lock is held. Without a result of `change`, nothing is written. Returns whether the record
+    /// was written.
+    @discardableResult
+    private func changeLocked(_ key: CacheKey, _ change: (inout CacheRecord) -> [CacheEntry]?) async -> Bool {
+        let name = Self.recordKey(key)
+        let old = await record(key)
+        var new = old
+        guard let removed = change(&new) else { return false }
         var isWritten = true
         do throws(DiskCacheError) {
-            if record.isEmpty {
+            if new.isEmpty {
                 try await cache.remove(name)
             } else {
-                let tags = Self.tags(of: record.entries, under: key)
-                try await cache.insert(record.encoded(), for: name, tags: tags)
+                let tags = Self.tags(of: new.entries, under: key)
+                try await cache.insert(new.encoded(), for: name, tags: tags)
             }
         } catch {
             isWritten = false
+            // Entries that were to leave must not be found, even at the price of the others. A disk that refuses this too
+            // refuses each change.
+            if old.entries.contains(where: { new.item($0.id) == nil }) { try? await cache.remove(name) }
         }
         for entry in removed { await removeBody(entry.id) }
         return isWritten
@@ -228,48 +267,33 @@ actor DiskEntryStore: EntryStore {
         try? await cache.remove(Self.bodyKey(id))
     }
 
-    private func lock(_ name: String) async {
-        guard waiting[name] != nil else {
-            waiting[name] = []
-            return
-        }
-        await withCheckedContinuation { waiting[name]?.append($0) }
-    }
-
-    private func unlock(_ name: String) {
-        guard var queue = waiting[name], !queue.isEmpty else {
-            waiting[name] = nil
-            return
-        }
-        let next = queue.removeFirst()
-        waiting[name] = queue
-        next.resume()
-    }
-
     // MARK: Invalidation
 
     func invalidate(_ invalidation: CacheInvalidation) async {
-        shared.state.withLock { $0.log.record(invalidation) }
+        state.values.withLock { $0.log.record(invalidation) }
         for key in invalidation.keys {
-            await Self.readRules(of: key, cache, shared)
+            await readRules(of: key)
             for method in ["GET", "HEAD"] {
-                for key in shared.state.withLock({ $0.search.keys(for: key.with(method: method)) })
-                where cache.contains(Self.recordKey(key)) {
-                    await change(key) { $0.remove($0.entries.map(\.id)) }
+                // Also for a key without a record, because one may be on its way to the disk.
+                for key in state.values.withLock({ $0.search.keys(for: key.with(method: method)) }) {
+                    await change(key) { $0.isEmpty ? nil : $0.remove($0.entries.map(\.id)) }
                 }
             }
         }
-        guard let own = invalidation.keys.first else { return }
+        guard let own = invalidation.keys.first, !invalidation.groups.isEmpty else { return }
+        await state.changesEnded()
         for group in invalidation.groups { await removeAll(tagged: Self.groupTag(group, of: own)) }
     }
 
     func removeAll(partition: String) async {
-        shared.state.withLock { $0.log.recordAll() }
+        state.values.withLock { $0.recordAll() }
+        await state.changesEnded()
         await removeAll(tagged: Self.partitionTag(partition))
     }
 
     func removeAll() async {
-        shared.state.withLock { $0.log.recordAll() }
+        state.values.withLock { $0.recordAll() }
+        await state.changesEnded()
         // As below.
         try? await cache.removeAll()
     }
@@ -280,14 +304,10 @@ actor DiskEntryStore: EntryStore {
     }
 }
 
-/// The state that look-ups read without waiting for the actor.
-private final class SharedState: Sendable {
-    struct Values {
-        var log = InvalidationLog()
-        var search = SearchRules()
-        /// The names of the records of rules that were read.
-        var readRules: Set<String> = []
+extension Data {
+    /// Returns a part of the body, counted from its first byte; nil if the body has another length.
+    fileprivate func part(_ range: Range<Int64>, of length: Int64) -> Data? {
+        guard Int64(count) == length else { return nil }
+        return self[startIndex + Int(range.lowerBound)..<startIndex + Int(range.upperBound)]
     }
-
-    let state = Lock(Values())
 }

@@ -28,6 +28,12 @@ protocol EntryStore: Sendable {
     /// Returns the entries that are stored under a key of ``keys()``.
     func entries(at key: CacheKey) async -> [CacheEntry]
 
+    /// Returns a writer for the body of an entry that arrives in pieces; nil if the store takes whole bodies alone.
+    func bodyWriter(for entry: CacheEntry) -> (any BodyWriter)?
+
+    /// The greatest size of a body in bytes.
+    var entryLimit: Int { get }
+
     /// Replaces the heads of entries; their bodies stay. Entries that are gone are ignored.
     func update(_ entries: [CacheEntry]) async
 
@@ -45,6 +51,18 @@ protocol EntryStore: Sendable {
 
     /// The number of invalidations so far. A response whose request was sent before one of its URL is not stored.
     var generation: UInt64 { get }
+}
+
+/// Writes the body of one entry in pieces, for one caller. Nothing of it can be read before `commit`.
+protocol BodyWriter: Sendable {
+    /// Adds bytes, and returns once the system has them. Returns the reason why the body cannot be stored; nil if it can.
+    func write(_ bytes: Data) async -> CacheReason?
+
+    /// Stores the body, and then the head that names it, in place of others. Returns whether both are stored.
+    func commit(_ entry: CacheEntry, replacing: [CacheEntry], generation: UInt64) async -> Bool
+
+    /// Removes the bytes that were written.
+    func abandon() async
 }
 
 /// Counts the invalidations, and knows the latest ones, so that a response that was requested before an invalidation is

@@ -20,8 +20,7 @@ final class MemoryEntryStore: EntryStore {
     private let records: MemoryCache<CacheKey, CacheRecord>
     /// Held for each change. The cache calls nobody meanwhile, because its evictions have no readers.
     private let state = Lock(State())
-    /// The greatest size of a body in bytes.
-    private let entryLimit: Int
+    let entryLimit: Int
 
     init(_ configuration: MemoryCacheConfiguration, entryLimit: Int) {
         records = MemoryCache(configuration) { $0.cost }
@@ -75,6 +74,8 @@ final class MemoryEntryStore: EntryStore {
     func keys() async -> [CacheKey] { records.keys }
 
     func entries(at key: CacheKey) async -> [CacheEntry] { records.value(for: key)?.entries ?? [] }
+
+    func bodyWriter(for entry: CacheEntry) -> (any BodyWriter)? { nil }
 
     func update(_ entries: [CacheEntry]) async { updateNow(entries) }
 

@@ -29,16 +29,6 @@ import Foundation
         }
     }
 
-    private func withFolder(_ body: (URL) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(
-            path: "tern-http-\(UInt64.random(in: 0 ... .max))")
-        defer {
-            // The folder is in the temporary directory, and the next test has another one.
-            try? FileManager.default.removeItem(at: folder)
-        }
-        try await body(folder)
-    }
-
     private func key(_ url: String = "http://example.com/a", partition: String = "") -> CacheKey {
         let parts = url.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: true)
         let tail = parts.count > 2 ? parts[2].split(separator: "?", maxSplits: 1) : [""]

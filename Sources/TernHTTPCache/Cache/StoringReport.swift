@@ -1,0 +1,37 @@
+import Tern
+
+/// Reports the end of storing a response: to its trace, to the statistics, and to equal requests that wait for it.
+struct StoringReport: Sendable {
+    let trace: TraceRecord
+    let cache: CacheState
+    let store: any EntryStore
+    let sender: SharedExchange?
+    /// The entries that the response outdates even if it cannot be stored itself.
+    let outdated: [CacheEntry]
+
+    /// Reports the result of an insert, which removes outdated entries by itself.
+    func stored(_ isStored: Bool) {
+        trace.finish(isStored ? .stored : .storeFailed, isStored: isStored)
+        if isStored { cache.countStored() }
+        sender?.end(isStored ? .stored : .notShared)
+    }
+
+    /// Reports that nothing is stored, and removes outdated entries.
+    func gaveUp(_ reason: CacheReason) {
+        trace.finish(reason, isStored: false)
+        guard !outdated.isEmpty else {
+            sender?.end(.notShared)
+            return
+        }
+        if let memory = store as? MemoryEntryStore {
+            memory.removeNow(outdated)
+            sender?.end(.notShared)
+            return
+        }
+        // Ends with the removal.
+        Task { [store, sender, outdated] in
+            await store.remove(outdated)
+            sender?.end(.notShared)
+        }
+    }
+}
