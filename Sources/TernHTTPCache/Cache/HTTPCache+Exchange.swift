@@ -87,7 +87,9 @@ struct CacheExchange: Sendable {
             case .fetch:
                 sent = nil
             case .revalidate(let conditioned, let condition):
-                sent = (conditioned, condition)
+                // A body that is too large to be stored is not completed, because that would not be stored either.
+                let isTooLarge = condition.missing != nil && (conditioned.first?.total ?? 0) > store.entryLimit
+                sent = isTooLarge ? nil : (conditioned, condition)
             }
             var role: SharingRole?
             if isSharable(decision.reason) {
