@@ -22,7 +22,7 @@ VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
 	@echo 'make test [FILTER=name]    the whole test suite; test-asan, test-tsan: the same under a sanitizer'
-	@echo 'make crash-test            kills a process that writes to a disk cache, at 2,000 points'
+	@echo 'make crash-test            kills processes that write to a disk cache and to an HTTP cache, at 2,500 points'
 	@echo 'make fuzz [N=1000000]      N mutated inputs for each decoder and parser, under the address sanitizer'
 	@echo 'make soak                  memory and descriptors after very many requests'
 	@echo 'make chaos [N=50000]       N requests each over HTTP/1.1, TLS and HTTP/2 to a server that breaks connections'
@@ -50,7 +50,7 @@ test:
 crash-test:
 	@scripts/set-up test
 	@$(VENV)
-	TERN_CRASH_POINTS=2000 $(TEST) --filter DiskCrashTests
+	TERN_CRASH_POINTS=2000 TERN_HTTP_CACHE_KILLS=500 $(TEST) --filter 'DiskCrashTests|DiskKillTests'
 
 # make fuzz N=100000 TARGETS='gif png' SEED=2
 N ?= 1000000

@@ -116,6 +116,13 @@ let package = Package(
             path: "Tests/DiskCrashChild",
             swiftSettings: settings
         ),
+        // The program that the HTTP cache's crash test kills.
+        .executableTarget(
+            name: "HTTPCacheCrashChild",
+            dependencies: ["Tern", "TernHTTPCache", "TernTesting"],
+            path: "Tests/HTTPCacheCrashChild",
+            swiftSettings: settings
+        ),
         // The program of `make fuzz`, in this package so that it sees `package` declarations.
         .target(name: "CTernFuzz", path: "Tests/Fuzz/CTernFuzz"),
         .executableTarget(
@@ -140,7 +147,9 @@ let package = Package(
         ),
         .testTarget(
             name: "TernHTTPCacheTests",
-            dependencies: ["Tern", "TernCache", "TernConcurrency", "TernHTTPCache", "TernTesting"],
+            dependencies: [
+                "HTTPCacheCrashChild", "Tern", "TernCache", "TernConcurrency", "TernHTTPCache", "TernTesting",
+            ],
             swiftSettings: settings
         ),
         .testTarget(
