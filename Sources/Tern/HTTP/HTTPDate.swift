@@ -29,7 +29,7 @@ package enum HTTPDate {
     }
 
     /// Parses the first form, which nearly all servers send, without a split into words; nil for other text.
-    private static func preferredDate(from text: String) -> Date? {
+    package static func preferredDate(from text: String) -> Date? {
         guard text.utf8.count == 29 else { return nil }
         let bytes = Array(text.utf8)
         func number(_ first: Int, _ count: Int) -> Int64? {

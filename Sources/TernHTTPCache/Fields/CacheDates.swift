@@ -43,11 +43,14 @@ extension Duration {
 /// Reads the dates of header fields for calculations of freshness.
 enum CacheDates {
     /// Returns the time of a date in one of the three forms of RFC 9110 §5.6.7, without regard to case (RFC 9111 §4.2);
-    /// nil for anything else, and for a zone other than GMT.
+    /// nil for anything else, and for a zone other than GMT. Only the form of `asctime` has two spaces in a row.
     static func time(_ text: String, now: CacheTime) -> CacheTime? {
-        guard text.utf8.count <= 64 else { return nil }
         // The spelling of nearly all servers.
-        if let date = HTTPDate.date(from: text, now: now.date) { return CacheTime(date) }
+        if let date = HTTPDate.preferredDate(from: text) { return CacheTime(date) }
+        let bytes = text.utf8
+        guard bytes.count <= 64 else { return nil }
+        let hasWideGap = zip(bytes, bytes.dropFirst()).contains { $0 == 0x20 && $1 == 0x20 }
+        if hasWideGap, bytes.contains(.comma) { return nil }
         return HTTPDate.date(from: cased(text), now: now.date).map { CacheTime($0) }
     }
 

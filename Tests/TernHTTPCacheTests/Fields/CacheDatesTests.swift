@@ -36,6 +36,7 @@ import Foundation
         "", "0", "-1", "now", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 1994 08:49:37 +0100",
         "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 94 08:49:37 GMT", "Sun 06 Nov 1994 08:49:37 GMT",
         "Sun, 06-Nov-1994 08:49:37 GMT", "Sun, 06 Nov 1994 08.49.37 GMT", "Sun, 06 Nov 1994 8:49:37 GMT",
+        "Sun, 06  Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94  08:49:37 GMT",
         "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, 06 Nov 99999999999999999999 08:49:37 GMT",
     ])
     func invalidDatesAreNone(_ text: String) {
