@@ -3,11 +3,11 @@ import Tern
 /// Decides which header fields are stored, and which a 304 response replaces (RFC 9111 §3.1, §3.2).
 enum StoredFields {
     /// The fields that belong to one connection or one exchange, in lower case: those of RFC 9110 §7.6.1, of proxies
-    /// (RFC 9111 §3.1), of cookies, which their own store keeps, and of one authentication (RFC 7615).
+    /// (RFC 9111 §3.1), and of one authentication (RFC 7615). `Set-Cookie` is stored (§7.3). The session takes cookies
+    /// from the network alone.
     private static let excluded: Set<String> = [
         "connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade", "trailer",
-        "proxy-authenticate", "proxy-authentication-info", "proxy-authorization", "authentication-info", "set-cookie",
-        "set-cookie2",
+        "proxy-authenticate", "proxy-authentication-info", "proxy-authorization", "authentication-info",
     ]
 
     /// The fields that describe the stored bytes, in lower case. A 304 does not change them (§3.2).

@@ -89,6 +89,8 @@ import Testing
         #expect(
             Set(stored.map { $0.name.lowercased() }) == [
                 "cache-control", "c", "www-authenticate", "content-type", "x-frame-options", "date", "age",
+                "set-cookie",
+                "set-cookie2",
             ])
         #expect(stored["C"] == "3")
     }
