@@ -73,8 +73,10 @@ struct CacheAnswer: Sendable {
         headers["Age"] = "\(age.wholeSeconds)"
         switch form {
         case .whole:
+            // In a response with another status, the field has no meaning, and stays (RFC 9110 §14.4).
+            guard entry.status == 206 else { break }
             headers.remove("Content-Range")
-            if entry.status == 206, let total = entry.total { headers["Content-Length"] = "\(total)" }
+            if let total = entry.total { headers["Content-Length"] = "\(total)" }
         case .notModified:
             break
         case .range(let range):
