@@ -37,6 +37,8 @@ package struct NetworkExchange: Sendable {
     package var deliversDecodedBodies: Bool { !registry.transport.leavesStreamsCompressed }
     /// A Boolean value that indicates whether the body goes to memory as a whole.
     package var isCollected: Bool { prepared.delivery == .collected }
+    /// A Boolean value that indicates whether the request refreshes a stored response in the background.
+    package var isRefresh: Bool { prepared.isRefresh }
 
     /// Creates the exchange of a request that is not going to be sent, to find out what the cache would do.
     ///
@@ -131,7 +133,7 @@ package struct NetworkExchange: Sendable {
     ///
     /// It has the choice `revalidate`. It follows no redirect, answers no challenge, and asks no interceptor.
     package func refresh() async {
-        let prepared = prepared.choosing(.revalidate)
+        let prepared = prepared.refreshing()
         let record = TaskRecord(id: registry.nextID(), registry: registry, request: prepared, valueType: Void.self)
         guard record.startInCaller() else { return }
         let result = await withTaskCancellationHandler {

@@ -38,6 +38,8 @@ final class PreparedRequest: Sendable {
     /// A Boolean value that indicates whether the request must not use a pooled connection, because one answered that it
     /// does not serve the origin.
     private let needsNewConnection: Bool
+    /// A Boolean value that indicates whether the request refreshes a stored response in the background.
+    let isRefresh: Bool
 
     /// Checks a request.
     ///
@@ -55,6 +57,7 @@ final class PreparedRequest: Sendable {
         redirectedFrom = []
         challengeAnswer = nil
         needsNewConnection = false
+        isRefresh = false
         let hasNoHeaders = request.headers.isEmpty
         let standard = registry.headers.fields(for: request.target)
         let headers = hasNoHeaders ? standard : standard.overriding(with: request.headers)
@@ -79,13 +82,16 @@ final class PreparedRequest: Sendable {
         redirectedFrom = []
         challengeAnswer = nil
         needsNewConnection = false
+        isRefresh = false
     }
 
     private init(
         like other: PreparedRequest, request: Request, headers: Headers, requestsIdentity: Bool? = nil,
-        redirectedFrom: [Target]? = nil, challengeAnswer: Authorization? = nil, needsNewConnection: Bool = false
+        redirectedFrom: [Target]? = nil, challengeAnswer: Authorization? = nil, needsNewConnection: Bool = false,
+        isRefresh: Bool? = nil
     ) {
         self.needsNewConnection = needsNewConnection
+        self.isRefresh = isRefresh ?? other.isRefresh
         self.redirectedFrom = redirectedFrom ?? other.redirectedFrom
         self.challengeAnswer = challengeAnswer
         self.request = request
@@ -158,11 +164,12 @@ final class PreparedRequest: Sendable {
             needsNewConnection: needsNewConnection)
     }
 
-    /// Returns the same request with another choice for the cache.
-    func choosing(_ choice: Request.CacheChoice) -> PreparedRequest {
+    /// Returns the same request as one that refreshes the stored response. It has the choice `revalidate`.
+    func refreshing() -> PreparedRequest {
         var other = request
-        other.cache = choice
-        return PreparedRequest(like: self, request: other, headers: headers, challengeAnswer: challengeAnswer)
+        other.cache = .revalidate
+        return PreparedRequest(
+            like: self, request: other, headers: headers, challengeAnswer: challengeAnswer, isRefresh: true)
     }
 
     /// Returns the same request with the answer to its challenge.

@@ -87,10 +87,12 @@ extension Request {
     public enum CacheChoice: String, Sendable, Hashable, CaseIterable {
         /// Follows the rules of RFC 9111: a fresh stored response, or else the network. The default.
         case useProtocol
-        /// Uses the network. The response is stored.
+        /// Uses the network. The response is stored. Sent with `Cache-Control: no-cache`, for the caches on the way,
+        /// unless the request has a `Cache-Control` of its own.
         case reload
         /// Uses a stored response after the server has confirmed it. A fresh response with `immutable` needs no
-        /// confirmation (RFC 8246).
+        /// confirmation (RFC 8246). Sent with `Cache-Control: max-age=0`, for the caches on the way, unless the request
+        /// has a `Cache-Control` of its own.
         case revalidate
         /// Uses a stored response whatever its age, or else the network.
         case preferStored

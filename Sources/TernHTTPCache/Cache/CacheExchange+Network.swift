@@ -62,7 +62,9 @@ extension CacheExchange {
         let began = MonotonicClock.nanoseconds()
         let response: IncomingResponse
         do throws(NetworkError) {
-            response = try await forwarding.exchange.send(adding: sent?.1.headers ?? [:])
+            let exchange = forwarding.exchange
+            let fields = request.additions(sent?.1, isRefresh: exchange.isRefresh)
+            response = try await exchange.send(adding: fields)
         } catch {
             // A cancelled request says nothing about the server.
             if !error.isCancelled { sender?.end(.notShared) }

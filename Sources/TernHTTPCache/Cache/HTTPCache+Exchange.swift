@@ -24,7 +24,7 @@ extension HTTPCache: ExchangeCache {
         if request.choice == .onlyStored || request.directives.onlyIfCached {
             throw exchange.error(.notStored, CacheReason.storeUnavailable.text)
         }
-        var response = try await exchange.send()
+        var response = try await exchange.send(adding: request.additions(nil, isRefresh: exchange.isRefresh))
         let trace = TraceRecord(name: configuration.name, .forwarded(.nothingStored))
         trace.finish(.storeUnavailable, isStored: false)
         response.head = response.head.traced(by: trace)

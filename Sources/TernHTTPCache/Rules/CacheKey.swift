@@ -137,6 +137,21 @@ struct CacheRequest: Sendable {
     /// A Boolean value that indicates whether the caller asks on its own whether a response has changed.
     var isConditional: Bool { entityTags != nil || ifModifiedSince != nil }
 
+    /// Returns the fields that take the place of the request's own when it is sent: those of a condition, and the directive
+    /// by which the caches on the way follow the choice of the caller, too (RFC 9111 §5.2.1).
+    ///
+    /// - Parameter isRefresh: A Boolean value that indicates whether the cache itself made the choice.
+    func additions(_ condition: CacheCondition?, isRefresh: Bool) -> Headers {
+        var fields = condition?.headers ?? [:]
+        if isRefresh || headers.contains("Cache-Control") { return fields }
+        switch choice {
+        case .revalidate: fields["Cache-Control"] = "max-age=0"
+        case .reload: fields["Cache-Control"] = "no-cache"
+        case .useProtocol, .preferStored, .onlyStored, .noStore: break
+        }
+        return fields
+    }
+
     /// A Boolean value that indicates whether the request has a condition that only an origin server evaluates (RFC 9111
     /// §4.3.2).
     var hasOriginCondition: Bool { headers.contains("If-Match") || headers.contains("If-Unmodified-Since") }

@@ -73,7 +73,8 @@ final class CacheSimulator {
 
     func request(
         _ method: String = "GET", _ url: String = "http://example.com/a", _ headers: Headers = [:],
-        choice: Request.CacheChoice = .useProtocol, credentials: String? = nil, partition: String = "", trust: String = ""
+        choice: Request.CacheChoice = .useProtocol, credentials: String? = nil, partition: String = "",
+        trust: String = ""
     ) throws -> CacheRequest {
         let key = CacheKey(
             try Target(absolute: url), method: Request.Method(method), trust: trust, partition: partition)
@@ -124,7 +125,7 @@ final class CacheSimulator {
         _ request: CacheRequest, sent: (entries: [CacheEntry], CacheCondition)?, entries: [CacheEntry],
         reason: CacheReason, _ origin: (Headers) throws -> OriginAnswer
     ) throws -> SimulatedResponse {
-        let fields = sent.map { request.headers.overriding(with: $0.1.headers) } ?? request.headers
+        let fields = request.headers.overriding(with: request.additions(sent?.1, isRefresh: false))
         let generation = store.generation
         let requestTime = now
         let answer: OriginAnswer
