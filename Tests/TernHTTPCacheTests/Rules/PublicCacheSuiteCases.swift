@@ -4,12 +4,12 @@ import Tern
 
 // The cases of validation, variants, keys, fields, invalidation, ranges and staleness.
 extension PublicCacheSuiteTests {
-    private static let fresh: Headers = ["Cache-Control": "max-age=100000"]
+    static let fresh: Headers = ["Cache-Control": "max-age=100000"]
 
-    private static func freshWith(_ headers: Headers) -> Headers { fresh.overriding(with: headers) }
+    static func freshWith(_ headers: Headers) -> Headers { fresh.overriding(with: headers) }
 
     /// A case of a stored tag and a caller's condition.
-    private static func tag(_ name: String, _ tag: String, _ condition: String, status: Int) -> Case {
+    static func tag(_ name: String, _ tag: String, _ condition: String, status: Int) -> Case {
         Case(
             name, Step(response: freshWith(["ETag": tag])),
             Step(request: ["If-None-Match": condition], expected: .cached, expectedStatus: status))
@@ -82,7 +82,7 @@ extension PublicCacheSuiteTests {
     ]
 
     /// The cases of one field that a 304 changes.
-    private static func update(_ name: String, _ old: String, _ new: String, isUpdated: Bool = true) -> [Case] {
+    static func update(_ name: String, _ old: String, _ new: String, isUpdated: Bool = true) -> [Case] {
         [(["ETag": "\"v\""], "etag"), (["Last-Modified": "Sat, 01 Oct 1994 00:00:00 GMT"], "lm")].map {
             (validator: Headers, kind: String) in
             var first = validator.overriding(with: ["Cache-Control": "max-age=2", name: old])
@@ -141,7 +141,7 @@ extension PublicCacheSuiteTests {
         Case("method-POST", Step(method: "POST", response: fresh), Step(method: "POST", expected: .notCached)),
     ]
 
-    private static func vary(
+    static func vary(
         _ name: String, _ fields: String, _ first: Headers, _ second: Headers, _ expected: Result
     ) -> Case {
         Case(
@@ -187,13 +187,13 @@ extension PublicCacheSuiteTests {
     static let others: [Case] = [
         Case(
             "other-age-gen", Step(dates: ["Expires": 2_592_000, "Date": 0]),
-            Step(expected: .cached, expectedFields: ["Age": "3"])),
+            Step(expected: .cached, leastAge: 3)),
         Case(
             "other-age-update-expires", Step(response: ["Age": "30"], dates: ["Expires": 2_592_000, "Date": 0]),
-            Step(expected: .cached, expectedFields: ["Age": "33"])),
+            Step(expected: .cached, leastAge: 33)),
         Case(
             "other-age-update-max-age", Step(response: freshWith(["Age": "30"]), dates: ["Date": 0]),
-            Step(expected: .cached, expectedFields: ["Age": "33"])),
+            Step(expected: .cached, leastAge: 33)),
         Case(
             "other-date-update", Step(response: freshWith(["Date": "Sun, 06 Nov 1994 08:49:37 GMT"])),
             Step(expected: .cached, expectedFields: ["Date": "Sun, 06 Nov 1994 08:49:37 GMT"])),
@@ -216,7 +216,9 @@ extension PublicCacheSuiteTests {
         [
             "Test-Header", "X-Test-Header", "Content-Foo", "Content-Location", "Content-Security-Policy",
             "Content-Type",
-            "Clear-Site-Data", "Public-Key-Pins", "X-Frame-Options", "X-XSS-Protection", "ETag",
+            "Clear-Site-Data", "Public-Key-Pins", "X-Frame-Options", "X-XSS-Protection", "ETag", "Content-Encoding",
+            "Content-MD5", "Content-Range", "Expires", "Set-Cookie", "Set-Cookie2", "X-Content-Foo", "WWW-Authenticate",
+            "Strict-Transport-Security",
         ].map { name in
             Case(
                 "headers-store-\(name)", Step(response: freshWith([name: "value"])),
@@ -224,10 +226,10 @@ extension PublicCacheSuiteTests {
         }
         + [
             "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization",
-            "Proxy-Connection", "TE", "Transfer-Encoding", "Upgrade", "Trailer", "Set-Cookie", "Set-Cookie2",
+            "Proxy-Connection", "TE", "Transfer-Encoding", "Upgrade", "Trailer",
         ].map { name in
             Case(
-                "headers-not-stored-\(name)", Step(response: freshWith([name: "value"])),
+                "headers-store-\(name)", Step(response: freshWith([name: "value"])),
                 Step(expected: .cached, missingFields: [name]))
         }
         + [
@@ -262,7 +264,7 @@ extension PublicCacheSuiteTests {
         ]
     }
 
-    private static func partial(_ name: String, _ range: String, _ body: String) -> Case {
+    static func partial(_ name: String, _ range: String, _ body: String) -> Case {
         Case(
             name,
             Step(
@@ -271,7 +273,7 @@ extension PublicCacheSuiteTests {
             Step(request: ["Range": range], expected: .cached, expectedStatus: 206, expectedBody: body))
     }
 
-    private static func complete(_ name: String, _ range: String, _ body: String) -> Case {
+    static func complete(_ name: String, _ range: String, _ body: String) -> Case {
         Case(
             name, Step(response: fresh, body: "01234567890"),
             Step(request: ["Range": range], expected: .cached, expectedStatus: 206, expectedBody: body))
@@ -293,7 +295,7 @@ extension PublicCacheSuiteTests {
             Step(sentFields: ["Range": "bytes=5-"])),
     ]
 
-    private static func stale(_ name: String, _ directives: String, _ expected: Result) -> Case {
+    static func stale(_ name: String, _ directives: String, _ expected: Result) -> Case {
         Case(
             name, Step(response: ["Cache-Control": "max-age=2, \(directives)"]),
             Step(disconnects: true, expected: expected))

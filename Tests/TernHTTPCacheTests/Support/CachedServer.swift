@@ -52,6 +52,8 @@ final class SetClock: Sendable {
     var now: Date { time.withLock { $0 } }
 
     func advance(_ seconds: Double) { time.withLock { $0 += seconds } }
+
+    func set(_ date: Date) { time.withLock { $0 = date } }
 }
 
 extension Response where Value == Data {
