@@ -170,7 +170,7 @@ let package = Package(
         .testTarget(
             name: "WireTests",
             dependencies: [
-                "CTernTestHTTP2", "CTernTestTLS", "Tern", "TernConcurrency", "TernTesting",
+                "CTernTestHTTP2", "CTernTestTLS", "Tern", "TernConcurrency", "TernHTTPCache", "TernTesting",
                 .target(name: "TernEngine", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: settings
@@ -182,8 +182,9 @@ let package = Package(
 // switch changes.
 if Context.environment["TERN_URLSESSION"] == "1" || hasThreeLoops {
     let names: Set = [
-        "CTernFiles", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernTestHTTP2", "CTernTestTLS", "CTernZ",
-        "Tern", "TernConcurrency", "TernEngine", "TernTesting", "TernTests", "WireTests",
+        "CTernFiles", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernSQLite", "CTernTestHTTP2",
+        "CTernTestTLS", "CTernZ", "Tern", "TernCache", "TernConcurrency", "TernEngine", "TernHTTPCache", "TernTesting",
+        "TernTests", "WireTests",
     ]
     package.targets.removeAll { !names.contains($0.name) }
     package.products.removeAll { !names.contains($0.name) }

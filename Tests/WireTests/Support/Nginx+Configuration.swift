@@ -13,7 +13,7 @@ extension Nginx {
     /// number and protocol), `/echo` (sends a small body back), `/files/`, `/packed/` (gzip), `/trickle/` (2 MiB at
     /// once and the rest in minutes, unless the request has a range) and `/private/` (the same, for the users in the
     /// file `users`), `/put/` (PUT stores a file), `/via/` (the upstream), `/proxy-authorization` (the field of that
-    /// name), `/407` (a challenge like that of a proxy).
+    /// name), `/407` (a challenge like that of a proxy), and the locations of `cachedLocations`.
     ///
     /// nginx can end gracefully only if it has worker processes.
     static func configuration(
@@ -68,6 +68,7 @@ extension Nginx {
                         alias \(folder)/files/;
                     }
                     location /put/ { dav_methods PUT; create_full_put_path on; }
+            \(cachedLocations(folder))
                     location /via/ {
                         proxy_http_version 1.1;
                         proxy_read_timeout 60s;
@@ -76,6 +77,39 @@ extension Nginx {
                 }
             }
             """
+    }
+
+    /// The locations of `files/` whose responses have a lifetime or another directive for caches. PUT below `/written/`
+    /// stores a file.
+    private static func cachedLocations(_ folder: String) -> String {
+        """
+                    location /kept/ { expires 60s; alias \(folder)/files/; }
+                    location /kept-packed/ {
+                        expires 60s;
+                        gzip on;
+                        gzip_vary on;
+                        gzip_min_length 1;
+                        gzip_types text/plain;
+                        alias \(folder)/files/;
+                    }
+                    location /written/ { expires 60s; dav_methods PUT; create_full_put_path on; }
+                    location /epoch/ { expires epoch; alias \(folder)/files/; }
+                    location /no-cache/ { add_header Cache-Control "no-cache"; alias \(folder)/files/; }
+                    location /no-store/ { add_header Cache-Control "no-store"; alias \(folder)/files/; }
+                    location /immutable/ {
+                        add_header Cache-Control "max-age=60, immutable";
+                        alias \(folder)/files/;
+                    }
+                    location /always/ { add_header Cache-Control "max-age=60" always; return 404; }
+                    location /if-error/ {
+                        add_header Cache-Control "max-age=60, stale-if-error=600";
+                        alias \(folder)/files/;
+                    }
+                    location /must-revalidate/ {
+                        add_header Cache-Control "max-age=60, must-revalidate, stale-if-error=600";
+                        alias \(folder)/files/;
+                    }
+        """
     }
 }
 #endif

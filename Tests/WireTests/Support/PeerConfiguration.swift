@@ -47,6 +47,7 @@ struct PeerConfiguration {
     private var apache: String {
         let modules = [
             "mpm_event", "authz_core", "filter", "deflate", "alias", "mime", "proxy", "proxy_http", "ssl", "http2",
+            "expires", "headers",
         ]
         return """
             \(modules.map { "LoadModule \($0)_module /usr/lib/apache2/modules/mod_\($0).so" }.joined(separator: "\n"))
@@ -74,6 +75,23 @@ struct PeerConfiguration {
             ProxyPass /via/ http://127.0.0.1:\(behind)/
             <Location /packed/>
                 SetOutputFilter DEFLATE
+            </Location>
+            Alias /kept/ \(folder)/files/
+            Alias /kept-packed/ \(folder)/files/
+            Alias /no-store/ \(folder)/files/
+            Alias /no-cache/ \(folder)/files/
+            <LocationMatch ^/kept>
+                ExpiresActive On
+                ExpiresDefault "access plus 60 seconds"
+            </LocationMatch>
+            <Location /kept-packed/>
+                SetOutputFilter DEFLATE
+            </Location>
+            <Location /no-store/>
+                Header set Cache-Control no-store
+            </Location>
+            <Location /no-cache/>
+                Header set Cache-Control no-cache
             </Location>
             <VirtualHost 127.0.0.1:\(ports.secure)>
                 SSLEngine on
