@@ -162,5 +162,6 @@ package protocol BodyRecorder: Sendable {
     /// - Parameters:
     ///   - isWhole: A Boolean value that indicates whether the response arrived whole.
     ///   - isDamaged: A Boolean value that indicates whether the bytes could not be decompressed.
-    func finish(isWhole: Bool, isDamaged: Bool)
+    ///   - isCancelled: A Boolean value that indicates whether the task was cancelled.
+    func finish(isWhole: Bool, isDamaged: Bool, isCancelled: Bool)
 }

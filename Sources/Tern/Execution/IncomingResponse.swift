@@ -196,7 +196,9 @@ package struct IncomingResponse: Sendable {
         if attempt.number > 1 { outcome = outcome.counted(attempt.number) }
         let hasArrived = outcome.failure == nil
         if let decoder { outcome = outcome.decoded(decoder) }
-        source.recorder?.finish(isWhole: hasArrived, isDamaged: hasArrived && outcome.failure != nil)
+        // A decoder that failed has cancelled the attempt itself.
+        let isDamaged = decoder?.failure != nil || hasArrived && outcome.failure != nil
+        source.recorder?.finish(isWhole: hasArrived, isDamaged: isDamaged, isCancelled: attempt.record.isCancelled)
         return attempt.record.endAttempt(with: outcome, pump: attempt.pump)
     }
 

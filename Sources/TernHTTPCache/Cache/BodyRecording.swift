@@ -120,12 +120,14 @@ final class BodyRecording: BodyRecorder {
 
     func reachEnd() { state.withLock { $0.hasEnd = true } }
 
-    func finish(isWhole: Bool, isDamaged: Bool) {
+    func finish(isWhole: Bool, isDamaged: Bool, isCancelled: Bool) {
         let end = state.withLock { state -> (phase: Phase, received: Int64, hasEnd: Bool) in
             defer { state.phase = .ended }
             return (state.phase, state.received, state.hasEnd)
         }
         let isWhole = isWhole && end.hasEnd
+        // The end of a cancelled task says nothing about the response: one of those who wait takes its place.
+        if isCancelled, !isWhole { report.sender?.abandonAtEnd() }
         switch (purpose, end.phase) {
         case (_, .ended): break
         case (_, .collecting) where isDamaged: report.gaveUp(.damaged)
@@ -164,7 +166,7 @@ final class BodyRecording: BodyRecorder {
             }
             if isTooLong { return report.gaveUp(.bodyTooLarge) }
         }
-        finish(isWhole: body != nil, isDamaged: false)
+        finish(isWhole: body != nil, isDamaged: false, isCancelled: false)
     }
 
     // MARK: Bodies in memory

@@ -149,6 +149,7 @@ final class SharedExchange: Sendable {
     private let key: SharingKey
     private let state: CacheState
     private let hasEnded = Atomic<Bool>(false)
+    private let isAbandoned = Atomic<Bool>(false)
 
     fileprivate init(_ number: UInt64, of key: SharingKey, in state: CacheState) {
         self.number = number
@@ -158,10 +159,13 @@ final class SharedExchange: Sendable {
 
     deinit { end(.abandoned) }
 
+    /// Makes each end that follows the one of an exchange that was cancelled.
+    func abandonAtEnd() { isAbandoned.store(true, ordering: .releasing) }
+
     /// Ends the wait of the equal requests. Only the first call has an effect.
     func end(_ end: SharingEnd) {
         guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        state.end(key, number: number, as: end)
+        state.end(key, number: number, as: isAbandoned.load(ordering: .acquiring) ? .abandoned : end)
     }
 }
 
