@@ -110,6 +110,16 @@ package struct NetworkExchange: Sendable {
         return value
     }
 
+    /// Calls `action` when the task is paused, and at once if it is paused already. Replaces an earlier action.
+    package func whenPaused(_ action: @escaping @Sendable () -> Void) {
+        guard prepared.hasHandle else { return }
+        if !execution.record.setPauseAction(action) { action() }
+    }
+
+    /// Registers the task with its session, which otherwise learns of it when it is sent. Called before a wait, so that
+    /// `cancelAll` and `drained` find the task.
+    package func register() { execution.record.register() }
+
     /// Sleeps on the clock of the session.
     package func sleep(for duration: Duration) async throws {
         try await registry.clock.sleepWithoutDescriptor(for: duration)
@@ -122,6 +132,9 @@ package struct NetworkExchange: Sendable {
         let timeouts = prepared.request.timeouts ?? registry.configuration.timeouts
         return timeouts.total.map { max(.zero, $0 - timeouts.spent) }
     }
+
+    /// The limit on the time without any byte; nil for none.
+    package var idleTime: Duration? { (prepared.request.timeouts ?? registry.configuration.timeouts).idle }
 
     /// Returns the same exchange with less time.
     package func spending(_ time: Duration) -> NetworkExchange {

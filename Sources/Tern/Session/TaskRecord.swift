@@ -30,6 +30,8 @@ package final class TaskRecord: Sendable {
         var mayEndLazily = false
         /// Wakes the work when the task is cancelled while it waits for something other than a transfer.
         var onCancel: (@Sendable () -> Void)?
+        /// Called when the task is paused.
+        var onPause: (@Sendable () -> Void)?
         var transfer: Transfer?
         /// A Boolean value that indicates whether the transfer waits to be started because the task is paused.
         var isTransferUnstarted = false
@@ -149,12 +151,13 @@ package final class TaskRecord: Sendable {
     }
 
     func pause() {
-        let change = shared.withLock { shared -> Change? in
-            guard shared.lifecycle.pause() == .pauseTransfer else { return nil }
+        let (change, onPause) = shared.withLock { shared -> (Change?, (@Sendable () -> Void)?) in
+            guard shared.lifecycle.pause() == .pauseTransfer else { return (nil, nil) }
             if !shared.isTransferUnstarted { control(.pause, shared.transfer) }
-            return announce(.suspended, shared.states)
+            return (announce(.suspended, shared.states), shared.onPause)
         }
         if let change { publish(change) }
+        onPause?()
     }
 
     package func cancel() {
@@ -333,6 +336,14 @@ package final class TaskRecord: Sendable {
         }
     }
 
+    /// Sets the function that is called when the task is paused. Returns false if it is paused already.
+    func setPauseAction(_ action: @escaping @Sendable () -> Void) -> Bool {
+        shared.withLock { shared in
+            shared.onPause = action
+            return !shared.lifecycle.isPaused
+        }
+    }
+
     /// Receives the head of the response and wakes those who wait for it.
     func receive(_ head: ResponseHead) {
         let waiters = shared.withLock { shared -> [Waiter<Void>] in
@@ -367,6 +378,7 @@ package final class TaskRecord: Sendable {
                 shared.work = nil
                 shared.driver = nil
                 shared.transfer = nil
+                shared.onPause = nil
                 shared.headWaiters = []
                 // Checked in place, because a copy of the request would have many fields.
                 if let prepared = shared.request, prepared.request.body.isSequence {

@@ -68,12 +68,7 @@ extension CacheExchange {
         } catch {
             // A cancelled request says nothing about the server.
             if !error.isCancelled { sender?.end(.notShared) }
-            if Self.disconnections.contains(error.kind),
-                let answer = cache.policy.staleAnswer(to: request, entries: entries, status: nil, now: cache.now)
-            {
-                let outcome = answer.entry.directives.staleIfError == nil ? CacheReason.disconnected : .staleIfError
-                if let stale = await serve(answer, .hit(outcome)) { return stale }
-            }
+            if let stale = await stale(after: error, entries: entries) { return stale }
             throw error
         }
         let head = head(of: response.head, since: began)
@@ -106,6 +101,15 @@ extension CacheExchange {
             if !outdated.isEmpty { await store.remove(outdated) }
             return deliver(received, outcome: decision.reason)
         }
+    }
+
+    /// Returns the stale response that takes the place of an error; nil if none may.
+    func stale(after error: NetworkError, entries: [CacheEntry]) async -> IncomingResponse? {
+        guard Self.disconnections.contains(error.kind),
+            let answer = cache.policy.staleAnswer(to: request, entries: entries, status: nil, now: cache.now)
+        else { return nil }
+        let outcome = answer.entry.directives.staleIfError == nil ? CacheReason.disconnected : .staleIfError
+        return await serve(answer, .hit(outcome))
     }
 
     /// Returns the head with its times. The duration of the exchange is that of a clock that never jumps.
@@ -212,7 +216,7 @@ extension CacheExchange {
         let own = combination.stored.properties.storedLength
         let stored = await body(of: combination.stored, range: 0..<own)
         let rest = await received.response.readBody(upTo: store.entryLimit, within: nil)
-        if exchange.isCancelled { throw exchange.error(.cancelled, "the task was cancelled") }
+        if exchange.isCancelled { throw exchange.wasCancelled }
         guard let stored, let rest, let whole = combination.body(stored: stored, received: rest),
             let form = CacheAnswer.form(of: combination.entry, for: request, now: cache.now)
         else { return try await send(nil, received.forwarding.withoutEntries) }

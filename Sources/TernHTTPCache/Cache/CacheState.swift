@@ -108,9 +108,9 @@ final class CacheState: Sendable {
         }
     }
 
-    func leave(_ waiter: Waiter<SharingEnd>, of key: SharingKey) {
+    func leave(_ waiter: Waiter<SharingEnd>, of key: SharingKey, _ end: SharingEnd) {
         waits.withLock { $0.remove(waiter, of: key) }
-        waiter.resume(returning: .cancelled)
+        waiter.resume(returning: end)
     }
 
     fileprivate func end(_ key: SharingKey, number: UInt64, as end: SharingEnd) {
@@ -131,10 +131,12 @@ enum SharingEnd: Sendable {
     case stored
     /// The response is not for others: send the own request.
     case notShared
-    /// The exchange was cancelled, or its response was dropped: one of those who wait takes its place.
+    /// The exchange was cancelled or paused, or its response was dropped: one of those who wait takes its place.
     case abandoned
     /// The waiting task was cancelled.
     case cancelled
+    /// The total time limit of the waiting task has passed.
+    case timedOut
 }
 
 /// The part of a request among equal ones.

@@ -98,13 +98,23 @@ struct CacheExchange: Sendable {
             if case .waiter(let waiter)? = role {
                 let began = MonotonicClock.nanoseconds()
                 let end = try await wait(waiter, of: exchange)
+                if end == .timedOut {
+                    let reason = "the time limit passed while an equal request was under way"
+                    let error = exchange.error(.totalTimedOut, reason)
+                    if let stale = await stale(after: error, entries: entries) { return stale }
+                    throw error
+                }
                 exchange = exchange.spending(.nanoseconds(Int64(MonotonicClock.nanoseconds() &- began)))
                 mayWait = end == .abandoned
                 isShared = end == .stored
                 continue
             }
             var sender: SharedExchange?
-            if case .sender(let own)? = role { sender = own }
+            if case .sender(let own)? = role {
+                sender = own
+                // Nobody waits for a task that moves no byte.
+                exchange.whenPaused { [weak own] in own?.end(.abandoned) }
+            }
             return try await send(
                 sent, Forwarding(exchange: exchange, reason: decision.reason, entries: entries, sender: sender))
         }
@@ -118,25 +128,28 @@ struct CacheExchange: Sendable {
         return [.nothingStored, .noVariant, .stale, .mustValidate, .partial].contains(reason)
     }
 
-    /// Waits for an equal request, within the total time limit.
+    /// Waits for an equal request: within the total time limit, and not longer than for a silent server.
+    ///
+    /// - Returns: `.notShared` after the limit `idle`, because the other request can have a longer one.
     private func wait(
         _ waiter: Waiter<SharingEnd>, of exchange: NetworkExchange
     ) async throws(NetworkError) -> SharingEnd {
         let (state, key) = (cache.shared, sharingKey)
-        let limit = exchange.remainingTime
+        let (total, idle) = (exchange.remainingTime, exchange.idleTime)
+        let limit = [total, idle].compactMap { $0 }.min()
+        let endAtLimit = limit == total ? SharingEnd.timedOut : .notShared
         // Owned and cancelled here.
         let timer = limit.map { limit in
             Task {
                 // An error means that the wait ended in time.
                 guard (try? await exchange.sleep(for: limit)) != nil else { return }
-                state.leave(waiter, of: key)
+                state.leave(waiter, of: key, endAtLimit)
             }
         }
         defer { timer?.cancel() }
-        let end = await exchange.wait(for: waiter) { state.leave(waiter, of: key) }
-        guard end == .cancelled else { return end }
-        if exchange.isCancelled || Task.isCancelled { throw exchange.error(.cancelled, "the task was cancelled") }
-        throw exchange.error(.totalTimedOut, "the time limit passed while an equal request was under way")
+        let end = await exchange.wait(for: waiter) { state.leave(waiter, of: key, .cancelled) }
+        if end == .cancelled { throw exchange.wasCancelled }
+        return end
     }
 
     func entries() async -> [CacheEntry] {
@@ -182,4 +195,9 @@ struct CacheExchange: Sendable {
         if let memory = store as? MemoryEntryStore { return memory.bodyNow(of: entry, range: range) }
         return await store.body(of: entry, range: range)
     }
+}
+
+extension NetworkExchange {
+    /// The error of a cancelled task.
+    var wasCancelled: NetworkError { error(.cancelled, "the task was cancelled") }
 }

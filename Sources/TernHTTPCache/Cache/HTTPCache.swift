@@ -24,7 +24,7 @@ public import Foundation
 ///
 /// The cache stands around each exchange with a server, inside the loop that follows redirects and challenges, so
 /// redirects are cached, too. Interceptors stand around the cache, and see stored responses like any others. Equal requests
-/// that are made at the same time are sent once.
+/// that are made at the same time are sent once: the others wait for the response, each for its time limit `idle` at most.
 ///
 /// A failure of the store is a miss: it never fails a request. Stored bodies have the form in which the server sent them,
 /// and are decompressed for each reader.
