@@ -40,14 +40,11 @@ final class CacheState: Sendable {
 
     func open(with store: any EntryStore) { opening.withLock { $0.store = store } }
 
-    /// Returns whether a request tries to open the folder: once a second at most.
-    func mayOpen(at now: UInt64) -> Bool {
-        opening.withLock { opening in
-            guard now >= opening.nextTry else { return false }
-            opening.nextTry = now + 1_000_000_000
-            return true
-        }
-    }
+    /// Returns whether a request tries to open the folder: not within a second after a failure.
+    func mayOpen(at now: UInt64) -> Bool { opening.withLock { now >= $0.nextTry } }
+
+    /// Notes that the folder could not be opened.
+    func openingFailed(at now: UInt64) { opening.withLock { $0.nextTry = now + 1_000_000_000 } }
 
     func nextID() -> UInt64 { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
 

@@ -70,7 +70,7 @@ extension HTTPCache {
     ///
     /// - Parameter prefix: The beginning of the URLs, as in `https://api.example.com/v1/`; empty for all.
     public nonisolated func entries(matching prefix: String = "") async -> [Entry] {
-        guard let store = await store() else { return [] }
+        guard let store = await store(isForced: true) else { return [] }
         // A text that is no URL matches no stored one, and is compared as it is.
         let target = try? Target(absolute: prefix)
         let wanted = target.map { CacheKey($0).url } ?? prefix
@@ -94,7 +94,7 @@ extension HTTPCache {
     /// - Throws: `NetworkError` of kind `.invalidRequest` if the URL cannot be requested.
     public nonisolated func remove(_ url: String, of session: Session) async throws(NetworkError) {
         let request = try Request(.get, url)
-        guard let store = await store() else { return }
+        guard let store = await store(isForced: true) else { return }
         for scope in session.tasks.cacheScopes {
             let key = CacheKey(request.target, trust: scope.trust, partition: scope.partition)
             await store.invalidate(CacheInvalidation(keys: [key], groups: []))
@@ -104,20 +104,20 @@ extension HTTPCache {
     /// Removes the responses of a user: of all sessions whose configuration names this partition. Call it at logout. A
     /// response whose request is under way is not stored.
     public nonisolated func clear(partition: String) async {
-        guard let store = await store() else { return }
+        guard let store = await store(isForced: true) else { return }
         for name in CachePartition.names(of: partition) { await store.removeAll(partition: name) }
     }
 
     /// Removes the responses of a session's partition, which other sessions can share. A response whose request is under
     /// way is not stored.
     public nonisolated func clear(_ session: Session) async {
-        guard let store = await store() else { return }
+        guard let store = await store(isForced: true) else { return }
         for scope in session.tasks.cacheScopes { await store.removeAll(partition: scope.partition) }
     }
 
     /// Removes all responses. A response whose request is under way is not stored.
     public nonisolated func removeAll() async {
-        await store()?.removeAll()
+        await store(isForced: true)?.removeAll()
     }
 }
 

@@ -11,6 +11,8 @@ extension HTTPCache: ExchangeCache {
     /// Returns the response to a request: look up → decide → serve, or send → decide → store.
     package nonisolated func response(to exchange: NetworkExchange) async throws(NetworkError) -> IncomingResponse {
         let start = MonotonicClock.nanoseconds()
+        // A look-up on the disk takes time.
+        if case .memory = place {} else { exchange.register() }
         let request = CacheRequest(exchange)
         guard let store = await store() else { return try await responseWithoutStore(to: exchange, request) }
         return try await CacheExchange(

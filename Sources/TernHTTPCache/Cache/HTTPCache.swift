@@ -155,12 +155,19 @@ public actor HTTPCache {
         public var description: String { reason }
     }
 
-    /// Returns the store, which the first call opens; nil while it cannot be opened.
-    nonisolated func store() async -> (any EntryStore)? {
+    /// Returns the store, which the first calls open; nil while it cannot be opened.
+    ///
+    /// - Parameter isForced: A Boolean value that indicates whether the call tries to open the folder also if that has just
+    ///   failed.
+    nonisolated func store(isForced: Bool = false) async -> (any EntryStore)? {
         if let store = shared.store { return store }
-        if !shared.mayOpen(at: MonotonicClock.nanoseconds()) { return nil }
-        // The trace of the response names the reason.
-        try? await open()
+        if !isForced, !shared.mayOpen(at: MonotonicClock.nanoseconds()) { return nil }
+        do {
+            try await open()
+        } catch {
+            // The trace of the response names the reason.
+            shared.openingFailed(at: MonotonicClock.nanoseconds())
+        }
         return shared.store
     }
 
