@@ -70,6 +70,7 @@ struct CacheExchange: Sendable {
         var retries = 0
         while true {
             let entries = await entries()
+            if exchange.isCancelled { throw exchange.wasCancelled }
             let decision = cache.policy.decide(request, entries: entries, now: cache.now)
             let sent: Condition?
             switch decision.action {
