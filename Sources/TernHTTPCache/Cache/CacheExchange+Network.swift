@@ -28,10 +28,10 @@ extension CacheExchange {
         /// Those who wait for the response; nil if nobody can.
         let sender: SharedExchange?
 
-        /// The same after the entries turned out not to be usable.
-        var withoutEntries: Forwarding {
+        /// Returns the same with other entries, after those that were found turned out not to be usable.
+        func with(_ entries: [CacheEntry]) -> Forwarding {
             var other = self
-            other.entries = []
+            other.entries = entries
             return other
         }
     }
@@ -203,7 +203,7 @@ extension CacheExchange {
         if !isKept { await store.remove(entries) }
         guard let served else {
             // The body was evicted after the look-up.
-            return try await send(nil, received.forwarding.withoutEntries)
+            return try await send(nil, received.forwarding.with([]))
         }
         received.end(isKept ? .stored : .notShared)
         return served
@@ -219,7 +219,10 @@ extension CacheExchange {
         if exchange.isCancelled { throw exchange.wasCancelled }
         guard let stored, let rest, let whole = combination.body(stored: stored, received: rest),
             let form = CacheAnswer.form(of: combination.entry, for: request, now: cache.now)
-        else { return try await send(nil, received.forwarding.withoutEntries) }
+        else {
+            // The whole response replaces the part.
+            return try await send(nil, received.forwarding.with([combination.stored]))
+        }
         let isStored = await store.insert(
             combination.entry, body: whole, replacing: [combination.stored], generation: received.generation)
         received.end(isStored ? .stored : .notShared)
@@ -227,14 +230,14 @@ extension CacheExchange {
         let outcome = (status: Int?.some(206), received.decision.reason)
         let result = CacheHandling.Result.forwarded(received.forwarding.reason)
         guard let served = await serve(answer, result, outcome: outcome, body: whole) else {
-            return try await send(nil, received.forwarding.withoutEntries)
+            return try await send(nil, received.forwarding.with([]))
         }
         return served
     }
 }
 
 extension CacheCombination {
-    /// Returns the combined bytes; nil if bytes are missing.
+    /// Returns the combined bytes; nil if bytes are missing, and if more were received than announced.
     func body(stored: Data, received: Data) -> Data? {
         var whole = Data()
         for piece in pieces {
@@ -244,6 +247,8 @@ extension CacheCombination {
                 case .received(let range): (received, range)
                 }
             guard range.upperBound <= Int64(source.count) else { return nil }
+            // A received piece goes up to the end of the part.
+            if case .received = piece, range.upperBound != Int64(source.count) { return nil }
             let start = source.startIndex
             whole += source[start + Int(range.lowerBound)..<start + Int(range.upperBound)]
         }
