@@ -114,8 +114,13 @@ extension CachePolicy {
 
     /// Returns whether a stored response can ever answer a request: after validation, or without it.
     private static func isUsable(_ entry: CacheEntry) -> Bool {
-        if !entry.validators.isEmpty { return true }
         let directives = entry.directives
+        // Others are stored only if the origin says so (§3): an error with an entity tag does not replace a response.
+        let isPermitted =
+            Freshness.heuristicStatuses.contains(entry.status) || entry.freshness.basis != .none || directives.isPublic
+            || directives.isPrivate
+        if !isPermitted { return false }
+        if !entry.validators.isEmpty { return true }
         if directives.noCache { return false }
         if entry.freshness.lifetime > .zero { return true }
         let permitted = max(directives.staleWhileRevalidate ?? 0, directives.staleIfError ?? 0)
