@@ -142,7 +142,8 @@ package struct NetworkExchange: Sendable {
         return NetworkExchange(self, prepared: prepared.limitingTotalTime(spent: timeouts.spent + time))
     }
 
-    /// Sends the request as a task of its own, through the cache, and reads the body to its end. Returns when it is stored.
+    /// Sends the request as a task of its own, through the cache, and reads a body that is stored to its end. Returns when
+    /// it has ended.
     ///
     /// It has the choice `revalidate`. It follows no redirect, answers no challenge, and asks no interceptor.
     package func refresh() async {
@@ -153,7 +154,12 @@ package struct NetworkExchange: Sendable {
             await record.run { record throws(NetworkError) in
                 let execution = RequestExecution(request: prepared, record: record)
                 let response = try await execution.exchange(prepared)
-                while await response.chunks() != nil {}
+                while response.isRecorded, await response.chunks() != nil {}
+                // Nobody needs a body that is not stored.
+                guard response.isRecorded else {
+                    await response.discard()
+                    return
+                }
                 let outcome = await response.finalOutcome()
                 if let failure = outcome.failure { throw prepared.error(failure, outcome) }
             }
@@ -168,6 +174,8 @@ package struct NetworkExchange: Sendable {
 package protocol BodyRecorder: Sendable {
     /// Receives the next bytes.
     func receive(_ chunks: [Data])
+    /// A Boolean value that indicates whether the body may still be stored.
+    var isRecording: Bool { get }
     /// Learns that the reader has received the last byte that arrived.
     func reachEnd()
     /// Receives the end of the response. Called at most once; not at all if the response is dropped before.

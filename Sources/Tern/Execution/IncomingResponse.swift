@@ -101,6 +101,8 @@ package struct IncomingResponse: Sendable {
     package var wholeBody: Data? { outcome.flatMap { $0.failure == nil ? $0.body : nil } }
     /// A Boolean value that indicates whether the body is still to be read.
     package var isOpen: Bool { outcome == nil }
+    /// A Boolean value that indicates whether the body may be stored when it has been read.
+    var isRecorded: Bool { source.recorder?.isRecording ?? false }
 
     /// Returns the response to another form of the request as the response to the request itself.
     func answering(_ request: PreparedRequest) -> IncomingResponse {

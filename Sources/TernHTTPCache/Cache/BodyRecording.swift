@@ -118,6 +118,8 @@ final class BodyRecording: BodyRecorder {
         }
     }
 
+    var isRecording: Bool { state.withLock { !$0.isGivenUp } }
+
     func reachEnd() { state.withLock { $0.hasEnd = true } }
 
     func finish(isWhole: Bool, isDamaged: Bool, isCancelled: Bool) {
