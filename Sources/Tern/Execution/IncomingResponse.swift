@@ -269,7 +269,7 @@ package struct IncomingResponse: Sendable {
     /// Gives the transfer up if it has not ended, and returns its outcome; nil if there was nothing to give up.
     @discardableResult
     package func discard() async -> TransferOutcome? {
-        guard outcome == nil, attempt != nil else { return nil }
+        guard outcome == nil, attempt != nil || source.ownBody?.record != nil else { return nil }
         cancelTransfer()
         return await finalOutcome()
     }
