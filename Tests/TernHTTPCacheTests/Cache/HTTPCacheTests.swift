@@ -29,24 +29,27 @@ struct HTTPCacheTests {
 
     @Test(arguments: StoreKind.allCases)
     func aStaleResponseIsConfirmed(kind: StoreKind) async throws {
-        try await withCache(kind, handler: { exchange in
-            if exchange.request["If-None-Match"] == "\"v\"" {
-                try exchange.respond(status: 304, headers: [("ETag", "\"v\""), ("Cache-Control", "max-age=9")])
-            } else {
-                try exchange.respond(headers: [("ETag", "\"v\""), ("Cache-Control", "max-age=5")], text: "body")
-            }
-        }) { cached in
-            #expect(try await cached.get().text == "body")
-            cached.clock.advance(6)
-            let confirmed = try await cached.get()
-            #expect(confirmed.status == 200)
-            #expect(confirmed.text == "body")
-            #expect(confirmed.cacheTrace?.source == .validated)
-            #expect(confirmed.headers["Cache-Control"] == "max-age=9")
-            cached.clock.advance(8)
-            #expect(try await cached.get().cacheTrace?.source == .stored)
-            #expect(cached.requestCount == 2)
-        }
+        try await withCache(
+            kind,
+            handler: { exchange in
+                if exchange.request["If-None-Match"] == "\"v\"" {
+                    try exchange.respond(status: 304, headers: [("ETag", "\"v\""), ("Cache-Control", "max-age=9")])
+                } else {
+                    try exchange.respond(headers: [("ETag", "\"v\""), ("Cache-Control", "max-age=5")], text: "body")
+                }
+            },
+            test: { cached in
+                #expect(try await cached.get().text == "body")
+                cached.clock.advance(6)
+                let confirmed = try await cached.get()
+                #expect(confirmed.status == 200)
+                #expect(confirmed.text == "body")
+                #expect(confirmed.cacheTrace?.source == .validated)
+                #expect(confirmed.headers["Cache-Control"] == "max-age=9")
+                cached.clock.advance(8)
+                #expect(try await cached.get().cacheTrace?.source == .stored)
+                #expect(cached.requestCount == 2)
+            })
     }
 
     @Test func theChoicesOfARequest() async throws {
@@ -66,69 +69,66 @@ struct HTTPCacheTests {
 
     @Test func equalRequestsAreSentOnce() async throws {
         let (gate, count) = (LoopbackServer.Gate(), Counter())
-        try await withCache(handler: { exchange in
-            let number = count.next()
-            try exchange.wait(for: gate)
-            try exchange.respond(headers: [("Cache-Control", "max-age=60")], text: "\(number)")
-        }) { cached in
-            let results = try await withThrowingTaskGroup(of: Response<Data>.self) { group in
-                for _ in 0..<16 { group.addTask { try await cached.get() } }
-                try await cached.server.wait { $0.requestsReceived == 1 }
-                try await Task.sleep(for: .milliseconds(50))
-                gate.open()
-                return try await group.reduce(into: []) { $0.append($1) }
-            }
-            #expect(results.allSatisfy { $0.text == "1" })
-            #expect(results.count { $0.cacheTrace?.isShared == true } >= 14)
-            #expect(cached.requestCount == 1)
-        }
+        try await withCache(
+            handler: { exchange in
+                let number = count.next()
+                try exchange.wait(for: gate)
+                try exchange.respond(headers: [("Cache-Control", "max-age=60")], text: "\(number)")
+            },
+            test: { cached in
+                let results = try await withThrowingTaskGroup(of: Response<Data>.self) { group in
+                    for _ in 0..<16 { group.addTask { try await cached.get() } }
+                    try await cached.server.wait { $0.requestsReceived == 1 }
+                    try await Task.sleep(for: .milliseconds(50))
+                    gate.open()
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+                #expect(results.allSatisfy { $0.text == "1" })
+                #expect(results.count { $0.cacheTrace?.isShared == true } >= 14)
+                #expect(cached.requestCount == 1)
+            })
     }
 
     @Test func aStreamFillsTheCacheAndIsAnsweredFromIt() async throws {
         let body = Data((0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
-        try await withCache(handler: { exchange in
-            try exchange.writeHead(headers: [("Cache-Control", "max-age=60"), ("Content-Length", "600000")])
-            try exchange.write(body)
-        }) { cached in
-            for _ in 0..<3 {
-                var received = Data()
-                for try await chunk in cached.client.stream("a").chunks {
-                    #expect(chunk.startIndex == 0 && chunk.count <= 256 << 10)
-                    received += chunk
+        try await withCache(
+            handler: { exchange in
+                try exchange.writeHead(headers: [("Cache-Control", "max-age=60"), ("Content-Length", "600000")])
+                try exchange.write(body)
+            },
+            test: { cached in
+                for _ in 0..<3 {
+                    var received = Data()
+                    for try await chunk in cached.client.stream("a").chunks {
+                        #expect(chunk.startIndex == 0 && chunk.count <= 256 << 10)
+                        received += chunk
+                    }
+                    #expect(received == body)
                 }
-                #expect(received == body)
-            }
-            #expect(try await cached.get().value == body)
-            #expect(cached.requestCount == 1)
-        }
+                #expect(try await cached.get().value == body)
+                #expect(cached.requestCount == 1)
+            })
     }
 
     @Test func aBodyIsStoredAsItCameAndDecompressedForEachReader() async throws {
         let text = String(repeating: "compressible ", count: 4_000)
-        let compressed = try Data(contentsOf: gzipped(text))
-        try await withCache(handler: { exchange in
-            try exchange.respond(
-                headers: [("Cache-Control", "max-age=60"), ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")],
-                body: Array(compressed))
-        }) { cached in
-            #expect(try await cached.get().text == text)
-            let second = try await cached.get()
-            #expect(second.text == text)
-            #expect(second.cacheTrace?.source == .stored)
-            #expect(cached.requestCount == 1)
-            let entries = await cached.cache.entries(matching: cached.server.url("/a").absoluteString)
-            #expect(entries.map(\.storedBytes) == [Int64(compressed.count)])
-        }
-    }
-
-    private func gzipped(_ text: String) throws -> URL {
-        let file = FileManager.default.temporaryDirectory.appending(path: "tern-\(UUID().uuidString)")
-        try Data(text.utf8).write(to: file)
-        let program = Process()
-        program.executableURL = URL(filePath: "/bin/gzip")
-        program.arguments = ["-n", file.path(percentEncoded: false)]
-        try program.run()
-        program.waitUntilExit()
-        return file.appendingPathExtension("gz")
+        let compressed = try gzipped(Data(text.utf8))
+        try await withCache(
+            handler: { exchange in
+                try exchange.respond(
+                    headers: [
+                        ("Cache-Control", "max-age=60"), ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"),
+                    ],
+                    body: Array(compressed))
+            },
+            test: { cached in
+                #expect(try await cached.get().text == text)
+                let second = try await cached.get()
+                #expect(second.text == text)
+                #expect(second.cacheTrace?.source == .stored)
+                #expect(cached.requestCount == 1)
+                let entries = await cached.cache.entries(matching: cached.server.url("/a").absoluteString)
+                #expect(entries.map(\.storedBytes) == [Int64(compressed.count)])
+            })
     }
 }

@@ -39,10 +39,62 @@ struct CachedServer: Sendable {
         }
     }
 
+    /// Returns when the session has this many live tasks. A request is one of them before it waits for an equal one.
+    func waitForTasks(_ count: Int) async {
+        while await client.session.tasks.count != count { await Task.yield() }
+    }
+
+    /// Checks that the session has no task left, and that it can be invalidated.
+    func finish() async {
+        await client.session.drained()
+        #expect(await client.session.tasks.count == 0)
+        await client.session.finishTasksAndInvalidate()
+    }
+
     /// Returns a client of another session with the same cache.
     func client(_ change: (inout Session.Configuration) -> Void) throws -> Client {
         Client(baseURL: server.url, session: Session(configuration: .cached(cache, change)))
     }
+}
+
+extension Client {
+    /// Returns the response to a GET request.
+    func fetch(_ path: String) async throws -> Response<Data> {
+        try await session.response(for: try request(.get, path))
+    }
+}
+
+/// A policy that is told of each response before it is stored, and allows it.
+struct StoringPolicy: SessionPolicy {
+    let onStore: @Sendable (ResponseHead) -> Void
+
+    init(_ onStore: @escaping @Sendable (ResponseHead) -> Void) { self.onStore = onStore }
+
+    func storing(of response: ResponseHead, for task: AnySessionTask) async throws -> ResponseStoring? {
+        onStore(response)
+        return nil
+    }
+}
+
+extension Task where Failure == any Error {
+    /// The kind of the error; nil for a value.
+    var kind: NetworkError.Kind? {
+        get async {
+            if case .failure(let error) = await result { return (error as? NetworkError)?.kind }
+            return nil
+        }
+    }
+}
+
+/// A value that several closures of a test share.
+final class Locked<Value: Sendable>: Sendable {
+    private let lock: Lock<Value>
+
+    init(_ value: Value) { lock = Lock(value) }
+
+    var value: Value { lock.withLock { $0 } }
+
+    func change(_ change: (inout Value) -> Void) { lock.withLock { change(&$0) } }
 }
 
 /// A clock that the test sets.
@@ -111,4 +163,21 @@ final class Counter: Sendable {
 
     func next() -> Int { value.wrappingAdd(1, ordering: .relaxed).newValue }
     var current: Int { value.load(ordering: .relaxed) }
+}
+
+/// Returns bytes as a gzip file.
+func gzipped(_ data: Data) throws -> Data {
+    let file = FileManager.default.temporaryDirectory.appending(path: "tern-\(UUID().uuidString)")
+    try data.write(to: file)
+    let program = Process()
+    program.executableURL = URL(filePath: "/bin/gzip")
+    program.arguments = ["-n", file.path(percentEncoded: false)]
+    try program.run()
+    program.waitUntilExit()
+    let compressed = file.appendingPathExtension("gz")
+    defer {
+        // A leftover does no harm.
+        try? FileManager.default.removeItem(at: compressed)
+    }
+    return try Data(contentsOf: compressed)
 }

@@ -1,0 +1,197 @@
+import Foundation
+import Tern
+import TernConcurrency
+import TernHTTPCache
+import TernTesting
+import Testing
+
+/// Responses of different users: challenges, credentials, cookies, partitions and trust.
+@Suite("HTTP cache: users", .timeLimit(.minutes(1)))
+struct CachedUserTests {
+    /// Answers with the Authorization field, or with a challenge.
+    private static func protected(_ exchange: LoopbackServer.Exchange) throws {
+        let fresh = [("Cache-Control", "max-age=60")]
+        guard let authorization = exchange.request["Authorization"] else {
+            return try exchange.respond(
+                status: 401, headers: fresh + [("WWW-Authenticate", "Basic realm=\"r\""), ("ETag", "\"401\"")],
+                text: "who are you?")
+        }
+        try exchange.respond(headers: fresh, text: authorization)
+    }
+
+    private static func basic(_ user: String) -> String { "Basic " + Data("\(user):p".utf8).base64EncodedString() }
+
+    @Test func theAuthorizedResponseIsStoredForItsUser() async throws {
+        try await withCache(session: { $0.cookies = .none }, handler: Self.protected) { cached in
+            func session(_ user: String) throws -> Client {
+                let credentials = try FixedCredentials([
+                    cached.server.url.absoluteString: .user(user, password: "p")
+                ])
+                return try cached.client {
+                    $0.cookies = .none
+                    $0.credentials = credentials
+                }
+            }
+            let (ada, eve) = (try session("ada"), try session("eve"))
+            #expect(try await ada.fetch("a").text == Self.basic("ada"))
+            #expect(cached.requestCount == 2)
+            #expect(try await ada.fetch("a").cacheTrace?.source == .stored)
+            #expect(cached.requestCount == 2)
+            #expect(try await eve.fetch("a").text == Self.basic("eve"))
+            #expect(await cached.failure() == .status)
+            #expect(await cached.failure(cache: .onlyStored) == .notStored)
+        }
+    }
+
+    @Test func theCredentialsOfAURLAndOfAFieldAreSeparate() async throws {
+        try await withCache(session: { $0.cookies = .none }, handler: Self.protected) { cached in
+            let base = cached.server.url("/a").absoluteString
+            for _ in 0..<2 {
+                for user in ["ada", "eve"] {
+                    let url = base.replacing("http://", with: "http://\(user):p@")
+                    let response = try await cached.client.session.response(for: try Request(.get, url))
+                    #expect(response.text == Self.basic(user))
+                }
+            }
+            for token in ["Bearer 1", "Bearer 2", "Bearer 1"] {
+                #expect(try await cached.get(headers: ["Authorization": token]).text == token)
+            }
+            #expect(await cached.failure() == .status)
+            let sent = cached.requestCount
+            #expect(try await cached.get(headers: ["Authorization": "Bearer 2"]).cacheTrace?.source == .stored)
+            #expect(cached.requestCount == sent)
+        }
+    }
+
+    @Test func anInterceptorThatAddsAuthorizationSeparatesUsers() async throws {
+        struct Signing: Interceptor {
+            let token: Locked<String>
+
+            func intercept(_ request: Tern.Request, next: Next) async throws -> Reply {
+                var request = request
+                request.headers["Authorization"] = token.value
+                return try await next(request)
+            }
+        }
+        let token = Locked("Bearer 1")
+        try await withCache(session: { $0.interceptors = [Signing(token: token)] }, handler: Self.protected) { cached in
+            for _ in 0..<2 { #expect(try await cached.get().text == "Bearer 1") }
+            #expect(cached.requestCount == 1)
+            token.change { $0 = "Bearer 2" }
+            #expect(try await cached.get().text == "Bearer 2")
+            let other = try cached.client { $0.interceptors = [Signing(token: token)] }
+            #expect(try await other.fetch("a").cacheTrace?.source == .network)
+            #expect(cached.requestCount == 3)
+        }
+    }
+
+    @Test func sessionsWithDifferentCookiesShareNothing() async throws {
+        let count = Counter()
+        try await withCache(
+            handler: { exchange in
+                let cookie = exchange.request["Cookie"] ?? "none"
+                try exchange.respond(
+                    headers: [("Cache-Control", "max-age=60"), ("Set-Cookie", "user=\(count.next())")], text: cookie)
+            },
+            test: { cached in
+                #expect(try await cached.get().text == "none")
+                #expect(try await cached.get().cacheTrace?.source == .stored)
+                #expect(try await cached.get("b").text == "user=1")
+                let other = try cached.client { _ in }
+                #expect(try await other.fetch("a").text == "none")
+                #expect(try await other.fetch("b").text == "user=3")
+                #expect(cached.requestCount == 4)
+                let stored = try await cached.get("b")
+                #expect(stored.text == "user=1")
+                #expect(stored.headers["Set-Cookie"] == nil)
+            })
+    }
+
+    @Test func varyCookieSelectsByTheCookiesOfTheRequest() async throws {
+        try await withCache(
+            handler: { exchange in
+                if exchange.request.path == "/login" {
+                    return try exchange.respond(headers: [("Set-Cookie", "user=1; Path=/")])
+                }
+                try exchange.respond(
+                    headers: [("Cache-Control", "max-age=60"), ("Vary", "Cookie")],
+                    text: exchange.request["Cookie"] ?? "none")
+            },
+            test: { cached in
+                for _ in 0..<2 { #expect(try await cached.get().text == "none") }
+                _ = try await cached.client.send(.post, "login")
+                for _ in 0..<2 { #expect(try await cached.get().text == "user=1") }
+                #expect(cached.requestCount == 3)
+            })
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func aPartitionIsSharedByItsNameAndCleared(kind: StoreKind) async throws {
+        try await withCache(kind, handler: numbered([("Cache-Control", "max-age=60")])) { cached in
+            func client(_ partition: String) throws -> Client {
+                try cached.client {
+                    $0.partition = partition
+                    $0.cookies = .none
+                }
+            }
+            let (first, second, other) = (try client("ada"), try client("ada"), try client("eve"))
+            #expect(try await first.fetch("a").text == "1")
+            #expect(try await second.fetch("a").text == "1")
+            #expect(try await other.fetch("a").text == "2")
+            #expect(try await cached.get().text == "3")
+            await cached.cache.clear(partition: "ada")
+            #expect(try await second.fetch("a").text == "4")
+            #expect(try await other.fetch("a").text == "2")
+            await cached.cache.clear(cached.client.session)
+            #expect(try await cached.get().text == "5")
+            #expect(try await other.fetch("a").text == "2")
+        }
+    }
+
+    enum Clearing: CaseIterable, Sendable { case partition, session, url, everything }
+
+    @Test(arguments: StoreKind.allCases, Clearing.allCases)
+    func aResponseUnderWayIsNotStoredAfterClearing(kind: StoreKind, clearing: Clearing) async throws {
+        let (count, gate) = (Counter(), LoopbackServer.Gate())
+        try await withCache(
+            kind, session: { $0.partition = "ada" },
+            handler: { exchange in
+                let number = count.next()
+                if number == 1 { try exchange.wait(for: gate) }
+                try exchange.respond(headers: [("Cache-Control", "max-age=60")], text: "\(number)")
+            },
+            test: { cached in
+                let sender = Task { try await cached.get() }
+                try await cached.server.wait { $0.requestsReceived == 1 }
+                let url = cached.server.url("/a").absoluteString
+                switch clearing {
+                case .partition: await cached.cache.clear(partition: "ada")
+                case .session: await cached.cache.clear(cached.client.session)
+                case .url: try await cached.cache.remove(url, of: cached.client.session)
+                case .everything: await cached.cache.removeAll()
+                }
+                gate.open()
+                #expect(try await sender.value.text == "1")
+                let next = try await cached.get()
+                #expect(next.text == "2")
+                #expect(next.cacheTrace?.source == .network)
+            })
+    }
+
+    @Test func sessionsWithOtherTrustShareNothing() async throws {
+        try await withCache(session: { $0.cookies = .none }, handler: numbered([("Cache-Control", "max-age=60")])) {
+            cached in
+            #expect(try await cached.get().text == "1")
+            let trusting = try cached.client {
+                $0.cookies = .none
+                $0.trust.standard = .unchecked
+            }
+            #expect(try await trusting.fetch("a").text == "2")
+            var request = try cached.client.request(.get, "a")
+            request.trust = .unchecked
+            #expect(try await cached.client.session.response(for: request).text == "3")
+            let same = try cached.client { $0.cookies = .none }
+            #expect(try await same.fetch("a").text == "1")
+        }
+    }
+}

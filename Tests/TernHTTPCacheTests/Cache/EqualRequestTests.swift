@@ -1,0 +1,213 @@
+import Foundation
+import Tern
+import TernConcurrency
+import TernHTTPCache
+import TernTesting
+import Testing
+
+/// The wait of equal requests that are made at the same time, and its limits.
+@Suite("HTTP cache: equal requests", .timeLimit(.minutes(1)))
+struct EqualRequestTests {
+    @Test func aResponseThatIsNotStoredReleasesAllAtOnce() async throws {
+        let (count, first, rest) = (Counter(), LoopbackServer.Gate(), LoopbackServer.Gate())
+        try await withCache(
+            handler: { exchange in
+                let number = count.next()
+                try exchange.wait(for: number == 1 ? first : rest)
+                try exchange.respond(headers: [("Cache-Control", "no-store")], text: "\(number)")
+            },
+            test: { cached in
+                let sender = Task { try await cached.get().text }
+                try await cached.server.wait { $0.requestsReceived == 1 }
+                let others = (0..<15).map { _ in Task { try await cached.get().text } }
+                await cached.waitForTasks(16)
+                first.open()
+                #expect(try await sender.value == "1")
+                // Each of them is sent before another one is answered.
+                try await cached.server.wait { $0.requestsReceived == 16 }
+                rest.open()
+                var texts: Set<String> = []
+                for other in others { texts.insert(try await other.value) }
+                #expect(texts.count == 15)
+                await cached.finish()
+            })
+    }
+
+    enum Failure: CaseIterable, Sendable { case reset, truncatedBody, status }
+
+    @Test(arguments: Failure.allCases)
+    func aServerThatFailsReleasesAllAtOnce(_ failure: Failure) async throws {
+        let (count, first, rest) = (Counter(), LoopbackServer.Gate(), LoopbackServer.Gate())
+        try await withCache(
+            session: { $0.policy = StoringPolicy { _ in } },
+            handler: { exchange in
+                let number = count.next()
+                try exchange.wait(for: number == 1 ? first : rest)
+                if number > 1 { return try exchange.respond(headers: [("Cache-Control", "no-store")], text: "body") }
+                switch failure {
+                case .reset: exchange.reset()
+                case .status: try exchange.respond(status: 500)
+                case .truncatedBody:
+                    try exchange.writeHead(headers: [("Cache-Control", "max-age=60"), ("Content-Length", "4")])
+                    try exchange.write("bo")
+                    exchange.close()
+                }
+            },
+            test: { cached in
+                let sender = Task { try await cached.get() }
+                try await cached.server.wait { $0.requestsReceived == 1 }
+                let others = (0..<15).map { _ in Task { try await cached.get().text } }
+                await cached.waitForTasks(16)
+                first.open()
+                let expected: [Failure: NetworkError.Kind] = [
+                    .reset: .connectionLost, .truncatedBody: .truncatedBody, .status: .status,
+                ]
+                #expect(await sender.kind == expected[failure])
+                try await cached.server.wait { $0.requestsReceived == 16 }
+                rest.open()
+                for other in others { #expect(try await other.value == "body") }
+                await cached.finish()
+            })
+    }
+
+    @Test func theTotalTimeLimitOfAWaiterIsKept() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withCache(handler: gated(gate, [("Cache-Control", "max-age=60")])) { cached in
+            let sender = Task { try await cached.get().text }
+            try await cached.server.wait { $0.requestsReceived == 1 }
+            var request = try cached.client.request(.get, "a")
+            request.timeouts = Timeouts(total: .milliseconds(30))
+            let waiter = Task { [request] in try await cached.client.session.response(for: request) }
+            #expect(await waiter.kind == .totalTimedOut)
+            #expect(cached.requestCount == 1)
+            gate.open()
+            #expect(try await sender.value == "1")
+            await cached.finish()
+        }
+    }
+
+    @Test func aWaiterWhoseTimeHasPassedReceivesAStaleResponseIfThatIsAllowed() async throws {
+        let (count, gate) = (Counter(), LoopbackServer.Gate())
+        try await withCache(
+            handler: { exchange in
+                let number = count.next()
+                if number > 1 { try exchange.wait(for: gate) }
+                try exchange.respond(headers: [("Cache-Control", "max-age=1, stale-if-error=600")], text: "\(number)")
+            },
+            test: { cached in
+                _ = try await cached.get()
+                cached.clock.advance(10)
+                let sender = Task { try await cached.get().text }
+                try await cached.server.wait { $0.requestsReceived == 2 }
+                var request = try cached.client.request(.get, "a")
+                request.timeouts = Timeouts(total: .milliseconds(30))
+                let stale = try await cached.client.session.response(for: request)
+                #expect(stale.text == "1")
+                #expect(stale.cacheTrace?.reason == "stale-if-error")
+                gate.open()
+                #expect(try await sender.value == "2")
+                await cached.finish()
+            })
+    }
+
+    @Test func aWaiterWaitsNoLongerThanForASilentServer() async throws {
+        let (count, gate) = (Counter(), LoopbackServer.Gate())
+        try await withCache(
+            session: { $0.timeouts.idle = nil },
+            handler: { exchange in
+                let number = count.next()
+                if number == 1 { try exchange.wait(for: gate) }
+                try exchange.respond(headers: [("Cache-Control", "max-age=60")], text: "\(number)")
+            },
+            test: { cached in
+                let sender = Task { try await cached.get().text }
+                try await cached.server.wait { $0.requestsReceived == 1 }
+                var request = try cached.client.request(.get, "a")
+                request.timeouts = Timeouts(idle: .milliseconds(30))
+                #expect(try await cached.client.session.response(for: request).text == "2")
+                gate.open()
+                #expect(try await sender.value == "1")
+                await cached.finish()
+            })
+    }
+
+    @Test(arguments: [true, false])
+    func aPausedTaskHoldsNobodyUp(isPausedBefore: Bool) async throws {
+        let (count, gate) = (Counter(), LoopbackServer.Gate())
+        try await withCache(
+            handler: { exchange in
+                let number = count.next()
+                if number == 1, !isPausedBefore { try exchange.wait(for: gate) }
+                try exchange.respond(headers: [("Cache-Control", "max-age=60")], text: "\(number)")
+            },
+            test: { cached in
+                let task = cached.client.session.task(
+                    for: try cached.client.request(.get, "a"), startsImmediately: false)
+                task.resume()
+                if isPausedBefore { task.pause() }
+                if !isPausedBefore { try await cached.server.wait { $0.requestsReceived == 1 } }
+                let other = Task { try await cached.get().text }
+                if !isPausedBefore {
+                    await cached.waitForTasks(2)
+                    task.pause()
+                }
+                // A task that is paused at once may have sent its request before.
+                let text = try await other.value
+                #expect(text == "2" || isPausedBefore)
+                gate.open()
+                task.resume()
+                #expect(try await task.value.status == 200)
+                await cached.finish()
+            })
+    }
+
+    @Test func aStreamThatIsReadSlowlyHoldsNobodyUp() async throws {
+        let (count, gate) = (Counter(), LoopbackServer.Gate())
+        try await withCache(
+            handler: { exchange in
+                let isFirst = count.next() == 1
+                try exchange.writeHead(headers: [("Cache-Control", "max-age=60"), ("Content-Length", "8")])
+                try exchange.write("0123")
+                if isFirst { try exchange.wait(for: gate) }
+                try exchange.write("4567")
+            },
+            test: { cached in
+                let stream = cached.client.stream("a")
+                #expect(try await stream.response.status == 200)
+                #expect(try await cached.get().text == "01234567")
+                gate.open()
+                var body = Data()
+                for try await chunk in stream.chunks { body += chunk }
+                #expect(body == Data("01234567".utf8))
+                #expect(try await cached.get().cacheTrace?.source == .stored)
+                #expect(cached.requestCount == 2)
+                await cached.finish()
+            })
+    }
+
+    @Test func requestsThatDifferAreNotShared() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withCache(handler: gated(gate, [("Cache-Control", "max-age=60")])) { cached in
+            let tasks = [
+                Task { try await cached.get("a") }, Task { try await cached.get("b") },
+                Task { try await cached.get(headers: ["Authorization": "Bearer 1"]) },
+                Task { try await cached.get(headers: ["Authorization": "Bearer 2"]) },
+                Task { try await cached.get(headers: ["Range": "bytes=0-1"]) },
+                Task { try await cached.get(cache: .reload) }, Task { try await cached.get(cache: .noStore) },
+            ]
+            try await cached.server.wait { [count = tasks.count] in $0.requestsReceived == count }
+            gate.open()
+            for task in tasks { _ = try await task.value }
+            await cached.finish()
+        }
+    }
+
+    private func gated(_ gate: LoopbackServer.Gate, _ headers: LoopbackServer.Fields) -> LoopbackServer.Handler {
+        let count = Counter()
+        return { exchange in
+            let number = count.next()
+            try exchange.wait(for: gate)
+            try exchange.respond(headers: headers, text: "\(number)")
+        }
+    }
+}
