@@ -22,45 +22,49 @@ struct CachedUserTests {
     private static func basic(_ user: String) -> String { "Basic " + Data("\(user):p".utf8).base64EncodedString() }
 
     @Test func theAuthorizedResponseIsStoredForItsUser() async throws {
-        try await withCache(session: { $0.cookies = .none }, handler: Self.protected) { cached in
-            func session(_ user: String) throws -> Client {
-                let credentials = try FixedCredentials([
-                    cached.server.url.absoluteString: .user(user, password: "p")
-                ])
-                return try cached.client {
-                    $0.cookies = .none
-                    $0.credentials = credentials
+        try await withCache(
+            session: { $0.cookies = .none }, handler: Self.protected,
+            test: { cached in
+                func session(_ user: String) throws -> Client {
+                    let credentials = try FixedCredentials([
+                        cached.server.url.absoluteString: .user(user, password: "p")
+                    ])
+                    return try cached.client {
+                        $0.cookies = .none
+                        $0.credentials = credentials
+                    }
                 }
-            }
-            let (ada, eve) = (try session("ada"), try session("eve"))
-            #expect(try await ada.fetch("a").text == Self.basic("ada"))
-            #expect(cached.requestCount == 2)
-            #expect(try await ada.fetch("a").cacheTrace?.source == .stored)
-            #expect(cached.requestCount == 2)
-            #expect(try await eve.fetch("a").text == Self.basic("eve"))
-            #expect(await cached.failure() == .status)
-            #expect(await cached.failure(cache: .onlyStored) == .notStored)
-        }
+                let (ada, eve) = (try session("ada"), try session("eve"))
+                #expect(try await ada.fetch("a").text == Self.basic("ada"))
+                #expect(cached.requestCount == 2)
+                #expect(try await ada.fetch("a").cacheTrace?.source == .stored)
+                #expect(cached.requestCount == 2)
+                #expect(try await eve.fetch("a").text == Self.basic("eve"))
+                #expect(await cached.failure() == .status)
+                #expect(await cached.failure(cache: .onlyStored) == .notStored)
+            })
     }
 
     @Test func theCredentialsOfAURLAndOfAFieldAreSeparate() async throws {
-        try await withCache(session: { $0.cookies = .none }, handler: Self.protected) { cached in
-            let base = cached.server.url("/a").absoluteString
-            for _ in 0..<2 {
-                for user in ["ada", "eve"] {
-                    let url = base.replacing("http://", with: "http://\(user):p@")
-                    let response = try await cached.client.session.response(for: try Request(.get, url))
-                    #expect(response.text == Self.basic(user))
+        try await withCache(
+            session: { $0.cookies = .none }, handler: Self.protected,
+            test: { cached in
+                let base = cached.server.url("/a").absoluteString
+                for _ in 0..<2 {
+                    for user in ["ada", "eve"] {
+                        let url = base.replacing("http://", with: "http://\(user):p@")
+                        let response = try await cached.client.session.response(for: try Request(.get, url))
+                        #expect(response.text == Self.basic(user))
+                    }
                 }
-            }
-            for token in ["Bearer 1", "Bearer 2", "Bearer 1"] {
-                #expect(try await cached.get(headers: ["Authorization": token]).text == token)
-            }
-            #expect(await cached.failure() == .status)
-            let sent = cached.requestCount
-            #expect(try await cached.get(headers: ["Authorization": "Bearer 2"]).cacheTrace?.source == .stored)
-            #expect(cached.requestCount == sent)
-        }
+                for token in ["Bearer 1", "Bearer 2", "Bearer 1"] {
+                    #expect(try await cached.get(headers: ["Authorization": token]).text == token)
+                }
+                #expect(await cached.failure() == .status)
+                let sent = cached.requestCount
+                #expect(try await cached.get(headers: ["Authorization": "Bearer 2"]).cacheTrace?.source == .stored)
+                #expect(cached.requestCount == sent)
+            })
     }
 
     @Test func anInterceptorThatAddsAuthorizationSeparatesUsers() async throws {
@@ -74,15 +78,17 @@ struct CachedUserTests {
             }
         }
         let token = Locked("Bearer 1")
-        try await withCache(session: { $0.interceptors = [Signing(token: token)] }, handler: Self.protected) { cached in
-            for _ in 0..<2 { #expect(try await cached.get().text == "Bearer 1") }
-            #expect(cached.requestCount == 1)
-            token.change { $0 = "Bearer 2" }
-            #expect(try await cached.get().text == "Bearer 2")
-            let other = try cached.client { $0.interceptors = [Signing(token: token)] }
-            #expect(try await other.fetch("a").cacheTrace?.source == .network)
-            #expect(cached.requestCount == 3)
-        }
+        try await withCache(
+            session: { $0.interceptors = [Signing(token: token)] }, handler: Self.protected,
+            test: { cached in
+                for _ in 0..<2 { #expect(try await cached.get().text == "Bearer 1") }
+                #expect(cached.requestCount == 1)
+                token.change { $0 = "Bearer 2" }
+                #expect(try await cached.get().text == "Bearer 2")
+                let other = try cached.client { $0.interceptors = [Signing(token: token)] }
+                #expect(try await other.fetch("a").cacheTrace?.source == .network)
+                #expect(cached.requestCount == 3)
+            })
     }
 
     @Test func sessionsWithDifferentCookiesShareNothing() async throws {
@@ -179,19 +185,20 @@ struct CachedUserTests {
     }
 
     @Test func sessionsWithOtherTrustShareNothing() async throws {
-        try await withCache(session: { $0.cookies = .none }, handler: numbered([("Cache-Control", "max-age=60")])) {
-            cached in
-            #expect(try await cached.get().text == "1")
-            let trusting = try cached.client {
-                $0.cookies = .none
-                $0.trust.standard = .unchecked
-            }
-            #expect(try await trusting.fetch("a").text == "2")
-            var request = try cached.client.request(.get, "a")
-            request.trust = .unchecked
-            #expect(try await cached.client.session.response(for: request).text == "3")
-            let same = try cached.client { $0.cookies = .none }
-            #expect(try await same.fetch("a").text == "1")
-        }
+        try await withCache(
+            session: { $0.cookies = .none }, handler: numbered([("Cache-Control", "max-age=60")]),
+            test: { cached in
+                #expect(try await cached.get().text == "1")
+                let trusting = try cached.client {
+                    $0.cookies = .none
+                    $0.trust.standard = .unchecked
+                }
+                #expect(try await trusting.fetch("a").text == "2")
+                var request = try cached.client.request(.get, "a")
+                request.trust = .unchecked
+                #expect(try await cached.client.session.response(for: request).text == "3")
+                let same = try cached.client { $0.cookies = .none }
+                #expect(try await same.fetch("a").text == "1")
+            })
     }
 }

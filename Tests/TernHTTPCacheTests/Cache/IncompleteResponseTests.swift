@@ -188,7 +188,7 @@ struct IncompleteResponseTests {
         let whole = Array(try gzipped(text))
         var damaged = whole
         switch damage {
-        case .flipped: for index in 1_000..<1_100 { damaged[index] ^= 0xFF }
+        case .flipped: for index in 10..<60 { damaged[index] ^= 0xFF }
         case .truncated: damaged.removeLast(100)
         case .garbage: damaged = Array("this is not gzip, and it says so at once".utf8)
         case .cutAtTheEnd: damaged.removeLast(4)
