@@ -1,9 +1,9 @@
 /// The record of how the cache of a session handled one response (`ResponseHead.cacheTrace`).
 ///
 /// ```swift
-/// let response = try await client.get("articles/7", as: Data.self)
+/// let response = try await client.response(for: try client.request(.get, "articles/7"))
 /// print(response.cacheTrace?.description ?? "no cache")
-/// // hit: the stored response is fresh; age 42 s
+/// // stored: the stored response is fresh; age 42 s
 /// ```
 public struct CacheTrace: Sendable, Hashable {
     /// The origin of a response.

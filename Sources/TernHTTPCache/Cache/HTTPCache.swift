@@ -14,8 +14,8 @@ public import Foundation
 /// var configuration = Session.Configuration()
 /// configuration.cache = .memory()
 /// let client = try Client(baseURL: "https://api.example.com", session: Session(configuration: configuration))
-/// let response = try await client.get("articles/7", as: Data.self)
-/// print(response.cacheTrace?.description ?? "")   // hit: the stored response is fresh; age 42 s
+/// let response = try await client.response(for: try client.request(.get, "articles/7"))
+/// print(response.cacheTrace?.description ?? "")   // stored: the stored response is fresh; age 42 s
 /// ```
 ///
 /// Several sessions can share a cache. Each stored response belongs to the partition of its session
