@@ -206,7 +206,8 @@ struct LargeBodyTests {
     @Test(arguments: StoreKind.allCases)
     func aPartOfABodyThatIsTooLargeIsNotCompleted(kind: StoreKind) async throws {
         let pattern = LoopbackServer.Pattern(count: 300_000)
-        try await withCache(kind, cache: { $0.entryByteLimit = 100_000 }, handler: server(pattern)) { cached in
+        let limit: (inout HTTPCache.Configuration) -> Void = { $0.entryByteLimit = 100_000 }
+        try await withCache(kind, cache: limit, handler: server(pattern)) { cached in
             let part = try await cached.get(headers: ["Range": "bytes=0-49999"])
             let trace = await part.storedTrace()
             #expect(trace?.isStored == true)
