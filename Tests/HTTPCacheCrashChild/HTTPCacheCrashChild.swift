@@ -71,10 +71,18 @@ struct HTTPCacheCrashChild {
             record(in: journal, "B \(request.urlString) \(version)")
             // A reload replaces the response; a validation confirms some and replaces others.
             request.cache = version % 3 == 0 ? .revalidate : .reload
-            let response = try await client.session.response(for: request)
-            guard let stored = response.headers["X-Version"] else { exit(5) }
-            while response.cacheTrace?.storing == "arriving" { await Task.yield() }
-            let isStored = response.cacheTrace?.isStored == true
+            // A response that is collected is stored as a whole, and one that is read in pieces while it arrives.
+            let head: ResponseHead
+            if version % 5 < 2 {
+                let stream = client.session.stream(request)
+                for try await _ in stream.chunks {}
+                head = try await stream.response
+            } else {
+                head = try await client.session.response(for: request).head
+            }
+            guard let stored = head.headers["X-Version"] else { exit(5) }
+            while head.cacheTrace?.storing == "arriving" { await Task.yield() }
+            let isStored = head.cacheTrace?.isStored == true
             record(in: journal, isStored ? "A \(request.urlString) \(stored)" : "N \(request.urlString) 0")
         }
     }

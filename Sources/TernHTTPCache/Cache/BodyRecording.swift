@@ -118,7 +118,11 @@ final class BodyRecording: BodyRecorder {
         }
     }
 
-    var isRecording: Bool { state.withLock { !$0.isGivenUp } }
+    var isRecording: Bool {
+        state.withLock { state in
+            if case .ended = state.phase { false } else { true }
+        }
+    }
 
     func reachEnd() { state.withLock { $0.hasEnd = true } }
 

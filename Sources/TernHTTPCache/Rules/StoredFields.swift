@@ -32,6 +32,11 @@ enum StoredFields {
         FieldText.members(of: "Connection", in: headers).map { FieldText.lowercased($0) }
     }
 
+    /// Returns whether a field sets cookies.
+    static func isCookie(_ name: String) -> Bool {
+        Headers.namesMatch(name, "Set-Cookie") || Headers.namesMatch(name, "Set-Cookie2")
+    }
+
     /// Returns whether the fields are within the limits.
     static func isWithinLimits(_ headers: Headers) -> Bool {
         headers.count <= limits.fields

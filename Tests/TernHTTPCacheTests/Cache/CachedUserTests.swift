@@ -109,7 +109,7 @@ struct CachedUserTests {
                 #expect(cached.requestCount == 4)
                 let stored = try await cached.get("b")
                 #expect(stored.text == "user=1")
-                #expect(stored.headers["Set-Cookie"] == nil)
+                #expect(stored.cacheTrace?.source == .stored)
             })
     }
 
