@@ -52,7 +52,9 @@ struct SessionCache: Sendable {
         var fields: [String] = []
         if let policy = own.trust { fields += ["trust"] + policy.cacheIdentity }
         if let path = own.unixSocketPath { fields += ["socket", path] }
-        if sendsCookies, let store = own.cookies?.makeStore() { fields += ["cookies"] + CachePartition.identity(of: store) }
+        if sendsCookies, let store = own.cookies?.makeStore() {
+            fields += ["cookies"] + CachePartition.identity(of: store)
+        }
         if let owner = own.credentialOwner { fields += ["owner", CachePartition.process, "\(owner)"] }
         guard !fields.isEmpty else { return CacheScope(partition: partition.name, trust: trust) }
         return CacheScope(partition: partition.name, trust: CachePartition.digest([trust] + fields))

@@ -142,7 +142,9 @@ final class BodyRecording: BodyRecorder {
             let entry = CachePolicy.finish(entry, received: end.received, isComplete: isWhole)
             finish(phase, entry, replacing: replacing)
         case (.combination(let combination), .writing(let queue)):
-            guard isWhole else { return queue.abandon(.incomplete) }
+            // A part of another length than it announced is none.
+            let announced = BodyLayout(combination).received.upperBound
+            guard isWhole, end.received == announced else { return queue.abandon(.incomplete) }
             queue.commit(combination.entry, replacing: [combination.stored])
         case (.combination(let combination), .collecting(let body)):
             guard isWhole else { return report.gaveUp(.incomplete) }

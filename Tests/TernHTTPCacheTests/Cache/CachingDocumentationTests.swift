@@ -86,9 +86,8 @@ struct CachingDocumentationTests {
 
     @Test(arguments: StoreKind.allCases)
     func aPolicyShortensTheLifeOfAResponse(kind: StoreKind) async throws {
-        try await withCache(
-            kind, session: { $0.policy = ShortLived() }, handler: numbered([("Cache-Control", "max-age=600")])
-        ) { cached in
+        let session: (inout Session.Configuration) -> Void = { $0.policy = ShortLived() }
+        try await withCache(kind, session: session, handler: numbered([("Cache-Control", "max-age=600")])) { cached in
             let first = try await cached.get()
             #expect(first.text == "1")
             let hit = try await cached.get()
@@ -104,9 +103,8 @@ struct CachingDocumentationTests {
     }
 
     @Test func aPolicyKeepsAResponseOutOfTheStore() async throws {
-        try await withCache(
-            session: { $0.policy = Forbidding() }, handler: numbered([("Cache-Control", "max-age=600")])
-        ) { cached in
+        let session: (inout Session.Configuration) -> Void = { $0.policy = Forbidding() }
+        try await withCache(session: session, handler: numbered([("Cache-Control", "max-age=600")])) { cached in
             let first = try await cached.get()
             #expect(first.cacheTrace?.storing == "policy")
             #expect(try await cached.get().text == "2")

@@ -34,7 +34,8 @@ struct CookieScopeTests {
     @Test func aSharedStoreSharesItsResponses() async throws {
         let store = CookieStore()
         let headers = [("Cache-Control", "max-age=60"), ("Set-Cookie", "session=1")]
-        try await withCache(session: { $0.cookies = .store(store) }, handler: numbered(headers)) { cached in
+        let session: (inout Session.Configuration) -> Void = { $0.cookies = .store(store) }
+        try await withCache(session: session, handler: numbered(headers)) { cached in
             let first = try await cached.get()
             #expect(first.text == "1")
             let other = try cached.client { $0.cookies = .store(store) }

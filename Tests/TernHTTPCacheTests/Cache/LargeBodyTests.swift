@@ -82,6 +82,35 @@ struct LargeBodyTests {
         }
     }
 
+    @Test func aPartThatIsLongerThanAnnouncedIsNotJoined() async throws {
+        let body = [UInt8](repeating: 0x61, count: 1_200_000)
+        let headers: LoopbackServer.Fields = [("ETag", "\"1\""), ("Cache-Control", "max-age=60")]
+        let handler: LoopbackServer.Handler = { exchange in
+            switch exchange.request["Range"] {
+            case "bytes=0-599999"?:
+                let fields = headers + [("Content-Range", "bytes 0-599999/1200000")]
+                try exchange.respond(status: 206, headers: fields, body: Array(body[0..<600_000]))
+            case .some:
+                let fields = headers + [("Content-Range", "bytes 600000-1199999/1200000")]
+                try exchange.writeChunkedHead(status: 206, headers: fields)
+                try exchange.writeChunk(body[600_000...] + [0x62])
+                try exchange.endChunks()
+            case nil:
+                try exchange.respond(headers: headers, body: body)
+            }
+        }
+        try await withDisk(handler: handler) { cached, disk, _ in
+            for (index, range) in ["bytes=0-599999", "bytes=600000-1199999"].enumerated() {
+                let stream = cached.client.stream("a", headers: ["Range": range])
+                for try await _ in stream.chunks {}
+                let trace = try await stream.storedTrace()
+                #expect(trace?.storing == (index == 0 ? "stored" : "incomplete"))
+            }
+            let whole = try await cached.get()
+            #expect(Array(whole.value) == body)
+        }
+    }
+
     @Test func theBytesOfAllResponsesAreBounded() async throws {
         let state = CacheState()
         #expect(state.reserve(30 << 20))

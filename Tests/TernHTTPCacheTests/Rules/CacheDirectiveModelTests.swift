@@ -82,7 +82,9 @@ import Testing
     }
 
     /// The result in words.
-    private func model(_ response: Response, _ directive: Directive, _ choice: Request.CacheChoice, age: Int) -> String {
+    private func model(
+        _ response: Response, _ directive: Directive, _ choice: Request.CacheChoice, age: Int
+    ) -> String {
         let isOffline = choice == .onlyStored
         let mayNotSend = isOffline || directive == .onlyIfCached
         if choice == .noStore || choice == .reload || directive == .noStore { return mayNotSend ? "refuse" : "fetch" }
