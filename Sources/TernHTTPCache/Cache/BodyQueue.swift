@@ -14,6 +14,8 @@ final class BodyQueue: Sendable {
     private let generation: UInt64
     private let report: StoringReport
     private let state = Lock(BodyQueueState())
+    /// Those who wait for the write, once the body has arrived.
+    private let writing = Lock<SharedExchange?>(nil)
 
     private init(_ layout: BodyLayout, generation: UInt64, report: StoringReport) {
         self.layout = layout
@@ -30,6 +32,7 @@ final class BodyQueue: Sendable {
         Task {
             await queue.run(writer)
             report.cache.endWrite()
+            queue.writing.withLock { $0 }?.end(.stored)
         }
         return queue
     }
@@ -50,6 +53,8 @@ final class BodyQueue: Sendable {
 
     /// Stores the entry once all bytes are written.
     func commit(_ entry: CacheEntry, replacing: [CacheEntry]) {
+        let exchange = report.beginWriting(entry)
+        writing.withLock { $0 = exchange }
         perform(state.withLock { $0.end(.commit(entry, replacing: replacing)) })
     }
 

@@ -187,12 +187,14 @@ final class BodyRecording: BodyRecorder {
                 memory.insertNow(entry, body: body, replacing: replacing, generation: generation))
         }
         guard report.cache.reserve(body.count) else { return report.gaveUp(.storeBusy) }
+        let writing = report.beginWriting(entry)
         report.cache.beginWrite()
         // Ends with the write.
         Task {
             let isStored = await store.insert(entry, body: body, replacing: replacing, generation: generation)
             report.cache.release(body.count)
             report.stored(isStored)
+            writing?.end(.stored)
             report.cache.endWrite()
         }
     }

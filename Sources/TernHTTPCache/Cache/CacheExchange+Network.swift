@@ -88,7 +88,7 @@ extension CacheExchange {
         case .combine(let combination):
             return deliver(received, recorder: BodyRecording(.combination(combination), received, of: self))
         case .invalidate(let invalidation):
-            await store.invalidate(invalidation)
+            for other in invalidations(invalidation) { await store.invalidate(other) }
             return deliver(received, outcome: decision.reason)
         case .serveStale(let answer):
             sender?.end(.notShared)
@@ -110,6 +110,16 @@ extension CacheExchange {
         else { return nil }
         let outcome = answer.entry.directives.staleIfError == nil ? CacheReason.disconnected : .staleIfError
         return await serve(answer, .hit(outcome))
+    }
+
+    /// Returns an invalidation for each scope of the session, because a path can have cookies that another has not.
+    private func invalidations(_ own: CacheInvalidation) -> [CacheInvalidation] {
+        let others = exchange.registry.cacheScopes.filter { $0.partition != request.key.partition }
+        return [own]
+            + others.map { scope in
+                let keys = own.keys.map { $0.with(partition: scope.partition, trust: scope.trust) }
+                return CacheInvalidation(keys: keys, groups: own.groups)
+            }
     }
 
     /// Returns the head with its times. The duration of the exchange is that of a clock that never jumps.

@@ -9,6 +9,12 @@ struct StoringReport: Sendable {
     /// The entries that the response outdates even if it cannot be stored itself.
     let outdated: [CacheEntry]
 
+    /// Begins the write of an entry that has arrived. A request for it waits until it is written, also after a stream, whose
+    /// reader nobody waited for. Returns nil if an equal request is under way.
+    func beginWriting(_ entry: CacheEntry) -> SharedExchange? {
+        cache.begin(SharingKey(key: entry.key, credentials: entry.properties.credentials))
+    }
+
     /// Reports the result of an insert, which removes outdated entries by itself.
     func stored(_ isStored: Bool) {
         trace.finish(isStored ? .stored : .storeFailed, isStored: isStored)

@@ -31,6 +31,25 @@ struct CookieScopeTests {
         }
     }
 
+    /// The cookie is sent with the POST, and not with the GET whose response the POST makes invalid.
+    @Test func aRequestWithCookiesInvalidatesResponsesWithoutThem() async throws {
+        let count = Counter()
+        let handler: LoopbackServer.Handler = { exchange in
+            switch exchange.request.path {
+            case "/login": try exchange.respond(headers: [("Set-Cookie", "session=1; Path=/api")], text: "")
+            case "/api/a": try exchange.respond(status: 201, headers: [("Location", "/a")], text: "")
+            default: try exchange.respond(headers: [("Cache-Control", "max-age=60")], text: "\(count.next())")
+            }
+        }
+        try await withCache(handler: handler) { cached in
+            _ = try await cached.get("login")
+            #expect(try await cached.get("a").text == "1")
+            #expect(try await cached.get("a").text == "1")
+            _ = try await cached.client.send(.post, "api/a")
+            #expect(try await cached.get("a").text == "2")
+        }
+    }
+
     @Test func aSharedStoreSharesItsResponses() async throws {
         let store = CookieStore()
         let headers = [("Cache-Control", "max-age=60"), ("Set-Cookie", "session=1")]

@@ -111,6 +111,22 @@ struct LargeBodyTests {
         }
     }
 
+    @Test(arguments: [100, 600_000])
+    func aRequestAfterAStreamWaitsForTheWrite(count: Int) async throws {
+        let body = [UInt8](repeating: 0x61, count: count)
+        let handler: LoopbackServer.Handler = { exchange in
+            try exchange.respond(headers: [("Cache-Control", "max-age=60")], body: body)
+        }
+        try await withDisk(handler: handler) { cached, _, _ in
+            for number in 1...30 {
+                for try await _ in cached.client.stream("\(number)").chunks {}
+                let response = try await cached.get("\(number)")
+                #expect(response.value.count == count)
+                #expect(cached.requestCount == number)
+            }
+        }
+    }
+
     @Test func theBytesOfAllResponsesAreBounded() async throws {
         let state = CacheState()
         #expect(state.reserve(30 << 20))

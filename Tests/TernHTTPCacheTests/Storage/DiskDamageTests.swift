@@ -14,8 +14,11 @@ struct DiskDamageTests {
     private func body(_ count: Int) -> Data { Data(pattern.bytes(in: 0..<count)) }
 
     /// The file of the only large value in a folder.
-    private func valueFile(_ folder: URL) throws -> URL {
-        try #require(try files(below: folder.appending(path: "values")).first)
+    private func valueFile(_ folder: URL) async throws -> URL {
+        let values = folder.appending(path: "values")
+        // The file of a value that was found damaged is deleted after the look-up.
+        try await until { try files(below: values).count == 1 }
+        return try #require(try files(below: values).first)
     }
 
     /// Looks an entry up, and checks that it is whole or missing. Returns whether it was found.
@@ -40,10 +43,10 @@ struct DiskDamageTests {
             let (key, body) = (CacheKey.path("a"), body(count))
             let entry = CacheEntry.whole(1, key, ["X": "/a"], count: count)
             await store.insert(entry, body: body, replacing: [], generation: 0)
-            let original = try Data(contentsOf: try valueFile(folder))
+            let original = try Data(contentsOf: try await valueFile(folder))
             #expect(original.count > count && original.count < count + 1_000)
             for position in positions(original.count) {
-                let file = try valueFile(folder)
+                let file = try await valueFile(folder)
                 let handle = try FileHandle(forUpdating: file)
                 try handle.seek(toOffset: UInt64(position))
                 try handle.write(contentsOf: [original[position] ^ 0x40])
@@ -68,7 +71,7 @@ struct DiskDamageTests {
             let entry = CacheEntry.whole(1, key, ["X": "/a"], count: count)
             for cut in [0, 1, 100, count - 1, count, count + 1, count + 60, count + 200, count + 5_000] {
                 await store.insert(entry, body: body, replacing: [], generation: 0)
-                let file = try valueFile(folder)
+                let file = try await valueFile(folder)
                 let size = try Data(contentsOf: file).count
                 let handle = try FileHandle(forUpdating: file)
                 try handle.truncate(atOffset: UInt64(cut))
