@@ -48,6 +48,7 @@ struct BackgroundRefreshTests {
             while try await cached.get().cacheTrace?.source != .stored {}
             // On the disk, a stale response that comes before the new one is stored begins another refresh.
             #expect(cached.requestCount == sent + 1 || kind == .disk)
+            await cached.cache.refreshed()
             await cached.finish()
         }
     }
