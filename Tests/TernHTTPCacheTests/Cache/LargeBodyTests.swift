@@ -145,7 +145,7 @@ struct LargeBodyTests {
                 hook.set { name in name.contains(call) ? (call == "INSERT" ? 13 : 28) : nil }
                 let stream = cached.client.stream("a")
                 let count = try await read(stream, pattern) { _ in
-                    // What arrives at once fits only into an empty queue.
+                    // Bytes that arrive at once fit only into an empty queue.
                     try await until { cached.cache.shared.waitingBytes == 0 }
                 }
                 #expect(count == pattern.count)
