@@ -30,6 +30,7 @@ let package = Package(
         .library(name: "TernCache", targets: ["TernCache"]),
         .library(name: "TernHTTPCache", targets: ["TernHTTPCache"]),
         .library(name: "TernImages", targets: ["TernImages"]),
+        .library(name: "TernStreaming", targets: ["TernStreaming"]),
         .library(name: "TernTesting", targets: ["TernTesting"]),
         .library(name: "TernViewModels", targets: ["TernViewModels"]),
         .library(name: "TernXML", targets: ["TernXML"]),
@@ -97,6 +98,8 @@ let package = Package(
             dependencies: ["CTernCodecs", "Tern", "TernCache", "TernConcurrency", "TernHTTPCache"],
             swiftSettings: settings
         ),
+        .target(
+            name: "TernStreaming", dependencies: ["CTernZ", "Tern", "TernConcurrency"], swiftSettings: settings),
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
         .target(
             name: "TernViewModels", dependencies: ["Tern", "TernConcurrency", "TernImages"], swiftSettings: settings),
@@ -155,6 +158,11 @@ let package = Package(
         .testTarget(
             name: "TernImagesTests",
             dependencies: ["Tern", "TernCache", "TernConcurrency", "TernImages", "TernTesting"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "TernStreamingTests",
+            dependencies: ["Tern", "TernConcurrency", "TernStreaming", "TernTesting"],
             swiftSettings: settings
         ),
         .testTarget(
