@@ -16,6 +16,10 @@ extension LoopbackServer {
         /// The head of the request.
         public let request: Request
 
+        /// The number of the request among all of the server, from 1, in the order in which `Counts.requestsReceived` counts
+        /// them. Handlers of several connections can start in another order.
+        public let number: Int
+
         /// A Boolean value that indicates whether the first read of the body answers `Expect: 100-continue` with `100
         /// Continue`. True by default.
         public var sendsContinue = true
@@ -34,10 +38,11 @@ extension LoopbackServer {
         var hasWritten = false
         var speedLimit: Throttle?
 
-        init(_ request: Request, on connection: LoopbackConnection, serial: Int) {
+        init(_ request: Request, on connection: LoopbackConnection, logged: (serial: Int, number: Int)) {
             self.request = request
             self.connection = connection
-            self.serial = serial
+            serial = logged.serial
+            number = logged.number
             framing = BodyFraming(of: request)
             mustContinue = request["Expect"]?.lowercased() == "100-continue"
             if !request.keepsAlive { connection.isLast = true }

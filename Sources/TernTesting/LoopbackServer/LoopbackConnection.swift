@@ -41,7 +41,7 @@ final class LoopbackConnection {
     func serve(_ handler: LoopbackServer.Handler) {
         do {
             while !isLast, let request = try readRequest() {
-                let exchange = LoopbackServer.Exchange(request, on: self, serial: core.log(request))
+                let exchange = LoopbackServer.Exchange(request, on: self, logged: core.log(request))
                 exchange.run(handler)
                 core.counters.served.wrappingAdd(1, ordering: .sequentiallyConsistent)
                 core.countsChanged()

@@ -154,15 +154,15 @@ extension LoopbackCore {
 
     func clearRequests() { state.withLock { $0.log.clear() } }
 
-    /// Logs a request and returns its serial number.
-    func log(_ request: LoopbackServer.Request) -> Int {
+    /// Logs and counts a request. Returns its serial number in the log, and its number among all requests.
+    func log(_ request: LoopbackServer.Request) -> (serial: Int, number: Int) {
         let entry = LoopbackServer.LoggedRequest(
             method: request.method, target: request.target, bodySize: 0, connectionIndex: request.connectionIndex,
             requestIndex: request.requestIndex)
         let serial = logs ? state.withLock { $0.log.append(entry) } : 0
-        counters.received.wrappingAdd(1, ordering: .sequentiallyConsistent)
+        let number = counters.received.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
         countsChanged()
-        return serial
+        return (serial, number)
     }
 
     func setBodySize(_ size: Int, of serial: Int) {

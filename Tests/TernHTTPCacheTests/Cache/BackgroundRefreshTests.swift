@@ -13,9 +13,8 @@ struct BackgroundRefreshTests {
 
     /// Answers the n-th request with its number, from the second on after the gate.
     private static func gated(_ gate: LoopbackServer.Gate) -> LoopbackServer.Handler {
-        let count = Counter()
         return { exchange in
-            let number = count.next()
+            let number = exchange.number
             if number > 1 { try exchange.wait(for: gate) }
             try exchange.respond(headers: control, text: "\(number)")
         }
@@ -55,10 +54,9 @@ struct BackgroundRefreshTests {
 
     @Test(arguments: [true, false])
     func aRefreshEndsWithItsSession(isInvalidated: Bool) async throws {
-        let count = Counter()
         try await withCache(
             handler: { exchange in
-                let number = count.next()
+                let number = exchange.number
                 if number == 2 { return try exchange.waitForClientToClose() }
                 try exchange.respond(headers: Self.control, text: "\(number)")
             },
@@ -87,10 +85,9 @@ struct BackgroundRefreshTests {
 
     @Test(arguments: Failure.allCases)
     func aFailedRefreshLeavesTheStaleResponse(_ failure: Failure) async throws {
-        let count = Counter()
         try await withCache(
             handler: { exchange in
-                if count.next() == 1 { return try exchange.respond(headers: Self.control, text: "good") }
+                if exchange.number == 1 { return try exchange.respond(headers: Self.control, text: "good") }
                 switch failure {
                 case .reset: exchange.reset()
                 case .status: try exchange.respond(status: 503)
@@ -137,11 +134,10 @@ struct BackgroundRefreshTests {
     }
 
     @Test func aRefreshDoesNotReadABodyThatIsNotStored() async throws {
-        let count = Counter()
         try await withCache(
             cache: { $0.entryByteLimit = 1_000 },
             handler: { exchange in
-                if count.next() == 1 { return try exchange.respond(headers: Self.control, text: "small") }
+                if exchange.number == 1 { return try exchange.respond(headers: Self.control, text: "small") }
                 try exchange.writeHead(headers: Self.control + [("Content-Length", "\(1 << 40)")])
                 try exchange.streamZeros(count: 1 << 40)
             },

@@ -68,10 +68,10 @@ struct HTTPCacheTests {
     }
 
     @Test func equalRequestsAreSentOnce() async throws {
-        let (gate, count) = (LoopbackServer.Gate(), Counter())
+        let gate = LoopbackServer.Gate()
         try await withCache(
             handler: { exchange in
-                let number = count.next()
+                let number = exchange.number
                 try exchange.wait(for: gate)
                 try exchange.respond(headers: [("Cache-Control", "max-age=60")], text: "\(number)")
             },

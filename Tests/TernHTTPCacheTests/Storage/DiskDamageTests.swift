@@ -30,9 +30,13 @@ struct DiskDamageTests {
         return found == body
     }
 
-    /// The positions of a file to damage: each of the last 1,200 bytes, where the trailer is, and some of the others.
+    /// The positions of a file to damage: each of the last 1,200 bytes, where the trailer is, and some of the others. Of a
+    /// large file, which is mapped and has the same trailer, fewer.
     private func positions(_ count: Int) -> [Int] {
-        Array(stride(from: 0, to: max(0, count - 1_200), by: 997)) + Array(max(0, count - 1_200)..<count)
+        let trailer = max(0, count - 1_200)
+        let isLarge = count > 100_000
+        return Array(stride(from: 0, to: trailer, by: isLarge ? 4_999 : 997))
+            + Array(stride(from: trailer, to: count, by: isLarge ? 11 : 1))
     }
 
     @Test(arguments: [20_000, 300_000])
@@ -45,21 +49,22 @@ struct DiskDamageTests {
             await store.insert(entry, body: body, replacing: [], generation: 0)
             let original = try Data(contentsOf: try await valueFile(folder))
             #expect(original.count > count && original.count < count + 1_000)
-            var misses = 0
             for position in positions(original.count) {
-                let file = try await valueFile(folder)
-                let handle = try FileHandle(forUpdating: file)
-                try handle.seek(toOffset: UInt64(position))
-                try handle.write(contentsOf: [original[position] ^ 0x40])
-                try handle.close()
-                // A small range is verified as the whole is.
-                let part = await store.body(of: entry, range: 0..<10)
-                // The altered file can be one that the cache is about to delete.
-                #expect(part == nil || part == body.prefix(10), "\(position)")
-                if part == nil { misses += 1 }
-                await store.insert(entry, body: body, replacing: [], generation: 0)
+                var isMissed = false
+                while !isMissed {
+                    let file = try await valueFile(folder)
+                    let handle = try FileHandle(forUpdating: file)
+                    try handle.seek(toOffset: UInt64(position))
+                    try handle.write(contentsOf: [original[position] ^ 0x40])
+                    try handle.close()
+                    // A small range is verified as the whole is.
+                    let part = await store.body(of: entry, range: 0..<10)
+                    isMissed = part == nil
+                    // The altered file can be one that the cache was about to delete. Then the position is tried again.
+                    if !isMissed { try #require(try await valueFile(folder) != file, "\(position)") }
+                    await store.insert(entry, body: body, replacing: [], generation: 0)
+                }
             }
-            #expect(misses >= positions(original.count).count - 5)
             #expect(await isFound(key, store, body))
             try await cache.close()
         }
