@@ -11,9 +11,9 @@ extension HTTPCache: ExchangeCache {
     /// Returns the response to a request: look up → decide → serve, or send → decide → store.
     package nonisolated func response(to exchange: NetworkExchange) async throws(NetworkError) -> IncomingResponse {
         let start = MonotonicClock.nanoseconds()
-        // A look-up on the disk takes time.
-        if case .memory = place {} else { exchange.register() }
         let request = CacheRequest(exchange)
+        // Opening a folder takes time.
+        if shared.store == nil { exchange.register() }
         guard let store = await store() else { return try await responseWithoutStore(to: exchange, request) }
         return try await CacheExchange(
             cache: self, store: store, exchange: exchange, request: request, start: start
@@ -156,13 +156,15 @@ struct CacheExchange: Sendable {
     }
 
     func entries() async -> [CacheEntry] {
+        let own = await entries(for: request.key)
+        return request.isHead ? own + (await entries(for: request.key.with(method: "GET"))) : own
+    }
+
+    private func entries(for key: CacheKey) async -> [CacheEntry] {
         // In memory without a suspension.
-        if let memory = store as? MemoryEntryStore {
-            let own = memory.entriesNow(for: request.key)
-            return request.isHead ? own + memory.entriesNow(for: request.key.with(method: "GET")) : own
-        }
-        let own = await store.entries(for: request.key)
-        return request.isHead ? own + (await store.entries(for: request.key.with(method: "GET"))) : own
+        if let entries = store.entriesNow(for: key) { return entries }
+        exchange.register()
+        return await store.entries(for: key)
     }
 
     // MARK: Stored responses
@@ -195,7 +197,8 @@ struct CacheExchange: Sendable {
     }
 
     func body(of entry: CacheEntry, range: Range<Int64>) async -> Data? {
-        if let memory = store as? MemoryEntryStore { return memory.bodyNow(of: entry, range: range) }
+        if let body = store.bodyNow(of: entry, range: range) { return body }
+        exchange.register()
         return await store.body(of: entry, range: range)
     }
 }

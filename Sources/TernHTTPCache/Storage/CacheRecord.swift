@@ -62,6 +62,18 @@ struct CacheRecord: Sendable {
         return removed.filter { $0.body == .separate }.map(\.entry)
     }
 
+    /// The record as it is read from the disk, where cookies are not written.
+    var withoutCookies: CacheRecord {
+        guard items.contains(where: { $0.entry.headers.contains { StoredFields.isCookie($0.name) } }) else { return self }
+        return CacheRecord(
+            items.map { item in
+                let entry = item.entry.changing { properties in
+                    properties.headers = Headers(properties.headers.filter { !StoredFields.isCookie($0.name) })
+                }
+                return Item(entry: entry, body: item.body)
+            })
+    }
+
     /// The number of bytes that the record takes in memory, roughly.
     var cost: Int {
         items.reduce(64) { sum, item in

@@ -75,6 +75,40 @@ final class DiskEntryStore: EntryStore {
 
     // MARK: Reading
 
+    func entriesNow(for key: CacheKey) -> [CacheEntry]? {
+        guard !mustReadRules(Self.rulesKey(key)) else { return nil }
+        var entries: [CacheEntry] = []
+        for key in state.values.withLock({ $0.search.keys(for: key) }) {
+            guard let record = recordNow(key) else { return nil }
+            entries += record.entries
+        }
+        return entries
+    }
+
+    func bodyNow(of entry: CacheEntry, range: Range<Int64>) -> Data? {
+        let length = entry.properties.storedLength
+        guard range.lowerBound >= 0, range.upperBound <= length else { return nil }
+        if let body = entry.bodyBesideHead { return body.part(range, of: length) }
+        guard case .inline(let data)? = recordNow(SearchRules.storageKey(of: entry))?.item(entry.id)?.body else {
+            return nil
+        }
+        return data.part(range, of: length)
+    }
+
+    /// Returns a record if it is in memory, or if there is none; nil if it must be read.
+    private func recordNow(_ key: CacheKey) -> CacheRecord? {
+        let name = Self.recordKey(key)
+        guard let number = cache.number(of: name) else { return cache.contains(name) ? nil : CacheRecord() }
+        guard let known = state.records.value(for: key), known.number == number else { return nil }
+        return known.record
+    }
+
+    /// Remembers a record that was read, or that was written under its lock, as that of a value with a number.
+    private func remember(_ record: CacheRecord, for key: CacheKey, number: Int64?) {
+        guard let number, number == cache.number(of: Self.recordKey(key)) else { return }
+        state.records.insert(DiskStoreState.NumberedRecord(number: number, record: record), for: key)
+    }
+
     func entries(for key: CacheKey) async -> [CacheEntry] {
         var entries: [CacheEntry] = []
         await readRules(of: key)
@@ -85,7 +119,7 @@ final class DiskEntryStore: EntryStore {
     /// Reads the `No-Vary-Search` rules of a path that an earlier process stored.
     private func readRules(of key: CacheKey) async {
         let name = Self.rulesKey(key)
-        guard cache.contains(name), !state.values.withLock({ $0.readRules.contains(name) }) else { return }
+        guard mustReadRules(name) else { return }
         // A failure costs hits alone.
         guard let data = try? await cache.value(for: name), let record = CacheRecord(data) else { return }
         state.values.withLock { values in
@@ -95,17 +129,24 @@ final class DiskEntryStore: EntryStore {
         }
     }
 
+    private func mustReadRules(_ name: String) -> Bool {
+        cache.contains(name) && !state.values.withLock { $0.readRules.contains(name) }
+    }
+
     /// Reads and decodes a record, not on the caller's actor.
     @concurrent
     private func record(_ key: CacheKey) async -> CacheRecord {
         let name = Self.recordKey(key)
         // Most look-ups of unknown URLs end here, in memory.
-        guard cache.contains(name) else { return CacheRecord() }
+        if let record = recordNow(key) { return record }
+        let number = cache.number(of: name)
         // A record that cannot be read is a miss.
         guard let data = try? await cache.value(for: name), let record = CacheRecord(data) else { return CacheRecord() }
         // A record of another key would answer for a wrong URL.
         let isOwn = record.entries.allSatisfy { SearchRules.storageKey(of: $0) == key }
-        return isOwn ? record : CacheRecord()
+        guard isOwn else { return CacheRecord() }
+        remember(record, for: key, number: number)
+        return record
     }
 
     func keys() async -> [CacheKey] {
@@ -124,7 +165,7 @@ final class DiskEntryStore: EntryStore {
     func body(of entry: CacheEntry, range: Range<Int64>) async -> Data? {
         let length = entry.properties.storedLength
         guard range.lowerBound >= 0, range.upperBound <= length else { return nil }
-        if let body = entry.bodyBesideHead { return body.part(range, of: length) }
+        if let body = bodyNow(of: entry, range: range) { return body }
         if let body = await separateBody(of: entry, range: range) { return body }
         guard let item = await record(SearchRules.storageKey(of: entry)).item(entry.id) else { return nil }
         if case .inline(let data) = item.body, let part = data.part(range, of: length) { return part }
@@ -251,6 +292,7 @@ final class DiskEntryStore: EntryStore {
             } else {
                 let tags = Self.tags(of: new.entries, under: key)
                 try await cache.insert(new.encoded(), for: name, tags: tags)
+                remember(new.withoutCookies, for: key, number: cache.number(of: name))
             }
         } catch {
             isWritten = false
@@ -289,6 +331,8 @@ final class DiskEntryStore: EntryStore {
         state.values.withLock { $0.recordAll() }
         await state.changesEnded()
         await removeAll(tagged: Self.partitionTag(partition))
+        // What is not stored any more is not found. It need not stay in memory either.
+        state.records.removeAll()
     }
 
     func removeAll() async {
@@ -296,6 +340,7 @@ final class DiskEntryStore: EntryStore {
         await state.changesEnded()
         // As below.
         try? await cache.removeAll()
+        state.records.removeAll()
     }
 
     private func removeAll(tagged tag: String) async {

@@ -18,6 +18,12 @@ final class DiskStoreState: Sendable {
         }
     }
 
+    /// A record as it is on the disk.
+    struct NumberedRecord: Sendable {
+        let number: Int64
+        let record: CacheRecord
+    }
+
     private struct Weak {
         weak var state: DiskStoreState?
     }
@@ -26,12 +32,23 @@ final class DiskStoreState: Sendable {
     private let cache: DiskCache
     /// Read by look-ups without a wait.
     let values = Lock(Values())
+    /// The records that were read or written last, with the numbers of their values in the cache: a record is the stored one
+    /// as long as the value has that number.
+    let records: MemoryCache<CacheKey, NumberedRecord>
     /// The changes that wait for a change of the same record. A record without a change is not in the table.
     private let waiting = Lock<[String: [Waiter<Void>]]>([:])
 
     private static let states = Lock<[ObjectIdentifier: Weak]>([:])
 
-    private init(_ cache: DiskCache) { self.cache = cache }
+    /// The maximum number of bytes of the records in memory.
+    private static let recordLimit = 8 << 20
+
+    private init(_ cache: DiskCache) {
+        self.cache = cache
+        var memory = MemoryCacheConfiguration()
+        memory.limits.cost = Self.recordLimit
+        records = MemoryCache(memory) { $0.record.cost }
+    }
 
     /// Returns the state of a cache, which lives as long as a store uses it.
     static func of(_ cache: DiskCache) -> DiskStoreState {

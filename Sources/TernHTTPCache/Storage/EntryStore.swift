@@ -12,6 +12,12 @@ protocol EntryStore: Sendable {
     /// Returns the entries of a URL and of the URLs that are equivalent to it by `No-Vary-Search`.
     func entries(for key: CacheKey) async -> [CacheEntry]
 
+    /// Returns the same as `entries(for:)` if it is in memory; nil if it must be read.
+    func entriesNow(for key: CacheKey) -> [CacheEntry]?
+
+    /// Returns the same as `body(of:range:)` if it is in memory; nil if it is not, or not any more.
+    func bodyNow(of entry: CacheEntry, range: Range<Int64>) -> Data?
+
     /// Returns stored bytes of an entry, counted from the first stored byte; nil if they are gone or damaged, in which
     /// case the entry is removed.
     func body(of entry: CacheEntry, range: Range<Int64>) async -> Data?

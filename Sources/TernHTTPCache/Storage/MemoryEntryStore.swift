@@ -32,13 +32,14 @@ final class MemoryEntryStore: EntryStore {
     /// The number of records.
     var count: Int { records.count }
 
+    func entriesNow(for key: CacheKey) -> [CacheEntry]? { found(for: key) }
+
     /// Returns the entries of a URL without a suspension.
-    func entriesNow(for key: CacheKey) -> [CacheEntry] {
+    func found(for key: CacheKey) -> [CacheEntry] {
         let keys = state.withLock { $0.search.keys(for: key) }
         return keys.flatMap { records.value(for: $0)?.entries ?? [] }
     }
 
-    /// Returns stored bytes without a suspension.
     func bodyNow(of entry: CacheEntry, range: Range<Int64>) -> Data? {
         guard case .inline(let data)? = records.value(for: SearchRules.storageKey(of: entry))?.item(entry.id)?.body,
             range.lowerBound >= 0, range.upperBound <= Int64(data.count)
@@ -47,7 +48,7 @@ final class MemoryEntryStore: EntryStore {
         return data[start + Int(range.lowerBound)..<start + Int(range.upperBound)]
     }
 
-    func entries(for key: CacheKey) async -> [CacheEntry] { entriesNow(for: key) }
+    func entries(for key: CacheKey) async -> [CacheEntry] { found(for: key) }
 
     func body(of entry: CacheEntry, range: Range<Int64>) async -> Data? { bodyNow(of: entry, range: range) }
 

@@ -126,7 +126,7 @@ import Testing
             let cache = CacheSimulator()
             try cache.get(OriginAnswer(200, response.headers(cache)))
             let key = try cache.request().key
-            let entries = cache.store.entriesNow(for: key)
+            let entries = cache.store.found(for: key)
             #expect(entries.isEmpty != response.isStored)
             for directive in Directive.allCases {
                 let headers: Headers = directive.text.map { ["Cache-Control": $0] } ?? [:]

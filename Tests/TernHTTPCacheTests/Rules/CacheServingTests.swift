@@ -262,7 +262,7 @@ import Testing
 
     @Test func anEntryOfAnotherKeyIsIgnored() throws {
         try store(["Cache-Control": "max-age=60"])
-        let entries = cache.store.entriesNow(for: try cache.request().key)
+        let entries = cache.store.found(for: try cache.request().key)
         #expect(entries.count == 1)
         for other in [
             try cache.request(partition: "one"), try cache.request(trust: "pinned"),

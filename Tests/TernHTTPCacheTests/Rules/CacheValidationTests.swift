@@ -127,7 +127,7 @@ import Testing
         try store(["ETag": "\"a\""])
         try cache.get(OriginAnswer(200, ["ETag": "\"b\"", "Cache-Control": "max-age=100"], "new"))
         #expect(try cache.get(OriginAnswer()).body == "new")
-        #expect(cache.store.entriesNow(for: try cache.request().key).count == 1)
+        #expect(cache.store.found(for: try cache.request().key).count == 1)
     }
 
     @Test func fieldsThatNoCacheListsAreServedAfterValidation() throws {

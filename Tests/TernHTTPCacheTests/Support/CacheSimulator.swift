@@ -102,7 +102,7 @@ final class CacheSimulator {
     func send(_ request: CacheRequest, _ origin: (Headers) throws -> OriginAnswer) throws -> SimulatedResponse {
         var methods = [request.key]
         if request.isHead { methods.append(request.key.with(method: "GET")) }
-        let entries = methods.flatMap { store.entriesNow(for: $0) }
+        let entries = methods.flatMap { store.found(for: $0) }
         let decision = policy.decide(request, entries: entries, now: now)
         switch decision.action {
         case .refuse: throw NotStored(reason: decision.reason)

@@ -29,6 +29,19 @@ extension DiskCache {
         return folders.contains { $0.index.find($0.hasher.hash(key), now: now) != nil }
     }
 
+    /// Returns the number of a stored value, which no other value of the cache has or gets; nil without one, and while it is
+    /// queued. From memory, without a system call. Counts as a use: a caller that holds the decoded value with its number
+    /// need not read it again.
+    package nonisolated func number(of key: String) -> Int64? {
+        // A closed cache has no values.
+        guard let (found, mustFlush) = try? shared.lookUp(shared.hasher.key(key), now: configuration.now().milliseconds)
+        else { return nil }
+        // The order of use is lost at worst.
+        if mustFlush, (try? shared.push(.flush, reply: { _ in })) == true { wake() }
+        guard case .stored(let location)? = found else { return nil }
+        return location.id
+    }
+
     /// Returns the verified value of a key; nil if there is none, if it has expired, or if it was damaged, in which case it
     /// is removed. Counts as a use.
     ///
