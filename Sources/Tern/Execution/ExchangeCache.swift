@@ -71,18 +71,29 @@ package struct NetworkExchange: Sendable {
 
     /// Sends the request.
     ///
-    /// - Parameter fields: The fields of a condition, which replace the request's own.
-    package func send(adding fields: Headers = [:]) async throws(NetworkError) -> IncomingResponse {
-        if fields.isEmpty { return try await execution.send(prepared) }
-        return try await execution.send(prepared.adding(fields)).answering(prepared)
+    /// - Parameters:
+    ///   - fields: The fields of a condition, which replace the request's own.
+    ///   - onHead: Receives the head before the body of a response that is collected. Called on the transport's thread, so
+    ///     it must be fast; again for each attempt.
+    package func send(
+        adding fields: Headers = [:], onHead: (@Sendable (ResponseHead) -> Void)? = nil
+    ) async throws(NetworkError) -> IncomingResponse {
+        if fields.isEmpty { return try await execution.send(prepared, onHead: onHead) }
+        return try await execution.send(prepared.adding(fields), onHead: onHead).answering(prepared)
     }
 
     /// Returns a stored response.
     ///
-    /// - Parameter start: The time of the request, in nanoseconds of `MonotonicClock`.
-    package func answer(_ head: ResponseHead, body: Data, since start: UInt64) -> IncomingResponse {
+    /// - Parameters:
+    ///   - start: The time of the request, in nanoseconds of `MonotonicClock`.
+    ///   - onDamage: Called if the body cannot be decompressed.
+    package func answer(
+        _ head: ResponseHead, body: Data, since start: UInt64, onDamage: @escaping @Sendable () -> Void
+    ) -> IncomingResponse {
         registry.observe { $0.didReceive(head, of: AnySessionTask(execution.record)) }
-        return IncomingResponse(stored: body, request: prepared, head: head, record: execution.record, since: start)
+        return IncomingResponse(
+            stored: StoredBody(bytes: body, start: start, onDamage: onDamage), request: prepared, head: head,
+            record: execution.record)
     }
 
     /// Returns the error of the request.
@@ -168,6 +179,16 @@ package struct NetworkExchange: Sendable {
         }
         record.end(result.failure)
     }
+}
+
+/// The body of a stored response.
+struct StoredBody: Sendable {
+    /// The bytes as they were sent.
+    let bytes: Data
+    /// The time of the request, in nanoseconds of `MonotonicClock`.
+    let start: UInt64
+    /// Called if the bytes cannot be decompressed.
+    let onDamage: @Sendable () -> Void
 }
 
 /// Receives a copy of a body while its reader reads it, as it was sent.

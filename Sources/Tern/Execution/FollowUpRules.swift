@@ -1,3 +1,5 @@
+import TernConcurrency
+
 /// Decides how a request continues after a response: whether the response is final, or a redirect or a challenge leads
 /// to another request. Pure; one value for all responses to one request.
 struct FollowUpRules: Sendable {
@@ -84,6 +86,9 @@ struct FollowUpRules: Sendable {
 
     /// Adds the time of an attempt that another one follows. It counts for the total time limit.
     mutating func addTime(of outcome: TransferOutcome?) { nanosecondsSpent += outcome?.metrics.activeTime ?? 0 }
+
+    /// Adds time that a request has waited before it was sent or answered.
+    mutating func addTime(_ time: Duration) { nanosecondsSpent += time.wholeNanoseconds }
 
     var timeSpent: Duration { .nanoseconds(nanosecondsSpent) }
 }

@@ -82,12 +82,11 @@ package struct IncomingResponse: Sendable {
     }
 
     /// Creates a stored response. A body without a coding that the task collects is whole at once.
-    ///
-    /// - Parameter start: The time of the request, in nanoseconds of `MonotonicClock`.
-    init(stored data: Data, request: PreparedRequest, head: ResponseHead, record: TaskRecord, since start: UInt64) {
+    init(stored: StoredBody, request: PreparedRequest, head: ResponseHead, record: TaskRecord) {
         self.head = head
-        let body = OwnBody(data, record: record, since: start)
+        let data = stored.bytes
         let decoder = data.isEmpty ? nil : request.decoder(for: head)
+        let body = OwnBody(data, record: record, since: stored.start, onDamage: decoder == nil ? nil : stored.onDamage)
         source = Source(request, nil, decoder: decoder, ownBody: body)
         let limit = request.request.maximumBodySize ?? request.registry.configuration.maximumBodySize
         guard request.delivery == .collected, decoder == nil, data.count <= limit else { return }
@@ -191,8 +190,14 @@ package struct IncomingResponse: Sendable {
         if let outcome { return outcome }
         guard let attempt else {
             guard let body = source.ownBody, let record = body.record else { return TransferOutcome(head: head) }
-            let outcome = body.outcome(head)
-            return record.endAttempt(with: decoder.map { outcome.decoded($0) } ?? outcome, pump: nil)
+            var outcome = body.outcome(head)
+            if let decoder {
+                // The end of a body that was not read to its end says nothing.
+                let failure = decoder.failure ?? (body.isAtEnd ? decoder.failureOfEnd : nil)
+                outcome = outcome.decoded(decoder)
+                if let failure, failure.kind != .tooLarge { body.onDamage?() }
+            }
+            return record.endAttempt(with: outcome, pump: nil)
         }
         var outcome = await attempt.transfer.outcome()
         if attempt.number > 1 { outcome = outcome.counted(attempt.number) }
@@ -297,12 +302,17 @@ private final class OwnBody: Sendable {
     /// The task of a stored response; nil for a response that an interceptor made.
     let record: TaskRecord?
     private let start: UInt64
+    /// Called if the bytes cannot be decompressed.
+    let onDamage: (@Sendable () -> Void)?
 
     /// The greatest number of bytes of a chunk.
     private static let chunkSize = 256 << 10
 
-    init(_ data: Data, record: TaskRecord?, since start: UInt64 = 0) {
+    init(
+        _ data: Data, record: TaskRecord?, since start: UInt64 = 0, onDamage: (@Sendable () -> Void)? = nil
+    ) {
         rest = Lock(data)
+        self.onDamage = onDamage
         count = data.count
         self.record = record
         self.start = start
@@ -323,6 +333,9 @@ private final class OwnBody: Sendable {
         // Readers count the bytes of a chunk from 0.
         return chunk.startIndex == 0 ? chunk : Data(chunk)
     }
+
+    /// A Boolean value that indicates whether all bytes were read.
+    var isAtEnd: Bool { rest.withLock { $0.isEmpty } }
 
     /// Takes all bytes at once, for the outcome.
     func takeAll() { record?.meter.store(sent: 0, of: 0, received: Int64(count), of: Int64(count)) }

@@ -143,6 +143,9 @@ final class PreparedRequest: Sendable {
             needsNewConnection: needsNewConnection)
     }
 
+    /// The part of the total time limit that was spent before the request, if there is such a limit.
+    var timeSpent: Duration { request.timeouts?.spent ?? .zero }
+
     /// Returns the same request with another body.
     func sending(_ body: Request.Body) -> PreparedRequest {
         var other = request
@@ -232,7 +235,7 @@ final class PreparedRequest: Sendable {
 
     /// Returns the decoder for a body that the session decompresses; nil if nothing is to be decompressed.
     func decoder(for head: ResponseHead) -> ContentDecoder? {
-        guard decompresses, registry.transport.leavesStreamsCompressed, case let codings = head.contentCodings,
+        guard decompresses, registry.transport.leavesStreamsCompressed, case let codings = head.removableCodings,
             !codings.isEmpty
         else { return nil }
         return ContentDecoder(

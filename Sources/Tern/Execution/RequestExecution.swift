@@ -128,6 +128,8 @@ struct RequestExecution: Sendable {
             let mayFollow = FollowUpRules.mayFollow(response.head)
             if mayFollow, let next = try await nextRequest(after: &response, rules: &rules) {
                 rules.addTime(of: await response.readRest())
+                // A request that waited for an equal one was answered with less time.
+                rules.addTime(response.request.timeSpent - request.timeSpent)
                 request = next.limitingTotalTime(spent: rules.timeSpent)
                 continue
             }
@@ -168,17 +170,21 @@ struct RequestExecution: Sendable {
 
     /// Sends one request and returns its response: the whole of it if the transport collects the body, or else the head.
     /// A request that fails on a dead pooled connection is sent a second time if that is safe.
+    ///
+    /// - Parameter onHead: Receives the head before a body that is collected.
     @inline(__always)
-    func send(_ request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
+    func send(
+        _ request: PreparedRequest, onHead: (@Sendable (ResponseHead) -> Void)? = nil
+    ) async throws(NetworkError) -> IncomingResponse {
         registry.observe { $0.willSend(request.request, of: AnySessionTask(record)) }
         let body = request.request.body.isNone ? PreparedBody.none : try await prepareBody(of: request)
         var attempt = 1
-        var (transfer, pump) = try start(request, body: body, attempt: attempt)
+        var (transfer, pump) = try start(request, body: body, attempt: attempt, onHead: onHead)
         var (earlyHead, outcome) = await response(of: transfer)
         if let failure = outcome?.failure, request.canBeSentAgain(after: failure) {
             pump?.stop()
             attempt = 2
-            (transfer, pump) = try start(request, body: body, attempt: attempt)
+            (transfer, pump) = try start(request, body: body, attempt: attempt, onHead: onHead)
             (earlyHead, outcome) = await response(of: transfer)
         }
         if let end = outcome { outcome = record.endAttempt(with: attempt > 1 ? end.counted(attempt) : end, pump: pump) }
@@ -215,7 +221,7 @@ struct RequestExecution: Sendable {
 
     /// Starts an attempt. The pump feeds a body that is produced piece by piece.
     private func start(
-        _ request: PreparedRequest, body: PreparedBody, attempt: Int
+        _ request: PreparedRequest, body: PreparedBody, attempt: Int, onHead announce: (@Sendable (ResponseHead) -> Void)?
     ) throws(NetworkError) -> (Transfer, BodyPump?) {
         let pipe = body.makePipe()
         var wire = request.makeWireRequest(priority: record.priority, attempt: attempt)
@@ -226,7 +232,8 @@ struct RequestExecution: Sendable {
         // With a cache, the head of the wire can differ from that of the response.
         let onHead: (@Sendable (ResponseHead) -> Void)? =
             wire.announcesHead && registry.cache == nil
-            ? { @Sendable [record] head in if !FollowUpRules.mayFollow(head) { record.receive(head) } } : nil
+            ? { @Sendable [record] head in if !FollowUpRules.mayFollow(head) { record.receive(head) } } : announce
+        if announce != nil { wire.announcesHead = true }
         let finished = consume wire
         if let refusal = registry.transport.refusal(of: finished) {
             throw NetworkError(refusal, request: request.request)

@@ -161,6 +161,22 @@ public struct ResponseHead: Sendable {
             .filter { $0 != "identity" && $0 != "none" }
     }
 
+    /// The codings that the session removes from the body; empty if it delivers the body as it came.
+    ///
+    /// A value that is no content coding, such as the name of a charset, says nothing about the bytes: servers send such
+    /// values, and the body is delivered as it came. A registered coding that cannot be decoded is an error instead,
+    /// because the bytes are encoded for certain.
+    package var removableCodings: [String] {
+        let codings = contentCodings
+        return codings.allSatisfy { Self.registeredCodings.contains($0) } ? codings : []
+    }
+
+    /// The registered content codings (RFC 9110 §18.6), and their names in older messages.
+    private static let registeredCodings: Set = [
+        "gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress", "dcb", "dcz", "aes128gcm", "exi",
+        "pack200-gzip",
+    ]
+
     /// The length of the body that the head states; nil if it states none.
     public var contentLength: Int64? { headers["Content-Length"].flatMap { Int64($0) } }
 }

@@ -22,7 +22,7 @@ public struct Timeouts: Sendable, Hashable {
     /// and `total`, and reaching the limit is no error. URLSession has a limit of its own.
     public var expectContinue: Duration
     /// The part of `total` that redirects and challenges before this attempt have used.
-    var spent = Duration.zero
+    package var spent = Duration.zero
 
     /// Creates limits. The defaults are 15 seconds, 60 seconds, no limit and 1 second.
     public init(

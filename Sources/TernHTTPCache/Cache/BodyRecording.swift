@@ -54,7 +54,7 @@ final class BodyRecording: BodyRecorder {
         generation = received.generation
         report = StoringReport(
             trace: received.trace, cache: exchange.cache.shared, store: exchange.store,
-            sender: received.forwarding.sender, outdated: purpose.outdated)
+            sender: received.forwarding.sender, variant: received.forwarding.key.variant, outdated: purpose.outdated)
         report.trace.finish(.arriving, isStored: false)
     }
 

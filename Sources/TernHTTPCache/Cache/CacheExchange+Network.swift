@@ -25,6 +25,8 @@ extension CacheExchange {
         let reason: CacheReason
         /// The entries that the store found for the request.
         var entries: [CacheEntry]
+        /// The key of the requests that wait for the response.
+        let key: SharingKey
         /// Those who wait for the response; nil if nobody can.
         let sender: SharedExchange?
 
@@ -64,7 +66,7 @@ extension CacheExchange {
         do throws(NetworkError) {
             let exchange = forwarding.exchange
             let fields = request.additions(sent?.1, isRefresh: exchange.isRefresh)
-            response = try await exchange.send(adding: fields)
+            response = try await exchange.send(adding: fields, onHead: sender.map { announce(sent, forwarding, to: $0) })
         } catch {
             // A cancelled request says nothing about the server.
             if !error.isCancelled { sender?.end(.notShared) }
@@ -100,6 +102,25 @@ extension CacheExchange {
             sender?.end(.notShared)
             if !outdated.isEmpty { await store.remove(outdated) }
             return deliver(received, outcome: decision.reason)
+        }
+    }
+
+    /// Returns a function that ends the wait of equal requests as soon as the head tells that the response is not stored.
+    /// The body of a response that is collected can take much longer. Without a wait, nothing is decided twice.
+    private func announce(
+        _ sent: Condition?, _ forwarding: Forwarding, to sender: SharedExchange
+    ) -> @Sendable (ResponseHead) -> Void {
+        let began = MonotonicClock.nanoseconds()
+        let entries = forwarding.entries
+        return { [weak sender] head in
+            sender?.whenAwaited { [weak sender] in
+                let decision = cache.policy.decide(
+                    after: self.head(of: head, since: began), to: request, sent: sent, entries: entries,
+                    id: cache.shared.nextID())
+                let isTooLarge = (head.contentLength ?? 0) > Int64(store.entryLimit)
+                if case .passThrough = decision.action { sender?.end(.notShared) }
+                if case .store = decision.action, isTooLarge { sender?.end(.notShared) }
+            }
         }
     }
 

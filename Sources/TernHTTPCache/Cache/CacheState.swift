@@ -91,10 +91,13 @@ final class CacheState: Sendable {
 
     /// Joins the requests of a key: as the one that is sent, or as one that waits for it.
     func join(_ key: SharingKey) -> SharingRole {
-        waits.withLock { waits in
-            if let waiter = waits.wait(for: key) { return .waiter(waiter) }
-            return .sender(SharedExchange(waits.begin(key), of: key, in: self))
+        let (role, check) = waits.withLock { waits -> (SharingRole, WaitTable.Check?) in
+            if let (waiter, check) = waits.wait(for: key) { return (.waiter(waiter), check) }
+            return (.sender(SharedExchange(waits.begin(key), of: key, in: self)), nil)
         }
+        // It can resume the waiter at once.
+        check?()
+        return role
     }
 
     /// Begins an exchange whose response is going to be stored, so that equal requests wait until it is. Returns nil if
@@ -103,6 +106,10 @@ final class CacheState: Sendable {
         waits.withLock { waits in
             waits.isTaken(key) ? nil : SharedExchange(waits.begin(key), of: key, in: self)
         }
+    }
+
+    fileprivate func setCheck(_ key: SharingKey, number: UInt64, _ check: @escaping WaitTable.Check) {
+        if waits.withLock({ $0.setCheck(key, number: number, check) }) { check() }
     }
 
     func leave(_ waiter: Waiter<SharingEnd>, of key: SharingKey, _ end: SharingEnd) {
@@ -120,6 +127,8 @@ final class CacheState: Sendable {
 struct SharingKey: Hashable, Sendable {
     let key: CacheKey
     let credentials: String?
+    /// The fields that select among the known variants of the response.
+    let variant: VarySelection
 }
 
 /// The end of an exchange for those who wait for it.
@@ -158,6 +167,9 @@ final class SharedExchange: Sendable {
 
     deinit { end(.abandoned) }
 
+    /// Calls a function as soon as an equal request waits: at once, or when one begins to.
+    func whenAwaited(_ check: @escaping @Sendable () -> Void) { state.setCheck(key, number: number, check) }
+
     /// Makes each end that follows the one of an exchange that was cancelled.
     func abandonAtEnd() { isAbandoned.store(true, ordering: .releasing) }
 
@@ -170,8 +182,13 @@ final class SharedExchange: Sendable {
 
 /// The requests that wait for equal ones. Pure: its methods return the waiters to resume.
 struct WaitTable {
+    /// Finds out whether the wait is in vain, and ends it then.
+    typealias Check = @Sendable () -> Void
+
     private struct Exchange {
         let number: UInt64
+        /// Called when a request begins to wait, until the exchange ends.
+        var check: Check?
         var waiters: [Waiter<SharingEnd>] = []
     }
 
@@ -180,6 +197,13 @@ struct WaitTable {
 
     func isTaken(_ key: SharingKey) -> Bool { exchanges[key] != nil }
 
+    /// Sets the function to call when a request begins to wait. Returns whether one waits already.
+    mutating func setCheck(_ key: SharingKey, number: UInt64, _ check: @escaping Check) -> Bool {
+        guard let exchange = exchanges[key], exchange.number == number else { return false }
+        exchanges[key]?.check = check
+        return !exchange.waiters.isEmpty
+    }
+
     /// Begins an exchange. Returns its number.
     mutating func begin(_ key: SharingKey) -> UInt64 {
         lastNumber += 1
@@ -187,12 +211,12 @@ struct WaitTable {
         return lastNumber
     }
 
-    /// Returns a waiter for the exchange of a key; nil if there is none.
-    mutating func wait(for key: SharingKey) -> Waiter<SharingEnd>? {
-        guard exchanges[key] != nil else { return nil }
+    /// Returns a waiter for the exchange of a key, and the function to call then; nil without an exchange.
+    mutating func wait(for key: SharingKey) -> (Waiter<SharingEnd>, Check?)? {
+        guard let exchange = exchanges[key] else { return nil }
         let waiter = Waiter<SharingEnd>()
         exchanges[key]?.waiters.append(waiter)
-        return waiter
+        return (waiter, exchange.check)
     }
 
     mutating func remove(_ waiter: Waiter<SharingEnd>, of key: SharingKey) {

@@ -66,7 +66,9 @@ struct CacheExchange: Sendable {
 
     func response() async throws(NetworkError) -> IncomingResponse {
         var exchange = exchange
-        var (mayWait, isShared) = (true, false)
+        var isShared = false
+        // The requests whose end this one has waited for.
+        var awaited: Set<SharingKey> = []
         var retries = 0
         while true {
             let entries = await entries()
@@ -77,7 +79,7 @@ struct CacheExchange: Sendable {
             case .refuse:
                 throw exchange.error(.notStored, decision.reason.text)
             case .serve(let answer), .serveStale(let answer, _):
-                if let response = await serve(answer, .hit(decision.reason), isShared: isShared) {
+                if let response = await serve(answer, .hit(decision.reason), of: exchange, isShared: isShared) {
                     if case .serveStale(_, revalidateInBackground: true) = decision.action {
                         await cache.refresh(request.key, by: exchange)
                     }
@@ -95,12 +97,14 @@ struct CacheExchange: Sendable {
                 sent = isTooLarge ? nil : (conditioned, condition)
             }
             var role: SharingRole?
+            let key = sharingKey(among: entries)
             if isSharable(decision.reason) {
-                role = mayWait ? cache.shared.join(sharingKey) : cache.shared.begin(sharingKey).map { .sender($0) }
+                let mayWait = !awaited.contains(key)
+                role = mayWait ? cache.shared.join(key) : cache.shared.begin(key).map { .sender($0) }
             }
             if case .waiter(let waiter)? = role {
                 let began = MonotonicClock.nanoseconds()
-                let end = try await wait(waiter, of: exchange)
+                let end = try await wait(waiter, for: key, of: exchange)
                 if end == .timedOut {
                     let reason = "the time limit passed while an equal request was under way"
                     let error = exchange.error(.totalTimedOut, reason)
@@ -108,7 +112,7 @@ struct CacheExchange: Sendable {
                     throw error
                 }
                 exchange = exchange.spending(.nanoseconds(Int64(MonotonicClock.nanoseconds() &- began)))
-                mayWait = end == .abandoned
+                if end != .abandoned { awaited.insert(key) }
                 isShared = end == .stored
                 continue
             }
@@ -118,12 +122,22 @@ struct CacheExchange: Sendable {
                 // Nobody waits for a task that moves no byte.
                 exchange.whenPaused { [weak own] in own?.end(.abandoned) }
             }
-            return try await send(
-                sent, Forwarding(exchange: exchange, reason: decision.reason, entries: entries, sender: sender))
+            let forwarding = Forwarding(
+                exchange: exchange, reason: decision.reason, entries: entries, key: key, sender: sender)
+            return try await send(sent, forwarding)
         }
     }
 
-    private var sharingKey: SharingKey { SharingKey(key: request.key, credentials: request.credentials) }
+    /// Returns the key of the requests that the response to this one can answer, as far as stored responses tell which
+    /// fields select one: requests for different variants do not wait for each other.
+    private func sharingKey(among entries: [CacheEntry]) -> SharingKey {
+        var names: Set<String> = []
+        for case .names(let own) in entries.map(\.vary) { names.formUnion(own) }
+        let fields = names.sorted().map {
+            VarySelection.Field(name: $0, value: VarySelection.value(of: $0, in: request.headers))
+        }
+        return SharingKey(key: request.key, credentials: request.credentials, variant: VarySelection(fields: fields))
+    }
 
     /// Returns whether equal requests may share the response: whole ones to GET that were not asked for anew.
     private func isSharable(_ reason: CacheReason) -> Bool {
@@ -135,9 +149,9 @@ struct CacheExchange: Sendable {
     ///
     /// - Returns: `.notShared` after the limit `idle`, because the other request can have a longer one.
     private func wait(
-        _ waiter: Waiter<SharingEnd>, of exchange: NetworkExchange
+        _ waiter: Waiter<SharingEnd>, for key: SharingKey, of exchange: NetworkExchange
     ) async throws(NetworkError) -> SharingEnd {
-        let (state, key) = (cache.shared, sharingKey)
+        let state = cache.shared
         let (total, idle) = (exchange.remainingTime, exchange.idleTime)
         let limit = [total, idle].compactMap { $0 }.min()
         let endAtLimit = limit == total ? SharingEnd.timedOut : .notShared
@@ -171,9 +185,10 @@ struct CacheExchange: Sendable {
 
     /// Returns a stored response; nil if its body is not in the store any more.
     func serve(
-        _ answer: CacheAnswer, _ result: CacheHandling.Result, outcome: (status: Int?, CacheReason)? = nil,
-        body given: Data? = nil, isShared: Bool = false
+        _ answer: CacheAnswer, _ result: CacheHandling.Result, of current: NetworkExchange? = nil,
+        outcome: (status: Int?, CacheReason)? = nil, body given: Data? = nil, isShared: Bool = false
     ) async -> IncomingResponse? {
+        let exchange = current ?? exchange
         var body = Data()
         if let range = answer.body {
             guard let found = if let given { given } else { await self.body(of: answer.entry, range: range) } else {
@@ -193,7 +208,11 @@ struct CacheExchange: Sendable {
             status: answer.status, version: answer.entry.properties.version, target: exchange.target,
             reason: answer.status == answer.entry.status ? answer.entry.properties.reasonPhrase : "",
             headers: answer.headers)
-        return exchange.answer(head.traced(by: trace), body: body, since: start)
+        // Bytes that cannot be decompressed would be an error for each reader until the response is stale.
+        return exchange.answer(head.traced(by: trace), body: body, since: start) { [store, entry = answer.entry] in
+            // Ends with the removal.
+            Task { await store.remove([entry]) }
+        }
     }
 
     func body(of entry: CacheEntry, range: Range<Int64>) async -> Data? {

@@ -6,13 +6,15 @@ struct StoringReport: Sendable {
     let cache: CacheState
     let store: any EntryStore
     let sender: SharedExchange?
+    /// The fields that select among the known variants of the response.
+    let variant: VarySelection
     /// The entries that the response outdates even if it cannot be stored itself.
     let outdated: [CacheEntry]
 
     /// Begins the write of an entry that has arrived. A request for it waits until it is written, also after a stream, whose
     /// reader nobody waited for. Returns nil if an equal request is under way.
     func beginWriting(_ entry: CacheEntry) -> SharedExchange? {
-        cache.begin(SharingKey(key: entry.key, credentials: entry.properties.credentials))
+        cache.begin(SharingKey(key: entry.key, credentials: entry.properties.credentials, variant: variant))
     }
 
     /// Reports the result of an insert, which removes outdated entries by itself.

@@ -33,6 +33,96 @@ struct EqualRequestTests {
             })
     }
 
+    @Test(arguments: ["no-store", "max-age=60"])
+    func aHeadThatIsNotStoredReleasesAllBeforeItsBodyEnds(directive: String) async throws {
+        let gate = LoopbackServer.Gate()
+        try await withCache(
+            cache: { $0.entryByteLimit = 100 },
+            handler: { exchange in
+                // The second form is too large to be stored.
+                try exchange.writeHead(headers: [("Cache-Control", directive), ("Content-Length", "200")])
+                try exchange.write(String(repeating: "a", count: 100))
+                if exchange.number == 1 { try exchange.wait(for: gate) }
+                try exchange.write(String(repeating: "a", count: 100))
+            },
+            test: { cached in
+                let sender = Task { try await cached.get().value.count }
+                try await cached.server.wait { $0.requestsReceived == 1 }
+                let others = (0..<15).map { _ in Task { try await cached.get().value.count } }
+                for other in others { #expect(try await other.value == 200) }
+                gate.open()
+                #expect(try await sender.value == 200)
+                #expect(cached.requestCount == 16)
+                await cached.finish()
+            })
+    }
+
+    @Test func requestsForAnotherVariantAreSentOnceToo() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withCache(
+            handler: { exchange in
+                if exchange.number == 1 { try exchange.wait(for: gate) }
+                try exchange.respond(
+                    headers: [("Cache-Control", "max-age=60"), ("Vary", "Accept-Language")],
+                    text: exchange.request["Accept-Language"] ?? "none")
+            },
+            test: { cached in
+                let first = Task { try await cached.get(headers: ["Accept-Language": "a"]).text }
+                try await cached.server.wait { $0.requestsReceived == 1 }
+                let others = ["a", "b", "c"].map { language in
+                    (0..<8).map { _ in
+                        Task { (language, try await cached.get(headers: ["Accept-Language": language]).text) }
+                    }
+                }.flatMap { $0 }
+                await cached.waitForTasks(25)
+                gate.open()
+                #expect(try await first.value == "a")
+                for other in others {
+                    let (language, text) = try await other.value
+                    #expect(text == language)
+                }
+                #expect(cached.requestCount == 3)
+                await cached.finish()
+            })
+    }
+
+    /// Keeps the time that was spent before each request.
+    private struct SpentTimes: SessionObserver {
+        let times = Locked<[String: Duration]>([:])
+
+        func willSend(_ request: Tern.Request, of task: AnySessionTask) {
+            times.change { $0[request.target.path] = request.timeouts?.spent ?? .zero }
+        }
+    }
+
+    @Test func theWaitBeforeARedirectCountsForTheTotalLimit() async throws {
+        let (gate, times) = (LoopbackServer.Gate(), SpentTimes())
+        try await withCache(
+            handler: { exchange in
+                if exchange.request.path == "/b" { return try exchange.respond(text: "b") }
+                try exchange.wait(for: gate)
+                try exchange.respond(status: 301, headers: [("Location", "/b"), ("Cache-Control", "max-age=60")])
+            },
+            test: { cached in
+                let sender = Task { try await cached.get() }
+                try await cached.server.wait { $0.requestsReceived == 1 }
+                let other = try cached.client {
+                    $0.observers = [times]
+                    $0.timeouts.total = .seconds(30)
+                }
+                let waiter = Task { try await other.get("a", as: String.self) }
+                while await other.session.tasks.count != 1 { await Task.yield() }
+                let began = ContinuousClock.now
+                // The wait has a length that can be measured.
+                while ContinuousClock.now - began < .milliseconds(2) { await Task.yield() }
+                gate.open()
+                #expect(try await waiter.value == "b")
+                _ = try await sender.value
+                #expect(try #require(times.times.value["/b"]) >= .milliseconds(1))
+                await cached.finish()
+            })
+    }
+
     enum Failure: CaseIterable, Sendable { case reset, truncatedBody, status }
 
     @Test(arguments: Failure.allCases)

@@ -188,6 +188,37 @@ struct ServerFailureTests {
             })
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func aStoredBodyThatCannotBeDecompressedIsRemoved(kind: StoreKind) async throws {
+        let good = try gzipped(Data("good".utf8))
+        try await withCache(
+            kind,
+            handler: { exchange in
+                let fields = [("Cache-Control", "max-age=60"), ("Content-Encoding", "gzip")]
+                let damaged = Array(good.dropLast(6))
+                try exchange.respond(headers: fields, body: exchange.number == 1 ? damaged : Array(good))
+            },
+            test: { cached in
+                // Stored by a session that does not decompress it, and so does not see the damage.
+                let raw = try cached.client { $0.decompresses = false }
+                _ = try await raw.fetch("a")
+                await cached.cache.flush()
+                #expect(await cached.failure() == .truncatedBody)
+                while await !cached.cache.entries().isEmpty { await Task.yield() }
+                #expect(try await cached.get().text == "good")
+                #expect(cached.requestCount == 2)
+                await cached.cache.flush()
+                // A reader that leaves early says nothing about the body.
+                do {
+                    let stream = cached.client.stream("a")
+                    #expect(try await stream.response.status == 200)
+                    stream.task.cancel()
+                }
+                #expect(try await cached.get().cacheTrace?.source == .stored)
+                await cached.finish()
+            })
+    }
+
     @Test func anInterceptorChangesTheResponseAndNotTheStoredOne() async throws {
         struct Changing: Interceptor {
             func intercept(_ request: Tern.Request, next: Next) async throws -> Reply {

@@ -99,7 +99,8 @@ struct DecompressionTests {
         }
     }
 
-    @Test(arguments: ["identity", "none", "None"]) func unknownCodingIsDeliveredUnchanged(coding: String) async throws {
+    @Test(arguments: ["identity", "none", "None", "utf-8", "a", "gzip, a", "gzip;q=1"])
+    func unknownCodingIsDeliveredUnchanged(coding: String) async throws {
         try await withServer { exchange in
             try exchange.respond(headers: [("Content-Encoding", coding)], text: "as it is")
         } test: { _, client in
