@@ -221,7 +221,8 @@ struct RequestExecution: Sendable {
 
     /// Starts an attempt. The pump feeds a body that is produced piece by piece.
     private func start(
-        _ request: PreparedRequest, body: PreparedBody, attempt: Int, onHead announce: (@Sendable (ResponseHead) -> Void)?
+        _ request: PreparedRequest, body: PreparedBody, attempt: Int,
+        onHead announce: (@Sendable (ResponseHead) -> Void)?
     ) throws(NetworkError) -> (Transfer, BodyPump?) {
         let pipe = body.makePipe()
         var wire = request.makeWireRequest(priority: record.priority, attempt: attempt)

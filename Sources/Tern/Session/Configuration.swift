@@ -46,7 +46,9 @@ extension Session {
         /// default.
         ///
         /// A body is decompressed while it is read, whether it is collected, streamed or downloaded, and never on an
-        /// actor.
+        /// actor. A body with several codings, and one with a registered coding that cannot be decoded, is an error of kind
+        /// `.malformedResponse`. A body whose `Content-Encoding` names no registered coding, such as `utf-8`, is delivered
+        /// as it came.
         public var decompresses = true
         /// The maximum number of bytes of a compressed body after decompression, whether it is collected, streamed or
         /// downloaded. 1 GiB by default.

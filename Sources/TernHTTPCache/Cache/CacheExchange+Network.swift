@@ -66,7 +66,8 @@ extension CacheExchange {
         do throws(NetworkError) {
             let exchange = forwarding.exchange
             let fields = request.additions(sent?.1, isRefresh: exchange.isRefresh)
-            response = try await exchange.send(adding: fields, onHead: sender.map { announce(sent, forwarding, to: $0) })
+            response = try await exchange.send(
+                adding: fields, onHead: sender.map { announce(sent, forwarding, to: $0) })
         } catch {
             // A cancelled request says nothing about the server.
             if !error.isCancelled { sender?.end(.notShared) }

@@ -91,6 +91,8 @@ extension HTTPCache {
     /// Removes the stored responses of a URL in the partition of a session. A response whose request is under way is not
     /// stored.
     ///
+    /// Responses to requests with a trust policy, cookies or a socket path of their own stay: ``clear(_:)`` removes them.
+    ///
     /// - Throws: `NetworkError` of kind `.invalidRequest` if the URL cannot be requested.
     public nonisolated func remove(_ url: String, of session: Session) async throws(NetworkError) {
         let request = try Request(.get, url)

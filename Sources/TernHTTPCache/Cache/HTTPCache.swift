@@ -106,7 +106,8 @@ public actor HTTPCache {
     /// why that fails. While it cannot be opened, nothing is stored, and requests use the network. They try again, once a
     /// second at most.
     ///
-    /// Stored responses survive the end of the process, also by `kill -9`. A damaged one is a miss.
+    /// Stored responses survive the end of the process, also by `kill -9`. A damaged one is a miss. The heads and the bodies
+    /// up to 8 KiB that were used last are also kept in memory, at most 8 MiB for each folder.
     public static func disk(folder: URL, _ configuration: Configuration = Configuration()) -> HTTPCache {
         HTTPCache(.disk(folder), configuration)
     }

@@ -10,6 +10,8 @@ enum StoredFields {
         "proxy-authenticate", "proxy-authentication-info", "proxy-authorization", "authentication-info",
     ]
 
+    private static let excludedLengths = Set(excluded.map(\.utf8.count))
+
     /// The fields that describe the stored bytes, in lower case. A 304 does not change them (§3.2).
     private static let descriptive: Set<String> = ["content-length", "content-encoding", "content-range"]
 
@@ -19,8 +21,13 @@ enum StoredFields {
     /// Returns the fields to store. A missing or invalid `Date` becomes the time of the response (RFC 9110 §6.6.1).
     static func stored(_ headers: Headers, responseTime: CacheTime) -> Headers {
         let options = connectionOptions(headers)
-        let dropped = options.isEmpty ? excluded : excluded.union(options)
-        var stored = Headers(headers.filter { !dropped.contains(FieldText.lowercased($0.name.utf8)) })
+        let isDropped: (Headers.Field) -> Bool = { field in
+            // Most names have a length that no excluded name has.
+            guard !options.isEmpty || excludedLengths.contains(field.name.utf8.count) else { return false }
+            let name = FieldText.lowercased(field.name.utf8)
+            return excluded.contains(name) || options.contains(name)
+        }
+        var stored = headers.contains(where: isDropped) ? Headers(headers.filter { !isDropped($0) }) : headers
         if CacheDates.time(of: "Date", in: stored, now: responseTime) == nil {
             stored["Date"] = HTTPDate.text(from: responseTime.date)
         }

@@ -64,7 +64,9 @@ struct CacheRecord: Sendable {
 
     /// The record as it is read from the disk, where cookies are not written.
     var withoutCookies: CacheRecord {
-        guard items.contains(where: { $0.entry.headers.contains { StoredFields.isCookie($0.name) } }) else { return self }
+        guard items.contains(where: { $0.entry.headers.contains { StoredFields.isCookie($0.name) } }) else {
+            return self
+        }
         return CacheRecord(
             items.map { item in
                 let entry = item.entry.changing { properties in

@@ -331,7 +331,7 @@ final class DiskEntryStore: EntryStore {
         state.values.withLock { $0.recordAll() }
         await state.changesEnded()
         await removeAll(tagged: Self.partitionTag(partition))
-        // What is not stored any more is not found. It need not stay in memory either.
+        // Removed records are not found. They need not stay in memory either.
         state.records.removeAll()
     }
 
