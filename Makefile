@@ -33,7 +33,7 @@ help:
 	@echo 'make test-gallery          the gallery checks itself on an X server without a screen'
 	@echo 'make lint | make format    the style, the documentation of every public symbol, the checks of scripts/checks'
 	@echo 'make api                   the lists of public declarations, into API'
-	@echo 'make bench                 the benchmarks, into RESULTS.md and RESULTS-caches, -http-cache, -images and -pipeline.md'
+	@echo 'make bench                 the benchmarks, into RESULTS.md and RESULTS-caches, -http-cache, -images, -pipeline and -streaming.md'
 	@echo 'make bench-quick [PEERS=…]  small GETs of Tern and some peers, in less than 3 minutes'
 	@echo 'make docs                  the documentation, into .build/docs'
 	@echo 'make clean'
@@ -140,6 +140,7 @@ bench:
 	Benchmarks/run-http-cache
 	Benchmarks/run-images
 	Benchmarks/run-pipeline
+	Benchmarks/run-streaming
 
 # make bench-quick PEERS=c,tern
 PEERS ?=

@@ -25,6 +25,8 @@ let package = Package(
         .executableTarget(name: "bench-c", linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]),
         .executableTarget(name: "bench-sink"),
         .executableTarget(
+            name: "bench-websocket-c", linkerSettings: [.linkedLibrary("websockets", .when(platforms: [.linux]))]),
+        .executableTarget(
             name: "bench-tern",
             dependencies: ["BenchSupport", .product(name: "Tern", package: "Tern")],
             swiftSettings: settings
@@ -70,6 +72,15 @@ let package = Package(
                 .product(name: "Tern", package: "Tern"),
                 .product(name: "TernImages", package: "Tern"),
                 .product(name: "TernTesting", package: "Tern"),
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "bench-streaming",
+            dependencies: [
+                "BenchSupport",
+                .product(name: "Tern", package: "Tern"),
+                .product(name: "TernStreaming", package: "Tern"),
             ],
             swiftSettings: settings
         ),
