@@ -21,7 +21,8 @@ package struct NetworkExchange: Sendable {
     package var request: Request { prepared.request }
     package var target: Target { prepared.request.target }
     package var registry: TaskRegistry { prepared.registry }
-    /// The header fields as they are sent, except those for a proxy and an authorization that answers a challenge.
+    /// The header fields as they are sent, except those for a proxy, and with a digest in place of an authorization that the
+    /// session adds.
     package let headers: Headers
     /// The parts of the key that belong to the session.
     package let scope: CacheScope

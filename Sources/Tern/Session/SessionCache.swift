@@ -104,14 +104,16 @@ extension TrustPolicy {
 }
 
 extension PreparedRequest {
-    /// Returns the fields as they are sent to a server, except an authorization that answers a challenge, and whether they
-    /// have cookies of a store.
+    /// Returns the fields as they are sent to a server, with a digest in place of an authorization that the session adds, and
+    /// whether they have cookies of a store.
     func fieldsAsSent() -> (fields: Headers, sendsCookies: Bool) {
         var fields = headers
         if !fields.contains("Accept") { fields["Accept"] = "*/*" }
         if decompresses, registry.transport.leavesStreamsCompressed, !fields.contains("Accept-Encoding") {
             fields["Accept-Encoding"] = ContentDecoder.acceptEncoding
         }
+        // Its text is not known before the request is sent. A digest has the same differences.
+        if sentAuthorization != nil, let digest = credentialDigest { fields["Authorization"] = digest }
         guard let cookies = cookieField() else { return (fields, false) }
         fields["Cookie"] = String(validating: cookies, as: UTF8.self) ?? cookies.hexadecimal
         return (fields, true)
@@ -128,15 +130,16 @@ extension PreparedRequest {
             fields += [field.name.lowercased(), field.value]
         }
         if let own = Credential(of: request.target) { fields += ["url"] + own.identity }
-        if let challengeAnswer, challengeAnswer.source == .server {
-            fields += ["answer"] + challengeAnswer.credential.identity
-        } else if registry.authorizations.hasAny, !headers.contains("Authorization"),
-            let known = registry.authorizations.authorization(
-                for: request.target, owner: credentialOwner, source: .server)
-        {
-            fields += ["answer"] + known.credential.identity
-        }
+        if let sentAuthorization { fields += ["answer"] + sentAuthorization.identity }
         return fields.isEmpty ? nil : CachePartition.digest(fields)
+    }
+
+    /// The credential of the authorization that the session adds to the request: the answer to a challenge, now or earlier.
+    private var sentAuthorization: Credential? {
+        if let challengeAnswer, challengeAnswer.source == .server { return challengeAnswer.credential }
+        guard registry.authorizations.hasAny, !headers.contains("Authorization") else { return nil }
+        return registry.authorizations.authorization(for: request.target, owner: credentialOwner, source: .server)?
+            .credential
     }
 }
 

@@ -14,8 +14,15 @@ final class BodyQueue: Sendable {
     private let generation: UInt64
     private let report: StoringReport
     private let state = Lock(BodyQueueState())
-    /// Those who wait for the write, once the body has arrived.
-    private let writing = Lock<SharedExchange?>(nil)
+    /// The write of a body that has arrived.
+    private struct Writing {
+        /// The equal requests that wait for it.
+        var exchange: SharedExchange?
+        /// The number of the write in `CacheState`.
+        var number: UInt64?
+    }
+
+    private let writing = Lock(Writing())
 
     private init(_ layout: BodyLayout, generation: UInt64, report: StoringReport) {
         self.layout = layout
@@ -28,11 +35,11 @@ final class BodyQueue: Sendable {
         writing layout: BodyLayout, to writer: any BodyWriter, generation: UInt64, report: StoringReport
     ) -> BodyQueue {
         let queue = BodyQueue(layout, generation: generation, report: report)
-        report.cache.beginWrite()
         Task {
             await queue.run(writer)
-            report.cache.endWrite()
-            queue.writing.withLock { $0 }?.end(.stored)
+            let writing = queue.writing.withLock { $0 }
+            if let number = writing.number { report.cache.endWrite(number) }
+            writing.exchange?.end(.stored)
         }
         return queue
     }
@@ -54,8 +61,12 @@ final class BodyQueue: Sendable {
     /// Stores the entry once all bytes are written.
     func commit(_ entry: CacheEntry, replacing: [CacheEntry]) {
         let exchange = report.beginWriting(entry)
-        writing.withLock { $0 = exchange }
-        perform(state.withLock { $0.end(.commit(entry, replacing: replacing)) })
+        let number = report.cache.beginWrite()
+        writing.withLock { $0 = Writing(exchange: exchange, number: number) }
+        let action = state.withLock { $0.end(.commit(entry, replacing: replacing)) }
+        perform(action)
+        // The store has failed before, and the task can have ended.
+        if !action.isEnd { report.cache.endWrite(number) }
     }
 
     /// Gives the body up. Without a reason, nobody waits for a report.

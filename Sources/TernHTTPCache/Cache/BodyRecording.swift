@@ -43,6 +43,9 @@ final class BodyRecording: BodyRecorder {
     static let collectedLimit = 256 << 10
 
     private let purpose: Purpose
+    /// A Boolean value that indicates whether the start of a body can be completed by a range. A decompressed start cannot:
+    /// ranges count the bytes that the server sends.
+    private let keepsPart: Bool
     private let generation: UInt64
     private let store: any EntryStore
     private let report: StoringReport
@@ -50,6 +53,8 @@ final class BodyRecording: BodyRecorder {
 
     init(_ purpose: Purpose, _ received: CacheExchange.Received, of exchange: CacheExchange) {
         self.purpose = purpose
+        keepsPart =
+            !exchange.exchange.deliversDecodedBodies || received.response.head.contentCodings.isEmpty
         store = exchange.store
         generation = received.generation
         report = StoringReport(
@@ -139,8 +144,8 @@ final class BodyRecording: BodyRecorder {
         case (_, .collecting) where isDamaged: report.gaveUp(.damaged)
         case (_, .writing(let queue)) where isDamaged: queue.abandon(.damaged)
         case (.response(let entry, let replacing), let phase):
-            let entry = CachePolicy.finish(entry, received: end.received, isComplete: isWhole)
-            finish(phase, entry, replacing: replacing)
+            let finished = CachePolicy.finish(entry, received: end.received, isComplete: isWhole)
+            finish(phase, isWhole || keepsPart ? finished : nil, replacing: replacing)
         case (.combination(let combination), .writing(let queue)):
             // A part of another length than it announced is none.
             let announced = BodyLayout(combination).received.upperBound
@@ -188,14 +193,14 @@ final class BodyRecording: BodyRecorder {
         }
         guard report.cache.reserve(body.count) else { return report.gaveUp(.storeBusy) }
         let writing = report.beginWriting(entry)
-        report.cache.beginWrite()
+        let number = report.cache.beginWrite()
         // Ends with the write.
         Task {
             let isStored = await store.insert(entry, body: body, replacing: replacing, generation: generation)
             report.cache.release(body.count)
             report.stored(isStored)
             writing?.end(.stored)
-            report.cache.endWrite()
+            report.cache.endWrite(number)
         }
     }
 
@@ -205,11 +210,11 @@ final class BodyRecording: BodyRecorder {
         if let memory = store as? MemoryEntryStore {
             return combine(combination, received, with: memory.bodyNow(of: combination.stored, range: range))
         }
-        report.cache.beginWrite()
+        let number = report.cache.beginWrite()
         // Ends with the read.
         Task {
             combine(combination, received, with: await store.body(of: combination.stored, range: range))
-            report.cache.endWrite()
+            report.cache.endWrite(number)
         }
     }
 

@@ -20,7 +20,7 @@ extension CacheExchange {
     /// The circumstances in which a request is sent.
     struct Forwarding: Sendable {
         /// The exchange, with the time that is left.
-        let exchange: NetworkExchange
+        var exchange: NetworkExchange
         /// The reason why the request is sent.
         let reason: CacheReason
         /// The entries that the store found for the request.
@@ -46,6 +46,15 @@ extension CacheExchange {
         let generation: UInt64
         let trace: TraceRecord
         let forwarding: Forwarding
+        /// The time at which the request was sent, in nanoseconds of `MonotonicClock`.
+        let began: UInt64
+
+        /// The circumstances in which another request is sent after this response, with the time that is left.
+        var next: Forwarding {
+            var next = forwarding
+            next.exchange = next.exchange.spending(.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- began)))
+            return next
+        }
 
         var status: Int { response.head.status }
 
@@ -80,16 +89,15 @@ extension CacheExchange {
         let trace = TraceRecord(name: cache.configuration.name, .forwarded(forwarding.reason))
         trace.receive(status: head.status)
         let received = Received(
-            response: response, decision: decision, generation: generation, trace: trace, forwarding: forwarding)
+            response: response, decision: decision, generation: generation, trace: trace, forwarding: forwarding,
+            began: began)
         switch decision.action {
         case .store(let entry, let replacing):
             return try await store(entry, replacing: replacing, received)
         case .update(let entries, let answer, let isKept):
             return try await update(received, entries: entries, answer: answer, isKept: isKept)
-        case .combine(let combination) where combination.answersCaller:
-            return try await complete(combination, received)
         case .combine(let combination):
-            return deliver(received, recorder: BodyRecording(.combination(combination), received, of: self))
+            return try await combine(combination, received)
         case .invalidate(let invalidation):
             for other in invalidations(invalidation) { await store.invalidate(other) }
             return deliver(received, outcome: decision.reason)
@@ -98,7 +106,7 @@ extension CacheExchange {
             return await stale(answer, after: received) ?? deliver(received, outcome: .errorStatus)
         case .refetch:
             await response.readRest()
-            return try await send(nil, forwarding)
+            return try await send(nil, received.next)
         case .passThrough(let outdated):
             sender?.end(.notShared)
             if !outdated.isEmpty { await store.remove(outdated) }
@@ -136,7 +144,9 @@ extension CacheExchange {
 
     /// Returns an invalidation for each scope of the session, because a path can have cookies that another has not.
     private func invalidations(_ own: CacheInvalidation) -> [CacheInvalidation] {
-        let others = exchange.registry.cacheScopes.filter { $0.partition != request.key.partition }
+        let others = exchange.registry.cacheScopes.filter {
+            $0.partition != request.key.partition || $0.trust != request.key.trust
+        }
         return [own]
             + others.map { scope in
                 let keys = own.keys.map { $0.with(partition: scope.partition, trust: scope.trust) }
@@ -174,7 +184,8 @@ extension CacheExchange {
             body = found
         }
         await received.response.readRest()
-        return await serve(answer, .hit(.staleIfError), outcome: (received.status, .staleIfError), body: body)
+        let outcome = Outcome(status: received.status, reason: .staleIfError)
+        return await serve(answer, .hit(.staleIfError), outcome: outcome, body: body)
     }
 
     // MARK: Storing
@@ -207,6 +218,7 @@ extension CacheExchange {
             entry = entry.changing { $0.key = $0.key.with(partition: scope.partition, trust: scope.trust) }
         }
         if exchange.deliversDecodedBodies { entry = entry.withoutCoding }
+        if !store.acceptsRule(of: entry) { entry = entry.changing { $0.headers.remove("No-Vary-Search") } }
         if entry.properties.storedLength > store.entryLimit {
             received.end(.notShared)
             await store.remove(replacing)
@@ -231,14 +243,37 @@ extension CacheExchange {
         guard let answer else { return deliver(received, outcome: received.decision.reason) }
         await received.response.readRest()
         let served = await serve(
-            answer, .forwarded(received.forwarding.reason), outcome: (received.status, received.decision.reason))
+            answer, .forwarded(received.forwarding.reason),
+            outcome: Outcome(status: received.status, reason: received.decision.reason, isStored: isKept))
         if !isKept { await store.remove(entries) }
         guard let served else {
             // The body was evicted after the look-up.
-            return try await send(nil, received.forwarding.with([]))
+            return try await send(nil, received.next.with([]))
         }
         received.end(isKept ? .stored : .notShared)
         return served
+    }
+
+    /// Stores a received part together with the stored one, or delivers it alone if it must not be stored.
+    private func combine(
+        _ combination: CacheCombination, _ received: Received
+    ) async throws(NetworkError) -> IncomingResponse {
+        if combination.answersCaller { return try await complete(combination, received) }
+        // Such a response belongs to the user whom it names.
+        let namesUser = received.response.head.maySetCookies && received.response.head.headers.contains("Set-Cookie")
+        let isAllowed: Bool
+        do throws(NetworkError) {
+            isAllowed = try await exchange.storing(of: received.response.head)?.isAllowed ?? true
+        } catch {
+            received.end(.notShared)
+            await received.response.discard()
+            throw error
+        }
+        guard isAllowed, !namesUser else {
+            received.end(.notShared)
+            return deliver(received, outcome: isAllowed ? .otherRepresentation : .policy)
+        }
+        return deliver(received, recorder: BodyRecording(.combination(combination), received, of: self))
     }
 
     /// Completes a stored part by the received one, and answers with the whole.
@@ -253,16 +288,16 @@ extension CacheExchange {
             let form = CacheAnswer.form(of: combination.entry, for: request, now: cache.now)
         else {
             // The whole response replaces the part.
-            return try await send(nil, received.forwarding.with([combination.stored]))
+            return try await send(nil, received.next.with([combination.stored]))
         }
         let isStored = await store.insert(
             combination.entry, body: whole, replacing: [combination.stored], generation: received.generation)
         received.end(isStored ? .stored : .notShared)
         let answer = CacheAnswer(combination.entry, form: form, to: request, at: cache.now, isValidated: true)
-        let outcome = (status: Int?.some(206), received.decision.reason)
+        let outcome = Outcome(status: 206, reason: received.decision.reason, isStored: isStored)
         let result = CacheHandling.Result.forwarded(received.forwarding.reason)
         guard let served = await serve(answer, result, outcome: outcome, body: whole) else {
-            return try await send(nil, received.forwarding.with([]))
+            return try await send(nil, received.next.with([]))
         }
         return served
     }

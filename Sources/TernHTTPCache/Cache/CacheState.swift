@@ -17,11 +17,22 @@ final class CacheState: Sendable {
         var nextTry: UInt64 = 0
     }
 
-    /// The responses that are being written.
+    /// The writes and removals under way for responses that have arrived.
     private struct Writes {
-        var count = 0
+        var last: UInt64 = 0
+        var running: Set<UInt64> = []
+        /// The number of bytes that wait for the disk.
         var bytes = 0
-        var waiters: [Waiter<Void>] = []
+        /// Those who wait for all writes up to a number.
+        var waiters: [(number: UInt64, waiter: Waiter<Void>)] = []
+
+        /// Removes and returns the waiters whose writes have ended.
+        mutating func takeWaiters() -> [Waiter<Void>] {
+            let first = running.min() ?? .max
+            let done = waiters.filter { $0.number < first }.map(\.waiter)
+            waiters.removeAll { $0.number < first }
+            return done
+        }
     }
 
     private let opening = Lock(Opening())
@@ -63,28 +74,36 @@ final class CacheState: Sendable {
     /// Gives room back for bytes that are written, or given up.
     func release(_ count: Int) { writes.withLock { $0.bytes -= count } }
 
-    /// Notes that a response is being written.
-    func beginWrite() { writes.withLock { $0.count += 1 } }
+    /// Records that a response that has arrived is being written, or that entries are being removed. Returns the number for
+    /// `endWrite(_:)`.
+    func beginWrite() -> UInt64 {
+        writes.withLock { writes in
+            writes.last += 1
+            writes.running.insert(writes.last)
+            return writes.last
+        }
+    }
 
-    /// Notes that a response is written or given up.
-    func endWrite() {
+    /// Records that a response is written or given up. A second call has no effect.
+    func endWrite(_ number: UInt64) {
         let waiters = writes.withLock { writes -> [Waiter<Void>] in
-            writes.count -= 1
-            guard writes.count == 0 else { return [] }
-            defer { writes.waiters = [] }
-            return writes.waiters
+            guard writes.running.remove(number) != nil else { return [] }
+            return writes.takeWaiters()
         }
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Returns when no response is being written, or the caller is cancelled.
+    /// Returns when the writes that are under way now have ended, or the caller is cancelled. Later ones do not count.
     func written() async {
         let waiter = Waiter<Void>()
         let isIdle = writes.withLock { writes in
-            if writes.count > 0 { writes.waiters.append(waiter) }
-            return writes.count == 0
+            if writes.running.isEmpty { return true }
+            writes.waiters.append((writes.last, waiter))
+            return false
         }
-        if !isIdle { await waiter.wait() }
+        if isIdle { return }
+        await waiter.wait()
+        writes.withLock { writes in writes.waiters.removeAll { $0.waiter === waiter } }
     }
 
     // MARK: Equal requests

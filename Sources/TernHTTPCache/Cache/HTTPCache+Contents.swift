@@ -93,33 +93,52 @@ extension HTTPCache {
     ///
     /// Responses to requests with a trust policy, cookies or a socket path of their own stay: ``clear(_:)`` removes them.
     ///
-    /// - Throws: `NetworkError` of kind `.invalidRequest` if the URL cannot be requested.
-    public nonisolated func remove(_ url: String, of session: Session) async throws(NetworkError) {
-        let request = try Request(.get, url)
-        guard let store = await store(isForced: true) else { return }
+    /// - Throws: ``Failure`` for a URL that cannot be requested, and if responses may be left, because the folder cannot be
+    ///   opened or the disk fails.
+    public nonisolated func remove(_ url: String, of session: Session) async throws(Failure) {
+        let target: Target
+        do throws(NetworkError) { target = try Request(.get, url).target } catch { throw Failure(reason: error.reason) }
+        let store = try await openStore()
         for scope in session.tasks.cacheScopes {
-            let key = CacheKey(request.target, trust: scope.trust, partition: scope.partition)
-            await store.invalidate(CacheInvalidation(keys: [key], groups: []))
+            let key = CacheKey(target, trust: scope.trust, partition: scope.partition)
+            try Self.check(await store.invalidate(CacheInvalidation(keys: [key], groups: [])))
         }
     }
 
     /// Removes the responses of a user: of all sessions whose configuration names this partition. Call it at logout. A
     /// response whose request is under way is not stored.
-    public nonisolated func clear(partition: String) async {
-        guard let store = await store(isForced: true) else { return }
-        for name in CachePartition.names(of: partition) { await store.removeAll(partition: name) }
+    ///
+    /// - Throws: ``Failure`` if responses may be left, because the folder cannot be opened or the disk fails.
+    public nonisolated func clear(partition: String) async throws(Failure) {
+        let store = try await openStore()
+        for name in CachePartition.names(of: partition) { try Self.check(await store.removeAll(partition: name)) }
     }
 
     /// Removes the responses of a session's partition, which other sessions can share. A response whose request is under
     /// way is not stored.
-    public nonisolated func clear(_ session: Session) async {
-        guard let store = await store(isForced: true) else { return }
-        for scope in session.tasks.cacheScopes { await store.removeAll(partition: scope.partition) }
+    ///
+    /// - Throws: ``Failure`` if responses may be left, because the folder cannot be opened or the disk fails.
+    public nonisolated func clear(_ session: Session) async throws(Failure) {
+        let store = try await openStore()
+        for scope in session.tasks.cacheScopes { try Self.check(await store.removeAll(partition: scope.partition)) }
     }
 
     /// Removes all responses. A response whose request is under way is not stored.
-    public nonisolated func removeAll() async {
-        await store(isForced: true)?.removeAll()
+    ///
+    /// - Throws: ``Failure`` if responses may be left, because the folder cannot be opened or the disk fails.
+    public nonisolated func removeAll() async throws(Failure) {
+        try Self.check(await openStore().removeAll())
+    }
+
+    private nonisolated func openStore() async throws(Failure) -> any EntryStore {
+        if let store = shared.store { return store }
+        try await open()
+        guard let store = shared.store else { throw Failure(reason: CacheReason.storeUnavailable.text) }
+        return store
+    }
+
+    private static func check(_ failure: String?) throws(Failure) {
+        if let failure { throw Failure(reason: "stored responses may be left: \(failure)") }
     }
 }
 

@@ -88,6 +88,9 @@ struct CacheExchange: Sendable {
                 // The body was evicted after the look-up. The next look-up does not find the entry.
                 retries += 1
                 if retries <= Self.retryLimit { continue }
+                if request.choice == .onlyStored || request.directives.onlyIfCached {
+                    throw exchange.error(.notStored, CacheReason.storeUnavailable.text)
+                }
                 sent = nil
             case .fetch:
                 sent = nil
@@ -183,10 +186,19 @@ struct CacheExchange: Sendable {
 
     // MARK: Stored responses
 
+    /// The exchange with the server before a stored response was used.
+    struct Outcome {
+        /// The status of the server's response; nil if none arrived.
+        let status: Int?
+        let reason: CacheReason
+        /// A Boolean value that indicates whether the response is stored afterwards.
+        var isStored = true
+    }
+
     /// Returns a stored response; nil if its body is not in the store any more.
     func serve(
         _ answer: CacheAnswer, _ result: CacheHandling.Result, of current: NetworkExchange? = nil,
-        outcome: (status: Int?, CacheReason)? = nil, body given: Data? = nil, isShared: Bool = false
+        outcome: Outcome? = nil, body given: Data? = nil, isShared: Bool = false
     ) async -> IncomingResponse? {
         let exchange = current ?? exchange
         var body = Data()
@@ -201,17 +213,22 @@ struct CacheExchange: Sendable {
         let trace = TraceRecord(name: cache.configuration.name, result, answer: answer, at: now, isShared: isShared)
         if let outcome {
             trace.receive(status: outcome.status)
-            trace.finish(outcome.1, isStored: true)
+            trace.finish(outcome.reason, isStored: outcome.isStored)
         }
-        cache.shared.count(result, answer, bytes: body.count, outcome: outcome?.1)
+        cache.shared.count(result, answer, bytes: body.count, outcome: outcome?.reason)
         let head = ResponseHead(
             status: answer.status, version: answer.entry.properties.version, target: exchange.target,
             reason: answer.status == answer.entry.status ? answer.entry.properties.reasonPhrase : "",
             headers: answer.headers)
         // Bytes that cannot be decompressed would be an error for each reader until the response is stale.
-        return exchange.answer(head.traced(by: trace), body: body, since: start) { [store, entry = answer.entry] in
+        return exchange.answer(head.traced(by: trace), body: body, since: start) {
+            [store, cache, entry = answer.entry] in
+            let number = cache.shared.beginWrite()
             // Ends with the removal.
-            Task { await store.remove([entry]) }
+            Task {
+                await store.remove([entry])
+                cache.shared.endWrite(number)
+            }
         }
     }
 

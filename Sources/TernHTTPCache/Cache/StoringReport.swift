@@ -36,10 +36,12 @@ struct StoringReport: Sendable {
             sender?.end(.notShared)
             return
         }
+        let number = cache.beginWrite()
         // Ends with the removal.
-        Task { [store, sender, outdated] in
+        Task { [store, sender, outdated, cache] in
             await store.remove(outdated)
             sender?.end(.notShared)
+            cache.endWrite(number)
         }
     }
 }

@@ -63,15 +63,12 @@ final class DiskEntryStore: EntryStore {
     }
 
     private static func tags(of entries: [CacheEntry], partition: String) -> [String] {
-        var tags = [partitionTag(partition)]
-        for entry in entries {
-            for group in entry.groups where tags.count < 63 {
-                let tag = groupTag(group, of: entry.key)
-                if !tags.contains(tag) { tags.append(tag) }
-            }
-        }
-        return tags
+        let groups = Set(entries.flatMap { entry in entry.groups.map { groupTag($0, of: entry.key) } })
+        return [partitionTag(partition)] + groups.sorted()
     }
+
+    /// The greatest number of tags of a value in the cache.
+    private static let tagLimit = 64
 
     // MARK: Reading
 
@@ -223,10 +220,18 @@ final class DiskEntryStore: EntryStore {
         let name = Self.recordKey(key)
         await state.lock(name)
         defer { state.unlock(name) }
-        let isStored = await changeLocked(key) { [state] record in
+        let change = await changeLocked(key) { [state] record in
             guard state.values.withLock({ $0.log.allows(entry, since: generation) }) else { return nil }
-            return record.insert(item, replacing: replacing.map(\.id))
+            var removed = record.insert(item, replacing: replacing.map(\.id))
+            // An invalidation of a group must reach each of its entries.
+            while Self.tags(of: record.entries, under: key).count > Self.tagLimit {
+                let others = record.entries.filter { $0.id != entry.id }
+                guard let oldest = others.min(by: { $0.isOlder(than: $1) }) else { return nil }
+                removed += record.remove([oldest.id])
+            }
+            return removed
         }
+        let isStored = change == .written
         if isStored {
             await storeRule(of: entry)
         } else if body == .separate {
@@ -269,23 +274,32 @@ final class DiskEntryStore: EntryStore {
         }
     }
 
+    /// The result of a change of a record.
+    private enum Change: Equatable {
+        case none
+        case written
+        /// The record could not be written. Entries that were to leave may be found.
+        case failed(String)
+    }
+
     /// Changes a record while no other change of it runs.
-    private func change(_ key: CacheKey, _ change: (inout CacheRecord) -> [CacheEntry]?) async {
+    @discardableResult
+    private func change(_ key: CacheKey, _ change: (inout CacheRecord) -> [CacheEntry]?) async -> Change {
         let name = Self.recordKey(key)
         await state.lock(name)
         defer { state.unlock(name) }
-        await changeLocked(key, change)
+        return await changeLocked(key, change)
     }
 
-    /// Changes a record whose lock is held. Without a result of `change`, nothing is written. Returns whether the record
-    /// was written.
-    @discardableResult
-    private func changeLocked(_ key: CacheKey, _ change: (inout CacheRecord) -> [CacheEntry]?) async -> Bool {
+    /// Changes a record whose lock is held.
+    ///
+    /// - Parameter change: Returns the entries whose separate bodies are to be removed; nil to write nothing.
+    private func changeLocked(_ key: CacheKey, _ change: (inout CacheRecord) -> [CacheEntry]?) async -> Change {
         let name = Self.recordKey(key)
         let old = await record(key)
         var new = old
-        guard let removed = change(&new) else { return false }
-        var isWritten = true
+        guard let removed = change(&new) else { return .none }
+        var result = Change.written
         do throws(DiskCacheError) {
             if new.isEmpty {
                 try await cache.remove(name)
@@ -295,13 +309,13 @@ final class DiskEntryStore: EntryStore {
                 remember(new.withoutCookies, for: key, number: cache.number(of: name))
             }
         } catch {
-            isWritten = false
+            result = .failed(error.reason)
             // Entries that were to leave must not be found, even at the price of the others. A disk that refuses this too
             // refuses each change.
             if old.entries.contains(where: { new.item($0.id) == nil }) { try? await cache.remove(name) }
         }
         for entry in removed { await removeBody(entry.id) }
-        return isWritten
+        return result
     }
 
     private func removeBody(_ id: UInt64) async {
@@ -311,41 +325,62 @@ final class DiskEntryStore: EntryStore {
 
     // MARK: Invalidation
 
-    func invalidate(_ invalidation: CacheInvalidation) async {
+    func acceptsRule(of entry: CacheEntry) -> Bool { state.values.withLock { $0.search.accepts(entry) } }
+
+    @discardableResult
+    func invalidate(_ invalidation: CacheInvalidation) async -> String? {
+        var failure: String?
         state.values.withLock { $0.log.record(invalidation) }
         for key in invalidation.keys {
             await readRules(of: key)
             for method in ["GET", "HEAD"] {
                 // Also for a key without a record, because one may be on its way to the disk.
                 for key in state.values.withLock({ $0.search.keys(for: key.with(method: method)) }) {
-                    await change(key) { $0.isEmpty ? nil : $0.remove($0.entries.map(\.id)) }
+                    let change = await change(key) { $0.isEmpty ? nil : $0.remove($0.entries.map(\.id)) }
+                    if case .failed(let reason) = change { failure = reason }
                 }
             }
         }
-        guard let own = invalidation.keys.first, !invalidation.groups.isEmpty else { return }
-        await state.changesEnded()
-        for group in invalidation.groups { await removeAll(tagged: Self.groupTag(group, of: own)) }
+        guard let own = invalidation.keys.first, !invalidation.groups.isEmpty else { return failure }
+        return await state.exclusively {
+            for group in invalidation.groups {
+                failure = await removeAll(tagged: Self.groupTag(group, of: own)) ?? failure
+            }
+            return failure
+        }
     }
 
-    func removeAll(partition: String) async {
+    @discardableResult
+    func removeAll(partition: String) async -> String? {
         state.values.withLock { $0.recordAll() }
-        await state.changesEnded()
-        await removeAll(tagged: Self.partitionTag(partition))
+        let failure = await state.exclusively { await removeAll(tagged: Self.partitionTag(partition)) }
         // Removed records are not found. They need not stay in memory either.
         state.records.removeAll()
+        return failure
     }
 
-    func removeAll() async {
+    @discardableResult
+    func removeAll() async -> String? {
         state.values.withLock { $0.recordAll() }
-        await state.changesEnded()
-        // As below.
-        try? await cache.removeAll()
+        let failure = await state.exclusively {
+            await Self.failure { () throws(DiskCacheError) in try await cache.removeAll() }
+        }
         state.records.removeAll()
+        return failure
     }
 
-    private func removeAll(tagged tag: String) async {
-        // The cache reports a failing disk as an event, and its next call throws.
-        try? await cache.removeAll(tagged: tag)
+    private func removeAll(tagged tag: String) async -> String? {
+        await Self.failure { () throws(DiskCacheError) in try await cache.removeAll(tagged: tag) }
+    }
+
+    /// Returns the reason of the error of an operation; nil without one.
+    private static func failure(_ operation: () async throws(DiskCacheError) -> Void) async -> String? {
+        do throws(DiskCacheError) {
+            try await operation()
+            return nil
+        } catch {
+            return error.reason
+        }
     }
 }
 

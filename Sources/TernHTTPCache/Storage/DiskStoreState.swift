@@ -35,8 +35,34 @@ final class DiskStoreState: Sendable {
     /// The records that were read or written last, with the numbers of their values in the cache: a record is the stored one
     /// as long as the value has that number.
     let records: MemoryCache<CacheKey, NumberedRecord>
-    /// The changes that wait for a change of the same record. A record without a change is not in the table.
-    private let waiting = Lock<[String: [Waiter<Void>]]>([:])
+    /// The changes of records under way.
+    private struct Changes {
+        /// The changes that wait for a change of the same record. A record without a change is not in the table.
+        var waiting: [String: [Waiter<Void>]] = [:]
+        /// A Boolean value that indicates whether a removal of many records runs, for which all other changes wait.
+        var isExclusive = false
+        /// Those who wait for the end of the removal.
+        var excluded: [Waiter<Void>] = []
+
+        /// Begins a change of a record, or returns a waiter for the change before it.
+        mutating func begin(_ name: String) -> Waiter<Void>? {
+            guard waiting[name] != nil else {
+                waiting[name] = []
+                return nil
+            }
+            let waiter = Waiter<Void>()
+            waiting[name]?.append(waiter)
+            return waiter
+        }
+
+        mutating func exclude() -> Waiter<Void> {
+            let waiter = Waiter<Void>()
+            excluded.append(waiter)
+            return waiter
+        }
+    }
+
+    private let changes = Lock(Changes())
 
     private static let states = Lock<[ObjectIdentifier: Weak]>([:])
 
@@ -64,35 +90,52 @@ final class DiskStoreState: Sendable {
     /// Waits until no other change of a record runs. A change that has begun is completed, so that cancellation has no
     /// effect.
     func lock(_ name: String) async {
-        let waiter = waiting.withLock { waiting -> Waiter<Void>? in
-            guard waiting[name] != nil else {
-                waiting[name] = []
-                return nil
+        while true {
+            let (excluded, waiter) = changes.withLock { changes -> (Waiter<Void>?, Waiter<Void>?) in
+                changes.isExclusive ? (changes.exclude(), nil) : (nil, changes.begin(name))
             }
-            let waiter = Waiter<Void>()
-            waiting[name]?.append(waiter)
-            return waiter
+            guard let excluded else {
+                await waiter?.wait(onCancel: {})
+                return
+            }
+            await excluded.wait(onCancel: {})
         }
-        await waiter?.wait(onCancel: {})
     }
 
     func unlock(_ name: String) {
-        let next = waiting.withLock { waiting -> Waiter<Void>? in
-            guard let first = waiting[name]?.first else {
-                waiting[name] = nil
+        let next = changes.withLock { changes -> Waiter<Void>? in
+            guard let first = changes.waiting[name]?.first else {
+                changes.waiting[name] = nil
                 return nil
             }
-            waiting[name]?.removeFirst()
+            changes.waiting[name]?.removeFirst()
             return first
         }
         next?.resume()
     }
 
-    /// Waits until all changes that run now have ended.
-    func changesEnded() async {
-        for name in waiting.withLock({ Array($0.keys) }) {
-            await lock(name)
+    /// Removes many records: once all changes that run now have ended, and before any other begins. Otherwise, a change
+    /// could write a removed record back that it read before.
+    func exclusively<Value>(_ removal: () async -> Value) async -> Value {
+        while let other = changes.withLock({ changes -> Waiter<Void>? in
+            if changes.isExclusive { return changes.exclude() }
+            changes.isExclusive = true
+            return nil
+        }) {
+            await other.wait(onCancel: {})
+        }
+        for name in changes.withLock({ Array($0.waiting.keys) }) {
+            // Behind those that wait already.
+            await changes.withLock { $0.begin(name) }?.wait(onCancel: {})
             unlock(name)
         }
+        let value = await removal()
+        let excluded = changes.withLock { changes -> [Waiter<Void>] in
+            changes.isExclusive = false
+            defer { changes.excluded = [] }
+            return changes.excluded
+        }
+        for waiter in excluded { waiter.resume() }
+        return value
     }
 }

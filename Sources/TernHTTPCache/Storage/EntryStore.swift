@@ -47,13 +47,21 @@ protocol EntryStore: Sendable {
     func remove(_ entries: [CacheEntry]) async
 
     /// Removes all entries of URLs and of groups.
-    func invalidate(_ invalidation: CacheInvalidation) async
+    ///
+    /// - Returns: The reason why entries may be left; nil if none is.
+    @discardableResult
+    func invalidate(_ invalidation: CacheInvalidation) async -> String?
 
-    /// Removes all entries of a user.
-    func removeAll(partition: String) async
+    /// Removes all entries of a user. Returns the reason why entries may be left; nil if none is.
+    @discardableResult
+    func removeAll(partition: String) async -> String?
 
-    /// Removes everything.
-    func removeAll() async
+    /// Removes everything. Returns the reason why entries may be left; nil if none is.
+    @discardableResult
+    func removeAll() async -> String?
+
+    /// Returns whether look-ups find an entry by its `No-Vary-Search` rule. The number of rules is limited.
+    func acceptsRule(of entry: CacheEntry) -> Bool
 
     /// The number of invalidations so far. A response whose request was sent before one of its URL is not stored.
     var generation: UInt64 { get }
@@ -114,13 +122,13 @@ struct InvalidationLog: Sendable {
 
 /// The rules of `No-Vary-Search` that responses of a path have, so that a look-up finds the entries of equivalent URLs.
 ///
-/// An entry with a rule is stored under the form of its URL that all equivalent URLs share. Losing a rule costs a hit and
-/// nothing else.
+/// An entry with a rule is stored under the form of its URL that all equivalent URLs share. A rule that is known stays, so
+/// that an invalidation reaches its entries. Beyond the limits, responses are stored without their rules.
 struct SearchRules: Sendable {
     private var rules: [CacheKey: [NoVarySearch]] = [:]
 
-    /// The greatest number of rules of a path, and of paths.
-    private static let limits = (rules: 4, paths: 4_096)
+    /// The greatest number of rules of a path, of paths, and of bytes of a rule.
+    private static let limits = (rules: 4, paths: 1_024, bytes: 1_024)
 
     /// Returns the key under which an entry is stored.
     static func storageKey(of entry: CacheEntry) -> CacheKey {
@@ -147,15 +155,20 @@ struct SearchRules: Sendable {
         return [key] + (rules[Self.base(key)] ?? []).map { Self.searchKey(key, $0) }
     }
 
-    /// Adds the rule of an entry. Returns whether it was new.
+    /// Returns whether the rule of an entry is known, or can be added.
+    func accepts(_ entry: CacheEntry) -> Bool {
+        guard entry.search != .exact else { return true }
+        let known = rules[Self.base(entry.key)]
+        if let known, known.contains(entry.search) { return true }
+        guard entry.search.text.utf8.count <= Self.limits.bytes else { return false }
+        return known.map { $0.count < Self.limits.rules } ?? (rules.count < Self.limits.paths)
+    }
+
+    /// Adds the rule of an entry if it is accepted. Returns whether it was added.
     mutating func add(_ entry: CacheEntry) -> Bool {
-        guard entry.search != .exact else { return false }
         let base = Self.base(entry.key)
-        var known = rules[base] ?? []
-        if known.contains(entry.search) { return false }
-        if rules.count >= Self.limits.paths { rules = [:] }
-        known = [entry.search] + known.prefix(Self.limits.rules - 1)
-        rules[base] = known
+        guard entry.search != .exact, accepts(entry), rules[base]?.contains(entry.search) != true else { return false }
+        rules[base, default: []].append(entry.search)
         return true
     }
 }

@@ -104,7 +104,13 @@ final class MemoryEntryStore: EntryStore {
         }
     }
 
-    func invalidate(_ invalidation: CacheInvalidation) async { invalidateNow(invalidation) }
+    @discardableResult
+    func invalidate(_ invalidation: CacheInvalidation) async -> String? {
+        invalidateNow(invalidation)
+        return nil
+    }
+
+    func acceptsRule(of entry: CacheEntry) -> Bool { state.withLock { $0.search.accepts(entry) } }
 
     func invalidateNow(_ invalidation: CacheInvalidation) {
         state.withLock { state in
@@ -120,19 +126,29 @@ final class MemoryEntryStore: EntryStore {
         // Groups belong to an origin (RFC 9875 §2).
         let keys = records.keys.filter { $0.origin == own.origin && $0.partition == own.partition }
         for key in keys {
-            guard let record = records.value(for: key) else { continue }
-            let members = record.entries.filter { !groups.isDisjoint(with: $0.groups) }
-            state.withLock { _ in removeLocked(members) }
+            state.withLock { _ in
+                guard let record = records.value(for: key) else { return }
+                removeLocked(record.entries.filter { !groups.isDisjoint(with: $0.groups) })
+            }
         }
     }
 
-    func removeAll(partition: String) async {
-        state.withLock { $0.log.recordAll() }
-        await records.removeAll { $0.partition == partition }
+    @discardableResult
+    func removeAll(partition: String) async -> String? {
+        // Under the lock, so that no change writes a record back that it read before.
+        state.withLock { state in
+            state.log.recordAll()
+            for key in records.keys where key.partition == partition { records.remove(key) }
+        }
+        return nil
     }
 
-    func removeAll() async {
-        state.withLock { $0.log.recordAll() }
-        records.removeAll()
+    @discardableResult
+    func removeAll() async -> String? {
+        state.withLock { state in
+            state.log.recordAll()
+            records.removeAll()
+        }
+        return nil
     }
 }

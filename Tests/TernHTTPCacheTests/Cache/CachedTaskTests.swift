@@ -8,7 +8,7 @@ import Testing
 /// Stored responses through every way to make a request, and the registry of their tasks.
 @Suite("HTTP cache: tasks", .timeLimit(.minutes(1)))
 struct CachedTaskTests {
-    private static let body = Data((0..<700_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+    private static var body: Data { Data((0..<700_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }) }
 
     private static func large(_ exchange: LoopbackServer.Exchange) throws {
         try exchange.respond(headers: [("Cache-Control", "max-age=60")], body: Array(body))
@@ -187,7 +187,7 @@ struct CachedTaskTests {
             let cache = try #require(client.session.configuration.cache)
             #expect(try await client.fetch("a").cacheTrace?.storing == "store-unavailable")
             try FileManager.default.removeItem(at: folder)
-            await cache.clear(client.session)
+            try await cache.clear(client.session)
             #expect(try await client.fetch("a").cacheTrace?.storing != "store-unavailable")
             await client.session.finishTasksAndInvalidate()
         }

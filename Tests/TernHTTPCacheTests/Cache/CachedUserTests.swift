@@ -145,10 +145,10 @@ struct CachedUserTests {
             #expect(try await second.fetch("a").text == "1")
             #expect(try await other.fetch("a").text == "2")
             #expect(try await cached.get().text == "3")
-            await cached.cache.clear(partition: "ada")
+            try await cached.cache.clear(partition: "ada")
             #expect(try await second.fetch("a").text == "4")
             #expect(try await other.fetch("a").text == "2")
-            await cached.cache.clear(cached.client.session)
+            try await cached.cache.clear(cached.client.session)
             #expect(try await cached.get().text == "5")
             #expect(try await other.fetch("a").text == "2")
         }
@@ -171,16 +171,52 @@ struct CachedUserTests {
                 try await cached.server.wait { $0.requestsReceived == 1 }
                 let url = cached.server.url("/a").absoluteString
                 switch clearing {
-                case .partition: await cached.cache.clear(partition: "ada")
-                case .session: await cached.cache.clear(cached.client.session)
+                case .partition: try await cached.cache.clear(partition: "ada")
+                case .session: try await cached.cache.clear(cached.client.session)
                 case .url: try await cached.cache.remove(url, of: cached.client.session)
-                case .everything: await cached.cache.removeAll()
+                case .everything: try await cached.cache.removeAll()
                 }
                 gate.open()
                 #expect(try await sender.value.text == "1")
                 let next = try await cached.get()
                 #expect(next.text == "2")
                 #expect(next.cacheTrace?.source == .network)
+            })
+    }
+
+    @Test func anUnsafeRequestWithItsOwnTrustInvalidates() async throws {
+        try await withCache(
+            session: { $0.cookies = .none }, handler: numbered([("Cache-Control", "max-age=60")]),
+            test: { cached in
+                #expect(try await cached.get().text == "1")
+                var post = try cached.client.request(.post, "a")
+                post.trust = .unchecked
+                _ = try await cached.client.session.response(for: post)
+                #expect(try await cached.get().text == "3")
+            })
+    }
+
+    @Test func varyAuthorizationCountsAnAuthorizationThatTheSessionAdds() async throws {
+        try await withCache(
+            handler: { exchange in
+                let authorization = exchange.request["Authorization"]
+                if exchange.request.path == "/private", authorization == nil {
+                    return try exchange.respond(
+                        status: 401, headers: [("WWW-Authenticate", "Basic realm=\"r\"")], text: "who")
+                }
+                try exchange.respond(
+                    headers: [("Cache-Control", "max-age=60"), ("Vary", "Authorization")],
+                    text: authorization == nil ? "anonymous" : "ada")
+            },
+            test: { cached in
+                let credentials = try FixedCredentials([
+                    cached.server.url.absoluteString: .user("ada", password: "pw")
+                ])
+                let client = try cached.client { $0.credentials = credentials }
+                #expect(try await client.fetch("public").text == "anonymous")
+                #expect(try await client.fetch("private").text == "ada")
+                #expect(try await client.fetch("public").text == "ada")
+                #expect(try await client.fetch("public").cacheTrace?.source == .stored)
             })
     }
 

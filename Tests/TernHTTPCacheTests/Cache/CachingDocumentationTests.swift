@@ -35,9 +35,9 @@ struct CachingDocumentationTests {
         let cache = try #require(configuration.cache)
         #expect(cache.statistics.hits == 1)
         #expect(cache.statistics.misses == 2)
-        await cache.clear(partition: "ada@example.com")
+        try await cache.clear(partition: "ada@example.com")
         #expect(await cache.entries(matching: server.url("/articles").absoluteString).count == 2)
-        await cache.clear(client.session)
+        try await cache.clear(client.session)
         #expect(await cache.entries().isEmpty)
     }
 

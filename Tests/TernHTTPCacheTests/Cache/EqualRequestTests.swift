@@ -95,6 +95,25 @@ struct EqualRequestTests {
         }
     }
 
+    @Test func aResponseThatIsAskedForAgainHasTheTimeThatIsLeft() async throws {
+        let times = SpentTimes()
+        try await withCache(
+            session: {
+                $0.observers = [times]
+                $0.timeouts.total = .seconds(30)
+            },
+            handler: { exchange in
+                let isConfirmation = exchange.number == 2
+                let fields = [("Cache-Control", "max-age=0"), ("ETag", isConfirmation ? "\"other\"" : "\"v\"")]
+                try exchange.respond(status: isConfirmation ? 304 : 200, headers: fields, text: "\(exchange.number)")
+            },
+            test: { (cached) async throws in
+                #expect(try await cached.get().text == "1")
+                #expect(try await cached.get().text == "3")
+                #expect(try #require(times.times.value["/a"]) > .zero)
+            })
+    }
+
     @Test func theWaitBeforeARedirectCountsForTheTotalLimit() async throws {
         let (gate, times) = (LoopbackServer.Gate(), SpentTimes())
         try await withCache(

@@ -175,10 +175,10 @@ struct IncompleteResponseTests {
     }
 
     /// Bytes that cannot be compressed, so that the compressed body has many chunks.
-    private static let randomBytes: Data = {
+    private static var randomBytes: Data {
         var random = SeededGenerator(1)
         return Data((0..<300_000).map { _ in UInt8(truncatingIfNeeded: random.next()) })
-    }()
+    }
 
     enum Damage: CaseIterable, Sendable { case flipped, truncated, garbage, cutAtTheEnd }
 

@@ -102,6 +102,23 @@ struct SharedFolderTests {
         #expect(state.mayOpen(at: 6 * second))
     }
 
+    @Test func aRemovalThatCannotBeMadeIsAnError() async throws {
+        try await withFolder { folder in
+            try Data().write(to: folder)
+            let cache = HTTPCache.disk(folder: folder)
+            let session = Session(configuration: .cached(cache))
+            await #expect(throws: HTTPCache.Failure.self) { try await cache.removeAll() }
+            await #expect(throws: HTTPCache.Failure.self) { try await cache.clear(partition: "ada") }
+            await #expect(throws: HTTPCache.Failure.self) { try await cache.clear(session) }
+            await #expect(throws: HTTPCache.Failure.self) { try await cache.remove("http://example.com/", of: session) }
+            let memory = HTTPCache.memory()
+            let failure = await #expect(throws: HTTPCache.Failure.self) {
+                try await memory.remove("no URL", of: session)
+            }
+            #expect(failure?.reason.isEmpty == false)
+        }
+    }
+
     @Test func aPathThatIsNoFolderIsReported() async throws {
         try await withFolder { folder in
             try Data().write(to: folder)

@@ -181,6 +181,78 @@ import Foundation
         }
     }
 
+    @Test(arguments: Kind.allCases)
+    func aRuleBeyondTheLimitIsRefused(_ kind: Kind) async throws {
+        try await withStore(kind) { store in
+            func ruled(_ id: UInt64, _ name: String) -> CacheEntry {
+                entry(id, key("http://example.com/p?\(name)=1"), ["No-Vary-Search": "params=(\"\(name)\")"])
+            }
+            for id in 1...4 as ClosedRange<UInt64> {
+                #expect(store.acceptsRule(of: ruled(id, "n\(id)")))
+                await store.insert(ruled(id, "n\(id)"), body: body, replacing: [], generation: 0)
+            }
+            #expect(!store.acceptsRule(of: ruled(5, "n5")))
+            #expect(
+                !store.acceptsRule(
+                    of: entry(
+                        6, key("http://example.com/q"),
+                        [
+                            "No-Vary-Search": "params=(\"\(String(repeating: "n", count: 2_000))\")"
+                        ])))
+            // The known rules stay, so that an invalidation reaches their entries.
+            #expect(store.acceptsRule(of: ruled(7, "n1")))
+            await store.invalidate(CacheInvalidation(after: [:], to: key("http://example.com/p?n1=7")))
+            #expect(await store.entries(for: key("http://example.com/p?n1=2")).isEmpty)
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
+    func anInvalidationReachesEachOfManyGroups(_ kind: Kind) async throws {
+        try await withStore(kind) { store in
+            func grouped(_ id: UInt64) -> CacheEntry {
+                let names = (0..<40).map { "\"\(id)-\($0)\"" }.joined(separator: ", ")
+                return entry(id, key(), ["Cache-Groups": names])
+            }
+            await store.insert(grouped(1), body: body, replacing: [], generation: 0)
+            await store.insert(grouped(2), body: body, replacing: [], generation: 0)
+            for id in await store.entries(for: key()).map(\.id) {
+                await store.invalidate(
+                    CacheInvalidation(
+                        after: ["Cache-Group-Invalidation": "\"\(id)-39\""], to: key("http://example.com/z")))
+            }
+            #expect(await store.entries(for: key()).isEmpty)
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
+    func aRemovalIsNotUndoneByAChangeUnderWay(_ kind: Kind) async throws {
+        try await withStore(kind) { store in
+            let one = entry(1, key(partition: "ada"), ["X": "1"])
+            for round in 0..<100 {
+                await store.insert(one, body: body, replacing: [], generation: store.generation)
+                let generation = store.generation
+                await withTaskGroup { group in
+                    for number in 0..<4 {
+                        group.addTask { await store.update([one.changing { $0.headers["X"] = "\(number)" }]) }
+                    }
+                    group.addTask {
+                        if round % 2 == 0 {
+                            await store.removeAll(partition: "ada")
+                        } else {
+                            await store.removeAll()
+                        }
+                    }
+                    group.addTask {
+                        let other = entry(2, key(partition: "ada"))
+                        await store.insert(other, body: body, replacing: [], generation: generation)
+                        await store.removeAll(partition: "ada")
+                    }
+                }
+                #expect(await store.entries(for: key(partition: "ada")).isEmpty, "\(round)")
+            }
+        }
+    }
+
     // MARK: On the disk alone
 
     @Test func entriesSurviveANewProcess() async throws {

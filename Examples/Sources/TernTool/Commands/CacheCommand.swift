@@ -93,7 +93,7 @@ struct CacheCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await CommandRun.run { _, _ in
-                guard let url else { return await HTTPCache.shared.removeAll() }
+                guard let url else { return try await HTTPCache.shared.removeAll() }
                 try await HTTPCache.shared.remove(url, of: CacheCommand.makeSession())
             }
         }
