@@ -6,8 +6,8 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// Stands around each exchange with a server, inside the loop that follows redirects and challenges. `TernHTTPCache`
-/// implements it. A session without a cache pays one comparison.
+/// Answers each exchange with a server, inside the loop that follows redirects and challenges. `TernHTTPCache` implements
+/// it. Without a cache, the cost is one comparison.
 package protocol ExchangeCache: Sendable {
     /// Returns the response to a request: a stored one, or that of the server.
     func response(to exchange: NetworkExchange) async throws(NetworkError) -> IncomingResponse
@@ -128,8 +128,8 @@ package struct NetworkExchange: Sendable {
         if !execution.record.setPauseAction(action) { action() }
     }
 
-    /// Registers the task with its session, which otherwise learns of it when it is sent. Called before a wait, so that
-    /// `cancelAll` and `drained` find the task.
+    /// Registers the task with its session before a wait, so that `cancelAll` and `drained` find it. Otherwise, a task is
+    /// registered when its request is sent.
     package func register() { execution.record.register() }
 
     /// Sleeps on the clock of the session.
@@ -198,7 +198,7 @@ package protocol BodyRecorder: Sendable {
     func receive(_ chunks: [Data])
     /// A Boolean value that indicates whether the body may still be stored.
     var isRecording: Bool { get }
-    /// Learns that the reader has received the last byte that arrived.
+    /// Called when the reader has read the last byte.
     func reachEnd()
     /// Receives the end of the response. Called at most once; not at all if the response is dropped before.
     ///

@@ -69,7 +69,7 @@ final class BodyQueue: Sendable {
         if !action.isEnd { report.cache.endWrite(number) }
     }
 
-    /// Gives the body up. Without a reason, nobody waits for a report.
+    /// Discards the body. If `reason` is nil, no report is made.
     func abandon(_ reason: CacheReason?) {
         let action = state.withLock { $0.end(.abandon) }
         perform(action)

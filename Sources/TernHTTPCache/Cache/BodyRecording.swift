@@ -8,7 +8,7 @@ import Foundation
 #endif
 
 /// Copies a body while its reader reads it, and stores it at the end. A small body is collected in memory; a larger one
-/// goes to the disk while it arrives. A body that exceeds the limit of the store is given up, and the reader never notices.
+/// goes to the disk while it arrives. A body that exceeds the limit of the store is not stored, and its reader is not affected.
 final class BodyRecording: BodyRecorder {
     /// The entry that is stored.
     enum Purpose: Sendable {

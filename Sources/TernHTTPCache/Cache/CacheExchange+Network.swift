@@ -27,7 +27,8 @@ extension CacheExchange {
         var entries: [CacheEntry]
         /// The key of the requests that wait for the response.
         let key: SharingKey
-        /// Those who wait for the response; nil if nobody can.
+        /// The exchange that identical requests wait for; nil if the response cannot be shared. If it is released without an
+        /// end, it ends as `.abandoned`.
         let sender: SharedExchange?
 
         /// Returns the same with other entries, after those that were found turned out not to be usable.
@@ -115,7 +116,7 @@ extension CacheExchange {
     }
 
     /// Returns a function that ends the wait of equal requests as soon as the head tells that the response is not stored.
-    /// The body of a response that is collected can take much longer. Without a wait, nothing is decided twice.
+    /// The body of a response that is collected can take much longer. The decision is made early only if a request waits.
     private func announce(
         _ sent: Condition?, _ forwarding: Forwarding, to sender: SharedExchange
     ) -> @Sendable (ResponseHead) -> Void {
@@ -224,7 +225,7 @@ extension CacheExchange {
             await store.remove(replacing)
             return deliver(received, outcome: .bodyTooLarge)
         }
-        // A reader that reads at its own pace does not hold up others.
+        // Identical requests do not wait for the reader of a stream.
         if received.response.isOpen, !exchange.isCollected { received.end(.notShared) }
         let recorder = BodyRecording(.response(entry, replacing: replacing), received, of: self)
         return deliver(received, recorder: recorder)

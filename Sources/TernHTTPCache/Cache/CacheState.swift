@@ -8,7 +8,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The state of a cache that requests use without a wait for its actor: a fresh response in memory is found on the thread
+/// The part of a cache's state that requests use without a hop to its actor: a fresh response in memory is found on the thread
 /// that asks for it.
 final class CacheState: Sendable {
     private struct Opening {
@@ -189,7 +189,7 @@ final class SharedExchange: Sendable {
     /// Calls a function as soon as an equal request waits: at once, or when one begins to.
     func whenAwaited(_ check: @escaping @Sendable () -> Void) { state.setCheck(key, number: number, check) }
 
-    /// Makes each end that follows the one of an exchange that was cancelled.
+    /// Turns a later `end(_:)` into `.abandoned`, so that one of the waiting requests is sent.
     func abandonAtEnd() { isAbandoned.store(true, ordering: .releasing) }
 
     /// Ends the wait of the equal requests. Only the first call has an effect.
@@ -201,7 +201,7 @@ final class SharedExchange: Sendable {
 
 /// The requests that wait for equal ones. Pure: its methods return the waiters to resume.
 struct WaitTable {
-    /// Finds out whether the wait is in vain, and ends it then.
+    /// Ends the wait if the response turns out not to be storable.
     typealias Check = @Sendable () -> Void
 
     private struct Exchange {

@@ -13,7 +13,7 @@ extension HTTPCache {
 
     /// The numbers of a cache since its creation.
     public struct Statistics: Sendable, Hashable {
-        /// The number of responses that came from the store without a request, fresh or stale.
+        /// The number of responses that came from the store, fresh or stale, and were not confirmed by a server.
         public internal(set) var hits = 0
         /// The number of those that were stale.
         public internal(set) var staleHits = 0
@@ -23,7 +23,7 @@ extension HTTPCache {
         public internal(set) var misses = 0
         /// The number of responses that were stored.
         public internal(set) var stored = 0
-        /// The number of bytes of bodies that came from the store.
+        /// The number of bytes of bodies that were answered from the store. Of a body that was completed, all of them.
         public internal(set) var bytesSaved = 0
 
         /// Creates numbers of zero.
@@ -34,7 +34,7 @@ extension HTTPCache {
     public nonisolated var statistics: Statistics { shared.statistics.current }
 
     /// The numbers as they change. Each access returns a new stream, which begins with the present numbers. A slow reader
-    /// receives the latest numbers, and the stream ends with the cache.
+    /// receives the latest numbers. The stream ends when the cache is released.
     public nonisolated var statisticsUpdates: AsyncStream<Statistics> { shared.statistics.stream() }
 
     // MARK: Entries
@@ -68,7 +68,7 @@ extension HTTPCache {
     /// Returns the stored responses whose URLs begin with a text, of all partitions, in the order of their URLs. On the
     /// disk, a URL of more than about 900 bytes may be left out.
     ///
-    /// - Parameter prefix: The beginning of the URLs, as in `https://api.example.com/v1/`; empty for all.
+    /// - Parameter prefix: The beginning of the URLs with a whole host, as in `https://api.example.com/v1/`; empty for all.
     public nonisolated func entries(matching prefix: String = "") async -> [Entry] {
         guard let store = await store(isForced: true) else { return [] }
         // A text that is no URL matches no stored one, and is compared as it is.

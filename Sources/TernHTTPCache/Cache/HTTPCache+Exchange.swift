@@ -24,7 +24,8 @@ extension HTTPCache: ExchangeCache {
         to exchange: NetworkExchange, _ request: CacheRequest
     ) async throws(NetworkError) -> IncomingResponse {
         if request.choice == .onlyStored || request.directives.onlyIfCached {
-            throw exchange.error(.notStored, CacheReason.storeUnavailable.text)
+            throw exchange.error(
+                .notStored, "no stored response is available, because the cache cannot open its folder")
         }
         var response = try await exchange.send(adding: request.additions(nil, isRefresh: exchange.isRefresh))
         let trace = TraceRecord(name: configuration.name, .forwarded(.nothingStored))
@@ -77,7 +78,9 @@ struct CacheExchange: Sendable {
             let sent: Condition?
             switch decision.action {
             case .refuse:
-                throw exchange.error(.notStored, decision.reason.text)
+                throw exchange.error(
+                    .notStored,
+                    "no stored response can be used, and the request must not be sent: \(decision.reason.text)")
             case .serve(let answer), .serveStale(let answer, _):
                 if let response = await serve(answer, .hit(decision.reason), of: exchange, isShared: isShared) {
                     if case .serveStale(_, revalidateInBackground: true) = decision.action {
@@ -109,7 +112,7 @@ struct CacheExchange: Sendable {
                 let began = MonotonicClock.nanoseconds()
                 let end = try await wait(waiter, for: key, of: exchange)
                 if end == .timedOut {
-                    let reason = "the time limit passed while an equal request was under way"
+                    let reason = "the total time limit passed while the request waited for an identical request"
                     let error = exchange.error(.totalTimedOut, reason)
                     if let stale = await stale(after: error, entries: entries) { return stale }
                     throw error

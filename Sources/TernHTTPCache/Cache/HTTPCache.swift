@@ -22,8 +22,8 @@ public import Foundation
 /// (`Session.Configuration.partition`) and to its trust policies, so one user's response is never another's, and an
 /// exchange under weaker trust never answers a request under stricter trust.
 ///
-/// The cache stands around each exchange with a server, inside the loop that follows redirects and challenges, so
-/// redirects are cached, too. Interceptors stand around the cache, and see stored responses like any others. Equal requests
+/// The cache runs once for each exchange with a server, inside the loop that follows redirects and challenges, so redirects
+/// are cached, too. Interceptors run outside the cache, and see stored responses like any others. Equal requests
 /// that are made at the same time are sent once: the others wait for the response, each for its time limit `idle` at most.
 ///
 /// A failure of the store is a miss: it never fails a request. Stored bodies have the form in which the server sent them,
@@ -40,12 +40,12 @@ public actor HTTPCache {
         /// The maximum number of bytes of one stored body. Longer bodies pass through and are not stored. By default 4 MiB in
         /// memory, and 64 MiB on the disk or a quarter of `byteLimit` if that is less.
         ///
-        /// On the disk, a body of more than 256 KiB is written while it arrives. The disk never slows its reader: if more
+        /// On the disk, a body of more than 256 KiB that is read as a stream is written while it arrives. The disk never slows its reader: if more
         /// than 2 MiB of one response, or 32 MiB of all, wait for the disk, the response is not stored, and its trace gives
         /// `store-busy`.
         public var entryByteLimit: Int?
-        /// The time for which a stale response answers requests while the server cannot be reached, after its lifetime; nil,
-        /// the default, for what the response allows itself by `stale-if-error`. A response with `must-revalidate` or
+        /// The time after the end of its lifetime during which a stale response is used if the server cannot be reached. If
+        /// nil, the default, only the `stale-if-error` of the response permits this. A response with `must-revalidate` or
         /// `no-cache` is never used this way (RFC 9111 §4.2.4).
         public var staleWhenDisconnected: Duration?
         /// The name of the cache in `CacheTrace.cacheStatus` (RFC 9211). `Tern` by default.
@@ -94,7 +94,7 @@ public actor HTTPCache {
 
     // MARK: Creating a cache
 
-    /// Returns a cache in memory. Under memory pressure it gives responses up.
+    /// Returns a cache in memory. It evicts responses under memory pressure.
     public static func memory(_ configuration: Configuration = Configuration()) -> HTTPCache {
         HTTPCache(.memory, configuration)
     }
@@ -113,7 +113,7 @@ public actor HTTPCache {
     }
 
     /// The cache that sessions of the process can share: a folder in the user's folder of caches, named after the program.
-    /// A second process of the same program uses memory instead.
+    /// If the folder cannot be opened, for example in a second process of the same program, memory is used instead.
     public static let shared = HTTPCache(.diskOrMemory(DiskCache.standardFolder("tern-http")), Configuration())
 
     private static func memoryStore(_ configuration: Configuration) -> MemoryEntryStore {
@@ -166,7 +166,7 @@ public actor HTTPCache {
         do {
             try await open()
         } catch {
-            // The trace of the response names the reason.
+            // The trace of the response has the reason store-unavailable, and `open()` throws this error.
             shared.openingFailed(at: MonotonicClock.nanoseconds())
         }
         return shared.store
@@ -177,7 +177,7 @@ public actor HTTPCache {
     /// Refreshes a stale response in the background, once for each key at a time.
     func refresh(_ key: CacheKey, by exchange: NetworkExchange) {
         guard refreshes[key] == nil else { return }
-        // Ends with the exchange, whose time limits apply. Cancelled with the session's tasks, and with the cache.
+        // Ends with the exchange, whose time limits apply. Cancelled with the session's tasks.
         refreshes[key] = Task { [weak self] in
             await exchange.refresh()
             await self?.refreshEnded(key)

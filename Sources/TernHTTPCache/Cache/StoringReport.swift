@@ -11,8 +11,8 @@ struct StoringReport: Sendable {
     /// The entries that the response outdates even if it cannot be stored itself.
     let outdated: [CacheEntry]
 
-    /// Begins the write of an entry that has arrived. A request for it waits until it is written, also after a stream, whose
-    /// reader nobody waited for. Returns nil if an equal request is under way.
+    /// Begins the write of an entry that has arrived. Identical requests that come now wait for the write, also after a
+    /// stream, whose reader they did not wait for. Returns nil if an identical request is under way.
     func beginWriting(_ entry: CacheEntry) -> SharedExchange? {
         cache.begin(SharingKey(key: entry.key, credentials: entry.properties.credentials, variant: variant))
     }

@@ -123,7 +123,7 @@ extension CacheEntry.Properties {
         encoder.add(Int64(status))
         encoder.add(version.rawValue)
         encoder.add(reasonPhrase)
-        // Cookies are secrets, and a store of cookies in memory ends with the process: they are never written to the disk.
+        // Cookies are secrets and are never written to the disk.
         encoder.add(headers.filter { !StoredFields.isCookie($0.name) }) { encoder, field in
             encoder.add(field.name)
             encoder.add(field.value)

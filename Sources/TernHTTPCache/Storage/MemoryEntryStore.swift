@@ -18,7 +18,7 @@ final class MemoryEntryStore: EntryStore {
     }
 
     private let records: MemoryCache<CacheKey, CacheRecord>
-    /// Held for each change. The cache calls nobody meanwhile, because its evictions have no readers.
+    /// Held for each change. The memory cache calls no closure meanwhile, because nobody reads its stream of evictions.
     private let state = Lock(State())
     let entryLimit: Int
 

@@ -52,7 +52,7 @@ struct HTTPCacheTests {
             })
     }
 
-    @Test func theChoicesOfARequest() async throws {
+    @Test func eachCacheChoiceIsFollowed() async throws {
         try await withCache(handler: numbered([("Cache-Control", "max-age=60")])) { cached in
             #expect(await cached.failure(cache: .onlyStored) == .notStored)
             let first = try await cached.get()

@@ -49,7 +49,7 @@ struct SharedFolderTests {
         }
     }
 
-    @Test func sessionsWithTwoCachesOfOneFolder() async throws {
+    @Test func twoSessionsShareOneFolder() async throws {
         try await withFolder { folder in
             let server = try LoopbackServer(handler: numbered([("Cache-Control", "max-age=60")]))
             defer { server.stop() }

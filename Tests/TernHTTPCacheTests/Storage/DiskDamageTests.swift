@@ -166,7 +166,7 @@ struct DiskDamageTests {
         }
     }
 
-    @Test func aHeadWithoutItsBodyAndABodyWithoutItsHead() async throws {
+    @Test func aHeadOrABodyAloneIsAMiss() async throws {
         try await withFolder { folder in
             let cache = try await FileHook().cache(at: folder)
             let store = DiskEntryStore(cache, entryLimit: 1 << 20)
