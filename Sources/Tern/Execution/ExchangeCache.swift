@@ -84,17 +84,9 @@ package struct NetworkExchange: Sendable {
     }
 
     /// Returns a stored response.
-    ///
-    /// - Parameters:
-    ///   - start: The time of the request, in nanoseconds of `MonotonicClock`.
-    ///   - onDamage: Called if the body cannot be decompressed.
-    package func answer(
-        _ head: ResponseHead, body: Data, since start: UInt64, onDamage: @escaping @Sendable () -> Void
-    ) -> IncomingResponse {
+    package func answer(_ head: ResponseHead, body: StoredBody) -> IncomingResponse {
         registry.observe { $0.didReceive(head, of: AnySessionTask(execution.record)) }
-        return IncomingResponse(
-            stored: StoredBody(bytes: body, start: start, onDamage: onDamage), request: prepared, head: head,
-            record: execution.record)
+        return IncomingResponse(stored: body, request: prepared, head: head, record: execution.record)
     }
 
     /// Returns the error of the request.
@@ -183,13 +175,24 @@ package struct NetworkExchange: Sendable {
 }
 
 /// The body of a stored response.
-struct StoredBody: Sendable {
+package struct StoredBody: Sendable {
     /// The bytes as they were sent.
     let bytes: Data
     /// The time of the request, in nanoseconds of `MonotonicClock`.
     let start: UInt64
+    /// The measurements of the exchange that confirmed or completed the response; nil if no request was sent.
+    let exchange: TaskMetrics?
     /// Called if the bytes cannot be decompressed.
     let onDamage: @Sendable () -> Void
+
+    package init(
+        bytes: Data, start: UInt64, exchange: TaskMetrics?, onDamage: @escaping @Sendable () -> Void
+    ) {
+        self.bytes = bytes
+        self.start = start
+        self.exchange = exchange
+        self.onDamage = onDamage
+    }
 }
 
 /// Receives a copy of a body while its reader reads it, as it was sent.

@@ -78,7 +78,7 @@ package struct IncomingResponse: Sendable {
     init(customBody data: Data, request: PreparedRequest, head: ResponseHead, metrics: TaskMetrics) {
         self.head = head
         outcome = TransferOutcome(head: head, body: data, metrics: metrics)
-        source = Source(request, nil, ownBody: OwnBody(data, record: nil))
+        source = Source(request, nil, ownBody: OwnBody(data))
     }
 
     /// Creates a stored response. A body without a coding that the task collects is whole at once.
@@ -86,7 +86,7 @@ package struct IncomingResponse: Sendable {
         self.head = head
         let data = stored.bytes
         let decoder = data.isEmpty ? nil : request.decoder(for: head)
-        let body = OwnBody(data, record: record, since: stored.start, onDamage: decoder == nil ? nil : stored.onDamage)
+        let body = OwnBody(stored, record: record, isCoded: decoder != nil)
         source = Source(request, nil, decoder: decoder, ownBody: body)
         let limit = request.request.maximumBodySize ?? request.registry.configuration.maximumBodySize
         guard request.delivery == .collected, decoder == nil, data.count <= limit else { return }
@@ -121,8 +121,8 @@ package struct IncomingResponse: Sendable {
 
     /// Reads the body as it was sent and ends the response. Returns nil for a longer body, and for one that does not
     /// arrive whole in time.
-    package func readBody(upTo limit: Int, within time: Duration?) async -> Data? {
-        if !isOpen { return wholeBody.flatMap { $0.count <= limit ? $0 : nil } }
+    package func readBody(upTo limit: Int, within time: Duration?) async -> (bytes: Data, metrics: TaskMetrics)? {
+        if let outcome { return wholeBody.flatMap { $0.count <= limit ? ($0, outcome.metrics) : nil } }
         let read: () async -> Data? = {
             var body = Data()
             while let chunks = await receivedChunks() {
@@ -133,7 +133,8 @@ package struct IncomingResponse: Sendable {
         }
         let body = if let time { await reading(for: time, read) } else { await read() }
         let end = body == nil ? await discard() : await finalOutcome()
-        return end?.failure == nil ? body : nil
+        guard let body, let end, end.failure == nil else { return nil }
+        return (body, end.metrics)
     }
 
     /// Returns the response with a body that was read by ``readBody(upTo:within:)``.
@@ -302,20 +303,35 @@ private final class OwnBody: Sendable {
     /// The task of a stored response; nil for a response that an interceptor made.
     let record: TaskRecord?
     private let start: UInt64
+    /// The measurements of the exchange that confirmed or completed a stored response; nil if no request was sent.
+    private let exchange: TaskMetrics?
     /// Called if the bytes cannot be decompressed.
     let onDamage: (@Sendable () -> Void)?
 
     /// The greatest number of bytes of a chunk.
     private static let chunkSize = 256 << 10
 
-    init(
-        _ data: Data, record: TaskRecord?, since start: UInt64 = 0, onDamage: (@Sendable () -> Void)? = nil
-    ) {
+    /// Creates the body of a response that an interceptor made.
+    init(_ data: Data) {
         rest = Lock(data)
-        self.onDamage = onDamage
         count = data.count
+        record = nil
+        start = 0
+        exchange = nil
+        onDamage = nil
+    }
+
+    /// Creates the body of a stored response.
+    init(_ stored: StoredBody, record: TaskRecord, isCoded: Bool) {
+        rest = Lock(stored.bytes)
+        count = stored.bytes.count
         self.record = record
-        self.start = start
+        start = stored.start
+        var exchange = stored.exchange
+        // It was reported at the end of the exchange.
+        exchange?.pinReport = nil
+        self.exchange = exchange
+        onDamage = isCoded ? stored.onDamage : nil
     }
 
     /// Returns the next bytes; nil at the end, and when the task was cancelled.
@@ -340,14 +356,16 @@ private final class OwnBody: Sendable {
     /// Takes all bytes at once, for the outcome.
     func takeAll() { record?.meter.store(sent: 0, of: 0, received: Int64(count), of: Int64(count)) }
 
-    /// Returns the end of the response. No byte of it came over a connection.
+    /// Returns the end of the response, whose body did not come over a connection.
     func outcome(_ head: ResponseHead) -> TransferOutcome {
         let rest = rest.withLock { $0 }
-        var metrics = TaskMetrics()
+        var metrics = exchange ?? TaskMetrics()
         metrics.totalTime = Int64(clamping: (MonotonicClock.nanoseconds() &- start) / 1_000)
         metrics.decodedBodyBytes = Int64(count)
-        metrics.httpVersion = head.version
-        metrics.transactions = 0
+        if exchange == nil {
+            metrics.httpVersion = head.version
+            metrics.transactions = 0
+        }
         let isRead = rest.isEmpty || record?.isCancelled != true
         return TransferOutcome(head: head, body: rest, failure: isRead ? nil : .cancelled, metrics: metrics)
     }

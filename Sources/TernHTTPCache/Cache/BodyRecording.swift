@@ -63,10 +63,8 @@ final class BodyRecording: BodyRecorder {
         report.trace.finish(.arriving, isStored: false)
     }
 
-    // A response that is dropped has no end.
-    deinit {
-        if case .writing(let queue) = state.withLock({ $0.phase }) { queue.abandon(nil) }
-    }
+    // A response that is dropped has no end. The bytes that its reader has received are kept if they can be completed.
+    deinit { finish(isWhole: false, isDamaged: false, isCancelled: true) }
 
     // MARK: The reader's side
 

@@ -184,8 +184,9 @@ extension CacheExchange {
             guard let found = await self.body(of: answer.entry, range: range) else { return nil }
             body = found
         }
-        await received.response.readRest()
-        let outcome = Outcome(status: received.status, reason: .staleIfError)
+        let end = await received.response.readRest()
+        let outcome = Outcome(
+            status: received.status, reason: .staleIfError, isStored: false, metrics: end?.metrics)
         return await serve(answer, .hit(.staleIfError), outcome: outcome, body: body)
     }
 
@@ -242,10 +243,11 @@ extension CacheExchange {
     ) async throws(NetworkError) -> IncomingResponse {
         await store.update(entries)
         guard let answer else { return deliver(received, outcome: received.decision.reason) }
-        await received.response.readRest()
+        let end = await received.response.readRest()
         let served = await serve(
             answer, .forwarded(received.forwarding.reason),
-            outcome: Outcome(status: received.status, reason: received.decision.reason, isStored: isKept))
+            outcome: Outcome(
+                status: received.status, reason: received.decision.reason, isStored: isKept, metrics: end?.metrics))
         if !isKept { await store.remove(entries) }
         guard let served else {
             // The body was evicted after the look-up.
@@ -285,7 +287,7 @@ extension CacheExchange {
         let stored = await body(of: combination.stored, range: 0..<own)
         let rest = await received.response.readBody(upTo: store.entryLimit, within: nil)
         if exchange.isCancelled { throw exchange.wasCancelled }
-        guard let stored, let rest, let whole = combination.body(stored: stored, received: rest),
+        guard let stored, let rest, let whole = combination.body(stored: stored, received: rest.bytes),
             let form = CacheAnswer.form(of: combination.entry, for: request, now: cache.now)
         else {
             // The whole response replaces the part.
@@ -295,7 +297,9 @@ extension CacheExchange {
             combination.entry, body: whole, replacing: [combination.stored], generation: received.generation)
         received.end(isStored ? .stored : .notShared)
         let answer = CacheAnswer(combination.entry, form: form, to: request, at: cache.now, isValidated: true)
-        let outcome = Outcome(status: 206, reason: received.decision.reason, isStored: isStored)
+        let outcome = Outcome(
+            status: 206, reason: received.decision.reason, isStored: isStored,
+            metrics: rest.metrics)
         let result = CacheHandling.Result.forwarded(received.forwarding.reason)
         guard let served = await serve(answer, result, outcome: outcome, body: whole) else {
             return try await send(nil, received.next.with([]))

@@ -13,6 +13,8 @@ import Foundation
 final class CacheState: Sendable {
     private struct Opening {
         var store: (any EntryStore)?
+        /// The reason why memory is used in place of a folder; nil otherwise.
+        var folderFailure: String?
         /// The time before which a folder that could not be opened is not tried again, in nanoseconds.
         var nextTry: UInt64 = 0
     }
@@ -49,7 +51,18 @@ final class CacheState: Sendable {
 
     var store: (any EntryStore)? { opening.withLock { $0.store } }
 
-    func open(with store: any EntryStore) { opening.withLock { $0.store = store } }
+    /// Sets the store.
+    ///
+    /// - Parameter failure: The reason why it is in memory in place of a folder.
+    func open(with store: any EntryStore, after failure: String? = nil) {
+        opening.withLock { opening in
+            opening.store = store
+            opening.folderFailure = failure
+        }
+    }
+
+    /// The reason why memory is used in place of a folder; nil otherwise.
+    var folderFailure: String? { opening.withLock { $0.folderFailure } }
 
     /// Returns whether a request tries to open the folder: not within a second after a failure.
     func mayOpen(at now: UInt64) -> Bool { opening.withLock { now >= $0.nextTry } }

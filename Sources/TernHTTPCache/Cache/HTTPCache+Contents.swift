@@ -23,7 +23,7 @@ extension HTTPCache {
         public internal(set) var misses = 0
         /// The number of responses that were stored.
         public internal(set) var stored = 0
-        /// The number of bytes of bodies that were answered from the store. Of a body that was completed, all of them.
+        /// The number of bytes of bodies that were answered from the store; all bytes of a body that was completed.
         public internal(set) var bytesSaved = 0
 
         /// Creates numbers of zero.
@@ -103,6 +103,7 @@ extension HTTPCache {
             let key = CacheKey(target, trust: scope.trust, partition: scope.partition)
             try Self.check(await store.invalidate(CacheInvalidation(keys: [key], groups: [])))
         }
+        try checkFolder()
     }
 
     /// Removes the responses of a user: of all sessions whose configuration names this partition. Call it at logout. A
@@ -112,6 +113,7 @@ extension HTTPCache {
     public nonisolated func clear(partition: String) async throws(Failure) {
         let store = try await openStore()
         for name in CachePartition.names(of: partition) { try Self.check(await store.removeAll(partition: name)) }
+        try checkFolder()
     }
 
     /// Removes the responses of a session's partition, which other sessions can share. A response whose request is under
@@ -121,6 +123,7 @@ extension HTTPCache {
     public nonisolated func clear(_ session: Session) async throws(Failure) {
         let store = try await openStore()
         for scope in session.tasks.cacheScopes { try Self.check(await store.removeAll(partition: scope.partition)) }
+        try checkFolder()
     }
 
     /// Removes all responses. A response whose request is under way is not stored.
@@ -128,6 +131,7 @@ extension HTTPCache {
     /// - Throws: ``Failure`` if responses may be left, because the folder cannot be opened or the disk fails.
     public nonisolated func removeAll() async throws(Failure) {
         try Self.check(await openStore().removeAll())
+        try checkFolder()
     }
 
     private nonisolated func openStore() async throws(Failure) -> any EntryStore {
@@ -136,6 +140,9 @@ extension HTTPCache {
         guard let store = shared.store else { throw Failure(reason: CacheReason.storeUnavailable.text) }
         return store
     }
+
+    /// Throws the reason why a cache that uses memory in place of its folder cannot remove what is in the folder.
+    private nonisolated func checkFolder() throws(Failure) { try Self.check(shared.folderFailure) }
 
     private static func check(_ failure: String?) throws(Failure) {
         if let failure { throw Failure(reason: "stored responses may be left: \(failure)") }

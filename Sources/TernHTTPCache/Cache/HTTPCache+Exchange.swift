@@ -194,8 +194,10 @@ struct CacheExchange: Sendable {
         /// The status of the server's response; nil if none arrived.
         let status: Int?
         let reason: CacheReason
-        /// A Boolean value that indicates whether the response is stored afterwards.
-        var isStored = true
+        /// A Boolean value that indicates whether the store has the server's response afterwards.
+        let isStored: Bool
+        /// The measurements of the exchange.
+        let metrics: TaskMetrics?
     }
 
     /// Returns a stored response; nil if its body is not in the store any more.
@@ -224,7 +226,7 @@ struct CacheExchange: Sendable {
             reason: answer.status == answer.entry.status ? answer.entry.properties.reasonPhrase : "",
             headers: answer.headers)
         // Bytes that cannot be decompressed would be an error for each reader until the response is stale.
-        return exchange.answer(head.traced(by: trace), body: body, since: start) {
+        let stored = StoredBody(bytes: body, start: start, exchange: outcome?.metrics) {
             [store, cache, entry = answer.entry] in
             let number = cache.shared.beginWrite()
             // Ends with the removal.
@@ -233,6 +235,7 @@ struct CacheExchange: Sendable {
                 cache.shared.endWrite(number)
             }
         }
+        return exchange.answer(head.traced(by: trace), body: stored)
     }
 
     func body(of entry: CacheEntry, range: Range<Int64>) async -> Data? {

@@ -114,7 +114,12 @@ public actor HTTPCache {
 
     /// The cache that sessions of the process can share: a folder in the user's folder of caches, named after the program.
     /// If the folder cannot be opened, for example in a second process of the same program, memory is used instead.
-    public static let shared = HTTPCache(.diskOrMemory(DiskCache.standardFolder("tern-http")), Configuration())
+    ///
+    /// Removals then throw ``Failure``, because the responses in the folder stay.
+    public static let shared = HTTPCache(.diskOrMemory(sharedFolder), Configuration())
+
+    /// The folder of ``shared``. A tool opens it with `disk(folder:_:)` to learn whether another process uses it.
+    public static var sharedFolder: URL { DiskCache.standardFolder("tern-http") }
 
     private static func memoryStore(_ configuration: Configuration) -> MemoryEntryStore {
         var memory = MemoryCacheConfiguration()
@@ -143,7 +148,9 @@ public actor HTTPCache {
         case .success(let disk):
             shared.open(with: DiskEntryStore(disk, entryLimit: diskEntryLimit))
         case .failure(let error):
-            if case .diskOrMemory = place { return shared.open(with: Self.memoryStore(configuration)) }
+            if case .diskOrMemory = place {
+                return shared.open(with: Self.memoryStore(configuration), after: error.reason)
+            }
             throw Failure(reason: error.reason)
         }
     }
@@ -152,6 +159,8 @@ public actor HTTPCache {
     public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
         /// One sentence.
         public let reason: String
+        /// Creates a reason.
+        public init(reason: String) { self.reason = reason }
         /// The reason.
         public var description: String { reason }
     }

@@ -38,7 +38,9 @@ struct CacheRecord: Sendable {
     /// Adds an entry in place of those with the given numbers, and of the oldest if there are too many. Returns the
     /// entries whose separate bodies are not used any more.
     mutating func insert(_ item: Item, replacing replaced: [UInt64]) -> [CacheEntry] {
-        var removed = remove(replaced + [item.entry.id])
+        // A response to an equal request at the same time is not among the known ones.
+        let superseded = items.filter { item.entry.supersedes($0.entry) }.map(\.entry.id)
+        var removed = remove(replaced + superseded + [item.entry.id])
         items.append(item)
         while items.count > Self.limit, let oldest = items.min(by: { $0.entry.isOlder(than: $1.entry) }) {
             removed += remove([oldest.entry.id])
@@ -83,6 +85,16 @@ struct CacheRecord: Sendable {
             guard case .inline(let data) = item.body else { return sum + heads }
             return sum + heads + data.count
         }
+    }
+}
+
+extension CacheEntry {
+    /// Returns whether the entry, which arrived later, answers each request that another one answers.
+    fileprivate func supersedes(_ other: CacheEntry) -> Bool {
+        guard key == other.key, properties.credentials == other.properties.credentials, isWhole else { return false }
+        // A response without `Vary` has one selection, without fields.
+        let selections = Set(properties.selections)
+        return !selections.isEmpty && selections == Set(other.properties.selections)
     }
 }
 

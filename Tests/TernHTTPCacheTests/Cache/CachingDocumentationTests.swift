@@ -25,12 +25,13 @@ struct CachingDocumentationTests {
         #expect(response.cacheTrace?.description == "network: nothing is stored for the URL; stored")
         #expect(response.cacheTrace?.cacheStatus == "Tern; fwd=uri-miss; fwd-status=200; stored")
 
-        var stored = try client.request(.get, "articles")
-        stored.cache = .onlyStored
-        if let response = try? await client.session.response(for: stored) { show(response.value) }
-        let articles = try await client.get("articles", as: Data.self)
-        show(articles)
-        #expect(try await client.session.response(for: stored).cacheTrace?.isHit == true)
+        var offline = try client.request(.get, "articles")
+        offline.cache = .onlyStored
+        if let stored = try? await client.session.response(for: offline) { show(stored.value) }
+        offline.cache = .revalidate
+        show(try await client.session.response(for: offline).value)
+        offline.cache = .onlyStored
+        #expect(try await client.session.response(for: offline).cacheTrace?.isHit == true)
 
         let cache = try #require(configuration.cache)
         #expect(cache.statistics.hits == 1)

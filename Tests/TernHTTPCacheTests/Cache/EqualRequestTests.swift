@@ -270,6 +270,20 @@ struct EqualRequestTests {
             })
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func copiesOfAResponseReplaceEachOther(kind: StoreKind) async throws {
+        try await withCache(
+            kind, handler: numbered([("Cache-Control", "max-age=60")]),
+            test: { cached in
+                let copies = (0..<8).map { _ in Task { try await cached.get(cache: .reload) } }
+                for copy in copies { _ = try await copy.value }
+                await cached.cache.flush()
+                #expect(cached.requestCount == 8)
+                #expect(await cached.cache.entries().count == 1)
+                await cached.finish()
+            })
+    }
+
     @Test func aStreamThatIsReadSlowlyHoldsNobodyUp() async throws {
         let gate = LoopbackServer.Gate()
         try await withCache(

@@ -180,6 +180,35 @@ struct IncompleteResponseTests {
         return Data((0..<300_000).map { _ in UInt8(truncatingIfNeeded: random.next()) })
     }
 
+    @Test func aStreamThatIsLeftKeepsWhatWasRead() async throws {
+        let (gate, ranges) = (LoopbackServer.Gate(), Locked<[String?]>([]))
+        try await withCache(
+            handler: { exchange in
+                ranges.change { $0.append(exchange.request["Range"]) }
+                let fields = [("Cache-Control", "max-age=60"), ("ETag", "\"v\"")]
+                guard exchange.number == 1 else {
+                    return try exchange.respond(
+                        status: 206, headers: fields + [("Content-Range", "bytes 4-7/8")], text: "4567")
+                }
+                try exchange.writeHead(headers: fields + [("Content-Length", "8")])
+                try exchange.write("0123")
+                try exchange.wait(for: gate)
+            },
+            test: { cached in
+                do {
+                    var iterator = cached.client.stream("a").chunks.makeAsyncIterator()
+                    #expect(try await iterator.next() == Data("0123".utf8))
+                }
+                gate.open()
+                while await cached.cache.entries().isEmpty { await Task.yield() }
+                let response = try await cached.get()
+                #expect(response.text == "01234567")
+                #expect(response.metrics.transactions == 1)
+                #expect(ranges.value == [nil, "bytes=4-"])
+                await cached.finish()
+            })
+    }
+
     enum Damage: CaseIterable, Sendable { case flipped, truncated, garbage, cutAtTheEnd }
 
     @Test(arguments: Damage.allCases, [true, false])

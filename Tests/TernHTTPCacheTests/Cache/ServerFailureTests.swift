@@ -219,6 +219,24 @@ struct ServerFailureTests {
             })
     }
 
+    @Test func aConfirmedResponseHasTheMeasurementsOfItsExchange() async throws {
+        try await withCache(
+            handler: { exchange in
+                let fields = [("Cache-Control", "max-age=0"), ("ETag", "\"v\"")]
+                try exchange.respond(status: exchange.number == 1 ? 200 : 304, headers: fields, text: "body")
+            },
+            test: { cached in
+                _ = try await cached.get()
+                let confirmed = try await cached.get()
+                #expect(confirmed.text == "body")
+                #expect(confirmed.cacheTrace?.source == .validated)
+                #expect(confirmed.metrics.transactions == 1)
+                #expect(confirmed.metrics.receivedBytes > 0)
+                #expect(confirmed.metrics.decodedBodyBytes == 4)
+                await cached.finish()
+            })
+    }
+
     @Test func anInterceptorChangesTheResponseAndNotTheStoredOne() async throws {
         struct Changing: Interceptor {
             func intercept(_ request: Tern.Request, next: Next) async throws -> Reply {

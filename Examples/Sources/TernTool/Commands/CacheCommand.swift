@@ -16,10 +16,19 @@ struct CacheCommand: AsyncParsableCommand {
         subcommands: [List.self, Show.self, Explain.self, Purge.self],
         defaultSubcommand: List.self)
 
-    /// A session whose responses are stored in the user's folder of caches.
-    static func makeSession() -> Session {
+    /// Opens the folder of `HTTPCache.shared`.
+    ///
+    /// - Throws: An error if another process uses it. The responses in it cannot be listed or removed then.
+    static func open() async throws -> HTTPCache {
+        let cache = HTTPCache.disk(folder: HTTPCache.sharedFolder)
+        try await cache.open()
+        return cache
+    }
+
+    /// A session with a cache.
+    static func makeSession(_ cache: HTTPCache) -> Session {
         var configuration = Session.Configuration()
-        configuration.cache = .shared
+        configuration.cache = cache
         return Session(configuration: configuration)
     }
 
@@ -33,7 +42,7 @@ struct CacheCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await CommandRun.run { _, _ in
-                for entry in await HTTPCache.shared.entries(matching: prefix) {
+                for entry in try await CacheCommand.open().entries(matching: prefix) {
                     try Output.write(Data((CacheLines.line(entry) + "\n").utf8))
                 }
             }
@@ -50,13 +59,13 @@ struct CacheCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await CommandRun.run { _, _ in
-                let entries = await HTTPCache.shared.entries(matching: url)
+                let entries = try await CacheCommand.open().entries(matching: url)
                 for entry in entries {
                     var lines = [CacheLines.line(entry)]
                     lines += entry.headers.map { Terminal.plain("\($0.name): \($0.value)") }
                     try Output.write(Data((lines.joined(separator: "\n") + "\n\n").utf8))
                 }
-                if entries.isEmpty { throw ExitCode.failure }
+                if entries.isEmpty { throw HTTPCache.Failure(reason: "no response of \(url) is stored") }
             }
         }
     }
@@ -74,7 +83,8 @@ struct CacheCommand: AsyncParsableCommand {
         func run() async throws {
             try await CommandRun.run { _, _ in
                 let request = try Request(.get, url, headers: header.headers)
-                let explanation = try await HTTPCache.shared.explain(request, of: CacheCommand.makeSession())
+                let cache = try await CacheCommand.open()
+                let explanation = try await cache.explain(request, of: CacheCommand.makeSession(cache))
                 var lines = ["\(explanation)"]
                 lines += explanation.conditions.map { Terminal.plain("  adds \($0.name): \($0.value)") }
                 lines += explanation.entries.map { "  stored: " + CacheLines.line($0) }
@@ -93,8 +103,9 @@ struct CacheCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await CommandRun.run { _, _ in
-                guard let url else { return try await HTTPCache.shared.removeAll() }
-                try await HTTPCache.shared.remove(url, of: CacheCommand.makeSession())
+                let cache = try await CacheCommand.open()
+                guard let url else { return try await cache.removeAll() }
+                try await cache.remove(url, of: CacheCommand.makeSession(cache))
             }
         }
     }
