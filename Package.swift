@@ -162,7 +162,7 @@ let package = Package(
         ),
         .testTarget(
             name: "TernStreamingTests",
-            dependencies: ["Tern", "TernConcurrency", "TernStreaming", "TernTesting"],
+            dependencies: ["Tern", "TernConcurrency", "TernHTTPCache", "TernStreaming", "TernTesting"],
             swiftSettings: settings
         ),
         .testTarget(

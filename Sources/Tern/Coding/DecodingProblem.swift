@@ -1,6 +1,6 @@
 /// Describes a decoder's error in one line that quotes no value of the body.
-enum DecodingProblem {
-    static func text(_ error: any Error) -> String {
+package enum DecodingProblem {
+    package static func text(_ error: any Error) -> String {
         guard let error = error as? DecodingError else { return "\(error)" }
         return switch error {
         case .keyNotFound(let key, let context): "no value for '\(path(context, key))'"

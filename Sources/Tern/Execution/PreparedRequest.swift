@@ -238,10 +238,12 @@ final class PreparedRequest: Sendable {
         guard decompresses, registry.transport.leavesStreamsCompressed, case let codings = head.removableCodings,
             !codings.isEmpty
         else { return nil }
+        // The reader of a live stream limits each of its parts. The whole has no end.
+        let isLimited = !request.isLive
         return ContentDecoder(
             codings.joined(separator: ", "), host: head.target.host,
-            limit: registry.configuration.maximumDecompressedSize,
-            ratio: registry.configuration.maximumDecompressionRatio)
+            limit: isLimited ? registry.configuration.maximumDecompressedSize : .max,
+            ratio: isLimited ? registry.configuration.maximumDecompressionRatio : .max)
     }
 
     /// Returns the public error of a failed attempt, with the request, the head and the start of the body.

@@ -113,6 +113,7 @@ extension Request {
             var policy: (any SessionPolicy)?
             var cookies: CookieUse?
             var cache = CacheChoice.useProtocol
+            var isLive = false
             var validation: ResponseValidation?
             var trust: TrustPolicy?
             var credentials: (any CredentialProvider)?
@@ -226,6 +227,13 @@ extension Request {
     public var cache: CacheChoice {
         get { extras?.fields.cache ?? .useProtocol }
         set { change { $0.cache = newValue } }
+    }
+
+    /// A Boolean value that indicates whether the response is a stream without an end, whose reader sends the request again by
+    /// itself. `RetryInterceptor` does not, and the limits on the whole size of a compressed body do not apply.
+    package var isLive: Bool {
+        get { extras?.fields.isLive ?? false }
+        set { change { $0.isLive = newValue } }
     }
 
     /// The rules by which a response is accepted; nil for the session's rules.

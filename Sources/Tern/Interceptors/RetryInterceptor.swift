@@ -37,6 +37,7 @@ public struct RetryInterceptor: Interceptor {
 
     /// Sends the request until it succeeds, or the policy or the budget ends the attempts.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
+        if request.isLive { return try await next(request) }
         budget.deposit()
         return try await send(request, next: next, clock: clock)
     }
@@ -129,7 +130,7 @@ public struct RetryPolicy: Sendable {
     }
 
     /// Returns the delay that a server asks for; nil without one, or for a value that is neither a number nor a date.
-    static func retryAfter(_ headers: Headers, now: Date) -> Duration? {
+    package static func retryAfter(_ headers: Headers, now: Date) -> Duration? {
         guard let value = headers["Retry-After"] else { return nil }
         if let seconds = Int64(value), seconds >= 0 { return .seconds(min(seconds, 1 << 32)) }
         guard let date = HTTPDate.date(from: value) else { return nil }

@@ -1,0 +1,130 @@
+import Tern
+import Testing
+
+@testable import TernStreaming
+
+@Suite("Reconnection: decisions")
+struct ReconnectionStateTests {
+    private let lost = NetworkError(.connectionLost, reason: "lost")
+
+    private func state(
+        method: Request.Method = .get, isReplayable: Bool = true, _ change: (inout EventReconnection) -> Void = { _ in }
+    ) -> ReconnectionState {
+        var rules = EventReconnection()
+        change(&rules)
+        return ReconnectionState(rules, method: method, isReplayable: isReplayable)
+    }
+
+    private func delay(_ action: ReconnectionState.Action) -> Duration? {
+        if case .connect(let delay) = action { delay } else { nil }
+    }
+
+    private func failure(_ action: ReconnectionState.Action) -> NetworkError? {
+        if case .end(.failed(let error)) = action { error } else { nil }
+    }
+
+    @Test func delayIsTheMinimumPlusABoundThatDoubles() {
+        for (random, expected) in [(0.0, [3.0, 3, 3, 3, 3, 3]), (1.0, [9.0, 15, 27, 33, 33, 33])] {
+            var state = state()
+            for seconds in expected {
+                let action = state.decide(.init(failure: lost), hasNetwork: true, random: random)
+                #expect(delay(action) == .seconds(seconds))
+            }
+        }
+    }
+
+    @Test func eventsResetTheBound() {
+        var state = state()
+        for _ in 0..<5 { _ = state.decide(.init(failure: lost), hasNetwork: true, random: 1) }
+        state.receiveEvents()
+        let end = ReconnectionState.End(openTime: .zero)
+        #expect(delay(state.decide(end, hasNetwork: true, random: 1)) == .seconds(6))
+        #expect(delay(state.decide(end, hasNetwork: true, random: 1)) == .seconds(9))
+    }
+
+    @Test func longConnectionCountsAsProgress() {
+        var state = state { $0.limit = 1 }
+        let short = ReconnectionState.End(openTime: .seconds(29))
+        let long = ReconnectionState.End(openTime: .seconds(30))
+        for _ in 0..<3 {
+            #expect(delay(state.decide(short, hasNetwork: true, random: 0)) != nil)
+            #expect(delay(state.decide(long, hasNetwork: true, random: 0)) != nil)
+        }
+        _ = state.decide(short, hasNetwork: true, random: 0)
+        #expect(failure(state.decide(short, hasNetwork: true, random: 0))?.kind == .noEvents)
+    }
+
+    @Test func delayOfTheServerReplacesTheFirst() {
+        var state = state()
+        state.receiveEvents()
+        state.setServerDelay(.seconds(1))
+        #expect(delay(state.decide(.init(), hasNetwork: true, random: 0)) == .seconds(1))
+        state.receiveEvents()
+        state.setServerDelay(.zero)
+        #expect(delay(state.decide(.init(), hasNetwork: true, random: 0)) == ReconnectionState.shortestDelay)
+        state.receiveEvents()
+        state.setServerDelay(.seconds(1_000_000))
+        #expect(delay(state.decide(.init(), hasNetwork: true, random: 1)) == .seconds(3_630))
+    }
+
+    @Test func limitEndsWithTheLastFailure() throws {
+        var state = state { $0.limit = 2 }
+        for _ in 0..<2 { #expect(delay(state.decide(.init(failure: lost), hasNetwork: true, random: 0)) != nil) }
+        let error = try #require(failure(state.decide(.init(failure: lost), hasNetwork: true, random: 0)))
+        #expect(error.kind == .connectionLost && error.reason == "lost; 3 connections in a row brought no event")
+    }
+
+    @Test func limitOfZeroConnectsAgainAfterEvents() {
+        var state = state { $0.limit = 0 }
+        state.receiveEvents()
+        #expect(delay(state.decide(.init(), hasNetwork: true, random: 0)) != nil)
+        #expect(failure(state.decide(.init(), hasNetwork: true, random: 0))?.kind == .noEvents)
+    }
+
+    @Test func attemptWithoutANetworkIsNotCounted() {
+        var state = state { $0.limit = 0 }
+        for kind in [NetworkError.Kind.dns, .connectionFailed, .connectTimedOut, .proxy] {
+            let end = ReconnectionState.End(failure: NetworkError(kind, reason: ""))
+            // A failure of a proxy is temporary only without a network.
+            let action = state.decide(end, hasNetwork: false, random: 0)
+            guard case .connectWithNetwork = action else {
+                Issue.record("\(kind): \(action)")
+                continue
+            }
+        }
+        #expect(failure(state.decide(.init(failure: lost), hasNetwork: false, random: 0)) != nil, "it was connected")
+    }
+
+    @Test(arguments: [
+        NetworkError.Kind.status, .contentType, .tooLarge, .untrustedServer, .malformedResponse, .cancelled, .proxy,
+        .invalidRequest, .redirect, .interceptor, .sessionInvalidated,
+    ])
+    func otherFailuresEndTheStream(kind: NetworkError.Kind) {
+        var state = state()
+        let action = state.decide(.init(failure: NetworkError(kind, reason: "")), hasNetwork: true, random: 0)
+        #expect(failure(action)?.kind == kind)
+    }
+
+    @Test(arguments: [
+        NetworkError.Kind.dns, .connectionRefused, .connectionFailed, .connectTimedOut, .connectionLost, .truncatedBody,
+        .firstByteTimedOut, .silenceTimedOut,
+    ])
+    func temporaryFailuresConnectAgain(kind: NetworkError.Kind) {
+        var state = state()
+        let end = ReconnectionState.End(failure: NetworkError(kind, reason: ""))
+        #expect(delay(state.decide(end, hasNetwork: true, random: 0)) != nil)
+    }
+
+    @Test func postIsSentOnceUnlessTheRulesSayOtherwise() {
+        var once = state(method: .post)
+        guard case .end(.server) = once.decide(.init(openTime: .zero), hasNetwork: true, random: 0) else {
+            Issue.record("a POST is sent again")
+            return
+        }
+        #expect(failure(once.decide(.init(failure: lost), hasNetwork: true, random: 0))?.kind == .connectionLost)
+        var again = state(method: .post) { $0.methods.insert(.post) }
+        #expect(delay(again.decide(.init(failure: lost), hasNetwork: true, random: 0)) != nil)
+        var spent = state(method: .post, isReplayable: false) { $0.methods.insert(.post) }
+        #expect(failure(spent.decide(.init(failure: lost), hasNetwork: true, random: 0)) != nil)
+    }
+}
