@@ -62,6 +62,15 @@ public struct ResponseStream: Sendable {
     /// default) ends the transfer with an error of kind `.tooLarge`.
     public var lines: Lines { Lines(chunks: chunks) }
 
+    /// The maximum number of bytes of a line, and of every other part of the body that is collected in memory.
+    package var lineLimit: Int { source.lineLimit }
+
+    /// The configuration of the stream's session.
+    package var configuration: Session.Configuration { source.record.registry.configuration }
+
+    /// Ends the transfer because of its content, and returns the error.
+    package func refuse(_ failure: TransferFailure) -> NetworkError { source.refuse(failure) }
+
     init(_ prepared: PreparedRequest, _ registry: TaskRegistry) {
         source = StreamSource(prepared, registry)
     }
@@ -150,8 +159,14 @@ final class StreamSource: Sendable {
     /// Ends the transfer because a line is too long, and returns the error.
     func refuseLine() -> NetworkError {
         let reason = "a line of the response has more than \(lineLimit) bytes: read chunks, or raise maximumBodySize"
-        let failure = TransferFailure(.tooLarge, reason)
-        let error = record.request.map { NetworkError(failure, request: $0) } ?? NetworkError(.tooLarge, reason: reason)
+        return refuse(TransferFailure(.tooLarge, reason))
+    }
+
+    /// Ends the transfer because of its content, and returns the error.
+    func refuse(_ failure: TransferFailure) -> NetworkError {
+        let error =
+            record.request.map { NetworkError(failure, request: $0, response: record.head) }
+            ?? NetworkError(failure.kind, reason: failure.reason, underlying: failure.underlying)
         record.cancel()
         return error.identified(task: record.id, session: record.registry.sessionID, label: record.label)
     }

@@ -262,17 +262,25 @@ struct EventReconnectionTests {
             try exchange.writeEvents([.event("\(count.next())")])
             try exchange.waitForClientToClose()
         }
-        try await withEventServer(handler) { (_, client) async throws in
+        try await withEventServer(handler) { (server, client) async throws in
             let options = EventStreamOptions.test(clock) { $0.silenceTimeout = .seconds(30) }
             let events = client.events("a", options: options)
-            let time = Task {
-                while true {
-                    try await clock.waitForSleepers(1)
-                    clock.advance(by: .seconds(30))
+            let gates = (0..<3).map { _ in LoopbackServer.Gate() }
+            let reader = Task {
+                for try await event in events {
+                    gates[Int(event.data) ?? 0].open()
+                    if event.data == "2" { break }
                 }
             }
-            defer { time.cancel() }
-            for try await event in events where event.data == "2" { break }
+            for number in 0..<2 {
+                try await gates[number].wait()
+                // Two steps: to the end of the silence, and of the wait for the next attempt.
+                while server.requests.count < number + 2 {
+                    try await clock.waitForSleepers(1)
+                    if server.requests.count < number + 2 { clock.advance(by: .seconds(30)) }
+                }
+            }
+            try await reader.value
         }
     }
 

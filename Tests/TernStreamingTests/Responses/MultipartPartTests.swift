@@ -1,0 +1,133 @@
+import Tern
+import TernStreaming
+import TernTesting
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite("Multipart responses", .timeLimit(.minutes(1)))
+struct MultipartPartTests {
+    private struct Result: Equatable {
+        var bodies: [String] = []
+        var fields: [[String]] = []
+        var failure: MultipartParser.Failure?
+    }
+
+    private func parse(_ text: String, limit: Int = .max, size: Int = .max) -> Result {
+        var parser = MultipartParser(boundary: "b", maximumPartSize: limit)
+        var parts: [MultipartParser.Part] = []
+        var failure: MultipartParser.Failure?
+        let bytes = Array(text.utf8)
+        do throws(MultipartParser.Failure) {
+            let size = max(1, min(size, bytes.count))
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                try parser.parse(Data(bytes[start..<min(start + size, bytes.count)]), into: &parts)
+            }
+            try parser.finish(into: &parts)
+        } catch {
+            failure = error
+        }
+        return Result(
+            bodies: parts.map { String(decoding: $0.body, as: UTF8.self) },
+            fields: parts.map { $0.headers.map { "\($0.name)=\($0.value)" } }, failure: failure)
+    }
+
+    private static let complete =
+        "preamble\r\n--bx\r\n--b\r\nContent-Type: text/plain\r\nX: a\r\n  b\r\n\r\none\r\n--b \t\r\n\r\ntwo\r\n\r\n--bc\r\n--b\r\nX: y\r\n\r\n\r\n"
+        + "--b--\r\nepilogue\r\n--b\r\n"
+
+    @Test(arguments: [1, 2, 3, 7, .max]) func partsAreIndependentOfChunks(size: Int) {
+        let result = parse(Self.complete, size: size)
+        #expect(result.bodies == ["one", "two\r\n\r\n--bc", ""] && result.failure == nil)
+        #expect(result.fields == [["Content-Type=text/plain", "X=a b"], [], ["X=y"]])
+    }
+
+    @Test func linesMayEndInLineFeedsAlone() {
+        let result = parse("--b\nA: 1\n\none\n--b\n\n\ntwo\n--b--")
+        #expect(result.bodies == ["one", "\ntwo"] && result.failure == nil)
+    }
+
+    @Test func bodyWithoutItsLastDelimiterIsTruncated() {
+        for text in ["", "--b", "--b\r\n\r\none", "--b\r\n\r\none\r\n--b\r\n", "no delimiter\r\n", "--b\r\n\r\none\r\n--b-"] {
+            #expect(parse(text).failure == .truncated, "\(text)")
+        }
+        #expect(parse("--b\r\n\r\none\r\n--b\r\n\r\ntw").bodies == ["one"])
+    }
+
+    @Test(arguments: [1, .max]) func partBeyondItsLimitFails(size: Int) {
+        #expect(parse("--b\r\n\r\n12345678\r\n--b--", limit: 10, size: size).failure == nil)
+        #expect(parse("--b\r\n\r\n123456789\r\n--b--", limit: 10, size: size).failure == .partTooLarge(limit: 10))
+        let long = String(repeating: "x", count: 10_000)
+        #expect(parse("--b\r\n\r\n\(long)", limit: 10, size: size).failure == .partTooLarge(limit: 10))
+        #expect(parse("\(long)\r\n--b\r\n\r\n1\r\n--b--", limit: 10, size: size).bodies == ["1"], "the preamble is no part")
+    }
+
+    @Test(arguments: ["X\r\n\r\n", ": x\r\n\r\n", " x: y\r\n\r\n", "X: \u{0}\r\n\r\n", "one"])
+    func malformedFieldsFail(fields: String) {
+        #expect(parse("--b\r\n\(fields)\r\n--b--").failure == .malformedFields)
+    }
+
+    @Test func boundaryIsThatOfTheContentType() {
+        func boundary(_ type: String) -> String? { MultipartParser.boundary(ofContentType: type) }
+        #expect(boundary("multipart/mixed; boundary=\"a b\"") == "a b" && boundary("Multipart/X; charset=x; boundary=c") == "c")
+        for type in ["multipart/mixed", "text/plain; boundary=a", "", "multipart/mixed; boundary="] {
+            #expect(boundary(type) == nil)
+        }
+        #expect(boundary("multipart/mixed; boundary=\(String(repeating: "x", count: 71))") == nil)
+    }
+
+    // MARK: Over the wire
+
+    private func withParts(
+        type: String = "multipart/mixed; boundary=b", _ write: @escaping LoopbackServer.Handler,
+        test: (Client) async throws -> Void
+    ) async throws {
+        let server = try LoopbackServer { exchange in
+            try exchange.writeChunkedHead(headers: [("Content-Type", type)])
+            try write(exchange)
+        }
+        defer { server.stop() }
+        try await test(Client(baseURL: server.url, session: Session(configuration: .direct)))
+    }
+
+    @Test func partArrivesWithTheDelimiterAfterIt() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withParts { exchange in
+            try exchange.writeChunk(Array("--b\r\nX: 1\r\n\r\none\r\n--b\r\n".utf8))
+            try exchange.wait(for: gate)
+            try exchange.writeChunk(Array("\r\ntwo\r\n--b--".utf8))
+            try exchange.endChunks()
+        } test: { client async throws in
+            var parts = client.stream("a").parts.makeAsyncIterator()
+            let first = try await parts.next()
+            #expect(first == MultipartPart(headers: ["X": "1"], body: Data("one".utf8)))
+            gate.open()
+            #expect(try await parts.next()?.body == Data("two".utf8))
+            #expect(try await parts.next() == nil)
+        }
+    }
+
+    @Test func truncatedBodyIsAnErrorAfterItsParts() async throws {
+        try await withParts { exchange in
+            try exchange.writeChunk(Array("--b\r\n\r\none\r\n--b\r\n\r\ntwo".utf8))
+            try exchange.endChunks()
+        } test: { client async throws in
+            var bodies: [Data] = []
+            let error = try await streamFailure {
+                for try await part in client.stream("a").parts { bodies.append(part.body) }
+            }
+            #expect(error.kind == .truncatedBody && bodies == [Data("one".utf8)])
+        }
+    }
+
+    @Test func otherTypesAreRefused() async throws {
+        try await withParts(type: "text/plain") { try $0.endChunks() } test: { client async throws in
+            let error = try await streamFailure { for try await _ in client.stream("a").parts {} }
+            #expect(error.kind == .contentType)
+        }
+    }
+}
