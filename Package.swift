@@ -131,7 +131,7 @@ let package = Package(
         .executableTarget(
             name: "TernFuzz",
             dependencies: [
-                "CTernFuzz", "CTernTestHTTP2", "Tern", "TernImages",
+                "CTernFuzz", "CTernTestHTTP2", "Tern", "TernImages", "TernStreaming",
                 .target(name: "TernEngine", condition: .when(platforms: [.linux])),
             ],
             path: "Tests/Fuzz/TernFuzz",
@@ -178,7 +178,8 @@ let package = Package(
         .testTarget(
             name: "WireTests",
             dependencies: [
-                "CTernTestHTTP2", "CTernTestTLS", "Tern", "TernConcurrency", "TernHTTPCache", "TernTesting",
+                "CTernTestHTTP2", "CTernTestTLS", "Tern", "TernConcurrency", "TernHTTPCache", "TernStreaming",
+                "TernTesting",
                 .target(name: "TernEngine", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: settings
@@ -191,8 +192,8 @@ let package = Package(
 if Context.environment["TERN_URLSESSION"] == "1" || hasThreeLoops {
     let names: Set = [
         "CTernFiles", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernSQLite", "CTernTestHTTP2",
-        "CTernTestTLS", "CTernZ", "Tern", "TernCache", "TernConcurrency", "TernEngine", "TernHTTPCache", "TernTesting",
-        "TernTests", "WireTests",
+        "CTernTestTLS", "CTernZ", "Tern", "TernCache", "TernConcurrency", "TernEngine", "TernHTTPCache", "TernStreaming",
+        "TernTesting", "TernTests", "WireTests",
     ]
     package.targets.removeAll { !names.contains($0.name) }
     package.products.removeAll { !names.contains($0.name) }

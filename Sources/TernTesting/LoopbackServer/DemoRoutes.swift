@@ -18,6 +18,7 @@ extension LoopbackServer {
     /// | GET /slow | a line each 100 ms, ten times; `?count=`, `?interval=` milliseconds |
     /// | GET /stall | a head, and nothing more until the client closes |
     /// | GET /lines/N | N lines, `line 0` first, in chunks |
+    /// | GET /events/N | N server-sent events with the IDs 1 to N; each connection ends after at most 100 of them, then a 204 |
     /// | /headers | the request's header fields as JSON, in order |
     ///
     /// Everything else is a 404 with a JSON body.
@@ -50,6 +51,7 @@ extension LoopbackServer {
             try exchange.writeHead(headers: [("Content-Length", "1000000")])
             try exchange.waitForClientToClose()
         case ("GET", "lines", let count?): try lines(count, exchange)
+        case ("GET", "events", let count?): try events(count, exchange)
         case (_, "headers", nil):
             try exchange.respond(json: request.headers.map { DemoField(name: $0.name, value: $0.value) })
         default:
@@ -68,6 +70,15 @@ extension LoopbackServer {
         try exchange.endChunks()
     }
 
+    private static func events(_ count: Int, _ exchange: Exchange) throws {
+        let start = (exchange.request["Last-Event-ID"].flatMap { Int($0) } ?? 0).clamped(to: 0...count)
+        guard start < count else { return try exchange.respond(status: 204) }
+        try exchange.writeEvents([.retry(milliseconds: 100)])
+        for id in (start + 1)...min(start + 100, count) { try exchange.writeEvents([.event("event \(id)", id: "\(id)")]) }
+        // The connection breaks without the end of its response.
+        exchange.close()
+    }
+
     private static func lines(_ count: Int, _ exchange: Exchange) throws {
         try exchange.writeChunkedHead(headers: [("Content-Type", "text/plain; charset=utf-8")])
         var chunk: [UInt8] = []
@@ -81,6 +92,10 @@ extension LoopbackServer {
         try exchange.writeChunk(chunk)
         try exchange.endChunks()
     }
+}
+
+extension Int {
+    fileprivate func clamped(to range: ClosedRange<Int>) -> Int { Swift.min(Swift.max(self, range.lowerBound), range.upperBound) }
 }
 
 private struct DemoUser: Encodable {

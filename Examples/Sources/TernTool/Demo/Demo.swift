@@ -47,6 +47,7 @@ struct Demo {
         DemoStep(title: "POST of JSON", run: RequestSteps.post),
         DemoStep(title: "64 GETs at once", run: RequestSteps.concurrentGets),
         DemoStep(title: "lines, streamed", run: StreamSteps.lines),
+        DemoStep(title: "events, reconnected", run: StreamSteps.events),
         DemoStep(title: "download of 200 MB", run: DownloadSteps.pausedDownload),
         DemoStep(title: "download, continued", run: DownloadSteps.continuedDownload),
         DemoStep(title: "upload of 100 MB", run: StreamSteps.upload),

@@ -1,4 +1,5 @@
 import Tern
+import TernStreaming
 import TernTesting
 import TernViewModels
 
@@ -20,6 +21,25 @@ enum StreamSteps {
         }
         try DemoFailure.unless(count == expected, "\(count) of \(expected) lines")
         return "\(count) lines, in order, in \(DurationText.span(.now - start))"
+    }
+
+    static func events(_ stage: DemoStage) async throws -> String {
+        let expected = 500
+        let start = ContinuousClock.now
+        let events = stage.client.events("events/\(expected)")
+        let connections = Task {
+            var count = 0
+            for await state in events.states { if case .waiting = state { count += 1 } }
+            return count
+        }
+        var last = 0
+        for try await event in events {
+            last += 1
+            try DemoFailure.unless(event.id == "\(last)", "event \(last) has the ID \(event.id)")
+        }
+        try DemoFailure.unless(last == expected, "\(last) of \(expected) events")
+        return "\(last) events over \(await connections.value) broken connections, none lost or doubled, in "
+            + DurationText.span(.now - start)
     }
 
     static func upload(_ stage: DemoStage) async throws -> String {
