@@ -192,8 +192,8 @@ let package = Package(
 if Context.environment["TERN_URLSESSION"] == "1" || hasThreeLoops {
     let names: Set = [
         "CTernFiles", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernSQLite", "CTernTestHTTP2",
-        "CTernTestTLS", "CTernZ", "Tern", "TernCache", "TernConcurrency", "TernEngine", "TernHTTPCache", "TernStreaming",
-        "TernTesting", "TernTests", "WireTests",
+        "CTernTestTLS", "CTernZ", "Tern", "TernCache", "TernConcurrency", "TernEngine", "TernHTTPCache",
+        "TernStreaming", "TernTesting", "TernTests", "WireTests",
     ]
     package.targets.removeAll { !names.contains($0.name) }
     package.products.removeAll { !names.contains($0.name) }

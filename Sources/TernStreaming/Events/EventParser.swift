@@ -79,7 +79,8 @@ package struct EventParser {
         var nextLineFeed = -1
         while position < bytes.count {
             if nextLineFeed < position {
-                nextLineFeed = unsafe bytes.firstIndex(of: Self.lineFeed, from: position, to: bytes.count) ?? bytes.count
+                nextLineFeed =
+                    unsafe bytes.firstIndex(of: Self.lineFeed, from: position, to: bytes.count) ?? bytes.count
             }
             var end = nextLineFeed
             var next = end + 1
@@ -182,7 +183,8 @@ package struct EventParser {
 
     private mutating func setRetry(_ value: UnsafeBufferPointer<UInt8>) {
         var milliseconds: Int64 = 0
-        for unsafe byte in unsafe value {
+        for index in value.indices {
+            let byte = unsafe value[index]
             guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte else { return }
             milliseconds = min(milliseconds * 10 + Int64(byte - UInt8(ascii: "0")), Self.longestRetry)
         }

@@ -63,10 +63,15 @@ actor EventSource {
         self.options = options
         self.request = request.map { $0.forEvents(defaults: session.configuration) }
         time = StreamTime(options.clock)
-        // Without a request, nothing is ever decided.
-        let method = (try? request.get())?.method ?? .get
-        let isReplayable = (try? request.get())?.body.isReplayable ?? false
-        reconnection = ReconnectionState(options.reconnection, method: method, isReplayable: isReplayable)
+        reconnection =
+            switch request {
+            case .success(let request):
+                ReconnectionState(
+                    options.reconnection, method: request.method, isReplayable: request.body.isReplayable)
+            case .failure:
+                // Nothing is ever connected.
+                ReconnectionState(.never, method: .get, isReplayable: false)
+            }
         parser = EventParser(
             lastEventID: options.lastEventID, maximumLineSize: options.maximumLineSize,
             maximumEventSize: options.maximumEventSize)
@@ -132,15 +137,18 @@ actor EventSource {
     }
 
     private var cancellation: NetworkError {
-        let failure = TransferFailure(.cancelled, "the task that reads the event stream was cancelled")
-        return (try? request.get()).map { NetworkError(failure, request: $0) }
-            ?? NetworkError(.cancelled, reason: failure.reason)
+        error(.cancelled, "the task that reads the event stream was cancelled")
     }
 
     private func missingLastEvent(_ reason: String) -> NetworkError {
-        let failure = TransferFailure(.lastEventMissing, "\(reason) before its last event")
-        return (try? request.get()).map { NetworkError(failure, request: $0) }
-            ?? NetworkError(.lastEventMissing, reason: failure.reason)
+        error(.lastEventMissing, "\(reason) before its last event")
+    }
+
+    private func error(_ kind: NetworkError.Kind, _ reason: String) -> NetworkError {
+        switch request {
+        case .success(let request): NetworkError(TransferFailure(kind, reason), request: request)
+        case .failure: NetworkError(kind, reason: reason)
+        }
     }
 
     // MARK: One connection
@@ -173,8 +181,9 @@ actor EventSource {
             finish(.noContent)
             return false
         }
-        guard MediaType(head.headers["Content-Type"] ?? "")?.essence == "text/event-stream"
-            || request.validation?.contentTypes == .any
+        guard
+            MediaType(head.headers["Content-Type"] ?? "")?.essence == "text/event-stream"
+                || request.validation?.contentTypes == .any
         else {
             // The validation accepts an empty body of any type.
             let failure = TransferFailure(.contentType, "the response is empty and no text/event-stream")
@@ -223,22 +232,21 @@ actor EventSource {
     private func tooLarge(_ failure: EventParser.Failure) -> NetworkError {
         let reason =
             switch failure {
-            case .lineTooLong(let limit): "a line of the event stream has more than \(limit) bytes: raise maximumLineSize"
+            case .lineTooLong(let limit):
+                "a line of the event stream has more than \(limit) bytes: raise maximumLineSize"
             case .eventTooLarge(let limit): "an event has more than \(limit) bytes of data: raise maximumEventSize"
             }
-        return (try? request.get()).map { NetworkError(TransferFailure(.tooLarge, reason), request: $0) }
-            ?? NetworkError(.tooLarge, reason: reason)
+        return error(.tooLarge, reason)
     }
 
     /// Releases the connection that has ended, or could not be made.
     private func endConnection(_ failure: NetworkError?) -> ReconnectionState.End {
         var end = ReconnectionState.End(failure: failure)
-        if let expired = watch, expired.isExceeded, let error = failure {
+        if let expired = watch, expired.isExceeded, failure != nil {
             let reason =
                 expired.kind == .silenceTimedOut
                 ? "no byte arrived within \(expired.limit)" : "no response within \(expired.limit)"
-            end.failure = error.request.map { NetworkError(TransferFailure(expired.kind, reason), request: $0) }
-                ?? NetworkError(expired.kind, reason: reason)
+            end.failure = error(expired.kind, reason)
         }
         stopWatch()
         if let connection { end.openTime = time.elapsed() - connection.openedAt }
@@ -333,47 +341,5 @@ actor EventSource {
         watch?.isExceeded = true
         task?.cancel()
         return nil
-    }
-}
-
-/// The time of one clock, from an arbitrary zero.
-struct StreamTime: Sendable {
-    let elapsed: @Sendable () -> Duration
-    let sleep: @Sendable (Duration) async throws -> Void
-
-    init(_ clock: some Clock<Duration>) {
-        let start = clock.now
-        elapsed = { start.duration(to: clock.now) }
-        sleep = { try await clock.sleepWithoutDescriptor(for: $0) }
-    }
-}
-
-extension Request {
-    /// Returns the request of an event stream: never cached or repeated by others, without limits on the whole response,
-    /// and for a response of the type `text/event-stream`.
-    fileprivate func forEvents(defaults: Session.Configuration) -> Request {
-        var request = self
-        if !request.headers.contains("Accept") { request.headers["Accept"] = "text/event-stream" }
-        if !request.headers.contains("Cache-Control") { request.headers["Cache-Control"] = "no-cache" }
-        request.cache = .noStore
-        request.isLive = true
-        var timeouts = timeouts ?? defaults.timeouts
-        timeouts.idle = nil
-        timeouts.total = nil
-        request.timeouts = timeouts
-        var validation = validation ?? defaults.validation
-        if validation.contentTypes == .automatic { validation.contentTypes = .only(["text/event-stream"]) }
-        if validation.statuses == nil { validation.statuses = { $0 == 200 || $0 == 204 } }
-        request.validation = validation
-        return request
-    }
-}
-
-extension ResponseStream {
-    /// The head of the response, or the error of the request.
-    fileprivate var head: Result<ResponseHead, NetworkError> {
-        get async {
-            do throws(NetworkError) { return .success(try await response) } catch { return .failure(error) }
-        }
     }
 }

@@ -74,7 +74,9 @@ extension LoopbackServer {
         let start = (exchange.request["Last-Event-ID"].flatMap { Int($0) } ?? 0).clamped(to: 0...count)
         guard start < count else { return try exchange.respond(status: 204) }
         try exchange.writeEvents([.retry(milliseconds: 100)])
-        for id in (start + 1)...min(start + 100, count) { try exchange.writeEvents([.event("event \(id)", id: "\(id)")]) }
+        for id in (start + 1)...min(start + 100, count) {
+            try exchange.writeEvents([.event("event \(id)", id: "\(id)")])
+        }
         // The connection breaks without the end of its response.
         exchange.close()
     }
@@ -95,7 +97,9 @@ extension LoopbackServer {
 }
 
 extension Int {
-    fileprivate func clamped(to range: ClosedRange<Int>) -> Int { Swift.min(Swift.max(self, range.lowerBound), range.upperBound) }
+    fileprivate func clamped(to range: ClosedRange<Int>) -> Int {
+        Swift.min(Swift.max(self, range.lowerBound), range.upperBound)
+    }
 }
 
 private struct DemoUser: Encodable {

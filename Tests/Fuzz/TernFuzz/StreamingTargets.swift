@@ -31,7 +31,8 @@ private enum EventFuzzing {
         "id: 1\u{0}\ndata: \u{1F600}\n\nretry: 99999999999999999999\ndatax: y\n:\n\n",
     ]
     static let tokens = [
-        "\r", "\n", "\r\n", "\n\n", ":", " ", "data", "data:", "data: ", "event: ", "id: ", "id", "retry: ", "\0", "\u{FEFF}",
+        "\r", "\n", "\r\n", "\n\n", ":", " ", "data", "data:", "data: ", "event: ", "id: ", "id", "retry: ", "\0",
+        "\u{FEFF}",
         "data: a\n\n",
     ]
 
@@ -83,7 +84,8 @@ private enum PartFuzzing {
         "--b\nA: 1\n\none\n--b\n\n\ntwo\n--b--", "--b\r\n\r\n--bx\r\n--b--", "--b\r\nX: y\r\n--b--\r\n",
     ]
     static let tokens = [
-        "\r", "\n", "\r\n", "\r\n\r\n", "--b", "--b--", "--b\r\n", "\r\n--b\r\n", "--", "X: y\r\n", ":", " ", "\t", "\0",
+        "\r", "\n", "\r\n", "\r\n\r\n", "--b", "--b--", "--b\r\n", "\r\n--b\r\n", "--", "X: y\r\n", ":", " ", "\t",
+        "\0",
     ]
 
     private struct Result: Equatable {

@@ -55,7 +55,9 @@ struct EventDocumentationTests {
         #expect(try await answer(to: "?", from: client) == "ab")
         let body = Request.Body.none
         var data: [String] = []
-        for try await event in client.events("v1/messages", method: .post, body: body).through({ $0.type == "message_stop" }) {
+        for try await event in client.events("v1/messages", method: .post, body: body).through({
+            $0.type == "message_stop"
+        }) {
             data.append(event.data)
         }
         #expect(data == ["x", "end"])

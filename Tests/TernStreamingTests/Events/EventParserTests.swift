@@ -64,7 +64,8 @@ struct EventParserTests {
 
     @Test func introductoryExamplesGiveTheirTypes() throws {
         #expect(
-            try events("data: This is the first message.\n\ndata: This is the second message, it\ndata: has two lines.\n\n")
+            try events(
+                "data: This is the first message.\n\ndata: This is the second message, it\ndata: has two lines.\n\n")
                 == [
                     ServerSentEvent(data: "This is the first message."),
                     ServerSentEvent(data: "This is the second message, it\nhas two lines."),
@@ -104,7 +105,8 @@ struct EventParserTests {
     }
 
     @Test func idHoldsForLaterEvents() throws {
-        let (events, parser) = try parse(Array("id: 1\ndata: a\n\ndata: b\n\nid: 2\n\ndata: c\n\nid: 3\ndata: d\n".utf8))
+        let (events, parser) = try parse(
+            Array("id: 1\ndata: a\n\ndata: b\n\nid: 2\n\ndata: c\n\nid: 3\ndata: d\n".utf8))
         #expect(events.map(\.id) == ["1", "1", "2"])
         #expect(parser.lastEventID == "2", "an ID counts with the end of its block")
     }
@@ -123,7 +125,9 @@ struct EventParserTests {
         #expect(try retry(": 1500") == .milliseconds(1_500))
         #expect(try retry(":0") == .zero)
         #expect(try retry(": 99999999999999999999999") == .milliseconds(1 << 30))
-        for value in [": 1.5", ": -1", ": +1", ":  5", ": 5 ", ": 0x1", ": ٣", ":", ""] { #expect(try retry(value) == nil) }
+        for value in [": 1.5", ": -1", ": +1", ":  5", ": 5 ", ": 0x1", ": ٣", ":", ""] {
+            #expect(try retry(value) == nil)
+        }
         #expect(try parse(Array("retry: 7\nretry: x\n".utf8)).parser.retry == .milliseconds(7))
     }
 
@@ -142,7 +146,8 @@ struct EventParserTests {
     }
 
     @Test func eventBeyondItsLimitFails() throws {
-        #expect(try events("data: 12\ndata: 34\n\ndata: 12345\n\n", limits: (.max, 5)).map(\.data) == ["12\n34", "12345"])
+        #expect(
+            try events("data: 12\ndata: 34\n\ndata: 12345\n\n", limits: (.max, 5)).map(\.data) == ["12\n34", "12345"])
         for text in ["data: 123456\n", "data: 12\ndata: 345\n", "data:\ndata:\ndata:\ndata:\ndata:\ndata:\ndata:\n"] {
             #expect(throws: EventParser.Failure.eventTooLarge(limit: 5)) { try events(text, limits: (.max, 5)) }
         }
@@ -155,7 +160,9 @@ struct EventParserTests {
             try parser.parse(Data("data: a\n\ndata: 12345678\n\n".utf8), into: &events)
         }
         #expect(events == [ServerSentEvent(data: "a")])
-        #expect(throws: EventParser.Failure.lineTooLong(limit: 10)) { try parser.parse(Data("\n\n".utf8), into: &events) }
+        #expect(throws: EventParser.Failure.lineTooLong(limit: 10)) {
+            try parser.parse(Data("\n\n".utf8), into: &events)
+        }
         #expect(events.count == 1)
     }
 
@@ -198,7 +205,8 @@ struct StreamGenerator {
 
     private static let tokens: [[UInt8]] =
         [
-            "data", "data:", "data: ", "data: x", "event: e", "event:", "id: 1", "id", "id: \u{0}", "retry: 20", "retry:",
+            "data", "data:", "data: ", "data: x", "event: e", "event:", "id: 1", "id", "id: \u{0}", "retry: 20",
+            "retry:",
             ":", ": ping", " ", "é", "\u{1F600}", "\u{FEFF}", "abc", "data: a\ndata: b\n\n", "0", "datab", "x: y",
         ].map { Array($0.utf8) } + [[0xFF], [0xE2, 0x82], [0xF0], [0xEF, 0xBB]]
 

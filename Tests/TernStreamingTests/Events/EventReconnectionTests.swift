@@ -286,7 +286,9 @@ struct EventReconnectionTests {
 
     @Test func responseWithoutAHeadEndsAtItsLimit() async throws {
         let clock = ManualClock()
-        try await withEventServer { try $0.waitForClientToClose() } test: { (_, client) async throws in
+        try await withEventServer {
+            try $0.waitForClientToClose()
+        } test: { (_, client) async throws in
             let options = EventStreamOptions.test(clock) { $0.firstByteTimeout = .seconds(5) }
             let events = client.events("a", method: .post, options: options)
             async let error = streamFailure { try await allData(of: events) }

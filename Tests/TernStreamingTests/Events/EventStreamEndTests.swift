@@ -18,7 +18,8 @@ struct EventStreamEndTests {
 
     /// Brings a stream into a state, with a reader in its own task, and runs a test.
     private func withStream(
-        at place: Place, test: (ServerSentEvents, Task<[String], any Error>, LoopbackServer, ManualClock) async throws -> Void
+        at place: Place,
+        test: (ServerSentEvents, Task<[String], any Error>, LoopbackServer, ManualClock) async throws -> Void
     ) async throws {
         let clock = ManualClock()
         try await withEventServer { exchange in
@@ -76,7 +77,8 @@ struct EventStreamEndTests {
     }
 
     @Test func cancelledReaderSendsNothing() async throws {
-        try await withEventServer { _ in } test: { (server, client) async throws in
+        try await withEventServer { _ in
+        } test: { (server, client) async throws in
             let reader = Task {
                 unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
                 return try await allData(of: client.events("a"))

@@ -94,7 +94,9 @@ struct EventStreamTests {
             try exchange.writeEvents([], headers: [("Content-Encoding", "gzip")])
             try exchange.writeChunk(first)
             try exchange.waitForClientToClose()
-        } configure: { $0.maximumDecompressedSize = 3 } test: { (_, client) async throws in
+        } configure: {
+            $0.maximumDecompressedSize = 3
+        } test: { (_, client) async throws in
             var iterator = client.events("a").makeAsyncIterator()
             #expect(try await iterator.next() == ServerSentEvent(data: "one", id: "1"))
             let error = try await streamFailure { for try await _ in client.stream("a").chunks {} }
@@ -106,8 +108,11 @@ struct EventStreamTests {
 
     @Test func wrongStatusIsAnErrorWithTheBody() async throws {
         try await withEventServer { exchange in
-            try exchange.respond(status: 429, headers: [("Content-Type", "application/json")], text: #"{"error":"slow down"}"#)
-        } configure: { $0.interceptors = [RetryInterceptor()] } test: { (server, client) async throws in
+            try exchange.respond(
+                status: 429, headers: [("Content-Type", "application/json")], text: #"{"error":"slow down"}"#)
+        } configure: {
+            $0.interceptors = [RetryInterceptor()]
+        } test: { (server, client) async throws in
             let events = client.events("a")
             let error = try await streamFailure { try await allData(of: events) }
             #expect(error.kind == .status && error.status == 429)
@@ -124,7 +129,9 @@ struct EventStreamTests {
             case "/html": try exchange.respond(headers: [("Content-Type", "text/html")], text: "<p>log in</p>")
             case "/plus": try exchange.respond(headers: [("Content-Type", "text/event-stream+x")], text: "data: a\n\n")
             case "/empty": try exchange.respond(headers: [("Content-Type", "text/html")])
-            default: try exchange.respond(headers: [("Content-Type", "Text/Event-Stream;charset=utf-8")], text: "data: a\n\n")
+            default:
+                try exchange.respond(
+                    headers: [("Content-Type", "Text/Event-Stream;charset=utf-8")], text: "data: a\n\n")
             }
         } test: { (server, client) async throws in
             let error = try await streamFailure { try await allData(of: client.events("html")) }
@@ -140,7 +147,9 @@ struct EventStreamTests {
     }
 
     @Test func status204EndsTheStreamForGood() async throws {
-        try await withEventServer { try $0.respond(status: 204) } test: { (server, client) async throws in
+        try await withEventServer {
+            try $0.respond(status: 204)
+        } test: { (server, client) async throws in
             let events = client.events("a")
             #expect(try await allData(of: events) == [])
             #expect(events.state.name == "no content" && server.requests.count == 1)
@@ -159,7 +168,9 @@ struct EventStreamTests {
 
     @Test func redirectIsFollowed() async throws {
         try await withEventServer { exchange in
-            if exchange.request.path == "/old" { return try exchange.respond(status: 307, headers: [("Location", "/new")]) }
+            if exchange.request.path == "/old" {
+                return try exchange.respond(status: 307, headers: [("Location", "/new")])
+            }
             try exchange.writeEvents([.event(exchange.request.path)])
             try exchange.waitForClientToClose()
         } test: { (_, client) async throws in
@@ -176,7 +187,9 @@ struct EventStreamTests {
             try exchange.respond(
                 headers: [("Content-Type", "text/event-stream"), ("Cache-Control", "max-age=600")],
                 text: "data: \(id)\n\n")
-        } configure: { $0.cache = .memory(HTTPCache.Configuration()) } test: { (server, client) async throws in
+        } configure: {
+            $0.cache = .memory(HTTPCache.Configuration())
+        } test: { (server, client) async throws in
             var options = EventStreamOptions()
             options.reconnection = .never
             for _ in 0..<2 { #expect(try await allData(of: client.events("a", options: options)).count == 1) }
@@ -198,7 +211,9 @@ struct EventStreamTests {
         try await withEventServer { exchange in
             try exchange.writeEvents([.event(exchange.request["X-Signature"] ?? "")])
             try exchange.waitForClientToClose()
-        } configure: { $0.interceptors = [Signed()] } test: { (_, client) async throws in
+        } configure: {
+            $0.interceptors = [Signed()]
+        } test: { (_, client) async throws in
             var iterator = client.events("a").makeAsyncIterator()
             #expect(try await iterator.next()?.data == "s")
         }
@@ -211,7 +226,9 @@ struct EventStreamTests {
             try exchange.wait(for: gate)
             try exchange.writeEvents([.event("two")])
             try exchange.waitForClientToClose()
-        } configure: { $0.timeouts = Timeouts(idle: .milliseconds(20), total: .milliseconds(40)) } test: { (server, client) async throws in
+        } configure: {
+            $0.timeouts = Timeouts(idle: .milliseconds(20), total: .milliseconds(40))
+        } test: { (server, client) async throws in
             var iterator = client.events("a").makeAsyncIterator()
             #expect(try await iterator.next()?.data == "one")
             // The same limits end another stream, and have passed by then.
@@ -233,7 +250,10 @@ struct EventStreamTests {
             try exchange.waitForClientToClose()
         } test: { (_, client) async throws in
             let events = client.events("a")
-            async let first = { var iterator = events.makeAsyncIterator(); return try await iterator.next()?.data }()
+            async let first = {
+                var iterator = events.makeAsyncIterator()
+                return try await iterator.next()?.data
+            }()
             await events.wait { $0.name == "open" }
             let error = try await streamFailure { try await allData(of: events) }
             #expect(error.kind == .unsupported)
@@ -344,7 +364,8 @@ struct EventStreamTests {
             #expect(error.kind == .decoding && values == [Delta(text: "a")])
             #expect(
                 error.reason
-                    == "the event of type delta with 14 bytes of data could not be decoded as Delta: no value for 'text'")
+                    == "the event of type delta with 14 bytes of data could not be decoded as Delta: no value for 'text'"
+            )
         }
     }
 

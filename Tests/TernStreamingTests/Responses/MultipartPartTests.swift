@@ -52,7 +52,9 @@ struct MultipartPartTests {
     }
 
     @Test func bodyWithoutItsLastDelimiterIsTruncated() {
-        for text in ["", "--b", "--b\r\n\r\none", "--b\r\n\r\none\r\n--b\r\n", "no delimiter\r\n", "--b\r\n\r\none\r\n--b-"] {
+        for text in [
+            "", "--b", "--b\r\n\r\none", "--b\r\n\r\none\r\n--b\r\n", "no delimiter\r\n", "--b\r\n\r\none\r\n--b-",
+        ] {
             #expect(parse(text).failure == .truncated, "\(text)")
         }
         #expect(parse("--b\r\n\r\none\r\n--b\r\n\r\ntw").bodies == ["one"])
@@ -63,7 +65,8 @@ struct MultipartPartTests {
         #expect(parse("--b\r\n\r\n123456789\r\n--b--", limit: 10, size: size).failure == .partTooLarge(limit: 10))
         let long = String(repeating: "x", count: 10_000)
         #expect(parse("--b\r\n\r\n\(long)", limit: 10, size: size).failure == .partTooLarge(limit: 10))
-        #expect(parse("\(long)\r\n--b\r\n\r\n1\r\n--b--", limit: 10, size: size).bodies == ["1"], "the preamble is no part")
+        #expect(
+            parse("\(long)\r\n--b\r\n\r\n1\r\n--b--", limit: 10, size: size).bodies == ["1"], "the preamble is no part")
     }
 
     @Test(arguments: ["X\r\n\r\n", ": x\r\n\r\n", " x: y\r\n\r\n", "X: \u{0}\r\n\r\n", "one"])
@@ -73,7 +76,9 @@ struct MultipartPartTests {
 
     @Test func boundaryIsThatOfTheContentType() {
         func boundary(_ type: String) -> String? { MultipartParser.boundary(ofContentType: type) }
-        #expect(boundary("multipart/mixed; boundary=\"a b\"") == "a b" && boundary("Multipart/X; charset=x; boundary=c") == "c")
+        #expect(
+            boundary("multipart/mixed; boundary=\"a b\"") == "a b"
+                && boundary("Multipart/X; charset=x; boundary=c") == "c")
         for type in ["multipart/mixed", "text/plain; boundary=a", "", "multipart/mixed; boundary="] {
             #expect(boundary(type) == nil)
         }
@@ -125,7 +130,9 @@ struct MultipartPartTests {
     }
 
     @Test func otherTypesAreRefused() async throws {
-        try await withParts(type: "text/plain") { try $0.endChunks() } test: { client async throws in
+        try await withParts(type: "text/plain") {
+            try $0.endChunks()
+        } test: { client async throws in
             let error = try await streamFailure { for try await _ in client.stream("a").parts {} }
             #expect(error.kind == .contentType)
         }
