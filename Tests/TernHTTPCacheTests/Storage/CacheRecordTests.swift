@@ -20,7 +20,7 @@ import Foundation
                 requestTime: CacheTime(milliseconds: 1), responseTime: CacheTime(milliseconds: Int64(id)),
                 selections: [
                     VarySelection(fields: [
-                        VarySelection.Field(name: "foo", value: nil), VarySelection.Field(name: "bar", value: "1"),
+                        VarySelection.Field(name: "foo", value: nil), VarySelection.Field(name: "bar", value: "\(id)"),
                     ])
                 ], credentials: "c", content: content, mustValidate: true))
     }
