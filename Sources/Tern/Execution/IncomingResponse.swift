@@ -94,6 +94,9 @@ package struct IncomingResponse: Sendable {
         outcome = record.endAttempt(with: body.outcome(head), pump: nil)
     }
 
+    /// The attempt that brings the response; nil for a response that did not come over the wire.
+    var transfer: Transfer? { attempt?.transfer }
+
     // MARK: The cache
 
     /// The body as it was sent, if all of it has arrived; nil while it is still to be read, and after a failure.

@@ -13,6 +13,8 @@ extension PreparedRequest {
 
     /// A Boolean value that indicates whether a proxy receives the request whole. A Unix socket replaces every proxy.
     var isForwarded: Bool {
+        // A connection for another protocol passes every proxy through a tunnel.
+        if upgrade != nil { return false }
         let socket = request.unixSocketPath ?? registry.configuration.unixSocketPath
         return socket == nil && registry.transport.forwardsToProxy(request.target)
     }

@@ -40,13 +40,15 @@ final class PreparedRequest: Sendable {
     private let needsNewConnection: Bool
     /// A Boolean value that indicates whether the request refreshes a stored response in the background.
     let isRefresh: Bool
+    /// The protocol that the request asks the server to switch to; nil for none.
+    let upgrade: UpgradeOffer?
 
     /// Checks a request.
     ///
     /// - Throws: An error of kind `.invalidRequest` for a request that cannot be sent.
     init(
         _ request: consuming Request, registry: TaskRegistry, delivery: Delivery, isPausable: Bool = false,
-        acceptedTypes: AcceptedTypes = .any
+        acceptedTypes: AcceptedTypes = .any, upgrade: UpgradeOffer? = nil
     ) throws(NetworkError) {
         self.acceptedTypes = acceptedTypes
         self.registry = registry
@@ -58,12 +60,13 @@ final class PreparedRequest: Sendable {
         challengeAnswer = nil
         needsNewConnection = false
         isRefresh = false
+        self.upgrade = upgrade
         let hasNoHeaders = request.headers.isEmpty
         let standard = registry.headers.fields(for: request.target)
         let headers = hasNoHeaders ? standard : standard.overriding(with: request.headers)
         self.headers = headers
         let problem =
-            registry.headers.problem
+            registry.headers.problem ?? upgrade?.problem(of: request)
             ?? Self.problem(of: request, headers: headers, isChecked: hasNoHeaders && registry.hasValidHeaders)
         self.request = request
         if let problem { throw NetworkError(TransferFailure(.invalidRequest, problem), request: self.request) }
@@ -83,6 +86,7 @@ final class PreparedRequest: Sendable {
         challengeAnswer = nil
         needsNewConnection = false
         isRefresh = false
+        upgrade = nil
     }
 
     private init(
@@ -92,6 +96,7 @@ final class PreparedRequest: Sendable {
     ) {
         self.needsNewConnection = needsNewConnection
         self.isRefresh = isRefresh ?? other.isRefresh
+        upgrade = other.upgrade
         self.redirectedFrom = redirectedFrom ?? other.redirectedFrom
         self.challengeAnswer = challengeAnswer
         self.request = request
@@ -118,7 +123,8 @@ final class PreparedRequest: Sendable {
     /// Checks a request that an interceptor or a policy sends in place of this one. It is delivered like this one.
     func replacing(_ other: Request) throws(NetworkError) -> PreparedRequest {
         let prepared = try PreparedRequest(
-            other, registry: registry, delivery: delivery, isPausable: hasHandle, acceptedTypes: acceptedTypes)
+            other, registry: registry, delivery: delivery, isPausable: hasHandle, acceptedTypes: acceptedTypes,
+            upgrade: upgrade)
         return requestsIdentity ? prepared.requestingIdentity() : prepared
     }
 
@@ -235,7 +241,7 @@ final class PreparedRequest: Sendable {
 
     /// Returns the decoder for a body that the session decompresses; nil if nothing is to be decompressed.
     func decoder(for head: ResponseHead) -> ContentDecoder? {
-        guard decompresses, registry.transport.leavesStreamsCompressed, case let codings = head.removableCodings,
+        guard decompresses, head.status != 101, registry.transport.leavesStreamsCompressed, case let codings = head.removableCodings,
             !codings.isEmpty
         else { return nil }
         // The reader of a live stream limits each of its parts. The whole has no end.
@@ -323,6 +329,11 @@ final class PreparedRequest: Sendable {
             wire.headers["Expect"] = "100-continue"
         }
         wire.reportsInterimResponses = !registry.observers.isEmpty
+        if let upgrade {
+            wire.upgrade = upgrade.name
+            wire.headers = wire.headers.overriding(with: upgrade.makeFields())
+            wire.source = .pipe(UploadPipe(capacity: upgrade.pipeCapacity), length: nil)
+        }
         addCookies(to: &wire)
         return wire
     }

@@ -159,7 +159,7 @@ struct RequestExecution: Sendable {
     /// Returns the response to one request: from the session's cache, if there is one, or from the wire.
     @inline(__always)
     func exchange(_ request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
-        guard let cache = registry.cache else {
+        guard let cache = registry.cache, request.upgrade == nil else {
             if !request.request.hasNoExtras, request.request.cache == .onlyStored { throw request.hasNoCache }
             return try await send(request)
         }

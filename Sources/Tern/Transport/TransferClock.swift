@@ -4,8 +4,8 @@ import TernConcurrency
 /// time.
 struct TransferClock {
     private let connectLimit: UInt64?
-    private let idleLimit: UInt64?
-    private let totalLimit: UInt64?
+    private var idleLimit: UInt64?
+    private var totalLimit: UInt64?
     /// When the attempt was handed over, moved on by every pause.
     private var startedAt: UInt64
     private var connectStartedAt: UInt64?
@@ -30,6 +30,12 @@ struct TransferClock {
     mutating func connected(_ now: UInt64) {
         connectStartedAt = nil
         lastActivity = now
+    }
+
+    /// The connection carries another protocol, which has limits of its own.
+    mutating func upgraded() {
+        idleLimit = nil
+        totalLimit = nil
     }
 
     mutating func moved(_ now: UInt64) { lastActivity = now }

@@ -108,6 +108,19 @@ package final class UploadPipe: Sendable {
         }
     }
 
+    /// Adds the bytes if there is room, without a wait. `hasRoom` is false if there is none and nothing was added. Otherwise,
+    /// the result is that of `push(_:)`.
+    package func offer(_ chunk: Data) -> (hasRoom: Bool, accepted: Bool, isStarved: Bool) {
+        shared.withLock { shared in
+            guard !shared.isClosed else { return (true, false, false) }
+            guard shared.borrowedFile == nil, shared.bufferedBytes < capacity else { return (false, false, false) }
+            shared.chunks.append(chunk)
+            shared.bufferedBytes += chunk.count
+            defer { shared.isStarved = false }
+            return (true, true, shared.isStarved)
+        }
+    }
+
     /// Ends the body with its trailers, or fails it. Returns whether the transport waits for bytes and must be notified.
     package func end(_ result: Result<Headers, TransferFailure> = .success([:])) -> Bool {
         shared.withLock { shared in

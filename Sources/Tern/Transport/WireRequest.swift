@@ -56,6 +56,10 @@ package struct WireRequest: Sendable {
     package var isDecidedAtHead: Bool
     /// A Boolean value that indicates whether interim responses are reported, because the session has observers.
     package var reportsInterimResponses = false
+    /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none. The
+    /// source is then a pipe. After a 101 response, its bytes are sent as they are, and those of the server arrive as the
+    /// chunks of the response, whose delivery is `.streamed`. The time limits `idle` and `total` end with the switch.
+    package var upgrade: String?
 
     package init(
         method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,

@@ -58,8 +58,12 @@ package final class ExchangePool {
     private var pool: ConnectionPool
     /// The loops on which connections live, the home loop first.
     private var loops: [any ConnectionLoop] = []
+    /// The connections on the home loop.
+    private var home: LoopConnections?
     private var loads: LoopLoads
     private var records = ConnectionTable<ConnectionRecord>()
+    /// The loops of the connections that another protocol uses, which the pool no longer counts.
+    private var detachedLoops: [ConnectionPool.ConnectionID: Int] = [:]
     /// The exchanges that wait for a connection.
     private var waiting: [UInt64: HTTPExchange] = [:]
     /// The exchange that is being submitted. It most often gets a connection at once.
@@ -89,7 +93,9 @@ package final class ExchangePool {
                 connectionsPerOrigin: settings.connectionsPerOrigin, connections: settings.connections,
                 idleLifetime: settings.idleLifetime),
             order: settings.isNewestFirst ? .lastInFirstOut : .firstInFirstOut)
-        loops = [LoopConnections(settings.connection, context: context, observer: self)] + others
+        let home = LoopConnections(settings.connection, context: context, observer: self)
+        self.home = home
+        loops = [home] + others
     }
 
     // MARK: Exchanges
@@ -138,7 +144,7 @@ package final class ExchangePool {
         if let key = destination.key { return key }
         var key = PoolKey(origin: destination.origin)
         key.policy = destination.trust?.identifier ?? 0
-        key.versions = destination.allowsHTTP2 ? 1 : 0
+        key.versions = destination.isForUpgrade ? 2 : destination.allowsHTTP2 ? 1 : 0
         // A destination never changes its proxy, which the configuration of the session determines.
         let number = pool.index(of: key)
         destination.key = number
@@ -176,6 +182,7 @@ package final class ExchangePool {
 
     /// Closes all connections. No exchange is left.
     package func close() {
+        home?.closeDetached()
         pool.closeAll(actions: &actions)
         perform()
         context.cancel(idleTimer)
@@ -301,7 +308,15 @@ extension ExchangePool: ConnectionObserver {
         perform()
     }
 
+    package func detached(_ connection: ConnectionPool.ConnectionID) {
+        guard let record = records.remove(connection) else { return }
+        detachedLoops[connection] = record.loop
+        pool.closed(connection, actions: &actions)
+        perform()
+    }
+
     package func closed(_ connection: ConnectionPool.ConnectionID) {
+        if let loop = detachedLoops.removeValue(forKey: connection) { return loads.remove(from: loop) }
         forget(connection)
         pool.closed(connection, actions: &actions)
         perform()

@@ -206,8 +206,8 @@ final class HTTP1Carrier: ExchangeCarrier {
         exchange.handler.didEnd(nil, isDeadConnection: false)
     }
 
-    /// Hands the connection to the handler of the exchange, with the bytes after the head of the 101 response. For the
-    /// pool, the connection stays in use until it is closed.
+    /// Hands the connection to the handler of the exchange, with the bytes after the head of the 101 response. It leaves the
+    /// pool, so that open connections of another protocol do not hold up requests.
     private func upgrade(_ rest: UnsafeRawBufferPointer) {
         guard let exchange, exchange.upgrade != nil else { return finish(isReusable: false) }
         guard outputOffset == output.count, writeFailure == nil else {
@@ -219,6 +219,8 @@ final class HTTP1Carrier: ExchangeCarrier {
         let upgraded = unsafe UpgradedConnection(over: stream, received: Array(rest), context: context, carrier: self)
         self.upgraded = upgraded
         exchange.handler.didUpgrade(upgraded)
+        // The handler can have closed the connection.
+        if self.upgraded != nil { pool.detached(self) }
         exchange.handler.didEnd(nil, isDeadConnection: false)
     }
 

@@ -22,6 +22,9 @@ package protocol ConnectionObserver: AnyObject {
     func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError)
     /// Called when an exchange has left its connection. One that is not reusable takes no further exchange.
     func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool)
+    /// Called when the server has switched a connection to another protocol. It no longer belongs to the pool, but stays on
+    /// its loop until `closed(_:)`.
+    func detached(_ connection: ConnectionPool.ConnectionID)
     /// Called when a connection is closed, by the peer or by `ConnectionLoop.close(_:)`.
     func closed(_ connection: ConnectionPool.ConnectionID)
     /// Called when the number of exchanges that a connection carries at a time has changed.
@@ -69,6 +72,8 @@ package final class LoopConnections {
     let settings: Settings
     private let context: LoopContext
     private var entries = ConnectionTable<Entry>()
+    /// The connections that another protocol uses. The pool can use their numbers' slots again.
+    private var detached: [ConnectionPool.ConnectionID: HTTP1Carrier] = [:]
     /// The pool, or the object that reports to it. It outlives the connections.
     private unowned let observer: any ConnectionObserver
 
@@ -88,8 +93,22 @@ package final class LoopConnections {
 
     /// Removes a connection that has ended. The caller ends its exchanges.
     func closed(_ carrier: any PooledCarrier) {
-        entries[carrier.id] = nil
+        if entries.remove(carrier.id) == nil { detached[carrier.id] = nil }
         observer.closed(carrier.id)
+    }
+
+    /// Removes a connection from the pool that another protocol uses from now on.
+    func detached(_ carrier: HTTP1Carrier) {
+        guard entries.remove(carrier.id) != nil else { return }
+        detached[carrier.id] = carrier
+        observer.detached(carrier.id)
+    }
+
+    /// Closes the connections that other protocols use.
+    func closeDetached() {
+        let carriers = detached.values
+        detached = [:]
+        for carrier in carriers { carrier.close() }
     }
 
     func capacityChanged(_ carrier: any PooledCarrier, to capacity: Int) {
@@ -140,6 +159,7 @@ extension LoopConnections: ConnectionLoop {
     /// Closes all connections, without a call to the observer.
     package func closeAll() {
         for connection in entries.connections { end(connection) }
+        closeDetached()
     }
 
     private func end(_ connection: ConnectionPool.ConnectionID) {

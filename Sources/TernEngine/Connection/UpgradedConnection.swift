@@ -18,7 +18,7 @@ package protocol UpgradedConnectionHandler: AnyObject {
 /// A connection that the server has switched to another protocol (101, RFC 9110 §15.2.2). Confined to the thread of the
 /// loop that called `ExchangeHandler.didUpgrade(_:)`.
 ///
-/// It counts for the limits of its pool until it is closed. Its owner sets `handler` and `isReading`, and calls `close()`
+/// It no longer counts for the limits of its pool. Its owner sets `handler` and `isReading`, and calls `close()`
 /// at the end. No function calls the handler before it returns, except `ExchangePool.close()`.
 package final class UpgradedConnection {
     /// The maximum number of reads for one event, so that one connection does not hold up the others.
@@ -69,6 +69,12 @@ package final class UpgradedConnection {
     /// A Boolean value that indicates whether the connection is not closed.
     package var isOpen: Bool { carrier != nil }
 
+    /// A Boolean value that indicates whether the socket has taken all bytes so far, and more can be written.
+    package var isTakingBytes: Bool {
+        guard isOpen, case .open = writing else { return false }
+        return outputOffset == output.count
+    }
+
     // MARK: Writing
 
     /// Sends bytes, and keeps those that the socket does not take. Returns whether it took all. Otherwise, the caller waits
@@ -81,6 +87,33 @@ package final class UpgradedConnection {
         case .finishing, .finished: preconditionFailure("bytes after finishWriting()")
         }
         output.append(contentsOf: bytes)
+        return send()
+    }
+
+    /// Sends bytes like `write(_:)`, and copies only those that the socket does not take.
+    package func write(bytes: UnsafeRawBufferPointer) -> Bool {
+        guard isOpen else { return false }
+        switch writing {
+        case .open: break
+        case .failed: return false
+        case .finishing, .finished: preconditionFailure("bytes after finishWriting()")
+        }
+        var sent = 0
+        while outputOffset == output.count, sent < bytes.count {
+            switch unsafe stream.write(UnsafeRawBufferPointer(rebasing: bytes[sent...])) {
+            case .bytes(let count): sent += count
+            case .wouldBlock:
+                unsafe output.append(contentsOf: bytes[sent...])
+                updateEvents()
+                return false
+            case .failed(let error):
+                writing = .failed(error)
+                actAtTurnEnd()
+                return false
+            }
+        }
+        guard sent < bytes.count else { return true }
+        unsafe output.append(contentsOf: bytes[sent...])
         return send()
     }
 

@@ -23,6 +23,9 @@ package final class Destination {
     package let addresses: [SocketAddress]?
     package let unixSocketPath: String?
     package let localEndpoint: LocalEndpoint
+    /// A Boolean value that indicates whether the connections are for exchanges with `HTTPExchange.upgrade`. They speak
+    /// HTTP/1.1 only, are not shared with other exchanges, and pass an HTTP proxy through a tunnel.
+    package let isForUpgrade: Bool
     /// The number of the destination's key in the pool; nil until it is known.
     var key: ConnectionPool.KeyID?
     /// A Boolean value that indicates whether the server chose HTTP/1.1 although HTTP/2 was offered, or requires it.
@@ -32,7 +35,8 @@ package final class Destination {
     package init(
         origin: String, host: String, port: UInt16, authority: String, trust: TLSPolicy? = nil,
         allowsHTTP2: Bool = false, assumesHTTP2: Bool = false, proxy: ProxyAddress? = nil, proxyTrust: TLSPolicy? = nil,
-        addresses: [SocketAddress]? = nil, unixSocketPath: String? = nil, localEndpoint: LocalEndpoint = .any
+        addresses: [SocketAddress]? = nil, unixSocketPath: String? = nil, localEndpoint: LocalEndpoint = .any,
+        isForUpgrade: Bool = false
     ) {
         // The server behind a Unix socket presents a certificate for one host, so hosts never share its connections.
         self.origin = unixSocketPath.map { "\($0) \(origin)" } ?? origin
@@ -45,10 +49,11 @@ package final class Destination {
         self.addresses = addresses
         self.unixSocketPath = unixSocketPath
         self.localEndpoint = localEndpoint
+        self.isForUpgrade = isForUpgrade
         // A proxy that receives requests whole speaks HTTP/1.
         let isForwarded = trust == nil && (proxy?.kind == .http || proxy?.kind == .https)
-        self.assumesHTTP2 = assumesHTTP2 && trust == nil && !isForwarded
-        self.allowsHTTP2 = allowsHTTP2 && trust != nil || self.assumesHTTP2
+        self.assumesHTTP2 = assumesHTTP2 && trust == nil && !isForwarded && !isForUpgrade
+        self.allowsHTTP2 = allowsHTTP2 && trust != nil && !isForUpgrade || self.assumesHTTP2
     }
 
     /// Creates a copy with the same key, whose connections speak HTTP/1.1 only.
@@ -65,6 +70,7 @@ package final class Destination {
         addresses = other.addresses
         unixSocketPath = other.unixSocketPath
         localEndpoint = other.localEndpoint
+        isForUpgrade = other.isForUpgrade
         key = other.key
         speaksHTTP1 = true
     }
@@ -73,7 +79,7 @@ package final class Destination {
 
     /// A Boolean value that indicates whether a proxy receives requests whole, and not through a tunnel.
     package var isForwarded: Bool {
-        guard let proxy, !isSecure else { return false }
+        guard let proxy, !isSecure, !isForUpgrade else { return false }
         return proxy.kind == .http || proxy.kind == .https
     }
 

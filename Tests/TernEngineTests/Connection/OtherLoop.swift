@@ -120,6 +120,8 @@ extension OtherLoop.OtherConnections: ConnectionObserver {
         report { $0.finished(on: connection, isReusable: isReusable) }
     }
 
+    func detached(_ connection: ConnectionPool.ConnectionID) { report { $0.detached(connection) } }
+
     func closed(_ connection: ConnectionPool.ConnectionID) { report { $0.closed(connection) } }
 
     func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int) {

@@ -84,6 +84,8 @@ extension AwayLane: ConnectionObserver {
         report(.finished(on: connection, isReusable: isReusable))
     }
 
+    func detached(_ connection: ConnectionPool.ConnectionID) { report(.detached(connection)) }
+
     func closed(_ connection: ConnectionPool.ConnectionID) { report(.closed(connection)) }
 
     func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int) {

@@ -23,6 +23,7 @@ final class LaneReport: Sendable {
         case connected(ConnectionPool.ConnectionID, capacity: Int, isShared: Bool)
         case connectFailed(ConnectionPool.ConnectionID, EngineError)
         case finished(on: ConnectionPool.ConnectionID, isReusable: Bool)
+        case detached(ConnectionPool.ConnectionID)
         case closed(ConnectionPool.ConnectionID)
         case capacityChanged(ConnectionPool.ConnectionID, to: Int)
         case draining(ConnectionPool.ConnectionID)

@@ -7,6 +7,7 @@ struct DestinationCache {
         let origin: String
         let unixSocketPath: String?
         let policy: TrustPolicy?
+        let isForUpgrade: Bool
     }
 
     /// Beyond this number of destinations, all are forgotten: a program that visits many hosts comes back to few of them.
@@ -24,10 +25,11 @@ struct DestinationCache {
     }
 
     mutating func destination(for request: WireRequest) throws(TransferFailure) -> Destination {
-        let isUsual = request.unixSocketPath == nil && request.trust == nil
+        let isUsual = request.unixSocketPath == nil && request.trust == nil && request.upgrade == nil
         if isUsual, let last, last.origin == request.target.origin { return last.destination }
         let key = Key(
-            origin: request.target.origin, unixSocketPath: request.unixSocketPath, policy: request.trust?.policy)
+            origin: request.target.origin, unixSocketPath: request.unixSocketPath, policy: request.trust?.policy,
+            isForUpgrade: request.upgrade != nil)
         let destination: Destination
         if let found = known[key] {
             destination = found
@@ -61,7 +63,7 @@ struct DestinationCache {
             trust: policy, allowsHTTP2: settings.allowsHTTP2, assumesHTTP2: settings.usesHTTP2WithoutTLS, proxy: proxy,
             proxyTrust: proxy?.kind == .https ? trust.policy(TrustPolicy()) : nil,
             addresses: settings.addresses["\(target.host):\(port)"], unixSocketPath: request.unixSocketPath,
-            localEndpoint: settings.localEndpoint)
+            localEndpoint: settings.localEndpoint, isForUpgrade: request.upgrade != nil)
     }
 }
 

@@ -16,6 +16,8 @@ final class EngineTransfer {
     var tableIndex = -1
     var clock: TransferClock
     private(set) var exchange: HTTPExchange?
+    /// The connection after the switch to another protocol; nil before, and for other requests.
+    var upgraded: UpgradedConnection?
     /// A Boolean value that indicates whether the exchange is in the pool: it waits for a connection, or has one.
     var isSubmitted = false
     /// The connection that carries the exchange.
@@ -42,7 +44,7 @@ final class EngineTransfer {
 
     /// The wait of the request's body for 100 (Continue); nil for most requests.
     var continueWait: ContinueWait?
-    private var isPaused = false
+    private(set) var isPaused = false
     /// A Boolean value that indicates whether the reader is behind.
     private var isHeldUp = false
     /// A Boolean value that indicates whether the request's body has no bytes yet.
@@ -69,6 +71,8 @@ final class EngineTransfer {
         let priority = transfer.request.priority
         let body: RequestBody =
             switch transfer.request.source {
+            // The pipe of such a request is for the time after the switch.
+            case _ where transfer.request.upgrade != nil: .none
             case .none: .none
             case .bytes(let data): .length(Int64(data.count))
             case .pipe(_, let length): length.map { .length($0) } ?? .stream
@@ -80,6 +84,7 @@ final class EngineTransfer {
             priority: priority.rawValue, urgency: priority.urgency,
             needsFreshConnection: transfer.request.needsFreshConnection, handler: self)
         exchange.continueWait = transfer.request.timeouts.expectContinue.wholeNanoseconds
+        exchange.upgrade = transfer.request.upgrade
         self.exchange = exchange
     }
 
@@ -96,6 +101,10 @@ final class EngineTransfer {
     func leave(after phase: Timeouts.Phase? = nil) {
         guard isSubmitted, let exchange else { return }
         isSubmitted = false
+        if let upgraded {
+            self.upgraded = nil
+            return upgraded.close()
+        }
         if phase == .idle { exchange.avoidConnection() }
         if exchange.cancelOnConnection() { return }
         if phase == .connect { lane.pool?.giveUpConnecting(exchange) } else { lane.pool?.cancel(exchange) }
@@ -105,7 +114,7 @@ final class EngineTransfer {
         guard let exchange else { return }
         exchange.priority = priority.rawValue
         exchange.urgency = priority.urgency
-        guard isSubmitted, !exchange.prioritizeOnConnection() else { return }
+        guard isSubmitted, upgraded == nil, !exchange.prioritizeOnConnection() else { return }
         lane.pool?.prioritize(exchange)
     }
 
@@ -140,7 +149,7 @@ final class EngineTransfer {
         guard isStarved else { return }
         isStarved = false
         settleClock()
-        exchange?.bodyIsReady()
+        if upgraded == nil { exchange?.bodyIsReady() } else { sendPipe() }
     }
 
     private func settleClock() {
@@ -149,6 +158,10 @@ final class EngineTransfer {
     }
 
     func applyPause() {
+        if let upgraded {
+            upgraded.isReading = !isPaused && !isHeldUp
+            return sendPipe()
+        }
         exchange?.set(isReading: !isPaused && !isHeldUp, isSending: !isPaused && !(continueWait?.isActive ?? false))
     }
 

@@ -183,6 +183,7 @@ final class HomeLane: LoopClient {
             pool.connected(connection, capacity: capacity, isShared: isShared)
         case .connectFailed(let connection, let error): pool.connectFailed(connection, error)
         case .finished(let connection, let isReusable): pool.finished(on: connection, isReusable: isReusable)
+        case .detached(let connection): pool.detached(connection)
         case .closed(let connection): pool.closed(connection)
         case .capacityChanged(let connection, let capacity): pool.capacityChanged(connection, to: capacity)
         case .draining(let connection): pool.draining(connection)

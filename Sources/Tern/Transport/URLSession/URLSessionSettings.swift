@@ -47,6 +47,9 @@ struct URLSessionSettings: Sendable {
 
     func refusal(of request: WireRequest) -> TransferFailure? {
         if let refusal { return refusal }
+        if let upgrade = request.upgrade {
+            return TransferFailure(.unsupported, "URLSession cannot switch a connection to the protocol \(upgrade)")
+        }
         if request.trust != nil {
             return TransferFailure(
                 .unsupported, "URLSession shares its connections: a request cannot have a trust policy of its own")

@@ -1,0 +1,153 @@
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+
+/// A protocol that a request asks the server to switch to (RFC 9110 §7.8).
+package struct UpgradeOffer: Sendable {
+    /// The name of the protocol in the field `Upgrade`.
+    package let name: String
+    /// The number of bytes to send at which the sender waits.
+    package let pipeCapacity: Int
+    /// Returns the header fields of one attempt. They replace those of the request, and differ for each attempt if the
+    /// protocol requires that.
+    package let makeFields: @Sendable () -> Headers
+
+    package init(name: String, pipeCapacity: Int, makeFields: @escaping @Sendable () -> Headers) {
+        self.name = name
+        self.pipeCapacity = pipeCapacity
+        self.makeFields = makeFields
+    }
+
+    /// Returns the reason why a request cannot ask for the protocol; nil if it can.
+    func problem(of request: Request) -> String? {
+        guard request.method == .get, request.body.isNone else {
+            return "a request for the protocol \(name) is a GET without a body"
+        }
+        return nil
+    }
+}
+
+/// An open connection that speaks another protocol after a 101 response, as a task of its session.
+///
+/// Redirects, challenges, cookies, proxies, trust and time limits of the handshake are those of any request. The connection
+/// ends with `finish(_:)`, with the cancellation of the task, and when this object is released.
+package final class UpgradedStream: Sendable {
+    package let head: ResponseHead
+    /// The header fields of the request that the server accepted.
+    package let requestHeaders: Headers
+    /// The bytes to send.
+    package let pipe: UploadPipe
+    private let record: TaskRecord
+    private let response: IncomingResponse
+    private let transfer: Transfer
+
+    private init?(_ response: IncomingResponse, record: TaskRecord) {
+        guard let transfer = response.transfer, case .pipe(let pipe, _) = transfer.request.source else { return nil }
+        head = response.head
+        requestHeaders = transfer.request.headers
+        self.pipe = pipe
+        self.record = record
+        self.response = response
+        self.transfer = transfer
+    }
+
+    deinit {
+        // The owner let go of an open connection.
+        pipe.close()
+        record.abandon()
+    }
+
+    /// The task of the connection.
+    package var task: AnySessionTask { AnySessionTask(record) }
+    /// The number of bytes that were received and sent on the connection after the handshake, so far.
+    package var byteCounts: (received: Int64, sent: Int64) {
+        (record.meter.download.completedBytes, record.meter.upload.completedBytes)
+    }
+    /// The clock of the session.
+    package var clock: any Clock<Duration> { record.registry.clock }
+    /// The executor on which the connection's loop runs code; the concurrent executor without a loop.
+    package var loopExecutor: any TaskExecutor { record.registry.transport.taskExecutor }
+
+    /// Asks for the protocol of an offer, and returns the connection once the server has switched.
+    ///
+    /// - Parameter check: Returns the reason why the response is not acceptable, from its head and the fields of the request
+    ///   that it answers; nil if it is acceptable.
+    /// - Throws: An error of kind `.status` for a response other than 101, with its body.
+    package static func open(
+        _ request: Request, offer: UpgradeOffer, in session: Session,
+        check: @escaping @Sendable (ResponseHead, Headers) -> TransferFailure?
+    ) async throws(NetworkError) -> UpgradedStream {
+        let registry = session.tasks
+        var request = request
+        // A status of 200 is no success here.
+        request.validation = ResponseValidation(contentTypes: .any, statuses: { $0 == 101 })
+        let prepared = try PreparedRequest(request, registry: registry, delivery: .streamed, upgrade: offer)
+        guard registry.admission.admit() else { throw registry.invalidated(request) }
+        let record = TaskRecord(id: registry.nextID(), registry: registry, request: prepared, valueType: Void.self)
+        registry.post(.add, of: record)
+        let opened = TaskValue<UpgradedStream>()
+        record.assign(opened) { record in
+            let outcome = await record.run { record throws(NetworkError) in
+                let response = try await RequestExecution(request: prepared, record: record).acceptedResponse()
+                guard let transfer = response.transfer, response.isOpen else {
+                    let reason = "the response to the handshake did not come over a connection"
+                    throw await response.error(TransferFailure(.unsupported, reason), readsBody: false)
+                }
+                if let refusal = check(response.head, transfer.request.headers) {
+                    throw await response.error(refusal, readsBody: false)
+                }
+                guard let stream = UpgradedStream(response, record: record) else {
+                    let failure = TransferFailure(.unsupported, "the transport cannot switch to another protocol")
+                    throw await response.error(failure, readsBody: false)
+                }
+                return stream
+            }
+            if let error = outcome.failure { return record.end(error) { opened.deliver(outcome) } }
+            opened.deliver(outcome)
+            record.handToReader()
+        }
+        let result = await withTaskCancellationHandler {
+            record.resume()
+            return await opened.outcome()
+        } onCancel: {
+            record.cancel()
+        }
+        return try result.get()
+    }
+
+    /// Returns the next bytes of the server; nil after the last ones, also when the connection failed. One reader at a time.
+    package func chunks() async -> [Data]? { await response.chunks() }
+
+    /// Lets the transport read the pipe again, which has said that it is starved.
+    package func pipeIsReady() { record.registry.transport.control(transfer, .bodyReady) }
+
+    /// Ends the connection now, without the end of the task. `chunks()` then returns nil.
+    package func disconnect() { record.cancelTransfer() }
+
+    /// Ends the task like `AnySessionTask.cancel()`.
+    package func cancel() { record.cancel() }
+
+    /// Waits for the end of the connection, whose chunks were read to the end. Returns the reason of a failure.
+    package func outcome() async -> (failure: NetworkError?, metrics: TaskMetrics) {
+        let outcome = await response.finalOutcome()
+        let error = outcome.failure.map { failure in identified(failure, outcome) }
+        return (error, outcome.metrics)
+    }
+
+    /// Returns a public error of this task.
+    package func error(_ failure: TransferFailure) -> NetworkError {
+        identified(failure, TransferOutcome(head: head))
+    }
+
+    private func identified(_ failure: TransferFailure, _ outcome: TransferOutcome) -> NetworkError {
+        response.request.error(failure, outcome)
+            .identified(task: record.id, session: record.registry.sessionID, label: record.label)
+    }
+
+    /// Ends the task: nil for success.
+    package func finish(_ error: NetworkError?) { record.end(error) }
+}

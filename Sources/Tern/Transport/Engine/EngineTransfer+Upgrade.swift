@@ -1,0 +1,53 @@
+#if os(Linux)
+import TernEngine
+
+/// The time after the switch to another protocol: the bytes of the server are the chunks of the response, and those of the
+/// request's pipe are sent as they are.
+extension EngineTransfer: UpgradedConnectionHandler {
+    func didUpgrade(_ connection: UpgradedConnection) {
+        connection.handler = self
+        upgraded = connection
+        clock.upgraded()
+        applyPause()
+    }
+
+    /// Sends the bytes of the pipe, until it is empty or the socket takes no more.
+    func sendPipe() {
+        guard let upgraded, !isPaused, case .pipe(let pipe, _) = transfer.request.source else { return }
+        let buffer = unsafe lane.context.sendBuffer
+        while upgraded.isTakingBytes {
+            let (read, producer) = unsafe pipe.read(into: buffer)
+            unsafe lane.context.wake(producer)
+            switch read {
+            case .bytes(let count):
+                produced += Int64(count)
+                sentBytes += Int64(count)
+                markChanged()
+                _ = unsafe upgraded.write(bytes: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            case .wait:
+                isStarved = true
+                return
+            case .end: return upgraded.finishWriting()
+            case .failed(let failure): return lane.end(self, failure)
+            }
+        }
+    }
+
+    func didReceive(_ bytes: UnsafeRawBufferPointer) {
+        didReceiveBytes(bytes.count)
+        if unsafe didReceive(body: bytes) { return }
+        lane.end(self, failure)
+    }
+
+    func didWriteAll() { sendPipe() }
+
+    /// Ends the transfer. Bytes that are not sent yet are lost: no protocol that is used here sends after the peer's end.
+    func didEndReceiving() { lane.end(self, nil) }
+
+    func didClose(_ error: EngineError?) {
+        // Closed already.
+        upgraded = nil
+        lane.end(self, failure(for: error, isDeadConnection: false))
+    }
+}
+#endif
