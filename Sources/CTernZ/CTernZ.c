@@ -3,3 +3,5 @@
 int tern_deflate_begin(z_stream *stream, int level, int windowBits) {
     return deflateInit2(stream, level, Z_DEFLATED, windowBits, 8, Z_DEFAULT_STRATEGY);
 }
+
+int tern_inflate_begin(z_stream *stream, int windowBits) { return inflateInit2(stream, windowBits); }

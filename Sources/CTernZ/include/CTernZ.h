@@ -14,6 +14,9 @@
 /// format (RFC 1950), and 31 selects gzip (RFC 1952).
 int tern_deflate_begin(z_stream *stream, int level, int windowBits);
 
+/// Calls inflateInit2, a macro like deflateInit2. A value from -15 to -8 for windowBits selects raw DEFLATE (RFC 1951).
+int tern_inflate_begin(z_stream *stream, int windowBits);
+
 /// The codings of a response's body.
 enum tern_coding { tern_coding_gzip, tern_coding_deflate, tern_coding_brotli, tern_coding_zstd };
 

@@ -128,6 +128,14 @@ package final class UpgradedStream: Sendable {
     /// Ends the connection now, without the end of the task. `chunks()` then returns nil.
     package func disconnect() { record.cancelTransfer() }
 
+    /// A Boolean value that indicates whether the task was cancelled.
+    package var isCancelled: Bool { record.isCancelled }
+
+    /// Calls `action` when the task is cancelled, and at once if it is cancelled already. Replaces an earlier action.
+    package func whenCancelled(_ action: @escaping @Sendable () -> Void) {
+        if !record.setCancellation(action) { action() }
+    }
+
     /// Ends the task like `AnySessionTask.cancel()`.
     package func cancel() { record.cancel() }
 

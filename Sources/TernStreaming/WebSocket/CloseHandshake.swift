@@ -1,0 +1,107 @@
+/// Decides on the end of a connection (RFC 6455 §7). Pure: the owner of the socket performs the actions.
+package struct CloseHandshake: Sendable {
+    /// The step that follows an event.
+    package enum Action: Sendable, Hashable {
+        case none
+        /// Sends a Close frame with this payload after the messages that wait, and limits the wait for the server's.
+        case sendAfterMessages([UInt8])
+        /// Sends a Close frame with this payload before anything that waits, and then waits for the end of the connection.
+        case answer([UInt8])
+        /// Sends a Close frame with this payload before anything that waits, and then ends this side's direction.
+        case fail([UInt8])
+        /// Waits for the end of the connection, which the server closes first (RFC 6455 §7.1.1).
+        case awaitEnd
+    }
+
+    private var hasSent = false
+    /// The Close frame of the server.
+    private var received: (code: WebSocket.CloseCode?, reason: String)?
+    /// The reason why this side failed the connection.
+    package private(set) var failure: ProtocolFailure?
+
+    package init() {}
+
+    /// A Boolean value that indicates whether messages can be sent.
+    package var isOpen: Bool { !hasSent && received == nil && failure == nil }
+    /// A Boolean value that indicates whether bytes of the server still have a meaning (RFC 6455 §5.5.1).
+    package var takesInput: Bool { received == nil && failure == nil }
+    /// A Boolean value that indicates whether this side has closed the connection.
+    package var hasClosed: Bool { hasSent && failure == nil }
+    /// A Boolean value that indicates whether the server has sent a Close frame.
+    package var hasReceived: Bool { received != nil }
+
+    /// Begins to close the connection.
+    package mutating func close(_ code: WebSocket.CloseCode?, reason: String) -> Action {
+        guard isOpen else { return .none }
+        hasSent = true
+        return .sendAfterMessages(Self.payload(code, reason))
+    }
+
+    /// Receives the Close frame of the server. Its code is sent back (RFC 6455 §5.5.1).
+    package mutating func receive(_ code: WebSocket.CloseCode?, reason: String) -> Action {
+        guard takesInput else { return .none }
+        received = (code, reason)
+        if hasSent { return .awaitEnd }
+        hasSent = true
+        return .answer(Self.payload(code, ""))
+    }
+
+    /// Fails the connection (RFC 6455 §7.1.7).
+    package mutating func fail(_ failure: ProtocolFailure) -> Action {
+        guard takesInput else { return .none }
+        self.failure = failure
+        if hasSent { return .awaitEnd }
+        hasSent = true
+        return .fail(Self.payload(failure.code, ""))
+    }
+
+    /// The end of the connection, as it is reported.
+    package var closure: WebSocket.Closure {
+        guard let received else { return WebSocket.Closure(code: failure?.code ?? .abnormalClosure, isClean: false) }
+        return WebSocket.Closure(code: received.code ?? .noStatus, reason: received.reason, isClean: hasSent)
+    }
+
+    /// Returns the payload of a Close frame (RFC 6455 §5.5.1).
+    static func payload(_ code: WebSocket.CloseCode?, _ reason: String) -> [UInt8] {
+        guard let code else { return [] }
+        return [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)] + Array(reason.utf8)
+    }
+}
+
+/// Decides when a Ping is sent, and when a silent peer counts as dead. Pure.
+package struct PeerLiveness: Sendable {
+    /// The step that follows a wait.
+    package enum Action: Sendable, Hashable {
+        case wait(Duration)
+        /// Sends a Ping, and then waits.
+        case ping(thenWait: Duration)
+        case dead
+    }
+
+    private let interval: Duration
+    private let timeout: Duration
+    private var seen: UInt64 = 0
+    private var awaitsPong = false
+
+    package init(interval: Duration, timeout: Duration) {
+        self.interval = interval
+        self.timeout = timeout
+    }
+
+    /// Decides after a wait, and at the beginning.
+    ///
+    /// - Parameters:
+    ///   - received: A number that changes with each byte that arrives.
+    ///   - isHeldUp: A Boolean value that indicates whether this side does not read, so that nothing can arrive.
+    package mutating func next(received: UInt64, isHeldUp: Bool) -> Action {
+        let isAlive = received != seen || isHeldUp
+        seen = received
+        if isAlive {
+            awaitsPong = false
+            return .wait(interval)
+        }
+        if awaitsPong { return .dead }
+        awaitsPong = true
+        return .ping(thenWait: timeout)
+    }
+}

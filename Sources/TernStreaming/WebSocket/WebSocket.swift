@@ -1,0 +1,507 @@
+public import Tern
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A WebSocket (RFC 6455): messages in both directions over one connection of a session.
+///
+/// ```swift
+/// let socket = try await client.webSocket("live", protocols: ["chat"])
+/// try await socket.send("hello")
+/// for try await message in socket.messages { … }
+/// print(socket.closure?.code ?? .abnormalClosure)
+/// try await socket.close()
+/// ```
+///
+/// A slow reader stops the socket, and a slow socket suspends `send`. Pings of the server are answered, and the server is
+/// asked for a sign of life when it is silent, whether or not messages are read, as long as ``Options/receiveBufferSize`` is
+/// not reached.
+///
+/// The socket is a task of its session, ``task``: with a label, progress in bytes, and cancellation, which ends it at once. The
+/// time limits `idle` and `total` apply to the handshake only. A socket that is released without `close` is cut.
+public actor WebSocket {
+    /// The task of the socket in its session.
+    public nonisolated var task: AnySessionTask { stream.task }
+    /// The head of the server's response to the handshake.
+    public nonisolated var response: ResponseHead { stream.head }
+    /// The subprotocol that the server chose; nil for none.
+    public nonisolated let subprotocol: String?
+    /// A Boolean value that indicates whether messages can be compressed, because the server agreed to it.
+    public nonisolated let isCompressed: Bool
+    /// The settings of the socket.
+    public nonisolated let options: Options
+
+    private nonisolated let stream: UpgradedStream
+    private nonisolated let stateValue = Latest(State.open)
+    private var outbox: Outbox
+    private var inbox: Inbox
+    private var closing = CloseHandshake()
+    private var counts = Metrics()
+    /// The reason why the connection was ended by this side, for its error; nil if the transport knows it.
+    private var ending: TransferFailure?
+    private var isCut = false
+    private var hasEnded = false
+    /// A Close frame or a failure that waits until the reader has handled the messages before it, so that it can still answer
+    /// them.
+    private var deferred: MessageAssembler.Event?
+    private var liveness: PeerLiveness?
+    private var pings: [(payload: [UInt8], waiter: Waiter<Bool>)] = []
+    private var lastPing: UInt64 = 0
+    private var endWaiters = WaiterList()
+    /// The Swift tasks of the socket: the reader of the connection, the sender of messages that wait, the sender of Pings and
+    /// the time limit of the closing. Owned here, and cancelled when the socket is released.
+    private var reader: Task<Void, Never>?
+    private var sender: Task<Void, Never>?
+    private var keeper: Task<Void, Never>?
+    private var closeTimer: Task<Void, Never>?
+
+    private init(_ stream: UpgradedStream, _ agreement: Handshake.Agreement, _ options: Options) {
+        self.stream = stream
+        self.options = options
+        subprotocol = agreement.subprotocol
+        isCompressed = agreement.compression != nil
+        inbox = Inbox(options, agreement.compression)
+        outbox = Outbox(options, agreement.compression)
+    }
+
+    deinit {
+        reader?.cancel()
+        sender?.cancel()
+        keeper?.cancel()
+        closeTimer?.cancel()
+        // The reader waits for bytes until the connection ends.
+        stream.cancel()
+    }
+
+    /// Opens a socket. Called by the functions of `Session` and `Client`.
+    static func open(
+        _ request: Request, protocols: [String], options: Options, in session: Session
+    ) async throws(NetworkError) -> WebSocket {
+        let handshake = Handshake(protocols: protocols, compression: options.compression)
+        if let problem = handshake.problem {
+            throw NetworkError(TransferFailure(.invalidRequest, problem), request: request)
+        }
+        let offer = UpgradeOffer(name: "websocket", pipeCapacity: Outbox.pipeCapacity) { handshake.fields() }
+        let stream = try await UpgradedStream.open(request, offer: offer, in: session) { head, sent in
+            do throws(ProtocolFailure) {
+                _ = try handshake.agreement(with: head.headers, for: sent)
+                return nil
+            } catch {
+                return TransferFailure(.malformedResponse, error.reason)
+            }
+        }
+        do throws(ProtocolFailure) {
+            let agreement = try handshake.agreement(with: stream.head.headers, for: stream.requestHeaders)
+            let socket = WebSocket(stream, agreement, options)
+            await socket.start()
+            return socket
+        } catch {
+            throw stream.error(TransferFailure(.malformedResponse, error.reason))
+        }
+    }
+
+    // MARK: State
+
+    /// The state of the socket.
+    public nonisolated var state: State { stateValue.current }
+
+    /// The states from now on. The current one comes first, and the last one is never lost.
+    public nonisolated var states: AsyncStream<State> { stateValue.stream() }
+
+    /// The end of the connection; nil before it.
+    public nonisolated var closure: Closure? {
+        if case .closed(let closure) = state { closure } else { nil }
+    }
+
+    /// The measurements so far.
+    public var metrics: Metrics {
+        var metrics = counts
+        (metrics.receivedBytes, metrics.sentBytes) = stream.byteCounts
+        return metrics
+    }
+
+    /// Ends the connection now, in every state. Readers and senders receive an error of kind `.cancelled`.
+    public nonisolated func cancel() { stream.cancel() }
+
+    // MARK: Sending
+
+    /// Sends a text. Returns when it has been handed over to the connection, and waits while the connection is slow.
+    ///
+    /// Cancelling the calling Swift task withdraws a message that has not begun; one that has begun is sent to its end. The
+    /// socket stays open.
+    ///
+    /// - Throws: An error of kind `.webSocketClosed` if either side has closed the socket, the error with which the connection
+    ///   ended, or one of kind `.cancelled`.
+    public func send(_ text: String) async throws(NetworkError) { try await send(.text(text)) }
+
+    /// Sends bytes. See `send(_:)` for texts.
+    public func send(_ data: Data) async throws(NetworkError) { try await send(.binary(data)) }
+
+    /// Sends a message. See `send(_:)` for texts.
+    public func send(_ message: Message) async throws(NetworkError) {
+        guard closing.isOpen, !hasEnded else { throw refusal }
+        if Task.isCancelled { throw cancelled("the message was not sent") }
+        let size = message.byteCount
+        let waiting: Outbox.Item?
+        switch outbox.send(message, over: stream.pipe) {
+        case .sent(let isStarved):
+            if isStarved { stream.pipeIsReady() }
+            waiting = nil
+        case .queued(let item):
+            startSender()
+            waiting = item
+        case .refused: throw refusal
+        }
+        counts.sentMessages += 1
+        counts.sentMessageBytes += Int64(size)
+        guard let waiting else { return }
+        switch await waiting.waiter.wait(cancelled: .cancelled) {
+        case .sent: return
+        case .dropped: throw refusal
+        case .cancelled:
+            if outbox.withdraw(waiting) {
+                counts.sentMessages -= 1
+                counts.sentMessageBytes -= Int64(size)
+                throw cancelled("the message was not sent")
+            }
+            throw cancelled("the message is being sent")
+        }
+    }
+
+    /// Sends a Ping, and returns the time until its answer.
+    ///
+    /// - Throws: An error as `send(_:)` does, also when the connection ends before the answer.
+    @discardableResult
+    public func ping() async throws(NetworkError) -> Duration {
+        guard closing.isOpen, !hasEnded else { throw refusal }
+        lastPing += 1
+        let payload = (0..<8).map { UInt8(truncatingIfNeeded: lastPing >> (56 - 8 * $0)) }
+        let waiter = Waiter<Bool>()
+        pings.append((payload, waiter))
+        let start = MonotonicClock.nanoseconds()
+        sendControl(.ping, payload)
+        let isAnswered = await waiter.wait(cancelled: false)
+        pings.removeAll { $0.waiter === waiter }
+        guard isAnswered else {
+            if Task.isCancelled { throw cancelled("the wait for the answer to a Ping was cancelled") }
+            throw refusal
+        }
+        let time = Duration.nanoseconds(MonotonicClock.nanoseconds() - start)
+        counts.roundTrip = time
+        return time
+    }
+
+    /// Closes the socket: sends a Close frame after the messages that wait, and returns when the connection has ended, at the
+    /// latest after ``Options/closeTimeout``.
+    ///
+    /// Messages of the server that arrive meanwhile can still be read. Has no effect on a socket that is closed. Cancelling the
+    /// calling Swift task ends the connection at once.
+    ///
+    /// - Parameters:
+    ///   - code: A code for which ``CloseCode/isSendable`` is true.
+    ///   - reason: A text of at most 123 bytes.
+    /// - Throws: An error of kind `.invalidRequest` for a code or a reason that cannot be sent, and one of kind `.cancelled`.
+    public func close(code: CloseCode = .normalClosure, reason: String = "") async throws(NetworkError) {
+        guard code.isSendable, reason.utf8.count <= 123 else {
+            let reason = "a Close frame has a code that can be sent and a reason of at most 123 bytes (RFC 6455 §5.5.1)"
+            throw stream.error(TransferFailure(.invalidRequest, reason))
+        }
+        perform(closing.close(code, reason: reason))
+        while !hasEnded {
+            if Task.isCancelled {
+                stream.cancel()
+                throw cancelled("the closing of the socket was cancelled")
+            }
+            let waiter = endWaiters.add()
+            await waiter.wait()
+            endWaiters.remove(waiter)
+        }
+    }
+
+    // MARK: Receiving
+
+    /// The messages of the server, in their order. Several readers share them.
+    ///
+    /// The sequence ends when the server has closed the socket, with any code, or this side has; see ``closure``. It throws when
+    /// the connection fails. Cancelling a reader ends its wait with an error of kind `.cancelled`; the socket stays open.
+    public nonisolated var messages: Messages { Messages(socket: self) }
+
+    /// Returns the next message; nil after the last one. See ``messages``.
+    public func receive() async throws(NetworkError) -> Message? {
+        while true {
+            if let message = inbox.take() { return message }
+            performDeferred()
+            if hasEnded || !closing.takesInput { return try await endOfMessages() }
+            if Task.isCancelled { throw cancelled("the wait for a message was cancelled; the socket stays open") }
+            let waiter = inbox.readers.add()
+            await waiter.wait()
+            inbox.readers.remove(waiter)
+        }
+    }
+
+    /// Returns nil after a regular end, and throws the error of a connection that failed.
+    private func endOfMessages() async throws(NetworkError) -> Message? {
+        if closing.hasReceived { return nil }
+        if let failure = closing.failure { throw stream.error(TransferFailure(Self.kind(failure), failure.reason)) }
+        if let error = endError { throw error }
+        return nil
+    }
+
+    private static func kind(_ failure: ProtocolFailure) -> NetworkError.Kind {
+        failure.code == .messageTooBig ? .tooLarge : .malformedResponse
+    }
+
+    /// The messages of a socket.
+    public struct Messages: AsyncSequence, Sendable {
+        /// A message.
+        public typealias Element = Message
+        let socket: WebSocket
+
+        /// Returns an iterator over the messages that follow.
+        public func makeAsyncIterator() -> Iterator { Iterator(socket: socket) }
+
+        /// An iterator over messages.
+        public struct Iterator: AsyncIteratorProtocol {
+            let socket: WebSocket
+
+            /// Returns the next message; nil after the last one.
+            public mutating func next() async throws(NetworkError) -> Message? { try await socket.receive() }
+
+            /// Returns the next message; nil after the last one. Called from the caller's actor.
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws(NetworkError) -> Message? {
+                try await socket.receive()
+            }
+        }
+    }
+
+    // MARK: The connection
+
+    private var endError: NetworkError?
+
+    private func start() {
+        // Owned here. It holds the socket only while it processes bytes, so that a socket can be released. Decompression does
+        // not run on the loop.
+        let executor = isCompressed ? nil : stream.loopExecutor
+        reader = Task(executorPreference: executor) { [weak self, stream] in
+            while let chunks = await stream.chunks() {
+                var room = await self?.receive(chunks)
+                while let waiter = room {
+                    await waiter.wait(onCancel: { waiter.resume() })
+                    room = await self?.receiveRest()
+                }
+                if Task.isCancelled { return }
+            }
+            let end = await stream.outcome()
+            await self?.connectionEnded(end.failure)
+        }
+        stream.whenCancelled { [signal = inbox.signal] in signal.open() }
+        startKeeper()
+    }
+
+    /// Sends Pings to a silent server.
+    private func startKeeper() {
+        guard let interval = options.pingInterval, interval > .zero else { return }
+        liveness = PeerLiveness(interval: interval, timeout: options.pingTimeout)
+        let clock = stream.clock
+        // Owned here, and ends with the connection.
+        keeper = Task { [weak self] in
+            while !Task.isCancelled {
+                guard let wait = await self?.checkLiveness() else { return }
+                // An error means that the task is cancelled.
+                guard (try? await clock.sleepWithoutDescriptor(for: wait)) != nil else { return }
+            }
+        }
+    }
+
+    /// Returns the time of the next check; nil at the end.
+    private func checkLiveness() -> Duration? {
+        guard !hasEnded, closing.isOpen else { return nil }
+        let isPaused = stream.task.state == .suspended
+        switch liveness?.next(received: inbox.receivedCount, isHeldUp: inbox.isHeldUp || isPaused) {
+        case nil: return nil
+        case .wait(let time): return time
+        case .ping(let time):
+            sendControl(.ping, [])
+            return time
+        case .dead:
+            let reason = "the server was silent for \(options.pingTimeout) after a Ping"
+            cut(TransferFailure(.idleTimedOut, reason))
+            return nil
+        }
+    }
+
+    /// Ends the connection without a Close frame.
+    private func cut(_ failure: TransferFailure?) {
+        ending = ending ?? failure
+        isCut = true
+        inbox.signal.open()
+        stream.disconnect()
+    }
+
+    /// Processes bytes of the server. Returns a waiter if unread messages leave no room; `receiveRest()` follows then.
+    private func receive(_ chunks: [Data]) -> Waiter<Void>? {
+        inbox.add(chunks)
+        return receiveRest()
+    }
+
+    private func receiveRest() -> Waiter<Void>? {
+        while deferred == nil, closing.takesInput, !isCut, !stream.isCancelled {
+            switch inbox.next() {
+            case .event(let event): handle(event)
+            case .needsInput: return nil
+            case .isFull(let waiter): return waiter
+            }
+        }
+        // Bytes after a Close frame have no meaning (RFC 6455 §5.5.1).
+        inbox.dropInput()
+        return nil
+    }
+
+    private func handle(_ event: MessageAssembler.Event) {
+        switch event {
+        case .message(let message):
+            counts.receivedMessages += 1
+            counts.receivedMessageBytes += Int64(message.byteCount)
+            inbox.store(message)
+        case .ping(let payload): sendControl(.pong, payload)
+        case .pong(let payload):
+            counts.receivedPongs += 1
+            // A Pong answers all Pings up to its own (RFC 6455 §5.5.3).
+            guard let index = pings.firstIndex(where: { $0.payload == payload }) else { return }
+            let answered = pings[...index]
+            pings.removeSubrange(...index)
+            for ping in answered { ping.waiter.resume(returning: true) }
+        case .close, .failure:
+            deferred = event
+            if inbox.isHandled { performDeferred() } else { startCloseTimer(after: Self.answerTime) }
+        }
+    }
+
+    /// The longest time for which the answer to a Close frame waits for the reader of the messages before it.
+    private static let answerTime = Duration.seconds(1)
+
+    private func performDeferred() {
+        switch deferred.take() {
+        case .close(let code, let reason)?: perform(closing.receive(code, reason: reason))
+        case .failure(let failure)?: perform(closing.fail(failure))
+        default: return
+        }
+    }
+
+    private func perform(_ action: CloseHandshake.Action) {
+        switch action {
+        case .none: return
+        case .sendAfterMessages(let payload):
+            if outbox.close(payload, over: stream.pipe, drops: false, ends: false) { startSender() }
+            // Unread messages no longer stop the socket: the server's Close frame is behind them.
+            inbox.signal.open()
+        case .answer(let payload):
+            if outbox.close(payload, over: stream.pipe, drops: true, ends: false) { startSender() }
+        case .fail(let payload):
+            if outbox.close(payload, over: stream.pipe, drops: true, ends: true) { startSender() }
+        case .awaitEnd: break
+        }
+        if outbox.isStarved { stream.pipeIsReady() }
+        stateValue.update { $0 == .open ? .closing : nil }
+        if !closing.takesInput { inbox.wakeReaders() }
+        startCloseTimer(after: options.closeTimeout)
+    }
+
+    /// Replaces the time limit of the closing.
+    private func startCloseTimer(after limit: Duration) {
+        closeTimer?.cancel()
+        let clock = stream.clock
+        // Owned here, and cancelled at the end of the connection.
+        closeTimer = Task { [weak self] in
+            // An error means that the connection has ended in time.
+            guard (try? await clock.sleepWithoutDescriptor(for: limit)) != nil else { return }
+            await self?.closeTimeReached()
+        }
+    }
+
+    private func closeTimeReached() {
+        if deferred == nil { cut(nil) } else { performDeferred() }
+    }
+
+    private func sendControl(_ opcode: FrameOpcode, _ payload: [UInt8]) {
+        guard closing.takesInput, !hasEnded else { return }
+        if outbox.sendControl(opcode, payload, over: stream.pipe) { startSender() }
+        if outbox.isStarved { stream.pipeIsReady() }
+    }
+
+    /// Sends the messages that wait for room.
+    private func startSender() {
+        guard sender == nil else { return }
+        // Owned here, and ends when nothing waits. It holds the socket only while it takes the next frame.
+        sender = Task { [weak self, stream] in
+            while let frame = await self?.nextFrame() {
+                let push = await stream.pipe.push(frame)
+                if push.isStarved { stream.pipeIsReady() }
+                guard push.accepted else {
+                    await self?.senderFailed()
+                    return
+                }
+            }
+        }
+    }
+
+    private func nextFrame() -> Data? {
+        if let frame = outbox.nextFrame() { return frame }
+        sender = nil
+        if outbox.endsPipe, stream.pipe.end() { stream.pipeIsReady() }
+        return nil
+    }
+
+    private func senderFailed() {
+        sender = nil
+        outbox.dropAll()
+    }
+
+    /// Handles the end of the connection.
+    private func connectionEnded(_ failure: NetworkError?) {
+        guard !hasEnded else { return }
+        hasEnded = true
+        keeper?.cancel()
+        closeTimer?.cancel()
+        switch deferred.take() {
+        case .close(let code, let reason)?: _ = closing.receive(code, reason: reason)
+        case .failure(let failure)?: _ = closing.fail(failure)
+        default: break
+        }
+        let closure = closing.closure
+        if stream.isCancelled, !closing.hasReceived {
+            inbox.clear()
+            endError = cancelled("the socket was cancelled")
+        } else if let failure = closing.failure {
+            endError = stream.error(TransferFailure(Self.kind(failure), failure.reason))
+        } else if closing.hasReceived || closing.hasClosed {
+            endError = nil
+        } else if let ending {
+            endError = stream.error(ending)
+        } else if let failure {
+            endError = failure
+        } else {
+            endError = stream.error(
+                TransferFailure(.connectionLost, "the server ended the connection without a Close frame"))
+        }
+        outbox.dropAll()
+        stateValue.finish { _ in .closed(closure) }
+        stream.finish(endError)
+        for ping in pings { ping.waiter.resume(returning: false) }
+        inbox.wakeReaders()
+        for waiter in endWaiters.removeAll() { waiter.resume() }
+    }
+
+    private func cancelled(_ reason: String) -> NetworkError { stream.error(TransferFailure(.cancelled, reason)) }
+
+    /// The error of a message that can no longer be sent.
+    private var refusal: NetworkError {
+        if let endError { return endError }
+        let by = closing.hasReceived ? "the server closed the socket with the code \(closing.closure.code)" : "the socket is closed"
+        return stream.error(TransferFailure(.webSocketClosed, by))
+    }
+}

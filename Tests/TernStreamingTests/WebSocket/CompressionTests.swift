@@ -1,0 +1,161 @@
+import Foundation
+import Tern
+import TernTesting
+import Testing
+
+@testable import TernStreaming
+
+@Suite("WebSocket: compression")
+struct CompressionTests {
+    typealias Frame = LoopbackServer.WebSocketFrame
+
+    private func parameters(_ text: String) throws -> [HandshakeExtension.Parameter] {
+        try #require(HandshakeExtension.list("permessage-deflate" + text)?.first).parameters
+    }
+
+    private func compressed(_ bytes: [UInt8], with deflater: MessageDeflater) -> [UInt8] {
+        unsafe bytes.withUnsafeBytes { unsafe deflater.deflate($0) }
+    }
+
+    // MARK: The agreement
+
+    @Test func theOfferHasTheParameters() {
+        #expect(PerMessageDeflate.offer(WebSocket.Compression()) == "permessage-deflate; client_max_window_bits")
+        let all = WebSocket.Compression(
+            serverNoContextTakeover: true, clientNoContextTakeover: true, serverMaxWindowBits: 10, clientMaxWindowBits: 9)
+        #expect(
+            PerMessageDeflate.offer(all)
+                == "permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=10; "
+                + "client_max_window_bits=9")
+    }
+
+    @Test func theResponseSetsTheParameters() throws {
+        let offer = WebSocket.Compression()
+        let plain = try PerMessageDeflate(parameters(""), to: offer)
+        #expect(plain == PerMessageDeflate())
+        let text = "; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=8; client_max_window_bits=\"11\""
+        let all = try PerMessageDeflate(parameters(text), to: offer)
+        #expect(all.serverNoContextTakeover && all.clientNoContextTakeover)
+        #expect((all.serverMaxWindowBits, all.clientMaxWindowBits) == (8, 11))
+    }
+
+    @Test(arguments: [
+        "; unknown", "; server_no_context_takeover=1", "; client_no_context_takeover=0", "; server_max_window_bits",
+        "; client_max_window_bits", "; server_max_window_bits=7", "; server_max_window_bits=16",
+        "; server_max_window_bits=010", "; client_max_window_bits=+9", "; client_max_window_bits=15; client_max_window_bits=15",
+    ]) func aResponseThatIsNoAnswerIsRefused(text: String) throws {
+        let parameters = try parameters(text)
+        #expect(throws: ProtocolFailure.self) { try PerMessageDeflate(parameters, to: WebSocket.Compression()) }
+    }
+
+    @Test(arguments: [
+        ("", WebSocket.Compression(serverNoContextTakeover: true)), ("", WebSocket.Compression(serverMaxWindowBits: 10)),
+        ("; server_max_window_bits=11", WebSocket.Compression(serverMaxWindowBits: 10)),
+        ("; client_max_window_bits=11", WebSocket.Compression(clientMaxWindowBits: 10)),
+    ]) func aServerMustAcceptTheLimitsThatWereAskedFor(text: String, offer: WebSocket.Compression) throws {
+        let parameters = try parameters(text)
+        #expect(throws: ProtocolFailure.self) { try PerMessageDeflate(parameters, to: offer) }
+    }
+
+    @Test func listsAreReadOrRefused() {
+        #expect(HandshakeExtension.list("") == [])
+        #expect(HandshakeExtension.list(" A ; b=\"c\" , d")?.map(\.name) == ["a", "d"])
+        for text in ["a; ", "; b", "a;b=", "a;b=\"x y\"", "a b", "a;=c"] { #expect(HandshakeExtension.list(text) == nil, "\(text)") }
+    }
+
+    // MARK: Messages
+
+    @Test(arguments: [9, 12, 15], [false, true]) func messagesComeBack(bits: Int, resets: Bool) throws {
+        let deflater = try #require(MessageDeflater(windowBits: bits, level: 6, resets: resets))
+        let inflater = try #require(MessageInflater(windowBits: bits, resets: resets))
+        let texts = ["", "a", "hello hello hello", String(repeating: "tern ", count: 20_000), "hello hello hello"]
+        var bytes: [UInt8] = []
+        var sizes: [Int] = []
+        for text in texts {
+            let payload = compressed(Array(text.utf8), with: deflater)
+            sizes.append(payload.count)
+            let half = payload.count / 2
+            bytes += Frame(opcode: 1, payload: Array(payload[..<half]), isFinal: false, reservedBits: 4).bytes
+            bytes += Frame.ping().bytes + Frame.continuation(Array(payload[half...])).bytes
+        }
+        let expected = texts.flatMap { [MessageAssembler.Event.ping([]), .message(.text($0))] }
+        let pieces = Array(stride(from: 11, to: bytes.count, by: 11)) + [bytes.count]
+        #expect(ReceivedFrames.events(bytes, pieces: pieces, inflater: inflater) == expected)
+        // With the window of the messages before, the same text is shorter.
+        #expect(resets ? sizes[4] == sizes[2] : sizes[4] < sizes[2])
+    }
+
+    @Test func anUncompressedMessageIsAllowed() throws {
+        let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
+        #expect(ReceivedFrames.events(Frame.text("a").bytes, inflater: inflater) == [.message(.text("a"))])
+    }
+
+    @Test func theExamplesOfTheRFCAreRead() throws {
+        // RFC 7692 §7.2.3: one block, with the window, stored, with BFINAL, two blocks.
+        let payloads: [[UInt8]] = [
+            [0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00], [0xF2, 0x00, 0x11, 0x00, 0x00],
+            [0x00, 0x05, 0x00, 0xFA, 0xFF, 0x48, 0x65, 0x6C, 0x6C, 0x6F, 0x00],
+            [0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00, 0x00],
+            [0xF2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xFF, 0xFF, 0xCA, 0xC9, 0xC9, 0x07, 0x00],
+        ]
+        let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
+        let bytes = payloads.flatMap { Frame(opcode: 1, payload: $0, reservedBits: 4).bytes }
+        let events = ReceivedFrames.events(bytes, inflater: inflater)
+        #expect(events == Array(repeating: .message(.text("Hello")), count: 5))
+    }
+
+    @Test func aSmallMessageThatInflatesTooFarIsRefused() throws {
+        let deflater = try #require(MessageDeflater(windowBits: 15, level: 9, resets: false))
+        let payload = compressed([UInt8](repeating: 0, count: 10 << 20), with: deflater)
+        #expect(payload.count < 20_000)
+        for (limit, isAccepted) in [(10 << 20, true), ((10 << 20) - 1, false)] {
+            let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
+            let events = ReceivedFrames.events(
+                Frame(opcode: 2, payload: payload, reservedBits: 4).bytes, frameSize: 1 << 20, messageSize: limit,
+                inflater: inflater)
+            if case .failure(let failure)? = events.last {
+                #expect(!isAccepted)
+                #expect(failure.code == .messageTooBig)
+            } else {
+                #expect(isAccepted)
+            }
+        }
+    }
+
+    @Test func bytesThatAreNotDeflateAreRefused() throws {
+        let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
+        let events = ReceivedFrames.events(Frame(opcode: 1, payload: [0xFF, 0xFF], reservedBits: 4).bytes, inflater: inflater)
+        guard case .failure(let failure)? = events.last else {
+            Issue.record("accepted")
+            return
+        }
+        #expect(failure.code == .invalidPayload)
+    }
+
+    @Test func textIsCheckedAfterInflation() throws {
+        let deflater = try #require(MessageDeflater(windowBits: 15, level: 6, resets: false))
+        let payload = compressed([0x61, 0xFF], with: deflater)
+        let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
+        let events = ReceivedFrames.events(Frame(opcode: 1, payload: payload, reservedBits: 4).bytes, inflater: inflater)
+        guard case .failure(let failure)? = events.last else {
+            Issue.record("accepted")
+            return
+        }
+        #expect(failure.code == .invalidPayload)
+    }
+
+    @Test func reservedBitsFollowTheRules() throws {
+        let violations: [[UInt8]] = [
+            Frame(opcode: 9, reservedBits: 4).bytes, Frame(opcode: 1, reservedBits: 2).bytes,
+            Frame(opcode: 1, payload: [0], isFinal: false, reservedBits: 4).bytes + Frame(opcode: 0, reservedBits: 4).bytes,
+        ]
+        for bytes in violations {
+            let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
+            guard case .failure(let failure)? = ReceivedFrames.events(bytes, inflater: inflater).last else {
+                Issue.record("\(bytes) is accepted")
+                continue
+            }
+            #expect(failure.code == .protocolError)
+        }
+    }
+}
