@@ -11,9 +11,10 @@ TEST := scripts/run-tests $(SWIFT_BUILD_FLAGS) $(if $(FILTER),--filter '$(FILTER
 SWIFT_FOLDERS := $(wildcard Package.swift Sources Tests Examples Benchmarks)
 
 # References for the tests: an HTTP server that many clients are tested with, a server of HTTP/2 with trailers, a parser
-# of multipart forms, Pillow's decoders, and two servers with an application that sends server-sent events.
+# of multipart forms, Pillow's decoders, two servers with an application that sends server-sent events, and two peers of
+# WebSocket.
 PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 hypercorn==0.18.0 multipart==1.2.1 pillow==13.0.0 \
-	starlette==1.10.0 sse-starlette==3.7.0 uvicorn==0.54.0
+	starlette==1.10.0 sse-starlette==3.7.0 uvicorn==0.54.0 aiohttp==3.14.5 websockets==17.4
 # Without a network the tests that need these are skipped, with a message. In CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 

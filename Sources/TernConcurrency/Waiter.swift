@@ -99,6 +99,8 @@ package struct WaiterList: Sendable {
         return waiter
     }
 
+    package var count: Int { waiters.count }
+
     package mutating func remove(_ waiter: Waiter<Void>) { waiters.removeAll { $0 === waiter } }
 
     /// Removes and returns all waiters. The caller resumes them after it releases the lock.

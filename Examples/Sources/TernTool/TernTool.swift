@@ -9,8 +9,8 @@ struct TernTool: AsyncParsableCommand {
         abstract: "Requests, file transfers and pictures over HTTP, with live progress.",
         discussion: "Ctrl-C cancels cleanly: no partial file is left, and the exit code is 130.",
         subcommands: [
-            GetCommand.self, EventsCommand.self, DownloadCommand.self, UploadCommand.self, ImageCommand.self,
-            CacheCommand.self, DemoCommand.self,
+            GetCommand.self, EventsCommand.self, WebSocketCommand.self, DownloadCommand.self, UploadCommand.self,
+            ImageCommand.self, CacheCommand.self, DemoCommand.self,
         ]
     )
 }

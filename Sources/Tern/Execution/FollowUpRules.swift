@@ -38,9 +38,13 @@ struct FollowUpRules: Sendable {
     }
 
     /// Decides on a status of 300–399.
-    mutating func redirect(after head: ResponseHead, of request: Request, headers: Headers) -> Action {
+    ///
+    /// - Parameter locations: The values to use in place of those of Location; nil for those of the response.
+    mutating func redirect(
+        after head: ResponseHead, to locations: [String]? = nil, of request: Request, headers: Headers
+    ) -> Action {
         let action = redirects.action(
-            for: head.status, locations: head.headers.values(for: "Location"), method: request.method,
+            for: head.status, locations: locations ?? head.headers.values(for: "Location"), method: request.method,
             target: request.target, headers: headers)
         return switch action {
         case .deliver: .deliver

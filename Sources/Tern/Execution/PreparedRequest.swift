@@ -241,8 +241,8 @@ final class PreparedRequest: Sendable {
 
     /// Returns the decoder for a body that the session decompresses; nil if nothing is to be decompressed.
     func decoder(for head: ResponseHead) -> ContentDecoder? {
-        guard decompresses, head.status != 101, registry.transport.leavesStreamsCompressed, case let codings = head.removableCodings,
-            !codings.isEmpty
+        guard decompresses, head.status != 101, registry.transport.leavesStreamsCompressed,
+            case let codings = head.removableCodings, !codings.isEmpty
         else { return nil }
         // The reader of a live stream limits each of its parts. The whole has no end.
         let isLimited = !request.isLive

@@ -36,7 +36,9 @@ extension RequestExecution {
         if head.status == 421 { return rules.misdirected() }
         if head.status == 417 { return request.withoutExpectation().map { .dropExpectation($0) } ?? .deliver }
         guard let source = AuthenticationChallenge.Source(status: head.status) else {
-            return rules.redirect(after: head, of: request.request, headers: request.headers)
+            return rules.redirect(
+                after: head, to: request.upgrade?.locations(head.headers.values(for: "Location")), of: request.request,
+                headers: request.headers)
         }
         // A 407 comes from the proxy only if the proxy received the request whole. Any other server that sends a 407
         // asks for credentials that are not meant for it.

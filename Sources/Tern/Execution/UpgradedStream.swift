@@ -22,6 +22,16 @@ package struct UpgradeOffer: Sendable {
         self.makeFields = makeFields
     }
 
+    /// Returns the values of Location with the schemes of HTTP in place of those of WebSockets (RFC 6455 §3).
+    func locations(_ values: [String]) -> [String] {
+        values.map { value in
+            let start = value.prefix(6).lowercased()
+            if start.hasPrefix("wss://") { return "https" + value.dropFirst(3) }
+            if start.hasPrefix("ws://") { return "http" + value.dropFirst(2) }
+            return value
+        }
+    }
+
     /// Returns the reason why a request cannot ask for the protocol; nil if it can.
     func problem(of request: Request) -> String? {
         guard request.method == .get, request.body.isNone else {

@@ -25,7 +25,8 @@ extension WebSocket {
 
         /// Creates parameters. Values outside of their ranges count as the nearest ones inside.
         public init(
-            serverNoContextTakeover: Bool = false, clientNoContextTakeover: Bool = false, serverMaxWindowBits: Int? = nil,
+            serverNoContextTakeover: Bool = false, clientNoContextTakeover: Bool = false,
+            serverMaxWindowBits: Int? = nil,
             clientMaxWindowBits: Int = 15, minimumSize: Int = 64, level: Int = 6
         ) {
             self.serverNoContextTakeover = serverNoContextTakeover
@@ -99,6 +100,7 @@ package struct PerMessageDeflate: Sendable, Hashable {
     }
 
     private static func failure(_ reason: String) -> ProtocolFailure {
-        ProtocolFailure(.mandatoryExtension, "the response to permessage-deflate is not valid: \(reason) (RFC 7692 §7.1)")
+        ProtocolFailure(
+            .mandatoryExtension, "the response to permessage-deflate is not valid: \(reason) (RFC 7692 §7.1)")
     }
 }

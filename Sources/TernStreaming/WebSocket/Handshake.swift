@@ -31,7 +31,9 @@ package struct HandshakeExtension: Sendable, Hashable {
             guard let name = parts.first, isToken(name) else { return nil }
             var parameters: [Parameter] = []
             for part in parts.dropFirst() {
-                let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map { trimmed($0) }
+                let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map {
+                    trimmed($0)
+                }
                 guard isToken(pair[0]) else { return nil }
                 guard pair.count == 2 else {
                     parameters.append(Parameter(name: pair[0].lowercased()))

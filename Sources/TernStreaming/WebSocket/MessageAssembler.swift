@@ -8,7 +8,7 @@ import Foundation
 ///
 /// The size of a message is checked before its bytes are kept. Text is checked with each byte that arrives, so that an error
 /// is found before the end of the message (RFC 6455 §8.1).
-package struct MessageAssembler: Sendable {
+package struct MessageAssembler {
     /// An event of the connection.
     package enum Event: Sendable, Hashable {
         case message(WebSocket.Message)
@@ -146,10 +146,12 @@ package struct MessageAssembler: Sendable {
         let code = WebSocket.CloseCode(rawValue: UInt16(controlPayload[0]) << 8 | UInt16(controlPayload[1]))
         guard code.isSendable else {
             throw ProtocolFailure(
-                .protocolError, "the server closed with the code \(code.rawValue), which is not for frames (RFC 6455 §7.4)")
+                .protocolError,
+                "the server closed with the code \(code.rawValue), which is not for frames (RFC 6455 §7.4)")
         }
         guard let reason = String(validating: controlPayload[2...], as: UTF8.self) else {
-            throw ProtocolFailure(.invalidPayload, "the reason in the server's Close frame is not UTF-8 (RFC 6455 §8.1)")
+            throw ProtocolFailure(
+                .invalidPayload, "the reason in the server's Close frame is not UTF-8 (RFC 6455 §8.1)")
         }
         return .close(code, reason: reason)
     }

@@ -3,14 +3,13 @@ import CTernZ
 /// Inflates the messages of one connection, piece by piece (RFC 7692 §7.2.2). Only one thread at a time uses it.
 ///
 /// The output goes to the caller in portions, so that a limit is found before the memory is used.
-@safe package final class MessageInflater: Sendable {
+@safe package final class MessageInflater {
     private static let portion = 32 << 10
 
-    // Used by the owner of the connection's state alone, one call at a time.
-    private nonisolated(unsafe) let stream: UnsafeMutablePointer<z_stream>
-    private nonisolated(unsafe) let buffer: UnsafeMutableRawBufferPointer
+    private let stream: UnsafeMutablePointer<z_stream>
+    private let buffer: UnsafeMutableRawBufferPointer
     /// The end of each message, which the sender has removed (RFC 7692 §7.2.2).
-    private nonisolated(unsafe) let tail: UnsafeMutableRawBufferPointer
+    private let tail: UnsafeMutableRawBufferPointer
     /// A Boolean value that indicates whether each message begins with an empty window.
     private let resets: Bool
 
@@ -78,9 +77,8 @@ import CTernZ
 }
 
 /// Deflates the messages of one connection (RFC 7692 §7.2.1). Only one thread at a time uses it.
-@safe package final class MessageDeflater: Sendable {
-    // Used by the owner of the connection's state alone, one call at a time.
-    private nonisolated(unsafe) let stream: UnsafeMutablePointer<z_stream>
+@safe package final class MessageDeflater {
+    private let stream: UnsafeMutablePointer<z_stream>
     private let resets: Bool
 
     /// Creates a deflater. Returns nil if memory is short, and for a window that zlib cannot compress with.

@@ -55,6 +55,8 @@ struct Outbox {
     private var hasClosed = false
     /// A Boolean value that indicates whether frames wait, and the sender takes them.
     private var isSending = false
+    /// The number of messages that wait, without those whose last frame was taken.
+    var waitingCount: Int { items.count + (held == nil ? 0 : 1) }
     /// A Boolean value that indicates whether the pipe ends after the last frame.
     private(set) var endsPipe = false
     /// A Boolean value that indicates whether the connection waits for the bytes of the last call.

@@ -21,7 +21,8 @@ extension Session {
     /// Opens a WebSocket at an absolute URL with the scheme `ws`, `wss`, `http` or `https`. See
     /// ``webSocket(for:protocols:options:)``.
     public nonisolated func webSocket(
-        _ url: String, protocols: [String] = [], headers: Headers = [:], options: WebSocket.Options = WebSocket.Options()
+        _ url: String, protocols: [String] = [], headers: Headers = [:],
+        options: WebSocket.Options = WebSocket.Options()
     ) async throws(NetworkError) -> WebSocket {
         let request = try Request(.get, WebSocketURL.http(url), headers: headers)
         return try await webSocket(for: request, protocols: protocols, options: options)

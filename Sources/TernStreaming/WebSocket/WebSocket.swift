@@ -59,7 +59,7 @@ public actor WebSocket {
     private var keeper: Task<Void, Never>?
     private var closeTimer: Task<Void, Never>?
 
-    private init(_ stream: UpgradedStream, _ agreement: Handshake.Agreement, _ options: Options) {
+    private init(_ stream: UpgradedStream, agreement: Handshake.Agreement, options: Options) {
         self.stream = stream
         self.options = options
         subprotocol = agreement.subprotocol
@@ -96,7 +96,7 @@ public actor WebSocket {
         }
         do throws(ProtocolFailure) {
             let agreement = try handshake.agreement(with: stream.head.headers, for: stream.requestHeaders)
-            let socket = WebSocket(stream, agreement, options)
+            let socket = WebSocket(stream, agreement: agreement, options: options)
             await socket.start()
             return socket
         } catch {
@@ -496,12 +496,19 @@ public actor WebSocket {
         for waiter in endWaiters.removeAll() { waiter.resume() }
     }
 
+    // For tests.
+    var isSending: Bool { sender != nil }
+    var waitingCount: Int { outbox.waitingCount }
+    var readerCount: Int { inbox.readers.count }
+
     private func cancelled(_ reason: String) -> NetworkError { stream.error(TransferFailure(.cancelled, reason)) }
 
     /// The error of a message that can no longer be sent.
     private var refusal: NetworkError {
         if let endError { return endError }
-        let by = closing.hasReceived ? "the server closed the socket with the code \(closing.closure.code)" : "the socket is closed"
+        let by =
+            closing.hasReceived
+            ? "the server closed the socket with the code \(closing.closure.code)" : "the socket is closed"
         return stream.error(TransferFailure(.webSocketClosed, by))
     }
 }

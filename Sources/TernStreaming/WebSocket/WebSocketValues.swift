@@ -1,10 +1,10 @@
+public import Tern
+
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
 #else
 public import Foundation
 #endif
-
-public import Tern
 
 extension WebSocket {
     /// A message of a WebSocket.

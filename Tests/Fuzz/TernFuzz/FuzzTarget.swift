@@ -14,7 +14,8 @@ struct FuzzTarget: Sendable {
     let run: @Sendable (_ input: Data, _ choice: UInt64) async throws -> String
 
     /// Every target, in the order in which `scripts/fuzz` runs them. To add one, add it to the list of its area.
-    static let all: [FuzzTarget] = images + urls + cookies + resumeData + streaming + engine
+    static let all: [FuzzTarget] =
+        images + urls + cookies + resumeData + streaming + webSocket + engine
 
     #if os(Linux)
     /// The parsers and state machines of the engine.

@@ -22,7 +22,8 @@ struct CompressionTests {
     @Test func theOfferHasTheParameters() {
         #expect(PerMessageDeflate.offer(WebSocket.Compression()) == "permessage-deflate; client_max_window_bits")
         let all = WebSocket.Compression(
-            serverNoContextTakeover: true, clientNoContextTakeover: true, serverMaxWindowBits: 10, clientMaxWindowBits: 9)
+            serverNoContextTakeover: true, clientNoContextTakeover: true, serverMaxWindowBits: 10,
+            clientMaxWindowBits: 9)
         #expect(
             PerMessageDeflate.offer(all)
                 == "permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=10; "
@@ -33,7 +34,8 @@ struct CompressionTests {
         let offer = WebSocket.Compression()
         let plain = try PerMessageDeflate(parameters(""), to: offer)
         #expect(plain == PerMessageDeflate())
-        let text = "; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=8; client_max_window_bits=\"11\""
+        let text =
+            "; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=8; client_max_window_bits=\"11\""
         let all = try PerMessageDeflate(parameters(text), to: offer)
         #expect(all.serverNoContextTakeover && all.clientNoContextTakeover)
         #expect((all.serverMaxWindowBits, all.clientMaxWindowBits) == (8, 11))
@@ -42,14 +44,16 @@ struct CompressionTests {
     @Test(arguments: [
         "; unknown", "; server_no_context_takeover=1", "; client_no_context_takeover=0", "; server_max_window_bits",
         "; client_max_window_bits", "; server_max_window_bits=7", "; server_max_window_bits=16",
-        "; server_max_window_bits=010", "; client_max_window_bits=+9", "; client_max_window_bits=15; client_max_window_bits=15",
+        "; server_max_window_bits=010", "; client_max_window_bits=+9",
+        "; client_max_window_bits=15; client_max_window_bits=15",
     ]) func aResponseThatIsNoAnswerIsRefused(text: String) throws {
         let parameters = try parameters(text)
         #expect(throws: ProtocolFailure.self) { try PerMessageDeflate(parameters, to: WebSocket.Compression()) }
     }
 
     @Test(arguments: [
-        ("", WebSocket.Compression(serverNoContextTakeover: true)), ("", WebSocket.Compression(serverMaxWindowBits: 10)),
+        ("", WebSocket.Compression(serverNoContextTakeover: true)),
+        ("", WebSocket.Compression(serverMaxWindowBits: 10)),
         ("; server_max_window_bits=11", WebSocket.Compression(serverMaxWindowBits: 10)),
         ("; client_max_window_bits=11", WebSocket.Compression(clientMaxWindowBits: 10)),
     ]) func aServerMustAcceptTheLimitsThatWereAskedFor(text: String, offer: WebSocket.Compression) throws {
@@ -60,7 +64,9 @@ struct CompressionTests {
     @Test func listsAreReadOrRefused() {
         #expect(HandshakeExtension.list("") == [])
         #expect(HandshakeExtension.list(" A ; b=\"c\" , d")?.map(\.name) == ["a", "d"])
-        for text in ["a; ", "; b", "a;b=", "a;b=\"x y\"", "a b", "a;=c"] { #expect(HandshakeExtension.list(text) == nil, "\(text)") }
+        for text in ["a; ", "; b", "a;b=", "a;b=\"x y\"", "a b", "a;=c"] {
+            #expect(HandshakeExtension.list(text) == nil, "\(text)")
+        }
     }
 
     // MARK: Messages
@@ -124,7 +130,8 @@ struct CompressionTests {
 
     @Test func bytesThatAreNotDeflateAreRefused() throws {
         let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
-        let events = ReceivedFrames.events(Frame(opcode: 1, payload: [0xFF, 0xFF], reservedBits: 4).bytes, inflater: inflater)
+        let events = ReceivedFrames.events(
+            Frame(opcode: 1, payload: [0xFF, 0xFF], reservedBits: 4).bytes, inflater: inflater)
         guard case .failure(let failure)? = events.last else {
             Issue.record("accepted")
             return
@@ -136,7 +143,8 @@ struct CompressionTests {
         let deflater = try #require(MessageDeflater(windowBits: 15, level: 6, resets: false))
         let payload = compressed([0x61, 0xFF], with: deflater)
         let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
-        let events = ReceivedFrames.events(Frame(opcode: 1, payload: payload, reservedBits: 4).bytes, inflater: inflater)
+        let events = ReceivedFrames.events(
+            Frame(opcode: 1, payload: payload, reservedBits: 4).bytes, inflater: inflater)
         guard case .failure(let failure)? = events.last else {
             Issue.record("accepted")
             return
@@ -147,7 +155,8 @@ struct CompressionTests {
     @Test func reservedBitsFollowTheRules() throws {
         let violations: [[UInt8]] = [
             Frame(opcode: 9, reservedBits: 4).bytes, Frame(opcode: 1, reservedBits: 2).bytes,
-            Frame(opcode: 1, payload: [0], isFinal: false, reservedBits: 4).bytes + Frame(opcode: 0, reservedBits: 4).bytes,
+            Frame(opcode: 1, payload: [0], isFinal: false, reservedBits: 4).bytes
+                + Frame(opcode: 0, reservedBits: 4).bytes,
         ]
         for bytes in violations {
             let inflater = try #require(MessageInflater(windowBits: 15, resets: false))

@@ -30,7 +30,8 @@ struct ConformanceTests {
         }
 
         /// A case in which the client fails the connection.
-        static func failing(_ name: String, _ sent: [Frame], after expected: [Frame] = [], code: UInt16 = 1002) -> Case {
+        static func failing(_ name: String, _ sent: [Frame], after expected: [Frame] = [], code: UInt16 = 1002) -> Case
+        {
             Case(name, sent + [.text("never read"), .close(1000)], expecting: expected + [.close(code)])
         }
     }
@@ -73,7 +74,8 @@ struct ConformanceTests {
         [
             Case.failing("4 opcode \(opcode)", [Frame(opcode: opcode)]),
             Case.failing("4 opcode \(opcode) with bytes", [Frame(opcode: opcode, payload: [1])]),
-            Case.failing("4 opcode \(opcode) after a message", [text(3), Frame(opcode: opcode), .ping()], after: [text(3)]),
+            Case.failing(
+                "4 opcode \(opcode) after a message", [text(3), Frame(opcode: opcode), .ping()], after: [text(3)]),
         ]
     }
     private static let fragmentation: [Case] = [
@@ -93,7 +95,8 @@ struct ConformanceTests {
             "5.19 five fragments and Pings",
             [
                 .text("1", isFinal: false), .continuation([50], isFinal: false), .ping([1]),
-                .continuation([51], isFinal: false), .continuation([52], isFinal: false), .ping([2]), .continuation([53]),
+                .continuation([51], isFinal: false), .continuation([52], isFinal: false), .ping([2]),
+                .continuation([53]),
             ], expecting: [.pong([1]), .pong([2]), .text("12345")]),
         .clean(
             "6.1 empty fragments", [.text("", isFinal: false), .continuation([], isFinal: false), .continuation([])],
@@ -133,10 +136,13 @@ struct ConformanceTests {
             Case("7.3.1 no code", [Frame(opcode: 8)], expecting: [Frame(opcode: 8)]),
             Case("7.3.2 half a code", [Frame(opcode: 8, payload: [3])], expecting: [.close(1002)]),
             Case("7.3.4 a reason", [.close(1000, "Hello World!")], expecting: [.close(1000)]),
-            Case("7.3.5 a reason of 123", [.close(1000, String(repeating: "*", count: 123))], expecting: [.close(1000)]),
-            Case("7.3.6 a reason of 124", [.close(1000, String(repeating: "*", count: 124))], expecting: [.close(1002)]),
             Case(
-                "7.5.1 a reason that is not UTF-8", [Frame(opcode: 8, payload: [3, 232, 0xCE, 0xBA, 0xED, 0xA0, 0x80])],
+                "7.3.5 a reason of 123", [.close(1000, String(repeating: "*", count: 123))], expecting: [.close(1000)]),
+            Case(
+                "7.3.6 a reason of 124", [.close(1000, String(repeating: "*", count: 124))], expecting: [.close(1002)]),
+            Case(
+                "7.5.1 a reason that is not UTF-8",
+                [Frame(opcode: 8, payload: [3, 232, 0xCE, 0xBA, 0xED, 0xA0, 0x80])],
                 expecting: [.close(1007)]),
         ]
         + ([1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 3000, 3999, 4000, 4999] as [UInt16]).map {
@@ -149,7 +155,9 @@ struct ConformanceTests {
     static let cases = framing + pings + reservedBits + opcodes + fragmentation + texts + closing
 
     /// Runs a case. The server sends all frames at once, or in pieces.
-    private func received(_ one: Case, pieces: Int?, options: WebSocket.Options = WebSocket.Options()) async throws -> [Frame] {
+    private func received(
+        _ one: Case, pieces: Int?, options: WebSocket.Options = WebSocket.Options()
+    ) async throws -> [Frame] {
         let frames = Recorded()
         let server = try LoopbackServer { exchange in
             try exchange.acceptWebSocket()
@@ -187,11 +195,14 @@ struct ConformanceTests {
         }
     }
 
-    @Test(arguments: [64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20]) func largeMessagesComeBack(size: Int) async throws {
+    @Test(arguments: [64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20]) func largeMessagesComeBack(
+        size: Int
+    ) async throws {
         for frame in [Self.text(size), Self.binary(size)] {
             let fragments = stride(from: 0, to: size, by: 1 << 20).map { start in
                 Frame(
-                    opcode: start == 0 ? frame.opcode : 0, payload: Array(frame.payload[start..<min(size, start + 1 << 20)]),
+                    opcode: start == 0 ? frame.opcode : 0,
+                    payload: Array(frame.payload[start..<min(size, start + 1 << 20)]),
                     isFinal: start + 1 << 20 >= size)
             }
             for sent in [[frame], fragments] {
@@ -214,10 +225,16 @@ struct ConformanceTests {
         let cases: [Case] = [
             .failing("a frame", [Self.binary(501)], code: 1009),
             .failing(
-                "fragments", [.binary([UInt8](repeating: 1, count: 500), isFinal: false), .continuation([UInt8](repeating: 1, count: 500), isFinal: false), .continuation([1])],
+                "fragments",
+                [
+                    .binary([UInt8](repeating: 1, count: 500), isFinal: false),
+                    .continuation([UInt8](repeating: 1, count: 500), isFinal: false), .continuation([1]),
+                ],
                 code: 1009),
         ]
-        for one in cases { #expect(try await received(one, pieces: nil, options: options) == one.expected, "\(one.name)") }
+        for one in cases {
+            #expect(try await received(one, pieces: nil, options: options) == one.expected, "\(one.name)")
+        }
     }
 }
 

@@ -12,7 +12,8 @@ struct HandshakeTests {
     ]
 
     private func agreement(
-        _ change: (inout Headers) -> Void = { _ in }, protocols: [String] = [], compression: WebSocket.Compression? = nil
+        _ change: (inout Headers) -> Void = { _ in }, protocols: [String] = [],
+        compression: WebSocket.Compression? = nil
     ) throws(ProtocolFailure) -> Handshake.Agreement {
         let handshake = Handshake(protocols: protocols, compression: compression)
         var fields = Self.valid
@@ -21,10 +22,14 @@ struct HandshakeTests {
     }
 
     @Test func theHashIsTheOneOfTheStandard() {
-        func hex(_ text: String) -> String { SHA1.hash(Array(text.utf8)).map { String(Int($0) + 256, radix: 16).dropFirst() }.joined() }
+        func hex(_ text: String) -> String {
+            SHA1.hash(Array(text.utf8)).map { String(Int($0) + 256, radix: 16).dropFirst() }.joined()
+        }
         #expect(hex("") == "da39a3ee5e6b4b0d3255bfef95601890afd80709")
         #expect(hex("abc") == "a9993e364706816aba3e25717850c26c9cd0d89d")
-        #expect(hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") == "84983e441c3bd26ebaae4aa1f95129e5e54670f1")
+        #expect(
+            hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")
+                == "84983e441c3bd26ebaae4aa1f95129e5e54670f1")
         // The example of RFC 6455 §1.3.
         #expect(Handshake.accept(for: Self.key) == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     }

@@ -14,7 +14,7 @@ struct WebSocketTests {
     private func withSocket(
         _ options: WebSocket.Options = WebSocket.Options(), extensions: String? = nil,
         server script: @escaping @Sendable (LoopbackServer.Exchange) throws -> Void,
-        _ test: (WebSocket) async throws -> Void
+        test: (WebSocket) async throws -> Void
     ) async throws {
         let server = try LoopbackServer { exchange in
             try exchange.acceptWebSocket(extensions: extensions)
@@ -29,7 +29,9 @@ struct WebSocketTests {
     }
 
     @Test func messagesGoBothWays() async throws {
-        try await withSocket(server: { try $0.echoMessages() }) { socket in
+        try await withSocket {
+            try $0.echoMessages()
+        } test: { socket in
             try await socket.send("hello")
             try await socket.send(Data([1, 2, 3]))
             #expect(try await socket.receive() == .text("hello"))
@@ -47,16 +49,19 @@ struct WebSocketTests {
 
     @Test func theServerClosesWithItsCode() async throws {
         let frames = Recorded()
-        try await withSocket(server: { exchange in
+        try await withSocket { exchange in
             try exchange.write(.text("a"), .close(4001, "bye"))
             if let frame = try exchange.readFrame() { frames.append(frame) }
-        }) { socket in
+        } test: { socket in
             var messages: [WebSocket.Message] = []
             for try await message in socket.messages { messages.append(message) }
             #expect(messages == [.text("a")])
             for await state in socket.states {
                 if case .closed(let closure) = state {
-                    #expect(closure == WebSocket.Closure(code: WebSocket.CloseCode(rawValue: 4001), reason: "bye", isClean: true))
+                    #expect(
+                        closure
+                            == WebSocket.Closure(
+                                code: WebSocket.CloseCode(rawValue: 4001), reason: "bye", isClean: true))
                 }
             }
         }

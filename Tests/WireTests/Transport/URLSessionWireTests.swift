@@ -1,6 +1,7 @@
 #if TERN_URLSESSION || !os(Linux)
 @testable import Tern
 import Foundation
+import TernStreaming
 import TernTesting
 import Testing
 
@@ -25,6 +26,11 @@ struct URLSessionWireTests {
             #expect(response.metrics.decodedBodyBytes == 5)
             #expect(response.metrics.total != nil)
         }
+    }
+
+    @Test func aWebSocketIsNotSupported() async throws {
+        let error = await #expect(throws: NetworkError.self) { _ = try await Session().webSocket("ws://127.0.0.1:1/") }
+        #expect(error?.kind == .unsupported)
     }
 
     @Test func aTypedGetIsDecoded() async throws {

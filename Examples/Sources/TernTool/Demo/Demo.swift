@@ -51,6 +51,7 @@ struct Demo {
         DemoStep(title: "download of 200 MB", run: DownloadSteps.pausedDownload),
         DemoStep(title: "download, continued", run: DownloadSteps.continuedDownload),
         DemoStep(title: "upload of 100 MB", run: StreamSteps.upload),
+        DemoStep(title: "WebSocket", run: SocketSteps.echo),
         DemoStep(title: "cancelled download", run: DownloadSteps.cancelledDownload),
         DemoStep(title: "picture in a view", run: ImageSteps.blocks),
         DemoStep(title: "failure: status", run: FailureSteps.notFound),
@@ -136,6 +137,10 @@ struct DemoStage: Sendable {
             configuration.proxies = .none
             let picture = Array(try ImageSteps.png())
             let server = try LoopbackServer { exchange in
+                if exchange.request.path == SocketSteps.path {
+                    try exchange.acceptWebSocket(subprotocol: "demo")
+                    return try exchange.echoMessages()
+                }
                 guard exchange.request.path == ImageSteps.path else { return try LoopbackServer.answerDemo(exchange) }
                 try exchange.respond(headers: [("Content-Type", "image/png")], body: picture)
             }

@@ -52,7 +52,9 @@ extension EngineTransfer: ExchangeHandler {
         // A server that refuses the request does not need the body.
         if received.status < 300 { continueWait?.end() }
         if transfer.request.method != .head { body.expected = received.contentLength }
-        isCompressed = received.status != 101 && received.isEncoded && transfer.request.decompresses && !head.removableCodings.isEmpty
+        isCompressed =
+            received.status != 101 && received.isEncoded && transfer.request.decompresses
+            && !head.removableCodings.isEmpty
         isStreamed = transfer.request.streamsBody(of: head, isCompressed: isCompressed)
         if isStreamed || transfer.request.announcesHead {
             unsafe lane.context.wake(transfer.receive(head, isCompressed: isCompressed))

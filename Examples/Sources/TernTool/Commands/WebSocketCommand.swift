@@ -1,0 +1,137 @@
+import ArgumentParser
+import Synchronization
+import Tern
+import TernStreaming
+
+// Thread and readLine's waiting.
+import class Foundation.Thread
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// `tern ws`: sends the lines of standard input as messages, and writes the messages of the server to standard output.
+struct WebSocketCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ws",
+        abstract: "Open a WebSocket: lines from standard input go out, messages come to standard output.",
+        discussion: """
+            The end of the input, and Ctrl-C, close the socket properly. In a pipe the output is the messages alone, each \
+            text with a line end, and bytes as they are.
+            """)
+
+    @Argument(help: "The URL, ws or wss.")
+    var url: String
+
+    @Flag(help: "Send each line as bytes instead of as text.")
+    var binary = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Send a ping every so many seconds, and tell the time until its answer.", valueName: "seconds"))
+    var ping: Double?
+
+    @Option(name: [.customLong("protocol")], help: "A subprotocol to offer; may be repeated.")
+    var protocols: [String] = []
+
+    @Flag(help: "Offer to compress messages (permessage-deflate).")
+    var compress = false
+
+    @OptionGroup var header: HeaderOptions
+
+    func validate() throws {
+        if let ping, !(ping > 0 && ping < 1e6) { throw ValidationError("--ping takes a positive number of seconds") }
+    }
+
+    func run() async throws {
+        try await CommandRun.run { interrupt, terminal in
+            var options = WebSocket.Options()
+            if compress { options.compression = WebSocket.Compression() }
+            let (url, protocols, headers) = (url, protocols, header.headers)
+            // Owned here: the signal cancels it.
+            let opening = Task {
+                try await Session.shared.webSocket(url, protocols: protocols, headers: headers, options: options)
+            }
+            interrupt.performs { opening.cancel() }
+            let socket = try await opening.value
+            let screen = SocketScreen(terminal, isColored: Output.isTerminal && terminal.isInteractive)
+            screen.tell("connected\(socket.subprotocol.map { ", protocol \(Terminal.plain($0))" } ?? "")")
+            interrupt.performs {
+                // Ends with the closing of the socket, which has a time limit.
+                _ = Task { try await socket.close(code: .goingAway) }
+            }
+            try await converse(over: socket, screen)
+            if let code = interrupt.exitCode { throw ExitCode(code) }
+        }
+    }
+
+    private func converse(over socket: WebSocket, _ screen: SocketScreen) async throws {
+        let (binary, ping) = (binary, ping)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for await line in InputLines.stream() {
+                    try await socket.send(binary ? .binary(Data(line.utf8)) : .text(line))
+                }
+                try await socket.close()
+            }
+            if let ping {
+                group.addTask {
+                    while true {
+                        try await Task.sleep(for: .seconds(ping))
+                        screen.tell("ping: answered after \(DurationText.span(try await socket.ping()))")
+                    }
+                }
+            }
+            defer { group.cancelAll() }
+            for try await message in socket.messages { try screen.show(message) }
+        }
+        // The end of the messages can come before the end of the connection.
+        for await _ in socket.states {}
+        if let closure = socket.closure {
+            let reason = closure.reason.isEmpty ? "" : ": \(Terminal.plain(closure.reason))"
+            screen.tell("closed with the code \(closure.code)\(reason)")
+        }
+    }
+}
+
+/// The lines of standard input.
+enum InputLines {
+    /// Returns the lines as they are typed. A thread waits for them, because reading blocks; it ends with the process.
+    static func stream() -> AsyncStream<String> {
+        let (stream, continuation) = AsyncStream.makeStream(of: String.self)
+        Thread.detachNewThread {
+            while let line = readLine() { continuation.yield(line) }
+            continuation.finish()
+        }
+        return stream
+    }
+}
+
+/// Shows messages: colored on a terminal, and plain in a pipe.
+struct SocketScreen: Sendable {
+    private let terminal: Terminal
+    private let isColored: Bool
+
+    init(_ terminal: Terminal, isColored: Bool) {
+        self.terminal = terminal
+        self.isColored = isColored
+    }
+
+    /// Writes a line about the socket to standard error.
+    func tell(_ text: String) { terminal.writeLine(isColored ? "\u{1B}[2m\(text)\u{1B}[0m" : text) }
+
+    /// Writes a message to standard output.
+    func show(_ message: WebSocket.Message) throws { try Output.write(data(for: message)) }
+
+    /// Returns the bytes that are written for a message.
+    func data(for message: WebSocket.Message) -> Data {
+        switch message {
+        case .text(let text) where isColored: Data("\u{1B}[32m\(Terminal.plain(text))\u{1B}[0m\n".utf8)
+        case .text(let text): Data((text + "\n").utf8)
+        case .binary(let data) where isColored: Data("\u{1B}[36m(\(data.count) bytes)\u{1B}[0m\n".utf8)
+        case .binary(let data): data
+        }
+    }
+}

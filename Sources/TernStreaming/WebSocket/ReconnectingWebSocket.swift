@@ -1,0 +1,228 @@
+public import Tern
+import TernConcurrency
+
+/// Opens a WebSocket again when it has ended, with growing delays, for one reader.
+///
+/// ```swift
+/// let live = ReconnectingWebSocket {
+///     try await client.webSocket("live")
+/// } onOpen: { socket in
+///     try await socket.send("subscribe news")
+/// }
+/// for try await message in live.messages { … }
+/// ```
+///
+/// Reading drives it: a connection is opened when a message is asked for and none is open. Messages that the server sent while
+/// no connection was open are lost, unless the server sends them again; `onOpen` says what to send for that.
+public actor ReconnectingWebSocket {
+    /// The delays between attempts.
+    public struct Backoff: Sendable, Hashable {
+        /// The delay before the first new attempt. 0.5 seconds by default.
+        public var initial: Duration
+        /// The longest delay. 30 seconds by default.
+        public var maximum: Duration
+        /// The number of attempts in a row that may fail before the error is thrown; nil, the default, for any number.
+        public var maximumFailures: Int?
+
+        /// Creates delays.
+        public init(
+            initial: Duration = .milliseconds(500), maximum: Duration = .seconds(30), maximumFailures: Int? = nil
+        ) {
+            self.initial = initial
+            self.maximum = maximum
+            self.maximumFailures = maximumFailures
+        }
+
+        /// Returns the delay after a number of failures, at least 1: it doubles with each one. `random` from 0 to 1 shortens it
+        /// to as little as the half, so that many clients do not come back at once.
+        func delay(after failures: Int, random: Double) -> Duration {
+            var delay = initial
+            var left = min(failures, 64) - 1
+            while left > 0, delay < maximum {
+                delay *= 2
+                left -= 1
+            }
+            return min(delay, maximum) * (0.5 + random / 2)
+        }
+    }
+
+    /// The reason why a connection is not open.
+    public enum End: Sendable {
+        /// The server closed the socket.
+        case closed(WebSocket.Closure)
+        /// The handshake or the connection failed.
+        case failed(NetworkError)
+
+        /// A Boolean value that indicates whether another attempt can succeed where this one has not: after a closing other than
+        /// 1000, 1003, 1007, 1008, 1009 and 1010, after a status of 408, 429 or 500–599, and after failures of the network.
+        public var isTemporary: Bool {
+            switch self {
+            case .closed(let closure):
+                switch closure.code {
+                case .normalClosure, .unsupportedData, .invalidPayload, .policyViolation, .messageTooBig,
+                    .mandatoryExtension:
+                    return false
+                default: return true
+                }
+            case .failed(let error):
+                switch error.kind {
+                case .status: return error.status.map { $0 == 408 || $0 == 429 || 500...599 ~= $0 } ?? false
+                case .dns, .proxy, .connectionRefused, .connectionFailed, .connectionLost, .connectTimedOut,
+                    .idleTimedOut, .totalTimedOut:
+                    return true
+                default: return false
+                }
+            }
+        }
+    }
+
+    private let backoff: Backoff
+    private let clock: any Clock<Duration>
+    private let shouldReconnect: @Sendable (End) -> Bool
+    private let open: @Sendable () async throws -> WebSocket
+    private let onOpen: @Sendable (WebSocket) async throws -> Void
+    private var socket: WebSocket?
+    private var failures = 0
+    private var isReading = false
+    private var isClosed = false
+    /// The wait before the next attempt. Owned here; `close` and a cancellation of the reader end it.
+    private var pause: Task<Void, Never>?
+
+    /// Creates a socket, which is opened with the first message that is asked for.
+    ///
+    /// - Parameters:
+    ///   - shouldReconnect: Returns whether to open the socket again after an end. ``End/isTemporary`` by default. If not, the
+    ///     messages end, or throw the error.
+    ///   - open: Opens a socket.
+    ///   - onOpen: Called with each new socket before its messages are read, to send what the server needs again. Its error
+    ///     counts as that of the connection.
+    public init(
+        backoff: Backoff = Backoff(), clock: any Clock<Duration> = ContinuousClock(),
+        shouldReconnect: @escaping @Sendable (End) -> Bool = { $0.isTemporary },
+        open: @escaping @Sendable () async throws -> WebSocket,
+        onOpen: @escaping @Sendable (WebSocket) async throws -> Void = { _ in }
+    ) {
+        self.backoff = backoff
+        self.clock = clock
+        self.shouldReconnect = shouldReconnect
+        self.open = open
+        self.onOpen = onOpen
+    }
+
+    deinit { pause?.cancel() }
+
+    /// The socket that is open now; nil for none.
+    public var current: WebSocket? { socket }
+
+    /// The messages of all connections, for one reader at a time.
+    public nonisolated var messages: Messages { Messages(socket: self) }
+
+    /// Sends a message over the open connection. Does not wait for one.
+    ///
+    /// - Throws: An error of kind `.webSocketClosed` if no connection is open, and those of `WebSocket.send(_:)`.
+    public func send(_ message: WebSocket.Message) async throws(NetworkError) {
+        guard let socket else {
+            throw NetworkError(.webSocketClosed, reason: "no connection is open: the message was not sent")
+        }
+        try await socket.send(message)
+    }
+
+    /// Closes the connection, and opens no other. The messages end.
+    public func close(code: WebSocket.CloseCode = .normalClosure, reason: String = "") async throws(NetworkError) {
+        isClosed = true
+        pause?.cancel()
+        try await socket?.close(code: code, reason: reason)
+    }
+
+    /// Returns the next message; nil after `close`, and after an end that is not to be followed by another connection.
+    ///
+    /// Cancelling the calling Swift task ends the wait, also that for a connection, with an error of kind `.cancelled`.
+    public func receive() async throws(NetworkError) -> WebSocket.Message? {
+        guard !isReading else {
+            throw NetworkError(.unsupported, reason: "a reconnecting WebSocket has one reader at a time")
+        }
+        isReading = true
+        defer { isReading = false }
+        while !isClosed {
+            let end: End
+            do throws(NetworkError) {
+                let socket = try await connected()
+                if let message = try await socket.receive() {
+                    failures = 0
+                    return message
+                }
+                for await _ in socket.states {}
+                end = .closed(socket.closure ?? WebSocket.Closure(code: .abnormalClosure, isClean: false))
+            } catch {
+                // A wait that was cancelled says nothing about the connection, which stays open.
+                if Task.isCancelled { throw error }
+                end = .failed(error)
+            }
+            socket = nil
+            if isClosed { return nil }
+            failures += 1
+            if !shouldReconnect(end) || failures > backoff.maximumFailures ?? .max {
+                isClosed = true
+                if case .failed(let error) = end { throw error }
+                return nil
+            }
+            await wait(for: backoff.delay(after: failures, random: Double.random(in: 0...1)))
+        }
+        return nil
+    }
+
+    /// Returns the open socket, or opens one.
+    private func connected() async throws(NetworkError) -> WebSocket {
+        if let socket { return socket }
+        do {
+            let opened = try await open()
+            guard !isClosed else {
+                opened.cancel()
+                throw NetworkError(.webSocketClosed, reason: "the socket was closed while it was opened")
+            }
+            try await onOpen(opened)
+            socket = opened
+            return opened
+        } catch let error as NetworkError {
+            throw error
+        } catch {
+            throw NetworkError(.webSocketClosed, reason: "the socket was not opened: \(error)", underlying: error)
+        }
+    }
+
+    private func wait(for delay: Duration) async {
+        let clock = clock
+        // Owned here, and cancelled by `close`. An error means that.
+        let pause = Task { _ = try? await clock.sleepWithoutDescriptor(for: delay) }
+        self.pause = pause
+        await withTaskCancellationHandler {
+            await pause.value
+        } onCancel: {
+            pause.cancel()
+        }
+        self.pause = nil
+    }
+
+    /// The messages of a reconnecting socket.
+    public struct Messages: AsyncSequence, Sendable {
+        /// A message.
+        public typealias Element = WebSocket.Message
+        let socket: ReconnectingWebSocket
+
+        /// Returns an iterator over the messages that follow.
+        public func makeAsyncIterator() -> Iterator { Iterator(socket: socket) }
+
+        /// An iterator over messages.
+        public struct Iterator: AsyncIteratorProtocol {
+            let socket: ReconnectingWebSocket
+
+            /// Returns the next message; nil after the last one.
+            public mutating func next() async throws(NetworkError) -> WebSocket.Message? { try await socket.receive() }
+
+            /// Returns the next message; nil after the last one. Called from the caller's actor.
+            public mutating func next(
+                isolation actor: isolated (any Actor)?
+            ) async throws(NetworkError) -> WebSocket.Message? { try await socket.receive() }
+        }
+    }
+}
