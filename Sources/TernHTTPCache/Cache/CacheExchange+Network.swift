@@ -95,8 +95,10 @@ extension CacheExchange {
         switch decision.action {
         case .store(let entry, let replacing):
             return try await store(entry, replacing: replacing, received)
-        case .update(let entries, let answer, let isKept):
-            return try await update(received, entries: entries, answer: answer, isKept: isKept)
+        case .update(let entries, let answer):
+            return try await update(received, entries: entries, answer: answer)
+        case .answer(let answer, let removed):
+            return try await update(received, entries: [], answer: answer, removing: removed)
         case .combine(let combination):
             return try await combine(combination, received)
         case .invalidate(let invalidation):
@@ -237,9 +239,9 @@ extension CacheExchange {
         return Dictionary(uniqueKeysWithValues: sorted.map { ($0.key, $0.value) })
     }
 
-    /// Updates entries after 304 or after a response to HEAD, and answers with one of them.
+    /// Updates entries after 304 or after a response to HEAD, and answers with a stored body.
     private func update(
-        _ received: Received, entries: [CacheEntry], answer: CacheAnswer?, isKept: Bool
+        _ received: Received, entries: [CacheEntry], answer: CacheAnswer?, removing removed: [CacheEntry] = []
     ) async throws(NetworkError) -> IncomingResponse {
         await store.update(entries)
         guard let answer else { return deliver(received, outcome: received.decision.reason) }
@@ -247,13 +249,14 @@ extension CacheExchange {
         let served = await serve(
             answer, .forwarded(received.forwarding.reason),
             outcome: Outcome(
-                status: received.status, reason: received.decision.reason, isStored: isKept, metrics: end?.metrics))
-        if !isKept { await store.remove(entries) }
+                status: received.status, reason: received.decision.reason, isStored: answer.isStored,
+                metrics: end?.metrics))
+        if !removed.isEmpty { await store.remove(removed) }
         guard let served else {
             // The body was evicted after the look-up.
             return try await send(nil, received.next.with([]))
         }
-        received.end(isKept ? .stored : .notShared)
+        received.end(answer.isStored ? .stored : .notShared)
         return served
     }
 

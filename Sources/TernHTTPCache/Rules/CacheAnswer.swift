@@ -22,11 +22,18 @@ struct CacheAnswer: Sendable {
     let isValidated: Bool
     /// A Boolean value that indicates whether the request was HEAD, whose answer has no body.
     let isHead: Bool
+    /// A Boolean value that indicates whether the store has the head of the response. The head of one that answers a single
+    /// request is not stored.
+    let isStored: Bool
 
-    init(_ entry: CacheEntry, form: Form, to request: CacheRequest, at now: CacheTime, isValidated: Bool = false) {
+    init(
+        _ entry: CacheEntry, form: Form, to request: CacheRequest, at now: CacheTime, isValidated: Bool = false,
+        isStored: Bool = true
+    ) {
         self.entry = entry
         self.form = form
         self.isValidated = isValidated
+        self.isStored = isStored
         isHead = request.isHead
         age = entry.freshness.age(at: now)
     }

@@ -127,6 +127,16 @@ final class CacheEntry: Sendable {
         return key.isEquivalent(to: request.key, under: search)
     }
 
+    /// Returns whether a response may change the entry, of which it tells that it is current or outdated.
+    ///
+    /// A response to a request with credentials, or one that sets cookies, is about one user. It does not change an entry
+    /// that answers the requests of others. An entry whose request sent cookies belongs to their store, as its key does.
+    func mayBeChanged(by headers: Headers, to request: CacheRequest) -> Bool {
+        guard properties.credentials == request.credentials else { return false }
+        let isOfOneUser = properties.credentials != nil || request.headers.contains("Cookie")
+        return isOfOneUser || !headers.contains { StoredFields.isCookie($0.name) }
+    }
+
     /// Returns whether the fields that selected the response are those of the request (RFC 9111 §4.1).
     func isSelected(by request: CacheRequest) -> Bool {
         guard case .names(let names) = vary else { return false }

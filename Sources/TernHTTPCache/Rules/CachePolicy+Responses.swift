@@ -20,8 +20,10 @@ extension CachePolicy {
         /// gives the entry once the body has ended.
         case store(CacheEntry, replacing: [CacheEntry])
         /// Replaces entries by those of the same number, and answers with one of them; without an answer, delivers the
-        /// response. An entry that is not kept is removed once it was delivered.
-        case update([CacheEntry], answer: CacheAnswer?, isKept: Bool)
+        /// response.
+        case update([CacheEntry], answer: CacheAnswer?)
+        /// Answers with a stored body under a head that is not stored. Removes entries once the answer is made.
+        case answer(CacheAnswer, removing: [CacheEntry])
         /// Combines the received part with the stored one.
         case combine(CacheCombination)
         /// Delivers the response, and removes what it invalidates.
@@ -58,7 +60,7 @@ extension CachePolicy {
         let matching = candidates.filter { $0.isSelected(by: request) }
         if response.status == 304 { return notModified(response, to: request, sent: sent) }
         if let sent, sent.1.missing != nil, response.status == 206 || response.status == 416 {
-            return completed(response, sent: sent, id: id)
+            return completed(response, to: request, sent: sent, id: id)
         }
         if response.status >= 500,
             let answer = staleAnswer(
@@ -66,17 +68,17 @@ extension CachePolicy {
         {
             return ResponseDecision(action: .serveStale(answer), reason: .staleIfError)
         }
-        if method == .head, response.status < 500 {
-            let stored = matching.filter { $0.key.method == "GET" }
-            if !stored.isEmpty { return Self.headUpdate(of: stored, by: response) }
-        }
+        // A response to HEAD takes the place of none to GET.
+        let replaced = matching.filter { $0.key.method == request.key.method }
+        let others = matching.filter { $0.key.method != request.key.method }
+        if let decision = Self.headUpdate(of: others, by: response, to: request) { return decision }
         let entry = Self.entry(response, to: request, id: id)
         if let obstacle = Self.obstacle(toStoring: entry, request: request) {
-            let outdated = Self.outdates(response.status, obstacle) ? matching : []
+            let outdated = Self.outdates(response.status, obstacle) ? replaced : []
             return ResponseDecision(action: .passThrough(outdated: outdated), reason: obstacle)
         }
         if response.status == 206 { return Self.partial(entry, to: request, matching: matching, id: id) }
-        return ResponseDecision(action: .store(entry, replacing: matching), reason: .stored)
+        return ResponseDecision(action: .store(entry, replacing: replaced), reason: .stored)
     }
 
     // MARK: Storing (§3)

@@ -31,24 +31,38 @@ extension CachePolicy {
                 action: isOwn ? .passThrough(outdated: []) : .refetch, reason: isOwn ? .ownCondition : .unknownValidator
             )
         }
-        let identified = Self.identified(by: response, among: sent.entries)
+        let identified = Self.identified(by: response, to: request, among: sent.entries)
         guard let newest = identified.max(by: { $0.isOlder(than: $1) }) else {
-            return request.isConditional
+            // Sent with the caller's condition alone, the request has an answer that is about that.
+            let isOwn = EntityTag(of: response.headers).map { request.entityTags?.contains($0) ?? false } ?? false
+            return isOwn
                 ? ResponseDecision(action: .passThrough(outdated: []), reason: .ownCondition)
                 : ResponseDecision(action: .refetch, reason: .unknownValidator)
         }
-        let updated = identified.map { Self.updated($0, by: response, selectedBy: $0 === newest ? request : nil) }
+        let chosen = Self.updated(newest, by: response, selectedBy: request)
         let now = response.responseTime
-        guard let chosen = updated.first(where: { $0.id == newest.id }),
-            let form = CacheAnswer.form(of: chosen, for: request, now: now)
-        else { return ResponseDecision(action: .refetch, reason: .partial) }
-        let answer = CacheAnswer(chosen, form: form, to: request, at: now, isValidated: true)
-        let isKept = Self.obstacle(toStoring: chosen, request: request) == nil
-        return ResponseDecision(action: .update(updated, answer: answer, isKept: isKept), reason: .validated)
+        guard let form = CacheAnswer.form(of: chosen, for: request, now: now) else {
+            return ResponseDecision(action: .refetch, reason: .partial)
+        }
+        func answer(isStored: Bool) -> CacheAnswer {
+            CacheAnswer(chosen, form: form, to: request, at: now, isValidated: true, isStored: isStored)
+        }
+        guard newest.mayBeChanged(by: response.headers, to: request) else {
+            return ResponseDecision(action: .answer(answer(isStored: false), removing: []), reason: .ofOneUser)
+        }
+        if let obstacle = Self.obstacle(toStoring: chosen, request: request) {
+            return ResponseDecision(action: .answer(answer(isStored: false), removing: identified), reason: obstacle)
+        }
+        let others = identified.filter { $0 !== newest && $0.mayBeChanged(by: response.headers, to: request) }
+            .map { Self.updated($0, by: response, selectedBy: nil) }
+            .filter { Self.obstacle(toStoring: $0, request: request) == nil }
+        return ResponseDecision(action: .update([chosen] + others, answer: answer(isStored: true)), reason: .validated)
     }
 
     /// Returns the stored responses that a 304 response is about (§4.3.4).
-    private static func identified(by response: CacheResponse, among entries: [CacheEntry]) -> [CacheEntry] {
+    private static func identified(
+        by response: CacheResponse, to request: CacheRequest, among entries: [CacheEntry]
+    ) -> [CacheEntry] {
         let validators = Validators(response.headers, responseTime: response.responseTime)
         func newest(_ matches: (CacheEntry) -> Bool) -> [CacheEntry] {
             guard let newest = entries.filter(matches).max(by: { $0.isOlder(than: $1) }) else { return [] }
@@ -59,8 +73,9 @@ extension CachePolicy {
             return newest { $0.validators.tag?.matchesWeakly(tag) == true }
         }
         if let time = validators.lastModifiedTime { return newest { $0.validators.lastModifiedTime == time } }
-        // Servers leave the entity tag out against RFC 9110 §15.4.5. With one stored response there is no doubt.
-        return entries.count == 1 ? entries : []
+        // Servers leave the entity tag out against RFC 9110 §15.4.5. With one stored response there is no doubt, unless the
+        // caller's own condition was sent beside that of the cache.
+        return entries.count == 1 && !request.isConditional ? entries : []
     }
 
     /// Returns an entry with the fields and times of a newer head (§3.2). With a request, the entry is also selected by
@@ -87,27 +102,45 @@ extension CachePolicy {
 
     // MARK: HEAD (§4.3.5)
 
-    /// Updates the stored responses to GET if the response to HEAD shows that they are current, or else marks them for
-    /// validation.
-    static func headUpdate(of entries: [CacheEntry], by response: CacheResponse) -> ResponseDecision {
+    /// Updates the stored responses to GET if a response to HEAD shows that they are current, or marks them for validation
+    /// if it shows that they are outdated. Returns nil if it shows neither.
+    ///
+    /// RFC 9111 §4.3.5 is about 200. After 404 and 410, a GET has the same answer, and a stored one is outdated. Other
+    /// statuses say nothing about the content.
+    static func headUpdate(
+        of entries: [CacheEntry], by response: CacheResponse, to request: CacheRequest
+    ) -> ResponseDecision? {
+        guard [200, 404, 410].contains(response.status) else { return nil }
         var isCurrent = true
-        let results = entries.map { entry -> CacheEntry in
-            if response.status == 200, isSame(entry, as: response) {
+        let results = entries.compactMap { entry -> CacheEntry? in
+            guard entry.mayBeChanged(by: response.headers, to: request) else { return nil }
+            if response.status == 200 {
+                guard let isSame = isSame(entry, as: response) else { return nil }
                 let new = updated(entry, by: response, selectedBy: nil)
-                if !new.directives.noStore, new.vary == entry.vary { return new }
+                if isSame, new.vary == entry.vary {
+                    switch obstacle(toStoring: new, request: request) {
+                    case nil: return new
+                    case .requestNoStore?: return nil
+                    case _?: break
+                    }
+                }
             }
             isCurrent = false
             return entry.changing { $0.mustValidate = true }
         }
+        guard !results.isEmpty else { return nil }
         return ResponseDecision(
-            action: .update(results, answer: nil, isKept: true), reason: isCurrent ? .updatedByHead : .changedByHead)
+            action: .update(results, answer: nil), reason: isCurrent ? .updatedByHead : .changedByHead)
     }
 
-    private static func isSame(_ entry: CacheEntry, as response: CacheResponse) -> Bool {
+    /// Returns whether a response to HEAD has the validators and the length of an entry; nil if it has none of them.
+    private static func isSame(_ entry: CacheEntry, as response: CacheResponse) -> Bool? {
         let validators = Validators(response.headers, responseTime: response.responseTime)
+        let length = contentLength(response.headers)
+        if validators.isEmpty, length == nil { return nil }
         if let tag = validators.tag, entry.validators.tag != tag { return false }
         if let time = validators.lastModifiedTime, entry.validators.lastModifiedTime != time { return false }
-        if let length = contentLength(response.headers), let total = entry.total, length != total { return false }
+        if let length, let total = entry.total, length != total { return false }
         return true
     }
 
@@ -115,11 +148,12 @@ extension CachePolicy {
 
     /// Decides on the response to a request for the missing bytes of a stored part.
     func completed(
-        _ response: CacheResponse, sent: (entries: [CacheEntry], CacheCondition), id: UInt64
+        _ response: CacheResponse, to request: CacheRequest, sent: (entries: [CacheEntry], CacheCondition), id: UInt64
     ) -> ResponseDecision {
         guard let stored = sent.entries.first, let missing = sent.1.missing, response.status == 206,
             let content = ContentRange(response.headers), content.range.first == missing.first,
-            let combined = Self.combination(of: stored, with: content, response, id: id, answersCaller: true),
+            let combined = Self.combination(
+                of: stored, with: content, response, to: request, id: id, answersCaller: true),
             combined.entry.isWhole
         else { return ResponseDecision(action: .refetch, reason: .otherRepresentation) }
         return ResponseDecision(action: .combine(combined), reason: .combined)
@@ -137,7 +171,7 @@ extension CachePolicy {
             status: 206, version: properties.version, reasonPhrase: properties.reasonPhrase, headers: entry.headers,
             requestTime: properties.requestTime, responseTime: properties.responseTime)
         if let stored = selected(by: request, from: matching),
-            let combined = combination(of: stored, with: content, response, id: id, answersCaller: false)
+            let combined = combination(of: stored, with: content, response, to: request, id: id, answersCaller: false)
         {
             return ResponseDecision(action: .combine(combined), reason: .combined)
         }
@@ -147,9 +181,14 @@ extension CachePolicy {
 
     /// Combines a stored entry with a received part. Returns nil if the validators are not the same strong ones, if the
     /// lengths contradict each other, and if bytes between the parts are missing.
+    ///
+    /// The combined entry belongs to the user of the request, because its fields are those of the received part.
     static func combination(
-        of stored: CacheEntry, with content: ContentRange, _ response: CacheResponse, id: UInt64, answersCaller: Bool
+        of stored: CacheEntry, with content: ContentRange, _ response: CacheResponse, to request: CacheRequest,
+        id: UInt64, answersCaller: Bool
     ) -> CacheCombination? {
+        let owned = stored.changing { $0.credentials = request.credentials }
+        guard owned.mayBeChanged(by: response.headers, to: request) else { return nil }
         let validators = Validators(response.headers, responseTime: response.responseTime)
         guard stored.status == 200 || stored.status == 206, validators.isSameStrongly(as: stored.validators) else {
             return nil
@@ -175,7 +214,7 @@ extension CachePolicy {
             pieces.append(.received(0..<new.count))
             if own.end > new.end { pieces.append(.stored(new.end - own.first..<own.count)) }
         }
-        let entry = updated(stored, by: response, selectedBy: nil).changing { $0.id = id }
+        let entry = updated(owned, by: response, selectedBy: nil).changing { $0.id = id }
         return CacheCombination(
             stored: stored, entry: combinedEntry(entry, union, total: total), pieces: pieces,
             answersCaller: answersCaller)

@@ -179,11 +179,51 @@ import Testing
         #expect(get.body == "new")
     }
 
-    @Test func aMissingResourceOfHeadMarksAStoredGet() throws {
+    @Test(arguments: ["no-store", "no-cache"], [Request.CacheChoice.noStore, .useProtocol])
+    func headWithNoStoreAddsNoFieldToAStoredGet(_ directive: String, choice: Request.CacheChoice) throws {
+        try store("http://example.com/a", ["ETag": "\"a\"", "X": "1"])
+        let own = try cache.request("HEAD", "http://example.com/a", ["Cache-Control": directive], choice: choice)
+        let control = directive == "no-store" || choice == .noStore ? "max-age=60" : "no-store"
+        try cache.send(own) { _ in OriginAnswer(200, ["ETag": "\"a\"", "X": "2", "Cache-Control": control]) }
+        let get = try cache.get(OriginAnswer(304, ["ETag": "\"a\""]))
+        #expect(get.headers["X"] == "1")
+        #expect(get.headers["Cache-Control"] == "max-age=60")
+        #expect(get.body == "stored")
+    }
+
+    @Test func headWithNoStoreStillShowsThatAStoredGetIsOutdated() throws {
         try store("http://example.com/a", ["ETag": "\"a\""])
-        try cache.send(try cache.request("HEAD", choice: .reload)) { _ in OriginAnswer(404) }
+        try cache.send(try cache.request("HEAD", choice: .noStore)) { _ in OriginAnswer(200, ["ETag": "\"b\""]) }
+        #expect(try cache.get(OriginAnswer(200, [:], "new")).reason == .mustValidate)
+    }
+
+    @Test(arguments: [301, 400, 401, 403, 405, 407, 408, 421, 425, 428, 429, 431, 500, 503])
+    func aStatusOfHeadThatSaysNothingAboutTheContentLeavesAStoredGet(_ status: Int) throws {
+        try store("http://example.com/a", ["ETag": "\"a\"", "X": "1"])
+        let head = OriginAnswer(status, ["ETag": "\"b\"", "X": "2", "Cache-Control": "max-age=60"])
+        let response = try cache.send(try cache.request("HEAD", choice: .reload)) { _ in head }
+        #expect(response.status == status)
+        let get = try cache.get(OriginAnswer())
+        #expect(get.isCached)
+        #expect(get.headers["X"] == "1")
+    }
+
+    @Test func headWithoutAValidatorAndLengthLeavesAStoredGet() throws {
+        try store("http://example.com/a", ["X": "1"])
+        cache.advance(60)
+        let head = OriginAnswer(200, ["Cache-Control": "max-age=100", "X": "2"])
+        #expect(try cache.send(try cache.request("HEAD")) { _ in head }.outcome == .stored)
+        let get = try cache.get(OriginAnswer(200, [:], "new"))
+        #expect(get.reason == .stale)
+        #expect(get.body == "new")
+    }
+
+    @Test(arguments: [404, 410])
+    func aMissingResourceOfHeadMarksAStoredGet(_ status: Int) throws {
+        try store("http://example.com/a", ["ETag": "\"a\""])
+        try cache.send(try cache.request("HEAD", choice: .reload)) { _ in OriginAnswer(status) }
         #expect(!(try isStored()))
-        #expect(try cache.get(OriginAnswer(404, [:], "gone")).status == 404)
+        #expect(try cache.get(OriginAnswer(status, [:], "gone")).status == status)
     }
 
     @Test func a304ToHeadUpdatesTheStoredGet() throws {

@@ -104,6 +104,8 @@ import Testing
             if let time = invalidated[partition + url] { #expect(made > time, "served after its invalidation") }
             if let confirmedTag {
                 #expect(confirmedTag == response.body)
+                // A confirmation for one user says nothing about the response that all users share.
+                guard stored.credentials == credentials else { continue }
                 given[response.body]?.confirmed = now
                 given[response.body]?.foos.insert(foo)
                 continue

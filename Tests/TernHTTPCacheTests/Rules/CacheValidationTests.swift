@@ -33,7 +33,8 @@ import Testing
         try store(["ETag": "\"a\"", "X": "1", "Y": "1", "Set-Cookie": "a=b"])
         let answer = OriginAnswer(
             304, ["ETag": "\"a\"", "X": "2", "Cache-Control": "max-age=100", "Date": cache.date(), "Set-Cookie": "c=d"])
-        let response = try cache.get(answer)
+        // The responses to requests with cookies belong to their store.
+        let response = try cache.get(["Cookie": "a=b"], answer)
         #expect(response.isValidated)
         #expect(response.status == 200)
         #expect(response.body == "stored")
@@ -121,6 +122,27 @@ import Testing
         let response = try cache.get(OriginAnswer(304, ["ETag": "\"a\"", "Cache-Control": "no-store"]))
         #expect(response.body == "stored")
         #expect(try cache.get(OriginAnswer(200, [:], "new")).forwarded == [[:]])
+    }
+
+    @Test func theHeadOfA304WithNoStoreIsNeverStored() throws {
+        try store(["ETag": "\"a\"", "X": "1"])
+        let request = try cache.request()
+        let entries = cache.store.found(for: request.key)
+        let condition = try #require(CacheCondition(validating: entries, for: request))
+        let response = CacheResponse(
+            status: 304, headers: ["ETag": "\"a\"", "X": "2", "Cache-Control": "no-store"], requestTime: cache.now,
+            responseTime: cache.now)
+        let decision = cache.policy.decide(
+            after: response, to: request, sent: (entries, condition), entries: entries, id: 9)
+        guard case .answer(let answer, let removed) = decision.action else {
+            Issue.record("\(decision)")
+            return
+        }
+        #expect(answer.headers["X"] == "2")
+        #expect(removed.map(\.id) == entries.map(\.id))
+        #expect(removed.first?.headers["X"] == "1")
+        #expect(!answer.isStored)
+        #expect(decision.reason == .noStore)
     }
 
     @Test func aNewResponseReplacesTheStoredOne() throws {
@@ -213,6 +235,30 @@ import Testing
         let both = try cache.get(["If-None-Match": "\"a\""], OriginAnswer(304, ["ETag": "\"a\""]))
         #expect(both.status == 304)
         #expect(both.isValidated)
+    }
+
+    /// The server may have found the caller's tag or the stored one: the request is sent again with the caller's alone.
+    @Test(
+        arguments: [["If-None-Match": "\"new\""], ["If-Modified-Since": "Sun, 06 Nov 1994 08:00:00 GMT"]] as [Headers])
+    func a304WithoutAValidatorConfirmsNoStoredResponseBesideAnOwnCondition(_ condition: Headers) throws {
+        try store(["ETag": "\"old\""])
+        let response = try cache.get(condition, OriginAnswer(304, ["Cache-Control": "max-age=60"]))
+        #expect(response.status == 304)
+        #expect(response.body.isEmpty)
+        #expect(response.outcome == .ownCondition)
+        #expect(response.forwarded.first?["If-None-Match"]?.hasSuffix("\"old\"") == true)
+        #expect(response.forwarded.last == condition)
+        #expect(try cache.get(OriginAnswer(200, [:], "new")).reason == .stale)
+    }
+
+    @Test func aNewResponseFollowsA304ThatDoesNotTellWhatItConfirms() throws {
+        try store(["ETag": "\"old\""])
+        let response = try cache.send(try cache.request("GET", "http://example.com/a", ["If-None-Match": "\"older\""]))
+        {
+            $0["If-None-Match"] == "\"older\"" ? OriginAnswer(200, [:], "current") : OriginAnswer(304)
+        }
+        #expect(response.status == 200)
+        #expect(response.body == "current")
     }
 
     @Test func aConditionWithoutAStoredResponsePassesThrough() throws {

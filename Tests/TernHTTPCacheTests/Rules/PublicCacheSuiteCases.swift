@@ -131,12 +131,16 @@ extension PublicCacheSuiteTests {
             "head-writethrough", Step(response: ["Cache-Control": "max-age=2"]),
             Step(method: "HEAD", expected: .notCached)),
         Case(
-            "head-200-freshness-update", Step(response: ["Cache-Control": "max-age=2", "Template-A": "1"]),
-            Step(method: "HEAD", response: ["Cache-Control": "max-age=1000", "Template-A": "2"], expected: .notCached),
+            "head-200-freshness-update, with a validator",
+            Step(response: ["Cache-Control": "max-age=2", "Template-A": "1", "ETag": "\"a\""]),
+            Step(
+                method: "HEAD", response: ["Cache-Control": "max-age=1000", "Template-A": "2", "ETag": "\"a\""],
+                expected: .notCached),
             Step(expected: .cached, expectedFields: ["Template-A": "2"])),
         Case(
-            "head-200-retain", Step(response: ["Cache-Control": "max-age=2", "Template-A": "1"]),
-            Step(method: "HEAD", response: ["Cache-Control": "max-age=1000"]),
+            "head-200-retain, with a validator",
+            Step(response: ["Cache-Control": "max-age=2", "Template-A": "1", "ETag": "\"a\""]),
+            Step(method: "HEAD", response: ["Cache-Control": "max-age=1000", "ETag": "\"a\""]),
             Step(expected: .cached, expectedFields: ["Template-A": "1"])),
         Case("method-POST", Step(method: "POST", response: fresh), Step(method: "POST", expected: .notCached)),
     ]

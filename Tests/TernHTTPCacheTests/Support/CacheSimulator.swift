@@ -41,7 +41,9 @@ struct SimulatedResponse: Sendable {
     /// A Boolean value that indicates whether the origin saw nothing of the request.
     var isCached: Bool { forwarded.isEmpty }
     /// A Boolean value that indicates whether the body came from the store after the origin's confirmation.
-    var isValidated: Bool { outcome == .validated }
+    var isValidated: Bool { outcome == .validated || isConfirmed }
+    /// A Boolean value that indicates whether the origin confirmed the response, which is not stored after that.
+    var isConfirmed = false
 }
 
 /// Performs exchanges by the decisions of a `CachePolicy`, with a store in memory, a clock that the test sets, and an
@@ -159,14 +161,20 @@ final class CacheSimulator {
             } else {
                 response.outcome = .incomplete
             }
-        case .update(let updated, let answer, let isKept):
+        case .update(let updated, let answer):
             store.updateNow(updated)
             if let answer, var served = self.response(answer, reason: reason) {
                 served.forwarded = [fields]
                 served.outcome = decision.reason
                 response = served
             }
-            if !isKept { removeNow(updated) }
+        case .answer(let answer, let removed):
+            if var served = self.response(answer, reason: reason) {
+                served.forwarded = [fields]
+                served.outcome = decision.reason
+                response = served
+            }
+            removeNow(removed)
         case .combine(let combination):
             let stored =
                 store.bodyNow(
@@ -217,6 +225,7 @@ final class CacheSimulator {
             body = String(decoding: data, as: UTF8.self)
         }
         return SimulatedResponse(
-            status: answer.status, headers: answer.headers, body: body, forwarded: [], reason: reason)
+            status: answer.status, headers: answer.headers, body: body, forwarded: [], reason: reason,
+            isConfirmed: answer.isValidated && !answer.isStored)
     }
 }
