@@ -81,7 +81,7 @@ extension CacheExchange {
         } catch {
             // A cancelled request says nothing about the server.
             if !error.isCancelled { sender?.end(.notShared) }
-            if let stale = await stale(after: error, entries: entries) { return stale }
+            if let stale = await stale(after: error, entries: entries, reason: forwarding.reason) { return stale }
             throw error
         }
         let head = head(of: response.head, since: began)
@@ -137,12 +137,16 @@ extension CacheExchange {
     }
 
     /// Returns the stale response that takes the place of an error; nil if none may.
-    func stale(after error: NetworkError, entries: [CacheEntry]) async -> IncomingResponse? {
+    ///
+    /// - Parameter reason: The reason why the request was sent; nil if it was not.
+    func stale(
+        after error: NetworkError, entries: [CacheEntry], reason: CacheReason? = nil
+    ) async -> IncomingResponse? {
         guard Self.disconnections.contains(error.kind),
             let answer = cache.policy.staleAnswer(to: request, entries: entries, status: nil, now: cache.now)
         else { return nil }
         let outcome = answer.entry.directives.staleIfError == nil ? CacheReason.disconnected : .staleIfError
-        return await serve(answer, .hit(outcome))
+        return await serve(answer, reason.map { .staleAfterError(outcome, forwarded: $0) } ?? .hit(outcome))
     }
 
     /// Returns an invalidation for each scope of the session, because a path can have cookies that another has not.
@@ -189,7 +193,8 @@ extension CacheExchange {
         let end = await received.response.readRest()
         let outcome = Outcome(
             status: received.status, reason: .staleIfError, isStored: false, metrics: end?.metrics)
-        return await serve(answer, .hit(.staleIfError), outcome: outcome, body: body)
+        let result = CacheHandling.Result.staleAfterError(.staleIfError, forwarded: received.forwarding.reason)
+        return await serve(answer, result, outcome: outcome, body: body)
     }
 
     // MARK: Storing

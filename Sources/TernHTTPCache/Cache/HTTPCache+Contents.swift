@@ -170,7 +170,11 @@ extension CacheState {
                 new.validations += 1
             } else {
                 new.hits += 1
-                if case .hit(let reason) = result, reason != .fresh, reason != .immutable { new.staleHits += 1 }
+                switch result {
+                case .hit(let reason) where reason != .fresh && reason != .immutable: new.staleHits += 1
+                case .staleAfterError: new.staleHits += 1
+                case .hit, .forwarded: break
+                }
             }
             new.bytesSaved += bytes
             return new

@@ -54,7 +54,7 @@ final class TraceRecord: CacheTraceSource {
         let handling = state.handling
         let reason =
             switch handling.result {
-            case .hit(let reason), .forwarded(let reason): reason
+            case .hit(let reason), .forwarded(let reason), .staleAfterError(let reason, _): reason
             }
         return CacheTrace(
             source: source, reason: reason.rawValue, explanation: reason.text, storing: state.storing?.rawValue,

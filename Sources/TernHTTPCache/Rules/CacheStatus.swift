@@ -8,6 +8,8 @@ struct CacheHandling: Sendable, Hashable {
         case hit(CacheReason)
         /// The request was sent, for this reason.
         case forwarded(CacheReason)
+        /// The request was sent, and a stale response answered it in place of an error, for the first reason.
+        case staleAfterError(CacheReason, forwarded: CacheReason)
     }
 
     var result: Result
@@ -53,6 +55,11 @@ struct CacheHandling: Sendable, Hashable {
             if isStored { text += "; stored" }
             if isCollapsed { text += "; collapsed" }
             if let outcome, outcome != .stored { text += "; detail=\(Self.item(outcome.rawValue))" }
+        case .staleAfterError(let reason, let forwarded):
+            text += "; fwd=\(Self.forward(forwarded))"
+            if let forwardedStatus { text += "; fwd-status=\(forwardedStatus)" }
+            if let ttl = ttlText { text += ttl }
+            text += "; detail=\(Self.item(reason.rawValue))"
         }
         return text
     }

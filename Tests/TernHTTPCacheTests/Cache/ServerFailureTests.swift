@@ -32,6 +32,8 @@ struct ServerFailureTests {
                 #expect(stale.text == "good")
                 #expect(stale.cacheTrace?.source == .stale)
                 #expect(stale.cacheTrace?.reason == "stale-if-error")
+                #expect(stale.cacheTrace?.isHit == true)
+                #expect(stale.cacheTrace?.cacheStatus.hasPrefix("Tern; fwd=stale; fwd-status=\(status); ttl=-") == true)
             }
             cached.clock.advance(100)
             #expect(await cached.failure() == .status)
@@ -51,6 +53,8 @@ struct ServerFailureTests {
                 let reset = try await cached.get()
                 #expect(reset.text == "good")
                 #expect(reset.cacheTrace?.reason == (isOwnPermission ? "stale-if-error" : "disconnected"))
+                #expect(reset.cacheTrace?.isHit == true)
+                #expect(reset.cacheTrace?.cacheStatus.hasPrefix("Tern; fwd=stale; ttl=-") == true)
                 cached.server.stop()
                 let refused = try await cached.get()
                 #expect(refused.text == "good")

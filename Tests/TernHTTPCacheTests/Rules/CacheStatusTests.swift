@@ -25,6 +25,17 @@ import Testing
         #expect(validated.text(name: "Tern") == "Tern; fwd=stale; fwd-status=304; ttl=60; detail=validated")
     }
 
+    /// `hit` is only for requests that were not forwarded (RFC 9211 §2.1).
+    @Test func aStaleResponseAfterAnErrorIsNoHit() {
+        var stale = CacheHandling(result: .staleAfterError(.staleIfError, forwarded: .stale), forwardedStatus: 503)
+        stale.outcome = .staleIfError
+        stale.isStored = true
+        #expect(stale.text(name: "Tern") == "Tern; fwd=stale; fwd-status=503; detail=stale-if-error")
+        let lost = CacheHandling(
+            result: .staleAfterError(.disconnected, forwarded: .requestMaxAge), timeToLive: .seconds(-5))
+        #expect(lost.text(name: "Tern") == "Tern; fwd=request; ttl=-5; detail=disconnected")
+    }
+
     @Test(arguments: CacheReason.allCases)
     func eachReasonHasAKnownTokenAndAText(_ reason: CacheReason) {
         let text = CacheHandling(result: .forwarded(reason)).text(name: "Tern")
