@@ -166,6 +166,21 @@ import Testing
         #expect(try get(choice: .onlyStored).isCached)
     }
 
+    @Test(arguments: ["no-cache", "max-age=0", "min-fresh=5000", "max-stale=1"])
+    func preferStoredAndOnlyStoredAreAboveTheDirectivesOfTheRequest(_ directive: String) throws {
+        try store(["Cache-Control": "max-age=60", "ETag": "\"a\""], age: 70)
+        #expect(try get(["Cache-Control": directive], choice: .preferStored).isCached)
+        #expect(try get(["Cache-Control": directive], choice: .onlyStored).isCached)
+    }
+
+    @Test func noStoreAndOnlyIfCachedCountBesidePreferStoredAndOnlyStored() throws {
+        let missing: Headers = ["Cache-Control": "only-if-cached"]
+        #expect(throws: CacheSimulator.NotStored.self) { try get(missing, choice: .preferStored) }
+        try store(["Cache-Control": "max-age=60", "ETag": "\"a\""])
+        #expect(!(try get(["Cache-Control": "no-store"], choice: .preferStored).isCached))
+        #expect(throws: CacheSimulator.NotStored.self) { try get(["Cache-Control": "no-store"], choice: .onlyStored) }
+    }
+
     @Test func withoutAStoredResponsePreferStoredSendsAndOnlyStoredFails() throws {
         #expect(throws: CacheSimulator.NotStored.self) { try get(choice: .onlyStored) }
         #expect(!(try get(choice: .preferStored).isCached))
