@@ -28,7 +28,7 @@ import Testing
         #expect(response(value).maxAge == seconds)
     }
 
-    @Test func ofDuplicatesTheStrictestCounts() {
+    @Test func theStrictestDuplicateCounts() {
         #expect(response("max-age=1800, max-age=1").maxAge == 1)
         #expect(response("max-age=1", "max-age=1800").maxAge == 1)
         #expect(response("max-age=1800, max-age=x").maxAge == 0)

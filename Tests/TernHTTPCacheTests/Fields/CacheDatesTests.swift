@@ -63,7 +63,7 @@ import Foundation
         #expect(freshness(["Expires": "0", "Last-Modified": "Sun, 06 Nov 1993 08:49:00 GMT"]).lifetime == .zero)
     }
 
-    @Test func ofSeveralExpiresTheStrictestCounts() {
+    @Test func theEarliestExpiresCounts() {
         var headers: Headers = ["Expires": "Sun, 06 Nov 1994 09:49:37 GMT"]
         headers.append(name: "Expires", value: "Sun, 06 Nov 1994 08:49:47 GMT")
         #expect(freshness(headers).lifetime == .seconds(10))

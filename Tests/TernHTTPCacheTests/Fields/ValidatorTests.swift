@@ -19,7 +19,7 @@ import Testing
         #expect(left.matchesStrongly(right) == strong)
     }
 
-    @Test func tagsThatCannotBeSentAreNone() {
+    @Test func tagsThatCannotBeSentAreIgnored() {
         #expect(EntityTag("") == nil)
         #expect(EntityTag("\"" + String(repeating: "x", count: 2_000) + "\"") == nil)
         #expect(EntityTag("\"a\u{7F}\"") == nil)

@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func theDecisionsAreThoseOfAPlainModel() throws {
+    @Test func decisionsMatchTheReferenceModel() throws {
         var count = 0
         for response in Response.all {
             let cache = CacheSimulator()

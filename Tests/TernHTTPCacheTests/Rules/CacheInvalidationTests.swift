@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(arguments: ["Location", "Content-Location"])
-    func urlsOfAnotherOriginAreNot(_ field: String) throws {
+    func urlsOfAnotherOriginAreNotInvalidated(_ field: String) throws {
         for url in [
             "http://example.org/b", "https://example.com/b", "http://example.com:81/b", "http://a.example.com/b",
         ] {

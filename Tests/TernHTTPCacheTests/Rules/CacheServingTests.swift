@@ -237,7 +237,7 @@ import Testing
         #expect(try cache.get([:], answer("x")).body == "none")
     }
 
-    @Test func ofSeveralMatchingResponsesTheNewestIsServed() throws {
+    @Test func theNewestMatchingResponseIsServed() throws {
         try cache.get(["A": "1"], OriginAnswer(200, ["Cache-Control": "max-age=60", "Vary": "A"], "old"))
         cache.advance(1)
         // Without Vary it matches each request, and takes the place of the response that it outdates.
@@ -300,7 +300,7 @@ import Testing
         #expect(try cache.send(try cache.request(credentials: "ada")) { _ in answer }.isCached)
     }
 
-    @Test func aResponseToNobodyAnswersEveryone() throws {
+    @Test func aResponseWithoutCredentialsAnswersAllRequests() throws {
         let answer = OriginAnswer(200, ["Cache-Control": "max-age=60"])
         try cache.send(try cache.request()) { _ in answer }
         #expect(try cache.send(try cache.request(credentials: "ada")) { _ in answer }.isCached)
