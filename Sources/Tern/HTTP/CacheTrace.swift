@@ -57,7 +57,8 @@ public struct CacheTrace: Sendable, Hashable {
     /// The value of `storing` until the body has arrived and is stored or given up.
     package static let isArriving = "arriving"
 
-    /// A Boolean value that indicates whether the response came from the store without a request to the server.
+    /// A Boolean value that indicates whether a stored response answered without the server's confirmation. The request can
+    /// have been sent before, and failed.
     public var isHit: Bool { source == .stored || source == .stale }
 }
 

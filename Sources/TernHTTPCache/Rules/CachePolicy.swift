@@ -90,9 +90,12 @@ struct CachePolicy: Sendable {
             action: condition.map { .revalidate([entry], conditional: $0) } ?? .fetch(canStore: true), reason: obstacle)
     }
 
-    /// Returns the newest entry that the request selects (§4, §4.1).
+    /// Returns the newest entry that the request selects (§4, §4.1). Those of the request's own credentials come before
+    /// those that anybody shares.
     static func selected(by request: CacheRequest, from candidates: [CacheEntry]) -> CacheEntry? {
-        candidates.filter { $0.isSelected(by: request) }.max { $0.isOlder(than: $1) }
+        let selected = candidates.filter { $0.isSelected(by: request) }
+        let own = selected.filter { $0.properties.credentials == request.credentials }
+        return (own.isEmpty ? selected : own).max { $0.isOlder(than: $1) }
     }
 
     /// Returns the reason why an entry cannot be used without validation; nil if it can (§4).

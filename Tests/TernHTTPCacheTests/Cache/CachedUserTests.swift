@@ -184,6 +184,21 @@ struct CachedUserTests {
             })
     }
 
+    @Test func aResponseToOnesOwnCredentialsComesBeforeASharedOne() async throws {
+        try await withCache(
+            handler: { exchange in
+                try exchange.respond(
+                    headers: [("Cache-Control", "max-age=60")], text: exchange.request["Authorization"] ?? "none")
+            },
+            test: { (cached) async throws in
+                let ada: Headers = ["Authorization": "Bearer ada"]
+                #expect(try await cached.get(headers: ada).text == "Bearer ada")
+                #expect(try await cached.get().text == "none")
+                #expect(try await cached.get(headers: ada).text == "Bearer ada")
+                #expect(cached.requestCount == 2)
+            })
+    }
+
     @Test func anUnsafeRequestWithItsOwnTrustInvalidates() async throws {
         try await withCache(
             session: { $0.cookies = .none }, handler: numbered([("Cache-Control", "max-age=60")]),

@@ -243,6 +243,8 @@ struct EventReconnectionTests {
             let events = client.events("a", method: .post, options: options)
             async let error = streamFailure { try await allData(of: events) }
             try await clock.waitForSleepers(1)
+            // The reader has the event, and waits for the next bytes.
+            while await events.source.watch?.start != .zero { await Task.yield() }
             clock.advance(by: .seconds(29))
             ping.open()
             while await events.source.watch?.start != .seconds(29) { await Task.yield() }
