@@ -40,7 +40,7 @@ struct GetCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await CommandRun.run { interrupt, terminal in
-            let session = cache ? CacheCommand.makeSession() : Session.shared
+            let session = cache ? CacheCommand.makeSession(.shared) : Session.shared
             let stream = session.stream(try request())
             interrupt.cancels(stream.task)
             do {
