@@ -123,28 +123,16 @@ package struct IncomingResponse: Sendable {
     }
 
     /// Reads the body as it was sent and ends the response. Returns nil for a longer body, and for one that does not
-    /// arrive whole in time.
-    package func readBody(upTo limit: Int, within time: Duration?) async -> (bytes: Data, metrics: TaskMetrics)? {
+    /// arrive whole.
+    package func readBody(upTo limit: Int) async -> (bytes: Data, metrics: TaskMetrics)? {
         if let outcome { return wholeBody.flatMap { $0.count <= limit ? ($0, outcome.metrics) : nil } }
-        let read: () async -> Data? = {
-            var body = Data()
-            while let chunks = await receivedChunks() {
-                for chunk in chunks { body.append(chunk) }
-                if body.count > limit { return nil }
-            }
-            return body
+        var body = Data()
+        while body.count <= limit, let chunks = await receivedChunks() {
+            for chunk in chunks { body.append(chunk) }
         }
-        let body = if let time { await reading(for: time, read) } else { await read() }
-        let end = body == nil ? await discard() : await finalOutcome()
-        guard let body, let end, end.failure == nil else { return nil }
+        let end = body.count <= limit ? await finalOutcome() : await discard()
+        guard body.count <= limit, let end, end.failure == nil else { return nil }
         return (body, end.metrics)
-    }
-
-    /// Returns the response with a body that was read by ``readBody(upTo:within:)``.
-    package func collected(_ body: Data) -> IncomingResponse {
-        var response = self
-        response.outcome = TransferOutcome(head: head, body: body)
-        return response
     }
 
     // MARK: The body

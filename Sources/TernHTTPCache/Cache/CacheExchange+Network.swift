@@ -293,7 +293,7 @@ extension CacheExchange {
     ) async throws(NetworkError) -> IncomingResponse {
         let own = combination.stored.properties.storedLength
         let stored = await body(of: combination.stored, range: 0..<own)
-        let rest = await received.response.readBody(upTo: store.entryLimit, within: nil)
+        let rest = await received.response.readBody(upTo: store.entryLimit)
         if exchange.isCancelled { throw exchange.wasCancelled }
         guard let stored, let rest, let whole = combination.body(stored: stored, received: rest.bytes),
             let form = CacheAnswer.form(of: combination.entry, for: request, now: cache.now)

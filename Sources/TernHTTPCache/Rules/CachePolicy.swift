@@ -17,8 +17,8 @@ struct CachePolicy: Sendable {
         /// Sends the request with the fields of a condition. The entries are those that the condition is about, the one
         /// that matches the request first.
         case revalidate([CacheEntry], conditional: CacheCondition)
-        /// Sends the request as it is. The response is stored if the rules allow it, and `canStore` is true.
-        case fetch(canStore: Bool)
+        /// Sends the request as it is. The response is stored if the rules allow it.
+        case fetch
         /// Fails, because nothing that can be used is stored and the request must not be sent.
         case refuse
     }
@@ -40,8 +40,7 @@ struct CachePolicy: Sendable {
             // A request with another method cannot be answered from the store at all.
             let mayNotSend = request.choice == .onlyStored || request.directives.onlyIfCached && reason != .method
             if mayNotSend { return Decision(action: .refuse, reason: reason) }
-            let canStore = reason != .requestNoStore && reason != .method
-            return Decision(action: .fetch(canStore: canStore), reason: reason)
+            return Decision(action: .fetch, reason: reason)
         }
         let decision = decideOnEntries(request, entries: entries, now: now)
         guard request.choice == .onlyStored || request.directives.onlyIfCached else { return decision }
@@ -65,7 +64,7 @@ struct CachePolicy: Sendable {
     private func decideOnEntries(_ request: CacheRequest, entries: [CacheEntry], now: CacheTime) -> Decision {
         let candidates = entries.filter { $0.isCandidate(for: request) }
         guard let entry = Self.selected(by: request, from: candidates) else {
-            guard !candidates.isEmpty else { return Decision(action: .fetch(canStore: true), reason: .nothingStored) }
+            guard !candidates.isEmpty else { return Decision(action: .fetch, reason: .nothingStored) }
             return Decision(action: Self.offer(candidates, to: request), reason: .noVariant)
         }
         let form = CacheAnswer.form(of: entry, for: request, now: now)
@@ -87,7 +86,7 @@ struct CachePolicy: Sendable {
         }
         let condition = CacheCondition(validating: [entry], for: request)
         return Decision(
-            action: condition.map { .revalidate([entry], conditional: $0) } ?? .fetch(canStore: true), reason: obstacle)
+            action: condition.map { .revalidate([entry], conditional: $0) } ?? .fetch, reason: obstacle)
     }
 
     /// Returns the newest entry that the request selects (§4, §4.1). Those of the request's own credentials come before
@@ -144,7 +143,7 @@ struct CachePolicy: Sendable {
         {
             return Decision(action: .revalidate([entry], conditional: condition), reason: reason)
         }
-        return Decision(action: .fetch(canStore: true), reason: reason)
+        return Decision(action: .fetch, reason: reason)
     }
 
     /// Returns the request for another variant: with the entity tags of those that are stored, so that the server can
@@ -154,7 +153,7 @@ struct CachePolicy: Sendable {
             .sorted { $1.isOlder(than: $0) }.prefix(CacheCondition.tagLimit)
         guard request.range == nil, !request.isConditional, !tagged.isEmpty,
             let condition = CacheCondition(validating: Array(tagged), for: request)
-        else { return .fetch(canStore: true) }
+        else { return .fetch }
         return .revalidate(Array(tagged), conditional: condition)
     }
 }

@@ -28,7 +28,6 @@ enum CacheReason: String, Sendable, Hashable, CaseIterable {
 
     // Responses.
     case stored
-    case updated
     case combined
     case updatedByHead = "updated-by-head"
     case changedByHead = "changed-by-head"
@@ -83,7 +82,6 @@ enum CacheReason: String, Sendable, Hashable, CaseIterable {
         case .originCondition: "the request has a condition that only the server evaluates"
         case .rangeNotSupported: "the request has several ranges, or a range of another unit"
         case .stored: "the response is stored"
-        case .updated: "the stored response is updated"
         case .combined: "the part is combined with the stored one"
         case .updatedByHead: "the stored response is updated by the response to HEAD"
         case .changedByHead: "the response to HEAD shows that the stored response is outdated"

@@ -84,10 +84,4 @@ struct CacheHandling: Sendable, Hashable {
         }
         return String(decoding: result + [.quote], as: UTF8.self)
     }
-
-    /// Returns a field with this cache's member after those of the caches nearer to the origin (RFC 9211 §2).
-    func append(to headers: inout Headers, name: String) {
-        let members = headers.values(for: "Cache-Status") + [text(name: name)]
-        headers["Cache-Status"] = members.joined(separator: ", ")
-    }
 }

@@ -52,10 +52,4 @@ import Testing
         #expect(hit.text(name: "a\"\\\r\nX: y") == "\"a\\\"\\\\X: y\"; hit")
         #expect(hit.text(name: "1") == "\"1\"; hit")
     }
-
-    @Test func theFieldFollowsThoseOfOtherCaches() {
-        var headers: Headers = ["Cache-Status": "CDN; hit"]
-        CacheHandling(result: .forwarded(.stale)).append(to: &headers, name: "Tern")
-        #expect(headers.values(for: "Cache-Status") == ["CDN; hit, Tern; fwd=stale"])
-    }
 }
