@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// Computes SHA-1 (FIPS 180-4), which the handshake uses as a check without security (RFC 6455 §10.8).
 package enum SHA1 {
     /// Returns the hash of bytes: 20 bytes.
@@ -9,6 +15,11 @@ package enum SHA1 {
         var state: [UInt32] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0]
         for start in stride(from: 0, to: message.count, by: 64) { take(message[start..<(start + 64)], &state) }
         return state.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * $0)) } }
+    }
+
+    /// Returns the value of Sec-WebSocket-Accept with which a server answers a key (RFC 6455 §4.2.2).
+    package static func webSocketAccept(for key: String) -> String {
+        Data(hash(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))).base64EncodedString()
     }
 
     private static func take(_ block: ArraySlice<UInt8>, _ state: inout [UInt32]) {

@@ -77,20 +77,11 @@ package final class UpgradedConnection {
 
     // MARK: Writing
 
-    /// Sends bytes, and keeps those that the socket does not take. Returns whether it took all. Otherwise, the caller waits
-    /// for `didWriteAll`; more bytes before it are kept, too. Bytes after a failure are dropped.
-    package func write(_ bytes: [UInt8]) -> Bool {
-        guard isOpen else { return false }
-        switch writing {
-        case .open: break
-        case .failed: return false
-        case .finishing, .finished: preconditionFailure("bytes after finishWriting()")
-        }
-        output.append(contentsOf: bytes)
-        return send()
-    }
+    /// Sends bytes. See `write(bytes:)`.
+    package func write(_ bytes: [UInt8]) -> Bool { unsafe bytes.withUnsafeBytes { unsafe write(bytes: $0) } }
 
-    /// Sends bytes like `write(_:)`, and copies only those that the socket does not take.
+    /// Sends bytes, and keeps a copy of those that the socket does not take. Returns whether it took all. Otherwise, the
+    /// caller waits for `didWriteAll`; more bytes before it are kept, too. Bytes after a failure are dropped.
     package func write(bytes: UnsafeRawBufferPointer) -> Bool {
         guard isOpen else { return false }
         switch writing {

@@ -68,12 +68,6 @@ package struct FrameParser: Sendable {
         self.allowsCompression = allowsCompression
     }
 
-    /// A Boolean value that indicates whether the input so far ends between two frames, outside of a message.
-    package var isBetweenMessages: Bool {
-        if case .header = state { return head.isEmpty && !isInMessage }
-        return false
-    }
-
     /// Returns the next event from `bytes`, and moves the position behind the bytes that it used; nil if more bytes are
     /// needed. After a failure, returns the failure again.
     package mutating func next(_ bytes: UnsafeRawBufferPointer, from position: inout Int) -> Event? {

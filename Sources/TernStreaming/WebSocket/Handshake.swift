@@ -76,8 +76,6 @@ package struct Handshake: Sendable {
         package init() {}
     }
 
-    private static let guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-
     package let protocols: [String]
     package let compression: WebSocket.Compression?
 
@@ -109,17 +107,12 @@ package struct Handshake: Sendable {
         return fields
     }
 
-    /// Returns the value of Sec-WebSocket-Accept for a key.
-    package static func accept(for key: String) -> String {
-        Data(SHA1.hash(Array((key + guid).utf8))).base64EncodedString()
-    }
-
     /// Checks the fields of a 101 response (RFC 6455 §4.1). The engine has checked the status and Upgrade.
     ///
     /// - Throws: A failure if the server does not agree to the handshake.
     package func agreement(with fields: Headers, for sent: Headers) throws(ProtocolFailure) -> Agreement {
         let accepted = fields.values(for: "Sec-WebSocket-Accept")
-        guard let key = sent["Sec-WebSocket-Key"], accepted == [Self.accept(for: key)] else {
+        guard let key = sent["Sec-WebSocket-Key"], accepted == [SHA1.webSocketAccept(for: key)] else {
             throw Self.failure("Sec-WebSocket-Accept does not fit the key of the request (RFC 6455 §4.1)")
         }
         let options = fields.values(for: "Connection").joined(separator: ",").split(separator: ",")

@@ -35,29 +35,31 @@ public actor WebSocket {
     /// The settings of the socket.
     public nonisolated let options: Options
 
-    private nonisolated let stream: UpgradedStream
-    private nonisolated let stateValue = Latest(State.open)
-    private var outbox: Outbox
-    private var inbox: Inbox
-    private var closing = CloseHandshake()
-    private var counts = Metrics()
+    nonisolated let stream: UpgradedStream
+    nonisolated let stateValue = Latest(State.open)
+    var outbox: Outbox
+    var inbox: Inbox
+    var closing = CloseHandshake()
+    var counts = Metrics()
     /// The reason why the connection was ended by this side, for its error; nil if the transport knows it.
-    private var ending: TransferFailure?
-    private var isCut = false
-    private var hasEnded = false
+    var ending: TransferFailure?
+    var isCut = false
+    var hasEnded = false
+    /// The error of calls after the end; nil before it, and after a regular end.
+    var endError: NetworkError?
     /// A Close frame or a failure that waits until the reader has handled the messages before it, so that it can still answer
     /// them.
-    private var deferred: MessageAssembler.Event?
-    private var liveness: PeerLiveness?
-    private var pings: [(payload: [UInt8], waiter: Waiter<Bool>)] = []
+    var deferred: MessageAssembler.Event?
+    var liveness: PeerLiveness?
+    var pings: [(payload: [UInt8], waiter: Waiter<Bool>)] = []
     private var lastPing: UInt64 = 0
-    private var endWaiters = WaiterList()
+    var endWaiters = WaiterList()
     /// The Swift tasks of the socket: the reader of the connection, the sender of messages that wait, the sender of Pings and
     /// the time limit of the closing. Owned here, and cancelled when the socket is released.
-    private var reader: Task<Void, Never>?
-    private var sender: Task<Void, Never>?
-    private var keeper: Task<Void, Never>?
-    private var closeTimer: Task<Void, Never>?
+    var reader: Task<Void, Never>?
+    var sender: Task<Void, Never>?
+    var keeper: Task<Void, Never>?
+    var closeTimer: Task<Void, Never>?
 
     private init(_ stream: UpgradedStream, agreement: Handshake.Agreement, options: Options) {
         self.stream = stream
@@ -251,7 +253,7 @@ public actor WebSocket {
         return nil
     }
 
-    private static func kind(_ failure: ProtocolFailure) -> NetworkError.Kind {
+    static func kind(_ failure: ProtocolFailure) -> NetworkError.Kind {
         failure.code == .messageTooBig ? .tooLarge : .malformedResponse
     }
 
@@ -278,233 +280,15 @@ public actor WebSocket {
         }
     }
 
-    // MARK: The connection
-
-    private var endError: NetworkError?
-
-    private func start() {
-        // Owned here. It holds the socket only while it processes bytes, so that a socket can be released. Decompression does
-        // not run on the loop.
-        let executor = isCompressed ? nil : stream.loopExecutor
-        reader = Task(executorPreference: executor) { [weak self, stream] in
-            while let chunks = await stream.chunks() {
-                var room = await self?.receive(chunks)
-                while let waiter = room {
-                    await waiter.wait(onCancel: { waiter.resume() })
-                    room = await self?.receiveRest()
-                }
-                if Task.isCancelled { return }
-            }
-            let end = await stream.outcome()
-            await self?.connectionEnded(end.failure)
-        }
-        stream.whenCancelled { [signal = inbox.signal] in signal.open() }
-        startKeeper()
-    }
-
-    /// Sends Pings to a silent server.
-    private func startKeeper() {
-        guard let interval = options.pingInterval, interval > .zero else { return }
-        liveness = PeerLiveness(interval: interval, timeout: options.pingTimeout)
-        let clock = stream.clock
-        // Owned here, and ends with the connection.
-        keeper = Task { [weak self] in
-            while !Task.isCancelled {
-                guard let wait = await self?.checkLiveness() else { return }
-                // An error means that the task is cancelled.
-                guard (try? await clock.sleepWithoutDescriptor(for: wait)) != nil else { return }
-            }
-        }
-    }
-
-    /// Returns the time of the next check; nil at the end.
-    private func checkLiveness() -> Duration? {
-        guard !hasEnded, closing.isOpen else { return nil }
-        let isPaused = stream.task.state == .suspended
-        switch liveness?.next(received: inbox.receivedCount, isHeldUp: inbox.isHeldUp || isPaused) {
-        case nil: return nil
-        case .wait(let time): return time
-        case .ping(let time):
-            sendControl(.ping, [])
-            return time
-        case .dead:
-            let reason = "the server was silent for \(options.pingTimeout) after a Ping"
-            cut(TransferFailure(.idleTimedOut, reason))
-            return nil
-        }
-    }
-
-    /// Ends the connection without a Close frame.
-    private func cut(_ failure: TransferFailure?) {
-        ending = ending ?? failure
-        isCut = true
-        inbox.signal.open()
-        stream.disconnect()
-    }
-
-    /// Processes bytes of the server. Returns a waiter if unread messages leave no room; `receiveRest()` follows then.
-    private func receive(_ chunks: [Data]) -> Waiter<Void>? {
-        inbox.add(chunks)
-        return receiveRest()
-    }
-
-    private func receiveRest() -> Waiter<Void>? {
-        while deferred == nil, closing.takesInput, !isCut, !stream.isCancelled {
-            switch inbox.next() {
-            case .event(let event): handle(event)
-            case .needsInput: return nil
-            case .isFull(let waiter): return waiter
-            }
-        }
-        // Bytes after a Close frame have no meaning (RFC 6455 §5.5.1).
-        inbox.dropInput()
-        return nil
-    }
-
-    private func handle(_ event: MessageAssembler.Event) {
-        switch event {
-        case .message(let message):
-            counts.receivedMessages += 1
-            counts.receivedMessageBytes += Int64(message.byteCount)
-            inbox.store(message)
-        case .ping(let payload): sendControl(.pong, payload)
-        case .pong(let payload):
-            counts.receivedPongs += 1
-            // A Pong answers all Pings up to its own (RFC 6455 §5.5.3).
-            guard let index = pings.firstIndex(where: { $0.payload == payload }) else { return }
-            let answered = pings[...index]
-            pings.removeSubrange(...index)
-            for ping in answered { ping.waiter.resume(returning: true) }
-        case .close, .failure:
-            deferred = event
-            if inbox.isHandled { performDeferred() } else { startCloseTimer(after: Self.answerTime) }
-        }
-    }
-
-    /// The longest time for which the answer to a Close frame waits for the reader of the messages before it.
-    private static let answerTime = Duration.seconds(1)
-
-    private func performDeferred() {
-        switch deferred.take() {
-        case .close(let code, let reason)?: perform(closing.receive(code, reason: reason))
-        case .failure(let failure)?: perform(closing.fail(failure))
-        default: return
-        }
-    }
-
-    private func perform(_ action: CloseHandshake.Action) {
-        switch action {
-        case .none: return
-        case .sendAfterMessages(let payload):
-            if outbox.close(payload, over: stream.pipe, drops: false, ends: false) { startSender() }
-            // Unread messages no longer stop the socket: the server's Close frame is behind them.
-            inbox.signal.open()
-        case .answer(let payload):
-            if outbox.close(payload, over: stream.pipe, drops: true, ends: false) { startSender() }
-        case .fail(let payload):
-            if outbox.close(payload, over: stream.pipe, drops: true, ends: true) { startSender() }
-        case .awaitEnd: break
-        }
-        if outbox.isStarved { stream.pipeIsReady() }
-        stateValue.update { $0 == .open ? .closing : nil }
-        if !closing.takesInput { inbox.wakeReaders() }
-        startCloseTimer(after: options.closeTimeout)
-    }
-
-    /// Replaces the time limit of the closing.
-    private func startCloseTimer(after limit: Duration) {
-        closeTimer?.cancel()
-        let clock = stream.clock
-        // Owned here, and cancelled at the end of the connection.
-        closeTimer = Task { [weak self] in
-            // An error means that the connection has ended in time.
-            guard (try? await clock.sleepWithoutDescriptor(for: limit)) != nil else { return }
-            await self?.closeTimeReached()
-        }
-    }
-
-    private func closeTimeReached() {
-        if deferred == nil { cut(nil) } else { performDeferred() }
-    }
-
-    private func sendControl(_ opcode: FrameOpcode, _ payload: [UInt8]) {
-        guard closing.takesInput, !hasEnded else { return }
-        if outbox.sendControl(opcode, payload, over: stream.pipe) { startSender() }
-        if outbox.isStarved { stream.pipeIsReady() }
-    }
-
-    /// Sends the messages that wait for room.
-    private func startSender() {
-        guard sender == nil else { return }
-        // Owned here, and ends when nothing waits. It holds the socket only while it takes the next frame.
-        sender = Task { [weak self, stream] in
-            while let frame = await self?.nextFrame() {
-                let push = await stream.pipe.push(frame)
-                if push.isStarved { stream.pipeIsReady() }
-                guard push.accepted else {
-                    await self?.senderFailed()
-                    return
-                }
-            }
-        }
-    }
-
-    private func nextFrame() -> Data? {
-        if let frame = outbox.nextFrame() { return frame }
-        sender = nil
-        if outbox.endsPipe, stream.pipe.end() { stream.pipeIsReady() }
-        return nil
-    }
-
-    private func senderFailed() {
-        sender = nil
-        outbox.dropAll()
-    }
-
-    /// Handles the end of the connection.
-    private func connectionEnded(_ failure: NetworkError?) {
-        guard !hasEnded else { return }
-        hasEnded = true
-        keeper?.cancel()
-        closeTimer?.cancel()
-        switch deferred.take() {
-        case .close(let code, let reason)?: _ = closing.receive(code, reason: reason)
-        case .failure(let failure)?: _ = closing.fail(failure)
-        default: break
-        }
-        let closure = closing.closure
-        if stream.isCancelled, !closing.hasReceived {
-            inbox.clear()
-            endError = cancelled("the socket was cancelled")
-        } else if let failure = closing.failure {
-            endError = stream.error(TransferFailure(Self.kind(failure), failure.reason))
-        } else if closing.hasReceived || closing.hasClosed {
-            endError = nil
-        } else if let ending {
-            endError = stream.error(ending)
-        } else if let failure {
-            endError = failure
-        } else {
-            endError = stream.error(
-                TransferFailure(.connectionLost, "the server ended the connection without a Close frame"))
-        }
-        outbox.dropAll()
-        stateValue.finish { _ in .closed(closure) }
-        stream.finish(endError)
-        for ping in pings { ping.waiter.resume(returning: false) }
-        inbox.wakeReaders()
-        for waiter in endWaiters.removeAll() { waiter.resume() }
-    }
-
     // For tests.
     var isSending: Bool { sender != nil }
     var waitingCount: Int { outbox.waitingCount }
     var readerCount: Int { inbox.readers.count }
 
-    private func cancelled(_ reason: String) -> NetworkError { stream.error(TransferFailure(.cancelled, reason)) }
+    func cancelled(_ reason: String) -> NetworkError { stream.error(TransferFailure(.cancelled, reason)) }
 
     /// The error of a message that can no longer be sent.
-    private var refusal: NetworkError {
+    var refusal: NetworkError {
         if let endError { return endError }
         let by =
             closing.hasReceived

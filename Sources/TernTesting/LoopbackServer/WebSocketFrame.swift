@@ -88,16 +88,12 @@ extension LoopbackServer.Exchange {
         closeAfterResponse()
         var fields: LoopbackServer.Fields = [
             ("Upgrade", "websocket"), ("Connection", "Upgrade"),
-            ("Sec-WebSocket-Accept", Self.accept(for: request["Sec-WebSocket-Key"] ?? "")),
+            ("Sec-WebSocket-Accept", SHA1.webSocketAccept(for: request["Sec-WebSocket-Key"] ?? "")),
         ]
         fields.removeAll { field in headers.contains { $0.name.lowercased() == field.name.lowercased() } }
         if let subprotocol { fields.append(("Sec-WebSocket-Protocol", subprotocol)) }
         if let extensions { fields.append(("Sec-WebSocket-Extensions", extensions)) }
         try writeHead(status: 101, headers: fields + headers)
-    }
-
-    private static func accept(for key: String) -> String {
-        Data(SHA1.hash(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))).base64EncodedString()
     }
 
     /// Sends frames, in one system call.

@@ -31,7 +31,7 @@ struct HandshakeTests {
             hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")
                 == "84983e441c3bd26ebaae4aa1f95129e5e54670f1")
         // The example of RFC 6455 §1.3.
-        #expect(Handshake.accept(for: Self.key) == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+        #expect(SHA1.webSocketAccept(for: Self.key) == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     }
 
     @Test func theFieldsHaveAKeyOfTheirOwn() throws {

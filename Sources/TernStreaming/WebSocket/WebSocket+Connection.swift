@@ -1,0 +1,225 @@
+import Tern
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The connection of a socket: the Swift tasks that move its bytes, the frames of the server, the closing and the end.
+extension WebSocket {
+    func start() {
+        // Owned here. It holds the socket only while it processes bytes, so that a socket can be released. Decompression does
+        // not run on the loop.
+        let executor = isCompressed ? nil : stream.loopExecutor
+        reader = Task(executorPreference: executor) { [weak self, stream] in
+            while let chunks = await stream.chunks() {
+                var room = await self?.receive(chunks)
+                while let waiter = room {
+                    await waiter.wait(onCancel: { waiter.resume() })
+                    room = await self?.receiveRest()
+                }
+                if Task.isCancelled { return }
+            }
+            let end = await stream.outcome()
+            await self?.connectionEnded(end.failure)
+        }
+        stream.whenCancelled { [signal = inbox.signal] in signal.open() }
+        startKeeper()
+    }
+
+    /// Sends Pings to a silent server.
+    private func startKeeper() {
+        guard let interval = options.pingInterval, interval > .zero else { return }
+        liveness = PeerLiveness(interval: interval, timeout: options.pingTimeout)
+        let clock = stream.clock
+        // Owned here, and ends with the connection.
+        keeper = Task { [weak self] in
+            while !Task.isCancelled {
+                guard let wait = await self?.checkLiveness() else { return }
+                // An error means that the task is cancelled.
+                guard (try? await clock.sleepWithoutDescriptor(for: wait)) != nil else { return }
+            }
+        }
+    }
+
+    /// Returns the time of the next check; nil at the end.
+    private func checkLiveness() -> Duration? {
+        guard !hasEnded, closing.isOpen else { return nil }
+        let isPaused = stream.task.state == .suspended
+        switch liveness?.next(received: inbox.receivedCount, isHeldUp: inbox.isHeldUp || isPaused) {
+        case nil: return nil
+        case .wait(let time): return time
+        case .ping(let time):
+            sendControl(.ping, [])
+            return time
+        case .dead:
+            let reason = "the server was silent for \(options.pingTimeout) after a Ping"
+            cut(TransferFailure(.idleTimedOut, reason))
+            return nil
+        }
+    }
+
+    /// Ends the connection without a Close frame.
+    private func cut(_ failure: TransferFailure?) {
+        ending = ending ?? failure
+        isCut = true
+        inbox.signal.open()
+        stream.disconnect()
+    }
+
+    /// Processes bytes of the server. Returns a waiter if unread messages leave no room; `receiveRest()` follows then.
+    private func receive(_ chunks: [Data]) -> Waiter<Void>? {
+        inbox.add(chunks)
+        return receiveRest()
+    }
+
+    private func receiveRest() -> Waiter<Void>? {
+        while deferred == nil, closing.takesInput, !isCut, !stream.isCancelled {
+            switch inbox.next() {
+            case .event(let event): handle(event)
+            case .needsInput: return nil
+            case .isFull(let waiter): return waiter
+            }
+        }
+        // Bytes after a Close frame have no meaning (RFC 6455 §5.5.1).
+        inbox.dropInput()
+        return nil
+    }
+
+    private func handle(_ event: MessageAssembler.Event) {
+        switch event {
+        case .message(let message):
+            counts.receivedMessages += 1
+            counts.receivedMessageBytes += Int64(message.byteCount)
+            inbox.store(message)
+        case .ping(let payload): sendControl(.pong, payload)
+        case .pong(let payload):
+            counts.receivedPongs += 1
+            // A Pong answers all Pings up to its own (RFC 6455 §5.5.3).
+            guard let index = pings.firstIndex(where: { $0.payload == payload }) else { return }
+            let answered = pings[...index]
+            pings.removeSubrange(...index)
+            for ping in answered { ping.waiter.resume(returning: true) }
+        case .close, .failure:
+            deferred = event
+            if inbox.isHandled { performDeferred() } else { startCloseTimer(after: Self.answerTime) }
+        }
+    }
+
+    /// The longest time for which the answer to a Close frame waits for the reader of the messages before it.
+    private static let answerTime = Duration.seconds(1)
+
+    func performDeferred() {
+        switch deferred.take() {
+        case .close(let code, let reason)?: perform(closing.receive(code, reason: reason))
+        case .failure(let failure)?: perform(closing.fail(failure))
+        default: return
+        }
+    }
+
+    func perform(_ action: CloseHandshake.Action) {
+        switch action {
+        case .none: return
+        case .sendAfterMessages(let payload):
+            if outbox.close(payload, over: stream.pipe, drops: false, ends: false) { startSender() }
+            // Unread messages no longer stop the socket: the server's Close frame is behind them.
+            inbox.signal.open()
+        case .answer(let payload):
+            if outbox.close(payload, over: stream.pipe, drops: true, ends: false) { startSender() }
+        case .fail(let payload):
+            if outbox.close(payload, over: stream.pipe, drops: true, ends: true) { startSender() }
+        case .awaitEnd: break
+        }
+        if outbox.isStarved { stream.pipeIsReady() }
+        stateValue.update { $0 == .open ? .closing : nil }
+        if !closing.takesInput { inbox.wakeReaders() }
+        startCloseTimer(after: options.closeTimeout)
+    }
+
+    /// Replaces the time limit of the closing.
+    private func startCloseTimer(after limit: Duration) {
+        closeTimer?.cancel()
+        let clock = stream.clock
+        // Owned here, and cancelled at the end of the connection.
+        closeTimer = Task { [weak self] in
+            // An error means that the connection has ended in time.
+            guard (try? await clock.sleepWithoutDescriptor(for: limit)) != nil else { return }
+            await self?.closeTimeReached()
+        }
+    }
+
+    private func closeTimeReached() {
+        if deferred == nil { cut(nil) } else { performDeferred() }
+    }
+
+    func sendControl(_ opcode: FrameOpcode, _ payload: [UInt8]) {
+        guard closing.takesInput, !hasEnded else { return }
+        if outbox.sendControl(opcode, payload, over: stream.pipe) { startSender() }
+        if outbox.isStarved { stream.pipeIsReady() }
+    }
+
+    /// Sends the messages that wait for room.
+    func startSender() {
+        guard sender == nil else { return }
+        // Owned here, and ends when nothing waits. It holds the socket only while it takes the next frame.
+        sender = Task { [weak self, stream] in
+            while let frame = await self?.nextFrame() {
+                let push = await stream.pipe.push(frame)
+                if push.isStarved { stream.pipeIsReady() }
+                guard push.accepted else {
+                    await self?.senderFailed()
+                    return
+                }
+            }
+        }
+    }
+
+    private func nextFrame() -> Data? {
+        if let frame = outbox.nextFrame() { return frame }
+        sender = nil
+        if outbox.endsPipe, stream.pipe.end() { stream.pipeIsReady() }
+        return nil
+    }
+
+    private func senderFailed() {
+        sender = nil
+        outbox.dropAll()
+    }
+
+    /// Handles the end of the connection.
+    private func connectionEnded(_ failure: NetworkError?) {
+        guard !hasEnded else { return }
+        hasEnded = true
+        keeper?.cancel()
+        closeTimer?.cancel()
+        switch deferred.take() {
+        case .close(let code, let reason)?: _ = closing.receive(code, reason: reason)
+        case .failure(let failure)?: _ = closing.fail(failure)
+        default: break
+        }
+        let closure = closing.closure
+        if stream.isCancelled, !closing.hasReceived {
+            inbox.clear()
+            endError = cancelled("the socket was cancelled")
+        } else if let failure = closing.failure {
+            endError = stream.error(TransferFailure(Self.kind(failure), failure.reason))
+        } else if closing.hasReceived || closing.hasClosed {
+            endError = nil
+        } else if let ending {
+            endError = stream.error(ending)
+        } else if let failure {
+            endError = failure
+        } else {
+            endError = stream.error(
+                TransferFailure(.connectionLost, "the server ended the connection without a Close frame"))
+        }
+        outbox.dropAll()
+        stateValue.finish { _ in .closed(closure) }
+        stream.finish(endError)
+        for ping in pings { ping.waiter.resume(returning: false) }
+        inbox.wakeReaders()
+        for waiter in endWaiters.removeAll() { waiter.resume() }
+    }
+}
