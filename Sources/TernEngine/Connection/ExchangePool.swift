@@ -78,6 +78,8 @@ package final class ExchangePool {
     private var actions: [ConnectionPool.Action] = []
     private var isPerforming = false
     private lazy var idleTimer = LoopTimer(self)
+    /// The exchanges that ask for another protocol.
+    private lazy var handshakes = HandshakeGate(context: context, owner: self)
 
     /// Creates a pool.
     ///
@@ -105,6 +107,11 @@ package final class ExchangePool {
         lastID += 1
         exchange.id = lastID
         exchange.connection = nil
+        if exchange.upgrade == nil { enqueue(exchange) } else { handshakes.enter(exchange) }
+    }
+
+    /// Lets an exchange start at once or wait for a connection.
+    private func enqueue(_ exchange: HTTPExchange) {
         submitted = exchange
         let waitsForShared = exchange.destination.allowsHTTP2 && !exchange.destination.speaksHTTP1
         if !submit(exchange, waitsForShared) {
@@ -159,9 +166,11 @@ package final class ExchangePool {
     /// Ends an exchange that waits, or that has a connection on the pool's loop, without a call to its handler.
     package func cancel(_ exchange: HTTPExchange) {
         if exchange.cancelOnConnection() { return }
-        guard waiting.removeValue(forKey: exchange.id) != nil else { return }
-        _ = pool.withdraw(exchange.id, now: context.now, actions: &actions)
-        perform()
+        if waiting.removeValue(forKey: exchange.id) != nil {
+            _ = pool.withdraw(exchange.id, now: context.now, actions: &actions)
+            perform()
+        }
+        if exchange.upgrade != nil { handshakes.leave(exchange.id) }
     }
 
     /// Ends an exchange whose time limit for connecting has run out, without a call to its handler. The attempt to connect
@@ -246,6 +255,7 @@ package final class ExchangePool {
             record.isUsed = true
             records[connection] = record
         }
+        if exchange.upgrade != nil { handshakes.started(exchange.id, on: connection) }
         loops[record.loop].start(exchange, on: connection)
     }
 
@@ -300,12 +310,15 @@ extension ExchangePool: ConnectionObserver {
         guard forget(connection) else { return }
         let failed = pool.openFailed(connection, actions: &actions).flatMap { waiting.removeValue(forKey: $0) }
         perform()
-        failed?.handler.didEnd(error, isDeadConnection: false)
+        guard let failed else { return }
+        if failed.upgrade != nil { handshakes.leave(failed.id) }
+        failed.handler.didEnd(error, isDeadConnection: false)
     }
 
     package func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool) {
         pool.finished(on: connection, isReusable: isReusable, now: context.now, actions: &actions)
         perform()
+        handshakes.ended(on: connection)
     }
 
     package func detached(_ connection: ConnectionPool.ConnectionID) {
@@ -313,6 +326,7 @@ extension ExchangePool: ConnectionObserver {
         detachedLoops[connection] = record.loop
         pool.closed(connection, actions: &actions)
         perform()
+        handshakes.ended(on: connection)
     }
 
     package func closed(_ connection: ConnectionPool.ConnectionID) {
@@ -320,6 +334,7 @@ extension ExchangePool: ConnectionObserver {
         forget(connection)
         pool.closed(connection, actions: &actions)
         perform()
+        handshakes.ended(on: connection)
     }
 
     package func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int) {
@@ -345,6 +360,7 @@ extension ExchangePool: ConnectionObserver {
 
     package func returned(_ exchange: HTTPExchange) {
         exchange.connection = nil
+        if exchange.upgrade != nil { handshakes.leave(exchange.id) }
         if exchange.isFirstOnConnection { exchange.newConnectionsLost += 1 }
         guard exchange.newConnectionsLost <= Self.newConnectionsPerExchange else {
             let reason = "the server ended each new connection before the request was sent"
@@ -352,6 +368,15 @@ extension ExchangePool: ConnectionObserver {
         }
         exchange.stopsConnecting()
         submit(exchange)
+    }
+}
+
+extension ExchangePool: HandshakeGateOwner {
+    func handshakeMayStart(_ exchange: HTTPExchange) {
+        let id = exchange.id
+        enqueue(exchange)
+        // It can be on another loop by now. One that waits for room is not connecting.
+        if waiting[id] != nil, pool.connection(for: id) == nil { exchange.stopsConnecting() }
     }
 }
 
