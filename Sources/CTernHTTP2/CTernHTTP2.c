@@ -297,5 +297,9 @@ uint32_t tern_h2_maximum_streams(tern_h2 *self) {
     return nghttp2_session_get_remote_settings(self->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }
 
+int tern_h2_allows_connect_protocol(tern_h2 *self) {
+    return nghttp2_session_get_remote_settings(self->session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
+}
+
 const char *tern_h2_error_text(int error) { return nghttp2_strerror(error); }
 #endif

@@ -105,6 +105,8 @@ int tern_h2_terminate(tern_h2 *session, uint32_t code);
 int tern_h2_update_priority(tern_h2 *session, int32_t stream, const uint8_t *value, size_t length);
 /// The peer's SETTINGS_MAX_CONCURRENT_STREAMS.
 uint32_t tern_h2_maximum_streams(tern_h2 *session);
+/// Returns 1 if the peer's SETTINGS allow extended CONNECT (RFC 8441 §3).
+int tern_h2_allows_connect_protocol(tern_h2 *session);
 /// The text of an error code of the library, which lives forever.
 const char *tern_h2_error_text(int error);
 #endif

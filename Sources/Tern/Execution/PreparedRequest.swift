@@ -199,8 +199,8 @@ final class PreparedRequest: Sendable {
 
     /// Returns the reason why a response is refused; nil if it is accepted.
     func refusal(of response: IncomingResponse) -> TransferFailure? {
-        if response.isStoppedRedirect { return nil }
         let head = response.head
+        if response.isStoppedRedirect || isSwitched(head) { return nil }
         if head.status == 206, !headers.contains("Range") {
             let reason = "a part of the content (206) came, and no Range was sent (RFC 9110 §15.3.7)"
             return TransferFailure(.malformedResponse, reason)
@@ -210,13 +210,20 @@ final class PreparedRequest: Sendable {
         return registry.configuration.validation.refusal(of: head, acceptedTypes: acceptedTypes, isEmpty: isEmpty)
     }
 
+    /// Returns whether the server of a response speaks the protocol that the request asks for: after 101 over HTTP/1, and after
+    /// a successful status over HTTP/2, where the request is an extended CONNECT (RFC 8441 §5).
+    func isSwitched(_ head: ResponseHead) -> Bool {
+        guard upgrade != nil else { return false }
+        return head.version == .http2 ? 200..<300 ~= head.status : head.status == 101
+    }
+
     /// Returns whether the validation accepts a status.
     func accepts(_ status: Int) -> Bool { (request.validation ?? registry.configuration.validation).accepts(status) }
 
     /// Returns whether the status of a response is refused and the failure of its body therefore does not matter. The
     /// error then shows only the start of the body.
     func ignoresBodyFailure(_ failure: TransferFailure, of head: ResponseHead?) -> Bool {
-        guard let head else { return false }
+        guard let head, !isSwitched(head) else { return false }
         return switch failure.kind {
         case .tooLarge, .truncatedBody, .malformedResponse: !accepts(head.status)
         default: false
@@ -241,7 +248,7 @@ final class PreparedRequest: Sendable {
 
     /// Returns the decoder for a body that the session decompresses; nil if nothing is to be decompressed.
     func decoder(for head: ResponseHead) -> ContentDecoder? {
-        guard decompresses, head.status != 101, registry.transport.leavesStreamsCompressed,
+        guard decompresses, !isSwitched(head), registry.transport.leavesStreamsCompressed,
             case let codings = head.removableCodings, !codings.isEmpty
         else { return nil }
         // The reader of a live stream limits each of its parts. The whole has no end.

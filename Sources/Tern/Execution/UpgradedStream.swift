@@ -41,7 +41,8 @@ package struct UpgradeOffer: Sendable {
     }
 }
 
-/// An open connection that speaks another protocol after a 101 response, as a task of its session.
+/// An open connection that speaks another protocol after a 101 response, or a stream over HTTP/2 that does so after extended
+/// CONNECT (RFC 8441), as a task of its session.
 ///
 /// Redirects, challenges, cookies, proxies, trust and time limits of the handshake are those of any request. The connection
 /// ends with `finish(_:)`, with the cancellation of the task, and when this object is released.
@@ -71,6 +72,9 @@ package final class UpgradedStream: Sendable {
         record.abandon()
     }
 
+    /// A Boolean value that indicates whether the connection is a stream of an HTTP/2 connection.
+    package var isMultiplexed: Bool { head.version == .http2 }
+
     /// The task of the connection.
     package var task: AnySessionTask { AnySessionTask(record) }
     /// The number of bytes that were received and sent on the connection after the handshake, so far.
@@ -86,14 +90,15 @@ package final class UpgradedStream: Sendable {
     ///
     /// - Parameter check: Returns the reason why the response is not acceptable, from its head and the fields of the request
     ///   that it answers; nil if it is acceptable.
-    /// - Throws: An error of kind `.status` for a response other than 101, with its body.
+    /// - Throws: An error of kind `.status` for a response other than 101, with its body. Over HTTP/2, a status of 200 to 299
+    ///   takes its place.
     package static func open(
         _ request: Request, offer: UpgradeOffer, in session: Session,
         check: @escaping @Sendable (ResponseHead, Headers) -> TransferFailure?
     ) async throws(NetworkError) -> UpgradedStream {
         let registry = session.tasks
         var request = request
-        // A status of 200 is no success here.
+        // A status of 200 is no success over HTTP/1. `PreparedRequest.isSwitched(_:)` accepts it over HTTP/2.
         request.validation = ResponseValidation(contentTypes: .any, statuses: { $0 == 101 })
         let prepared = try PreparedRequest(request, registry: registry, delivery: .streamed, upgrade: offer)
         guard registry.admission.admit() else { throw registry.invalidated(request) }

@@ -64,6 +64,8 @@ package final class ExchangePool {
     private var records = ConnectionTable<ConnectionRecord>()
     /// The loops of the connections that another protocol uses, which the pool no longer counts.
     private var detachedLoops: [ConnectionPool.ConnectionID: Int] = [:]
+    /// The connections over HTTP/2 whose servers allow extended CONNECT, by their keys.
+    private var extendedConnections: [ConnectionPool.KeyID: Set<ConnectionPool.ConnectionID>] = [:]
     /// The exchanges that wait for a connection.
     private var waiting: [UInt64: HTTPExchange] = [:]
     /// The exchange that is being submitted. It most often gets a connection at once.
@@ -107,16 +109,31 @@ package final class ExchangePool {
         lastID += 1
         exchange.id = lastID
         exchange.connection = nil
-        if exchange.upgrade == nil { enqueue(exchange) } else { handshakes.enter(exchange) }
+        exchange.usesExtendedConnect = exchange.upgrade != nil && canShareStream(exchange)
+        // A stream needs no connection, and therefore no turn.
+        if exchange.upgrade == nil || exchange.usesExtendedConnect {
+            enqueue(exchange)
+        } else {
+            handshakes.enter(exchange)
+        }
+    }
+
+    /// Returns whether a connection over HTTP/2 can carry the other protocol of an exchange on a stream (RFC 8441).
+    private func canShareStream(_ exchange: HTTPExchange) -> Bool {
+        guard let key = exchange.sharedDestination?.key, !exchange.refusesExtendedConnect,
+            !exchange.needsFreshConnection
+        else { return false }
+        return extendedConnections[key]?.isEmpty == false
     }
 
     /// Lets an exchange start at once or wait for a connection.
     private func enqueue(_ exchange: HTTPExchange) {
         submitted = exchange
-        let waitsForShared = exchange.destination.allowsHTTP2 && !exchange.destination.speaksHTTP1
+        let destination = exchange.route
+        let waitsForShared = destination.allowsHTTP2 && !destination.speaksHTTP1
         if !submit(exchange, waitsForShared) {
             // The pool has forgotten the key.
-            exchange.destination.key = nil
+            destination.key = nil
             _ = submit(exchange, waitsForShared)
         }
         if let waits = submitted {
@@ -134,7 +151,7 @@ package final class ExchangePool {
 
     private func submit(_ exchange: HTTPExchange, _ waitsForShared: Bool) -> Bool {
         var submission = ConnectionPool.Submission(
-            exchange: exchange.id, key: key(of: exchange.destination), priority: exchange.priority)
+            exchange: exchange.id, key: key(of: exchange.route), priority: exchange.priority)
         submission.needsFresh = exchange.needsFreshConnection
         submission.waitsForShared = waitsForShared
         let isKnown = pool.submit(submission, actions: &actions)
@@ -255,7 +272,7 @@ package final class ExchangePool {
             record.isUsed = true
             records[connection] = record
         }
-        if exchange.upgrade != nil { handshakes.started(exchange.id, on: connection) }
+        if exchange.upgrade != nil, !exchange.usesExtendedConnect { handshakes.started(exchange.id, on: connection) }
         loops[record.loop].start(exchange, on: connection)
     }
 
@@ -270,6 +287,7 @@ package final class ExchangePool {
     @discardableResult
     private func forget(_ connection: ConnectionPool.ConnectionID) -> Bool {
         guard let record = records.remove(connection) else { return false }
+        extendedConnections[record.key]?.remove(connection)
         loads.remove(from: record.loop)
         return true
     }
@@ -301,7 +319,7 @@ extension ExchangePool: ConnectionObserver {
         // them.
         guard let destination, destination.allowsHTTP2 else { return }
         for exchange in waiting.values
-        where exchange.destination.key == destination.key && pool.connection(for: exchange.id) == nil {
+        where exchange.route.key == destination.key && pool.connection(for: exchange.id) == nil {
             exchange.stopsConnecting()
         }
     }
@@ -342,7 +360,18 @@ extension ExchangePool: ConnectionObserver {
         perform()
     }
 
+    package func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool) {
+        guard let record = records[connection] else { return }
+        if isAllowed {
+            extendedConnections[record.key, default: []].insert(connection)
+        } else {
+            extendedConnections[record.key]?.remove(connection)
+        }
+        if extendedConnections[record.key]?.isEmpty == true { extendedConnections[record.key] = nil }
+    }
+
     package func draining(_ connection: ConnectionPool.ConnectionID) {
+        extendedConnectChanged(connection, isAllowed: false)
         pool.draining(connection, actions: &actions)
         perform()
     }

@@ -114,6 +114,8 @@ extension HTTP2Carrier: HTTP2SessionDelegate {
 
     func maximumStreamsChanged(_ maximum: Int) { pool.capacityChanged(self, to: max(1, maximum)) }
 
+    func extendedConnectChanged(_ isAllowed: Bool) { pool.extendedConnectChanged(self, isAllowed: isAllowed) }
+
     func goAwayReceived(lastStream: Int32, error: EngineError?) {
         if error == .requiresHTTP11 { pool.requiresHTTP1(self) }
         pool.draining(self)

@@ -49,6 +49,9 @@ final class HTTP2Carrier: ExchangeCarrier {
     /// The number of streams that the server allows at once.
     var capacity: Int { max(1, session?.maximumStreams ?? 1) }
 
+    /// A Boolean value that indicates whether a stream can carry another protocol (RFC 8441).
+    var allowsExtendedConnect: Bool { session?.allowsExtendedConnect ?? false }
+
     // MARK: Exchanges
 
     func start(_ exchange: HTTPExchange) {
@@ -63,11 +66,12 @@ final class HTTP2Carrier: ExchangeCarrier {
         info.pinReport = nil
         do {
             var request = HTTP2Request(
-                method: exchange.method, scheme: exchange.destination.isSecure ? "https" : "http",
+                method: exchange.usesExtendedConnect ? "CONNECT" : exchange.method, scheme: exchange.destination.isSecure ? "https" : "http",
                 authority: exchange.destination.authority, path: exchange.path, fields: exchange.fields.bytes,
                 headLimits: exchange.limits)
             request.contentLength = length
-            request.hasBody = hasBody
+            request.connectProtocol = exchange.usesExtendedConnect ? exchange.upgrade : nil
+            request.hasBody = hasBody || exchange.usesExtendedConnect
             request.priority = exchange.urgency.map { HTTP2Priority(urgency: $0) }
             try exchange.fields.check(against: exchange.body)
             let isFirst = session.activeStreams == 0

@@ -29,6 +29,8 @@ package protocol ConnectionObserver: AnyObject {
     func closed(_ connection: ConnectionPool.ConnectionID)
     /// Called when the number of exchanges that a connection carries at a time has changed.
     func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int)
+    /// Called when the server of a connection over HTTP/2 allows extended CONNECT on it (RFC 8441 §3), or no longer does.
+    func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool)
     /// Called when a connection takes no further exchange.
     func draining(_ connection: ConnectionPool.ConnectionID)
     /// Called when the server of a connection over HTTP/2 requires HTTP/1.1 (RFC 9113 §7).
@@ -115,6 +117,10 @@ package final class LoopConnections {
         observer.capacityChanged(carrier.id, to: capacity)
     }
 
+    func extendedConnectChanged(_ carrier: any PooledCarrier, isAllowed: Bool) {
+        observer.extendedConnectChanged(carrier.id, isAllowed: isAllowed)
+    }
+
     func draining(_ carrier: any PooledCarrier) { observer.draining(carrier.id) }
 
     func requiresHTTP1(_ carrier: any PooledCarrier) { observer.requiresHTTP1(carrier.id) }
@@ -139,7 +145,13 @@ extension LoopConnections: ConnectionLoop {
 
     package func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
         if case .open(let carrier) = entries[connection] {
-            guard exchange.upgrade == nil || carrier is HTTP1Carrier else {
+            if exchange.usesExtendedConnect, (carrier as? HTTP2Carrier)?.allowsExtendedConnect != true {
+                // A new connection, whose SETTINGS have not arrived or do not allow it. The exchange gets one of its own.
+                exchange.refusesExtendedConnect = true
+                finished(carrier, isReusable: carrier.takesExchanges)
+                return observer.returned(exchange)
+            }
+            guard exchange.upgrade == nil || exchange.usesExtendedConnect || carrier is HTTP1Carrier else {
                 finished(carrier, isReusable: true)
                 let reason = "an HTTP/2 connection cannot switch to another protocol (RFC 9113 §8.6)"
                 return exchange.handler.didEnd(EngineError(.invalidRequest, reason), isDeadConnection: false)

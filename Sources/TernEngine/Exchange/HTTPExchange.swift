@@ -115,6 +115,14 @@ package final class HTTPExchange {
     /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none. Needs a
     /// destination without HTTP/2, and a request without a body.
     package var upgrade: String?
+    /// The destination of ordinary exchanges with the same server. One of its connections over HTTP/2 carries an exchange with
+    /// `upgrade` on a stream if the server allows that (RFC 8441). Nil for none.
+    package var sharedDestination: Destination?
+    /// A Boolean value that indicates whether extended CONNECT on a stream asks for the protocol of `upgrade`. The handler then
+    /// receives a status of 200 to 299 in place of 101, and the bytes of the protocol are the bodies of both directions.
+    package internal(set) var usesExtendedConnect = false
+    /// A Boolean value that indicates whether a connection has turned out not to take extended CONNECT.
+    var refusesExtendedConnect = false
     /// The handler, which owns the exchange.
     package unowned let handler: any ExchangeHandler
     /// The connection that carries the exchange, and its stream over HTTP/2.
@@ -148,6 +156,9 @@ package final class HTTPExchange {
         self.needsFreshConnection = needsFreshConnection
         self.handler = handler
     }
+
+    /// The destination whose connections the exchange uses.
+    var route: Destination { usesExtendedConnect ? sharedDestination ?? destination : destination }
 
     /// A Boolean value that indicates whether a connection carries the request, or has begun to.
     package var isConnected: Bool { connection != nil }

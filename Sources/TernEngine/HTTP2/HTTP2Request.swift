@@ -4,8 +4,10 @@ package struct HTTP2Request: Sendable, Equatable {
     package var scheme: String
     /// The host and the port of the target. A Host field takes its place (RFC 9113 §8.3.1).
     package var authority: String
-    /// The path and the query. Not used for CONNECT (RFC 9113 §8.5).
+    /// The path and the query. Not used for CONNECT without `connectProtocol` (RFC 9113 §8.5).
     package var path: String
+    /// The protocol that the stream carries after a successful response to extended CONNECT (RFC 8441 §4); nil for none.
+    package var connectProtocol: String?
     /// The field lines, each with CRLF at its end. Names are sent in lower case. Fields of the connection (RFC 9113
     /// §8.2.2), and Expect without a body, are left out.
     package var fields: [UInt8]
@@ -72,9 +74,14 @@ struct HTTP2FieldBlock {
     /// a request that cannot be sent.
     mutating func take(_ request: HTTP2Request) -> EngineError? {
         removeAll()
-        let isConnect = request.method == "CONNECT"
+        let isConnect = request.method == "CONNECT" && request.connectProtocol == nil
         guard appendPseudo(":method", request.method), HTTP2Syntax.isToken(request.method.utf8) else {
             return Self.invalid("the method of the request is not a token (RFC 9110 §9.1)")
+        }
+        if let name = request.connectProtocol {
+            guard appendPseudo(":protocol", name), HTTP2Syntax.isToken(name.utf8) else {
+                return Self.invalid("the protocol of the request is not a token (RFC 8441 §4)")
+            }
         }
         if !isConnect {
             guard appendPseudo(":scheme", request.scheme) else {
@@ -94,7 +101,7 @@ struct HTTP2FieldBlock {
         bytes.append(contentsOf: request.fields)
         let options = LineOptions(
             start: start, authority: authority, dropsLength: request.contentLength != nil,
-            dropsExpect: !request.hasBody, isTrailer: false)
+            dropsExpect: !request.hasBody, isTrailer: false, isExtendedConnect: request.connectProtocol != nil)
         if let error = takeLines(options) { return error }
         if let length = request.contentLength { append("content-length", String(length)) }
         if let priority = request.priority, !has("priority") { append("priority", priority.fieldValue) }
@@ -143,6 +150,9 @@ struct HTTP2FieldBlock {
         /// A Boolean value that indicates whether no body follows that the server could be asked for (RFC 9110 §10.1.1).
         var dropsExpect: Bool
         var isTrailer: Bool
+        /// A Boolean value that indicates whether the stream itself proves that the server speaks WebSocket, so that no key
+        /// does (RFC 8441 §5).
+        var isExtendedConnect = false
     }
 
     /// Reads field lines that stand in `bytes`.
@@ -185,6 +195,8 @@ struct HTTP2FieldBlock {
             17 where isNamed("transfer-encoding", field),
             // Only a proxy may receive it, and none receives requests over HTTP/2.
             19 where isNamed("proxy-authorization", field):
+            return
+        case 17 where options.isExtendedConnect && isNamed("sec-websocket-key", field):
             return
         case 14 where isNamed("http2-settings", field):
             return

@@ -83,7 +83,8 @@ extension HTTP2Session {
         case .interim(let head):
             delegate.streamReceivedInterim(id, head: head)
         case .head(let head):
-            stream.contentLength = head.contentLength
+            // The response to CONNECT has no body, so that its length means nothing (RFC 9110 §9.3.6).
+            stream.contentLength = stream.isConnect && 200..<300 ~= head.status ? nil : head.contentLength
             delegate.streamReceivedHead(id, head: head)
         case .trailers(let lines):
             if !lines.isEmpty { delegate.streamReceivedTrailers(id, lines: lines) }
@@ -101,6 +102,11 @@ extension HTTP2Session {
 
     private func settingsReceived() {
         hasReceivedSettings = true
+        let allowsExtendedConnect = unsafe tern_h2_allows_connect_protocol(session) == 1
+        if allowsExtendedConnect != self.allowsExtendedConnect {
+            self.allowsExtendedConnect = allowsExtendedConnect
+            delegate.extendedConnectChanged(allowsExtendedConnect)
+        }
         let maximum = Int(clamping: unsafe tern_h2_maximum_streams(session))
         guard maximum != maximumStreams else { return }
         maximumStreams = maximum

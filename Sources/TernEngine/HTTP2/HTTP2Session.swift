@@ -47,6 +47,8 @@ package final class HTTP2Session {
     package internal(set) var failure: EngineError?
     /// The number of streams that the server allows at once: 100 until its SETTINGS arrive.
     package internal(set) var maximumStreams = 100
+    /// A Boolean value that indicates whether the server allows extended CONNECT (RFC 8441 §3).
+    package internal(set) var allowsExtendedConnect = false
     /// The number of streams that have neither ended, nor failed, nor been cancelled.
     package internal(set) var activeStreams = 0
 

@@ -39,9 +39,16 @@ package protocol HTTP2SessionDelegate: AnyObject {
     func readBody(_ stream: Int32, into buffer: UnsafeMutableRawBufferPointer) -> HTTP2BodyPart
     /// Called when SETTINGS of the server change the number of streams that may be open at once.
     func maximumStreamsChanged(_ maximum: Int)
+    /// Called when SETTINGS of the server allow extended CONNECT (RFC 8441 §3), or no longer do.
+    func extendedConnectChanged(_ isAllowed: Bool)
     /// Called when the server sent GOAWAY, before the streams above `lastStream`, and those that were not sent, fail
     /// with `.notProcessed`. The session takes no further request. `error` is nil for a graceful end.
     func goAwayReceived(lastStream: Int32, error: EngineError?)
     /// Called with the answer to the newest `ping()`.
     func pongReceived()
+}
+
+extension HTTP2SessionDelegate {
+    /// Does nothing.
+    package func extendedConnectChanged(_ isAllowed: Bool) {}
 }

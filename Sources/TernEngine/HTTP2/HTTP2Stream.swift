@@ -3,6 +3,8 @@ final class HTTP2Stream {
     let id: Int32
     /// The number of bytes that the request's body must have; nil if it is not known.
     let requestLength: Int64?
+    /// A Boolean value that indicates whether the stream carries another protocol after a successful response.
+    let isConnect: Bool
     var builder: HTTP2HeadBuilder
     /// A Boolean value that indicates whether the request's HEADERS were handed over to the connection.
     var isSent = false
@@ -27,6 +29,7 @@ final class HTTP2Stream {
     init(id: Int32, request: HTTP2Request) {
         self.id = id
         requestLength = request.hasBody ? request.contentLength : nil
+        isConnect = request.method == "CONNECT"
         isRequestEnded = !request.hasBody
         builder = HTTP2HeadBuilder(limits: request.headLimits)
     }

@@ -107,10 +107,27 @@ package struct Handshake: Sendable {
         return fields
     }
 
-    /// Checks the fields of a 101 response (RFC 6455 §4.1). The engine has checked the status and Upgrade.
+    /// Checks the fields of a 101 response (RFC 6455 §4.1), or of a successful one over HTTP/2, where no key is exchanged (RFC
+    /// 8441 §5). The engine has checked the status.
     ///
     /// - Throws: A failure if the server does not agree to the handshake.
-    package func agreement(with fields: Headers, for sent: Headers) throws(ProtocolFailure) -> Agreement {
+    package func agreement(
+        with fields: Headers, for sent: Headers, isOverHTTP2: Bool = false
+    ) throws(ProtocolFailure) -> Agreement {
+        if !isOverHTTP2 { try checkSwitch(fields, sent) }
+        var agreement = Agreement()
+        let chosen = fields.values(for: "Sec-WebSocket-Protocol")
+        if let name = chosen.first {
+            guard chosen.count == 1, protocols.contains(name) else {
+                throw Self.failure("the server chose a subprotocol that was not offered (RFC 6455 §4.1)")
+            }
+            agreement.subprotocol = name
+        }
+        agreement.compression = try compression(in: fields.values(for: "Sec-WebSocket-Extensions"))
+        return agreement
+    }
+
+    private func checkSwitch(_ fields: Headers, _ sent: Headers) throws(ProtocolFailure) {
         let accepted = fields.values(for: "Sec-WebSocket-Accept")
         guard let key = sent["Sec-WebSocket-Key"], accepted == [SHA1.webSocketAccept(for: key)] else {
             throw Self.failure("Sec-WebSocket-Accept does not fit the key of the request (RFC 6455 §4.1)")
@@ -124,16 +141,6 @@ package struct Handshake: Sendable {
         guard upgrades.count == 1, upgrades[0].lowercased() == "websocket" else {
             throw Self.failure("Upgrade is not websocket (RFC 6455 §4.1)")
         }
-        var agreement = Agreement()
-        let chosen = fields.values(for: "Sec-WebSocket-Protocol")
-        if let name = chosen.first {
-            guard chosen.count == 1, protocols.contains(name) else {
-                throw Self.failure("the server chose a subprotocol that was not offered (RFC 6455 §4.1)")
-            }
-            agreement.subprotocol = name
-        }
-        agreement.compression = try compression(in: fields.values(for: "Sec-WebSocket-Extensions"))
-        return agreement
     }
 
     private func compression(in values: [String]) throws(ProtocolFailure) -> PerMessageDeflate? {

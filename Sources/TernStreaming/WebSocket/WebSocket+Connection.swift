@@ -130,7 +130,8 @@ extension WebSocket {
             if outbox.close(payload, over: stream.pipe, drops: true, ends: false) { startSender() }
         case .fail(let payload):
             if outbox.close(payload, over: stream.pipe, drops: true, ends: true) { startSender() }
-        case .awaitEnd: break
+        // A stream over HTTP/2 is no TCP connection that the server had to end first (RFC 6455 §7.1.1, RFC 8441 §5).
+        case .awaitEnd: if stream.isMultiplexed { cut(nil) }
         }
         if outbox.isStarved { stream.pipeIsReady() }
         stateValue.update { $0 == .open ? .closing : nil }

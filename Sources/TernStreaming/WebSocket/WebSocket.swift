@@ -90,14 +90,15 @@ public actor WebSocket {
         let offer = UpgradeOffer(name: "websocket", pipeCapacity: Outbox.pipeCapacity) { handshake.fields() }
         let stream = try await UpgradedStream.open(request, offer: offer, in: session) { head, sent in
             do throws(ProtocolFailure) {
-                _ = try handshake.agreement(with: head.headers, for: sent)
+                _ = try handshake.agreement(with: head.headers, for: sent, isOverHTTP2: head.version == .http2)
                 return nil
             } catch {
                 return TransferFailure(.malformedResponse, error.reason)
             }
         }
         do throws(ProtocolFailure) {
-            let agreement = try handshake.agreement(with: stream.head.headers, for: stream.requestHeaders)
+            let agreement = try handshake.agreement(
+                with: stream.head.headers, for: stream.requestHeaders, isOverHTTP2: stream.isMultiplexed)
             let socket = WebSocket(stream, agreement: agreement, options: options)
             await socket.start()
             return socket

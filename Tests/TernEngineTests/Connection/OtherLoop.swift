@@ -128,6 +128,10 @@ extension OtherLoop.OtherConnections: ConnectionObserver {
         report { $0.capacityChanged(connection, to: capacity) }
     }
 
+    func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool) {
+        report { $0.extendedConnectChanged(connection, isAllowed: isAllowed) }
+    }
+
     func draining(_ connection: ConnectionPool.ConnectionID) { report { $0.draining(connection) } }
 
     func requiresHTTP1(_ connection: ConnectionPool.ConnectionID) { report { $0.requiresHTTP1(connection) } }

@@ -99,6 +99,8 @@ final class TestExchange: ExchangeHandler {
         var pauses = false
         /// The protocol that the request asks for.
         var upgrade: String?
+        /// Lets a connection over HTTP/2 carry the new protocol on a stream.
+        var sharesStream = false
         /// Delivers the bytes of the new protocol at once.
         var reads = true
         /// The number of bytes of the new protocol after which the log has the entry "all".
@@ -129,6 +131,7 @@ final class TestExchange: ExchangeHandler {
             limits: HeadLimits(bytes: settings.headLimit), priority: 0, urgency: settings.urgency,
             needsFreshConnection: false, handler: self)
         exchange?.upgrade = settings.upgrade
+        if settings.sharesStream { exchange?.sharedDestination = destination }
     }
 
     func didStartConnecting() { log.add("connecting") }

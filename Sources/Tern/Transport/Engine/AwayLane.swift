@@ -92,6 +92,10 @@ extension AwayLane: ConnectionObserver {
         report(.capacityChanged(connection, to: capacity))
     }
 
+    func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool) {
+        report(.extendedConnectChanged(connection, isAllowed: isAllowed))
+    }
+
     func draining(_ connection: ConnectionPool.ConnectionID) { report(.draining(connection)) }
 
     func requiresHTTP1(_ connection: ConnectionPool.ConnectionID) { report(.requiresHTTP1(connection)) }

@@ -42,6 +42,15 @@ struct DestinationCache {
         return destination
     }
 
+    /// Returns the destination of ordinary requests to the server of a request that asks for another protocol; nil if there
+    /// were none.
+    func sharedDestination(for request: WireRequest) -> Destination? {
+        known[
+            Key(
+                origin: request.target.origin, unixSocketPath: request.unixSocketPath, policy: request.trust?.policy,
+                isForUpgrade: false)]
+    }
+
     private mutating func makeDestination(for request: WireRequest) throws(TransferFailure) -> Destination {
         let target = request.target
         guard let port = UInt16(exactly: target.port) else {

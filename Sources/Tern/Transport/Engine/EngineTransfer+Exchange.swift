@@ -15,6 +15,7 @@ extension EngineTransfer: ExchangeHandler {
     func didConnect(_ connection: ConnectionInfo) {
         self.connection = connection
         if connection.version == .http2 { waitForContinue() }
+        if exchange?.usesExtendedConnect == true { applyPause() }
         let lane = lane
         clock.connected(lane.now)
         lane.watch(clock)
@@ -49,6 +50,7 @@ extension EngineTransfer: ExchangeHandler {
             status: received.status, version: HTTPVersion(received.version), target: transfer.request.target,
             rawHead: received.bytes, maySetCookies: received.setsCookies)
         self.head = head
+        if exchange?.usesExtendedConnect == true, 200..<300 ~= received.status { return switchStream(head) }
         // A server that refuses the request does not need the body.
         if received.status < 300 { continueWait?.end() }
         if transfer.request.method != .head { body.expected = received.contentLength }

@@ -11,6 +11,17 @@ extension EngineTransfer: UpgradedConnectionHandler {
         applyPause()
     }
 
+    /// Begins the other protocol on a stream over HTTP/2 (RFC 8441 §5): its bytes are the bodies of the request and of the
+    /// response, which the windows of the stream hold back.
+    func switchStream(_ head: ResponseHead) {
+        isStreamSwitched = true
+        isStreamed = true
+        clock.upgraded()
+        unsafe lane.context.wake(transfer.receive(head, isCompressed: false))
+        markChanged()
+        applyPause()
+    }
+
     /// Sends the bytes of the pipe, until it is empty or the socket takes no more.
     func sendPipe() {
         guard let upgraded, !isPaused, case .pipe(let pipe, _) = transfer.request.source else { return }

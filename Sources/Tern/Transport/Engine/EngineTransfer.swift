@@ -18,6 +18,8 @@ final class EngineTransfer {
     private(set) var exchange: HTTPExchange?
     /// The connection after the switch to another protocol; nil before, and for other requests.
     var upgraded: UpgradedConnection?
+    /// A Boolean value that indicates whether a stream over HTTP/2 carries another protocol (RFC 8441).
+    var isStreamSwitched = false
     /// A Boolean value that indicates whether the exchange is in the pool: it waits for a connection, or has one.
     var isSubmitted = false
     /// The connection that carries the exchange.
@@ -162,7 +164,10 @@ final class EngineTransfer {
             upgraded.isReading = !isPaused && !isHeldUp
             return sendPipe()
         }
-        exchange?.set(isReading: !isPaused && !isHeldUp, isSending: !isPaused && !(continueWait?.isActive ?? false))
+        // The bytes of another protocol wait for the server's consent.
+        let awaitsSwitch = exchange?.usesExtendedConnect == true && !isStreamSwitched
+        let isSending = !isPaused && !(continueWait?.isActive ?? false) && !awaitsSwitch
+        exchange?.set(isReading: !isPaused && !isHeldUp, isSending: isSending)
     }
 
     // MARK: The end of a turn

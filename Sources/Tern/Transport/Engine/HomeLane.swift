@@ -113,6 +113,9 @@ final class HomeLane: LoopClient {
             let destination = try destinations.destination(for: transfer.request)
             let fields = try fields.fields(of: transfer.request, to: destination)
             running.prepare(to: destination, fields: fields)
+            if transfer.request.upgrade != nil {
+                running.exchange?.sharedDestination = destinations.sharedDestination(for: transfer.request)
+            }
         } catch {
             return lane.end(running, error)
         }
@@ -186,6 +189,8 @@ final class HomeLane: LoopClient {
         case .detached(let connection): pool.detached(connection)
         case .closed(let connection): pool.closed(connection)
         case .capacityChanged(let connection, let capacity): pool.capacityChanged(connection, to: capacity)
+        case .extendedConnectChanged(let connection, let isAllowed):
+            pool.extendedConnectChanged(connection, isAllowed: isAllowed)
         case .draining(let connection): pool.draining(connection)
         case .requiresHTTP1(let connection): pool.requiresHTTP1(connection)
         case .returned:
