@@ -353,6 +353,29 @@ struct WebSocketLifeTests {
         #expect(socket.task.state == .cancelled)
     }
 
+    @Test(arguments: [false, true]) func cancellingWhileClosingEndsTheConnection(isOfTheTask: Bool) async throws {
+        let server = try server { exchange in
+            while let frame = try exchange.readFrame(), frame.opcode != 8 {}
+            // The Close frame is not answered.
+            try exchange.waitForClientToClose()
+        }
+        defer { server.stop() }
+        let session = Self.session()
+        let socket = try await session.webSocket(server.url.absoluteString)
+        let closing = Task { try await socket.close() }
+        for await state in socket.states where state == .closing { break }
+        if isOfTheTask { socket.task.cancel() } else { closing.cancel() }
+        if isOfTheTask {
+            try await closing.value
+        } else {
+            let error = try await error { try await closing.value }
+            #expect(error.kind == .cancelled)
+        }
+        await session.drained()
+        #expect(socket.closure == WebSocket.Closure(code: .abnormalClosure, isClean: false))
+        #expect(socket.task.state == .cancelled)
+    }
+
     @Test func cancellingAReaderEndsItsWaitOnly() async throws {
         let server = try server { try $0.echoMessages() }
         defer { server.stop() }
@@ -468,6 +491,28 @@ struct WebSocketLifeTests {
         #expect(messages == (1...3).map { .text("message \($0)") })
         let error = try await error { try await live.send(.text("late")) }
         #expect(error.kind == .webSocketClosed)
+    }
+
+    @Test func cancellingAReaderWhileASocketIsAwaitedEndsItsWait() async throws {
+        let server = try server { exchange in
+            _ = try exchange.readFrame()
+            exchange.close()
+        }
+        defer { server.stop() }
+        let (session, clock) = (Self.session(), ManualClock())
+        let url = server.url.absoluteString
+        let live = ReconnectingWebSocket(clock: clock) {
+            try await session.webSocket(url)
+        } onOpen: { socket in
+            try await socket.send("subscribe")
+        }
+        let reader = Task { try await live.receive() }
+        try await clock.waitForSleepers(1)
+        reader.cancel()
+        let error = try await error { _ = try await reader.value }
+        #expect(error.kind == .cancelled)
+        #expect(server.requests.count == 1)
+        await session.drained()
     }
 
     @Test func aRefusalIsNotTriedAgain() async throws {
