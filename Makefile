@@ -18,7 +18,7 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 hypercorn==0.18.0 multipart=
 # Without a network the tests that need these are skipped, with a message. In CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
-.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak chaos \
+.PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak sockets chaos \
 	test-loops test-urlsession lint format api bench bench-quick docs clean
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo 'make crash-test            kills processes that write to a disk cache and to an HTTP cache, at 2,500 points'
 	@echo 'make fuzz [N=1000000]      N mutated inputs for each decoder and parser, under the address sanitizer'
 	@echo 'make soak                  memory and descriptors after very many requests'
+	@echo 'make sockets               memory, threads and descriptors of 1,000 WebSockets'
 	@echo 'make chaos [N=50000]       N requests each over HTTP/1.1, TLS and HTTP/2 to a server that breaks connections'
 	@echo 'make test-loops            the tests with three event loops, over which connections are spread at once'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
@@ -80,6 +81,12 @@ test-tsan:
 soak:
 	@scripts/set-up test
 	TERN_SOAK=1 $(TEST) --filter ManyTasksTests
+
+# 1,000 sockets at a time, alone in a process: memory, threads and descriptors.
+sockets:
+	@scripts/set-up test
+	@$(VENV)
+	TERN_SOCKETS=1000 $(TEST) --filter ManySocketsTests
 
 # make chaos N=50000 SEED=2
 chaos:
