@@ -66,7 +66,8 @@ final class HTTP2Carrier: ExchangeCarrier {
         info.pinReport = nil
         do {
             var request = HTTP2Request(
-                method: exchange.usesExtendedConnect ? "CONNECT" : exchange.method, scheme: exchange.destination.isSecure ? "https" : "http",
+                method: exchange.usesExtendedConnect ? "CONNECT" : exchange.method,
+                scheme: exchange.destination.isSecure ? "https" : "http",
                 authority: exchange.destination.authority, path: exchange.path, fields: exchange.fields.bytes,
                 headLimits: exchange.limits)
             request.contentLength = length

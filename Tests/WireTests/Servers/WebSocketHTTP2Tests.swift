@@ -55,7 +55,8 @@ struct WebSocketHTTP2Tests {
             let path = folder.path
             let child = try Child(
                 [
-                    "env", "PYTHONPATH=\(path)", Venv.program("python"), "-m", "hypercorn", "--workers", "0", "--keep-alive",
+                    "env", "PYTHONPATH=\(path)", Venv.program("python"), "-m", "hypercorn", "--workers", "0",
+                    "--keep-alive",
                     "60", "--bind",
                     "127.0.0.1:\(port)", "--certfile", "\(path)/direct.pem", "--keyfile", "\(path)/direct.key",
                     "peer:app",

@@ -36,7 +36,9 @@ struct LiveAuthenticationTests {
         }
     }
 
-    @Test(arguments: LiveConnection.allCases) func aWrongPasswordIsARefusalWithItsBody(kind: LiveConnection) async throws {
+    @Test(arguments: LiveConnection.allCases) func aWrongPasswordIsARefusalWithItsBody(
+        kind: LiveConnection
+    ) async throws {
         try await withServer(expecting: "Basic dTpw", challenge: "Basic realm=\"r\"") { server, session in
             let origin = "http://127.0.0.1:\(server.port)"
             let credentials = try FixedCredentials([origin: .user("u", password: "wrong")])

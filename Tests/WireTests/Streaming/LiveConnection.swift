@@ -12,7 +12,9 @@ enum LiveConnection: String, CaseIterable, CustomTestStringConvertible {
     var testDescription: String { rawValue }
 
     /// Opens the connection, and returns the text that the server sends first.
-    func greeting(_ session: Session, _ url: String, _ change: (inout Request) -> Void = { _ in }) async throws -> String {
+    func greeting(
+        _ session: Session, _ url: String, _ change: (inout Request) -> Void = { _ in }
+    ) async throws -> String {
         var request = try Request(.get, url)
         change(&request)
         switch self {

@@ -45,7 +45,8 @@ struct LiveWayTests {
         }
     }
 
-    @Test(arguments: LiveConnection.allCases) func aRefusedTunnelIsAnErrorOfTheProxy(kind: LiveConnection) async throws {
+    @Test(arguments: LiveConnection.allCases) func aRefusedTunnelIsAnErrorOfTheProxy(kind: LiveConnection) async throws
+    {
         try await withServer { server in
             let tunnel = try Tunnel(user: "u", password: "p")
             defer { tunnel.stop() }
