@@ -338,6 +338,7 @@ final class PreparedRequest: Sendable {
         wire.reportsInterimResponses = !registry.observers.isEmpty
         if let upgrade {
             wire.upgrade = upgrade.name
+            wire.upgradeLimit = upgrade.messageLimit
             wire.headers = wire.headers.overriding(with: upgrade.makeFields())
             wire.source = .pipe(UploadPipe(capacity: upgrade.pipeCapacity), length: nil)
         }

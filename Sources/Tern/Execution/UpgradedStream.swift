@@ -12,13 +12,18 @@ package struct UpgradeOffer: Sendable {
     package let name: String
     /// The number of bytes to send at which the sender waits.
     package let pipeCapacity: Int
+    /// The maximum number of bytes of a message that is received, for a transport that reads messages itself.
+    package let messageLimit: Int
     /// Returns the header fields of one attempt. They replace those of the request, and differ for each attempt if the
     /// protocol requires that.
     package let makeFields: @Sendable () -> Headers
 
-    package init(name: String, pipeCapacity: Int, makeFields: @escaping @Sendable () -> Headers) {
+    package init(
+        name: String, pipeCapacity: Int, messageLimit: Int = .max, makeFields: @escaping @Sendable () -> Headers
+    ) {
         self.name = name
         self.pipeCapacity = pipeCapacity
+        self.messageLimit = messageLimit
         self.makeFields = makeFields
     }
 

@@ -60,6 +60,8 @@ package struct WireRequest: Sendable {
     /// source is then a pipe. After a 101 response, its bytes are sent as they are, and those of the server arrive as the
     /// chunks of the response, whose delivery is `.streamed`. The time limits `idle` and `total` end with the switch.
     package var upgrade: String?
+    /// The maximum number of bytes of a message of that protocol, for a transport that reads messages itself.
+    package var upgradeLimit = Int.max
 
     package init(
         method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,

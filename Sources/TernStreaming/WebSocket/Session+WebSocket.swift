@@ -11,7 +11,8 @@ extension Session {
     ///   - request: A GET request without a body. Its `validation` is not used: only a status of 101 is accepted.
     ///   - protocols: The subprotocols that are offered, in order of preference.
     /// - Throws: An error of kind `.status` with the body of the response if the server refuses, of kind `.malformedResponse` if
-    ///   its response is not valid, and of kind `.unsupported` with a transport other than the engine for Linux.
+    ///   its response is not valid, and of kind `.unsupported` in a background session, and over a URLSession that has no
+    ///   WebSockets.
     public nonisolated func webSocket(
         for request: Request, protocols: [String] = [], options: WebSocket.Options = WebSocket.Options()
     ) async throws(NetworkError) -> WebSocket {

@@ -87,7 +87,9 @@ public actor WebSocket {
         if let problem = handshake.problem {
             throw NetworkError(TransferFailure(.invalidRequest, problem), request: request)
         }
-        let offer = UpgradeOffer(name: "websocket", pipeCapacity: Outbox.pipeCapacity) { handshake.fields() }
+        let offer = UpgradeOffer(
+            name: "websocket", pipeCapacity: Outbox.pipeCapacity, messageLimit: options.maximumMessageSize
+        ) { handshake.fields() }
         let stream = try await UpgradedStream.open(request, offer: offer, in: session) { head, sent in
             do throws(ProtocolFailure) {
                 _ = try handshake.agreement(with: head.headers, for: sent, isOverHTTP2: head.version == .http2)

@@ -29,6 +29,10 @@ final class URLSessionAttempt: Sendable {
 
     /// The identifier of the system's task; nil until the task is created.
     var taskIdentifier: Int? { task.withLock { $0?.taskIdentifier } }
+    /// The socket of a request that asks for another protocol; nil for others.
+    var socket: SystemSocket? { body as? SystemSocket }
+    /// A Boolean value that indicates whether the reader takes bytes.
+    var takesBytes: Bool { state.withLock { $0.takesBytes } }
     var isEnded: Bool { state.withLock { $0.isEnded } }
     /// The time at which the next limit runs out if nothing moves until then; `.max` for never.
     var deadline: UInt64 { state.withLock { $0.isEnded ? .max : $0.clock.nextDeadline } }
@@ -42,9 +46,13 @@ final class URLSessionAttempt: Sendable {
     func control(_ command: TransferCommand) {
         switch command {
         case .pause: act { $0.pause($1) }
-        case .resume: act { $0.resume($1) }
+        case .resume:
+            act { $0.resume($1) }
+            socket?.receive()
         case .cancel: fail(.cancelled)
-        case .demand: act { $0.readerTookAll($1) }
+        case .demand:
+            act { $0.readerTookAll($1) }
+            socket?.receive()
         case .bodyReady: body?.pipeIsReady()
         case .prioritize(let priority): task.withLock { $0 }?.priority = URLSessionRequest.priority(priority)
         }

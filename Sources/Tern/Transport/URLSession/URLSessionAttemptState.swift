@@ -67,6 +67,9 @@ struct URLSessionAttemptState {
         stopwatch = URLSessionStopwatch(startedAt: now)
     }
 
+    /// A Boolean value that indicates whether bytes that arrive can be delivered at once.
+    var takesBytes: Bool { !isPaused && !isHeldUp && !isEnded }
+
     var expected: Int64? { isInFile ? fileExpected : response?.expected }
 
     var progress: (sent: Int64, sentTotal: Int64?, received: Int64, expected: Int64?) {
@@ -155,6 +158,7 @@ struct URLSessionAttemptState {
         self.response = response
         stopwatch.firstByteAt = now
         signOfLife(now)
+        if request.upgrade != nil, response.head.status == 101 { clock.upgraded() }
         return request.announcesHead || request.streamsBody(of: response.head) ? [.announce(response.head)] : []
     }
 
@@ -257,6 +261,7 @@ struct URLSessionAttemptState {
 
     private var context: URLSessionFailure {
         var context = URLSessionFailure(target: request.target)
+        context.isForUpgrade = request.upgrade != nil
         context.hasHead = response != nil
         context.received = received
         context.expected = expected

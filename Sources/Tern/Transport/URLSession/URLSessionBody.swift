@@ -19,6 +19,8 @@ enum URLSessionUpload {
     case none
     case whole(Data)
     case stream
+    /// No body: the messages of a socket follow its handshake.
+    case socket
     case failed(TransferFailure)
 }
 

@@ -8,6 +8,8 @@ import FoundationNetworking
 /// response.
 struct URLSessionFailure {
     let target: Target
+    /// A Boolean value that indicates whether the request opens a WebSocket.
+    var isForUpgrade = false
     var hasHead = false
     var received: Int64 = 0
     var expected: Int64?
@@ -50,6 +52,8 @@ struct URLSessionFailure {
             return TransferFailure(.tls, "TLS with \(host) failed: \(Self.reason(code))")
         case .timedOut:
             return timeout(wasConnected ? .idle : .connect, Timeouts())
+        case .unsupportedURL where isForUpgrade:
+            return TransferFailure(.unsupported, "the system's URLSession cannot open WebSockets")
         case .badURL, .unsupportedURL:
             return TransferFailure(.invalidRequest, "URLSession cannot read the URL")
         case .requestBodyStreamExhausted:

@@ -119,7 +119,28 @@ extension URLSessionHub: URLSessionDataDelegate, URLSessionDownloadDelegate {
     func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) { mode.eventsDelivered?() }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        if let attempt = attempt(task), let socket = attempt.socket {
+            socket.completed(error, SystemResponse(task.response))
+            return ended(attempt, task)
+        }
         handle(.completed(error, SystemResponse(task.response)), task)
+    }
+}
+
+/// Receives the events of the system's socket tasks, on the delegate queue.
+extension URLSessionHub: URLSessionWebSocketDelegate {
+    func urlSession(
+        _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol subprotocol: String?
+    ) {
+        let fields = SystemResponse(webSocketTask.response)?.fields ?? [:]
+        attempt(webSocketTask)?.socket?.opened(subprotocol: subprotocol, fields: fields)
+    }
+
+    func urlSession(
+        _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
+        didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?
+    ) {
+        attempt(webSocketTask)?.socket?.closed(code: closeCode.rawValue, reason: reason)
     }
 }
 #endif

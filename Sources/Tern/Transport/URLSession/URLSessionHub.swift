@@ -63,7 +63,9 @@ final class URLSessionHub: NSObject, Sendable {
 
     func start(_ transfer: Transfer) {
         var body: (any URLSessionBody)?
-        if case .pipe(let pipe, let length) = transfer.request.source { body = makeBody(pipe, length) }
+        if case .pipe(let pipe, let length) = transfer.request.source {
+            body = transfer.request.upgrade == nil ? makeBody(pipe, length) : makeSocket(pipe, transfer)
+        }
         let attempt = URLSessionAttempt(transfer, abilities: abilities, body: body)
         shared.withLock { $0.byTransfer[transfer.id] = attempt }
         watch(attempt)
@@ -81,6 +83,23 @@ final class URLSessionHub: NSObject, Sendable {
         if abilities.streamsBodies, !mode.usesFiles { return StreamedUpload(pipe) }
         #endif
         return GatheredUpload(pipe, length: length)
+    }
+
+    private func makeSocket(_ pipe: UploadPipe, _ transfer: Transfer) -> SystemSocket {
+        let id = transfer.id
+        return SystemSocket(pipe, key: transfer.request.headers["Sec-WebSocket-Key"] ?? "") { [queue] work in
+            queue.addOperation(work)
+        } takesBytes: { [weak self] in
+            self?.shared.withLock { $0.byTransfer[id] }?.takesBytes ?? false
+        } report: { [weak self] event in
+            self?.handle(event, ofSocket: id)
+        }
+    }
+
+    private func handle(_ event: SystemEvent, ofSocket id: UInt64) {
+        guard let attempt = shared.withLock({ $0.byTransfer[id] }) else { return }
+        attempt.handle(event)
+        settle(attempt)
     }
 
     private func send(_ upload: URLSessionUpload, _ attempt: URLSessionAttempt) {
@@ -102,6 +121,10 @@ final class URLSessionHub: NSObject, Sendable {
         }
         task.priority = URLSessionRequest.priority(attempt.transfer.request.priority)
         shared.withLock { $0.byTask[task.taskIdentifier] = attempt }
+        if let socket = attempt.socket, let task = task as? URLSessionWebSocketTask {
+            task.maximumMessageSize = attempt.transfer.request.upgradeLimit
+            socket.attach(task)
+        }
         attempt.start(task)
     }
 
@@ -115,6 +138,7 @@ final class URLSessionHub: NSObject, Sendable {
             shared.withLock { $0.uploadFiles[task.taskIdentifier] = file }
             return task
         case .whole(let data): return session.uploadTask(with: request, from: data)
+        case .socket: return session.webSocketTask(with: request)
         case .stream: return session.uploadTask(withStreamedRequest: request)
         case .none where mode.usesFiles: return session.downloadTask(with: request)
         case .none, .failed: return session.dataTask(with: request)

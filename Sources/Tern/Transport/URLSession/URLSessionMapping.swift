@@ -12,12 +12,20 @@ enum URLSessionRequest {
 
     /// Returns the request; nil if the system cannot read the URL.
     static func make(_ request: WireRequest) -> URLRequest? {
-        guard let url = request.target.url else { return nil }
+        guard var url = request.target.url else { return nil }
+        if request.upgrade != nil, let socketURL = socketURL(url) { url = socketURL }
         var result = URLRequest(url: url, cachePolicy: .useProtocolCachePolicy, timeoutInterval: noTimeout)
         result.httpMethod = request.method.rawValue
         result.httpShouldHandleCookies = false
         for field in fields(request) { result.setValue(field.value, forHTTPHeaderField: field.name) }
         return result
+    }
+
+    /// Returns the URL with the scheme of WebSockets, which the system's socket tasks require.
+    private static func socketURL(_ url: URL) -> URL? {
+        var components = URLComponents(url: url, resolvingAgainstBaseURL: false)
+        components?.scheme = url.scheme?.lowercased() == "https" ? "wss" : "ws"
+        return components?.url
     }
 
     /// Returns the fields to set. URLSession holds one value for each name, so several are joined, as RFC 9110 §5.3 allows,
@@ -27,6 +35,12 @@ enum URLSessionRequest {
         for field in request.headers {
             // The system authenticates to its proxies itself, and a server must not receive credentials for a proxy.
             if Headers.namesMatch(field.name, "Proxy-Authorization") { continue }
+            // The system has a key of its own, and offers no extension that the session's side could use.
+            if request.upgrade != nil, field.name.lowercased().hasPrefix("sec-websocket-"),
+                !Headers.namesMatch(field.name, "Sec-WebSocket-Protocol")
+            {
+                continue
+            }
             if let place = joined.firstIndex(where: { $0.name.lowercased() == field.name.lowercased() }) {
                 let separator = field.name.lowercased() == "cookie" ? "; " : ", "
                 joined[place].value += separator + field.value

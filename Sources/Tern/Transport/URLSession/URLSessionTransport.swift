@@ -17,7 +17,8 @@ import FoundationNetworking
 ///   that is longer, including the time in the system's own queue; on Apple's systems, the error is `.connectTimedOut` if
 ///   there was no connection;
 /// - has no limit for all connections, idle connections, or the size of a head, cannot switch HTTP/2 off, delivers no
-///   trailers, and cannot connect to a Unix socket.
+///   trailers, and cannot connect to a Unix socket;
+/// - opens WebSockets without compression, with fragments of its own, and reports the body of a refused handshake as empty.
 ///
 /// FoundationNetworking, on Linux, also cannot
 /// - suspend a running task: a pause holds back the bytes that arrive, and up to 256 MiB can wait for a paused task or a
@@ -26,7 +27,8 @@ import FoundationNetworking
 /// - trust other authorities than the system's, use proxies as configured, or keep a POST from being sent twice when a
 ///   pooled connection has died;
 /// - measure more than the times of the first byte and of the end, and the numbers of bytes;
-/// - deliver the body of a redirect without `Location`, or keep tasks beyond the process.
+/// - deliver the body of a redirect without `Location`, or keep tasks beyond the process;
+/// - open WebSockets with a libcurl that was built without them, which is the case on Debian 12: the error is `.unsupported`.
 final class URLSessionTransport: Transport {
     private let hub: URLSessionHub
 
@@ -74,7 +76,12 @@ final class BackgroundTransport: Transport {
 
     var executor: any MessageExecutor { QueueExecutor.shared }
 
-    func refusal(of request: WireRequest) -> TransferFailure? { hub.settings.refusal(of: request) }
+    func refusal(of request: WireRequest) -> TransferFailure? {
+        guard request.upgrade == nil else {
+            return TransferFailure(.unsupported, "the system continues no WebSocket without the process")
+        }
+        return hub.settings.refusal(of: request)
+    }
 
     /// Connects a transfer that is not started yet with a restored task.
     func bind(_ transfer: Transfer, to adoption: Adoption) {
