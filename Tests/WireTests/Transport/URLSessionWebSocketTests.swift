@@ -20,7 +20,7 @@ struct URLSessionWebSocketTests {
             try await socket.send("hello")
             #expect(try await socket.receive() == .text("hello"))
             try await socket.close()
-        } catch let error as NetworkError {
+        } catch {
             #expect(error.kind == .unsupported)
             #expect(error.reason.contains("cannot open WebSockets"))
         }
