@@ -167,5 +167,19 @@ void tern_ssl_free_bytes(uint8_t *bytes);
 int64_t tern_ssl_ticket_expiry(const tern_ssl_ticket *ticket);
 void tern_ssl_ticket_free(tern_ssl_ticket *ticket);
 
+// --- Hash functions -----------------------------------------------------------------------------------------------
+
+/// A hash of bytes that arrive in pieces (EVP_MD_CTX). Only one thread at a time may use it.
+typedef struct tern_hash tern_hash;
+typedef enum { TERN_HASH_MD5, TERN_HASH_SHA1, TERN_HASH_SHA256, TERN_HASH_SHA512 } tern_hash_function;
+
+/// Creates a hash of no bytes. Returns null without memory, and for a function that OpenSSL's configuration forbids.
+tern_hash *tern_hash_create(tern_hash_function function);
+/// Adds bytes. Returns 1, or 0 on failure.
+int tern_hash_update(tern_hash *hash, const void *bytes, size_t count);
+/// Writes the digest, at most 64 bytes, and returns its length; 0 on failure. Only `tern_hash_free` may follow.
+size_t tern_hash_finish(tern_hash *hash, uint8_t *digest);
+void tern_hash_free(tern_hash *hash);
+
 #endif
 #endif

@@ -94,8 +94,10 @@ struct DigestSession: Sendable {
     }
 }
 
-enum Hexadecimal {
-    static func lowercase(_ bytes: [UInt8]) -> String {
+/// Writes bytes as hexadecimal digits.
+package enum Hexadecimal {
+    /// Returns two digits for each byte.
+    package static func lowercase(_ bytes: [UInt8]) -> String {
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }

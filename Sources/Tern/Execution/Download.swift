@@ -191,15 +191,20 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     package let validator: String
     /// The length of the whole file in bytes; nil when it is not known.
     package let totalBytes: Int64?
+    /// The position after the last byte to ask for; nil for the entire rest.
+    package let end: Int64?
 
-    package init(offset: Int64, validator: String, totalBytes: Int64?) {
+    package init(offset: Int64, validator: String, totalBytes: Int64?, end: Int64? = nil) {
         self.offset = offset
         self.validator = validator
         self.totalBytes = totalBytes
+        self.end = end
     }
 
     /// The fields that ask for the rest, on the condition that the file has not changed.
-    package var fields: Headers { ["Range": "bytes=\(offset)-", "If-Range": validator] }
+    package var fields: Headers {
+        ["Range": "bytes=\(offset)-" + (end.map { "\($0 - 1)" } ?? ""), "If-Range": validator]
+    }
 
     /// Decides how to use a response.
     ///
@@ -211,25 +216,25 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     package func decision(on status: Int, headers: Headers, isSameOrigin: Bool) -> Decision {
         if status == 416 { return .startOver }
         guard status == 206 else { return .replace }
-        guard let total = end(of: headers), isSameVersion(headers, isSameOrigin: isSameOrigin) else {
+        guard let total = total(of: headers), isSameVersion(headers, isSameOrigin: isSameOrigin) else {
             return .startOver
         }
         return .append(total: total)
     }
 
-    /// Returns the length of the whole file if the part is the entire rest; otherwise nil.
-    private func end(of headers: Headers) -> Int64? {
+    /// Returns the length of the whole file if the part is the one that was asked for; otherwise nil.
+    private func total(of headers: Headers) -> Int64? {
         let ranges = headers.values(for: "Content-Range")
         guard ranges.count == 1, let field = ContentRange(ranges[0]), field.unit == "bytes", let range = field.range,
             range.lowerBound == offset
         else { return nil }
         // Without a length, the end of the file is unknown.
         guard let total = field.completeLength ?? totalBytes, (totalBytes ?? total) == total,
-            range.upperBound == total - 1
+            range.upperBound == (end ?? total) - 1
         else { return nil }
         if headers.contains("Content-Encoding") { return nil }
         let lengths = headers.values(for: "Content-Length")
-        guard lengths.allSatisfy({ Int64($0) == total - offset }) else { return nil }
+        guard lengths.allSatisfy({ Int64($0) == (end ?? total) - offset }) else { return nil }
         return total
     }
 

@@ -335,6 +335,7 @@ final class PreparedRequest: Sendable {
         if !request.hasNoExtras, request.expectsContinue, !request.body.isNone {
             wire.headers["Expect"] = "100-continue"
         }
+        if !request.hasNoExtras, let limit = request.bufferLimit { wire.bufferLimit = limit }
         wire.reportsInterimResponses = !registry.observers.isEmpty
         if let upgrade {
             wire.upgrade = upgrade.name

@@ -170,7 +170,7 @@ package actor FileStore {
 
     /// Refuses a destination that is not a regular file, or a link to something else: a rename would replace a device,
     /// or a pipe that others have open. A destination that cannot be examined is left to the move.
-    func checkPlace(_ destination: String) throws(FileFailure) {
+    package func checkPlace(_ destination: String) throws(FileFailure) {
         do {
             _ = try system.length(of: destination)
         } catch  where error.code == Self.isFolder {
@@ -181,7 +181,7 @@ package actor FileStore {
     }
 
     /// Moves a file to its destination in one step and returns the destination. `lock` is a descriptor of the file.
-    func move(
+    package func move(
         _ path: String, lock: Int32?, to destination: String, options: Download.Options
     ) throws(FileFailure) -> String {
         try checkPlace(destination)

@@ -176,13 +176,13 @@ package struct PosixFileSystem: FileSystem {
 /// Handles paths as text. The operations of `URL` access the disk.
 package enum FilePath {
     /// A URL that does not name a file of this machine.
-    struct NotAFile: Error, CustomStringConvertible {
+    package struct NotAFile: Error, CustomStringConvertible {
         let url: URL
-        var description: String { "\(Target.redact(url.absoluteString)) is no file URL" }
+        package var description: String { "\(Target.redact(url.absoluteString)) is no file URL" }
     }
 
     /// Returns the path of a URL with the scheme `file` or without a scheme.
-    static func of(_ url: URL) throws(NotAFile) -> String {
+    package static func of(_ url: URL) throws(NotAFile) -> String {
         guard url.scheme == nil || url.isFileURL else { throw NotAFile(url: url) }
         return url.path
     }

@@ -114,6 +114,7 @@ extension Request {
             var cookies: CookieUse?
             var cache = CacheChoice.useProtocol
             var isLive = false
+            var bufferLimit: Int?
             var validation: ResponseValidation?
             var trust: TrustPolicy?
             var credentials: (any CredentialProvider)?
@@ -234,6 +235,13 @@ extension Request {
     package var isLive: Bool {
         get { extras?.fields.isLive ?? false }
         set { change { $0.isLive = newValue } }
+    }
+
+    /// The number of bytes of a streamed response that may wait for the reader before the connection is read no further;
+    /// nil for 1 MiB. For a reader that must not lose more when its process is killed.
+    package var bufferLimit: Int? {
+        get { extras?.fields.bufferLimit }
+        set { change { $0.bufferLimit = newValue } }
     }
 
     /// The rules by which a response is accepted; nil for the session's rules.

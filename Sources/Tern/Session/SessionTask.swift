@@ -146,7 +146,7 @@ package protocol TaskResult: AnyObject, Sendable {
 }
 
 /// The value of one task. It is delivered once and awaited by any number of callers.
-final class TaskValue<Value: Sendable>: TaskResult {
+package final class TaskValue<Value: Sendable>: TaskResult {
     private struct Shared {
         var result: Result<Value, NetworkError>?
         var waiters: [Waiter<Void>] = []
@@ -154,8 +154,10 @@ final class TaskValue<Value: Sendable>: TaskResult {
 
     private let shared = Lock(Shared())
 
+    package init() {}
+
     /// Delivers the value. Later calls have no effect.
-    func deliver(_ result: Result<Value, NetworkError>) {
+    package func deliver(_ result: Result<Value, NetworkError>) {
         let waiters = shared.withLock { shared -> [Waiter<Void>] in
             guard shared.result == nil else { return [] }
             shared.result = result
@@ -166,7 +168,7 @@ final class TaskValue<Value: Sendable>: TaskResult {
     }
 
     /// Waits for the value. Cancelling the caller ends only its wait, with `.cancelled`; the task continues.
-    func value() async throws(NetworkError) -> Value {
+    package func value() async throws(NetworkError) -> Value {
         let result = await waitForResult { waiter in await waiter.wait() }
         guard let result else {
             throw NetworkError(.cancelled, reason: "the wait for the task's value was cancelled; the task continues")
@@ -195,7 +197,7 @@ final class TaskValue<Value: Sendable>: TaskResult {
         return shared.withLock { $0.result }
     }
 
-    func erasedValue() async throws(NetworkError) -> any Sendable { try await value() }
+    package func erasedValue() async throws(NetworkError) -> any Sendable { try await value() }
 }
 
 /// The number of a task. It is unique within its session and never used again there.

@@ -36,7 +36,7 @@ package final class Transfer: Sendable {
     /// The task, if it is not registered yet: its operation 0 registers it.
     package let owner: (any ExecutorMessage)?
     private let onHead: (@Sendable (ResponseHead) -> Void)?
-    private let shared = Lock(Shared())
+    private let shared: Lock<Shared>
 
     package init(
         _ request: consuming WireRequest, meter: ProgressMeter, owner: (any ExecutorMessage)? = nil,
@@ -44,6 +44,7 @@ package final class Transfer: Sendable {
     ) {
         id = Self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
         self.request = consume request
+        shared = unsafe Lock(Shared(state: TransferState(bufferLimit: self.request.bufferLimit)))
         self.meter = meter
         self.owner = owner
         self.onHead = onHead
@@ -196,6 +197,8 @@ struct TransferState {
     /// The number of bytes that may wait for the reader before the transport stops.
     static let highWaterMark = 1 << 20
 
+    private let bufferLimit: Int
+
     private var announced: ResponseHead?
     /// The interim responses that the reader has not taken. The transport limits their number.
     private var interims: [ResponseHead] = []
@@ -205,6 +208,8 @@ struct TransferState {
     private var chunks: [Data] = []
     private var bufferedBytes = 0
     private var isFull = false
+
+    init(bufferLimit: Int = highWaterMark) { self.bufferLimit = bufferLimit }
 
     var head: ResponseHead? { announced ?? outcome?.head }
 
@@ -239,7 +244,7 @@ struct TransferState {
     mutating func receive(_ chunk: Data) -> Bool {
         chunks.append(chunk)
         bufferedBytes += chunk.count
-        if bufferedBytes >= Self.highWaterMark { isFull = true }
+        if bufferedBytes >= bufferLimit { isFull = true }
         return isFull
     }
 

@@ -62,6 +62,8 @@ package struct WireRequest: Sendable {
     package var upgrade: String?
     /// The maximum number of bytes of a message of that protocol, for a transport that reads messages itself.
     package var upgradeLimit = Int.max
+    /// The number of bytes of a streamed response that may wait for the reader before the transport stops.
+    package var bufferLimit = TransferState.highWaterMark
 
     package init(
         method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,

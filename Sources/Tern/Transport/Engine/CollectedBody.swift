@@ -3,11 +3,12 @@ import FoundationEssentials
 
 /// The bytes of a response's body that the session does not have yet. Confined to the loop.
 struct CollectedBody {
-    /// Bytes gathered into one chunk of a streamed response.
+    /// The largest number of bytes gathered into one chunk of a streamed response.
     static let chunkSize = 256 << 10
     /// Bodies up to this size are copied once into the value itself; larger ones get a block that is handed over.
     private static let smallSize = 16 << 10
 
+    private let chunkLimit: Int
     /// The number of bytes received so far, before decompression.
     private(set) var received: Int64 = 0
     /// The total number of bytes as sent; nil when the head does not state it.
@@ -15,10 +16,12 @@ struct CollectedBody {
     private var small = Data()
     private(set) var slab = Slab()
 
+    init(chunkLimit: Int = chunkSize) { self.chunkLimit = chunkLimit }
+
     /// Bytes that wait to be handed on as a chunk.
     var waitingCount: Int { slab.count }
     /// A Boolean value that indicates whether the chunk is to be handed on. A small rest of room is not worth a read.
-    var isChunkFull: Bool { slab.count >= Self.chunkSize || slab.room <= slab.count / 16 }
+    var isChunkFull: Bool { slab.count >= chunkLimit || slab.room <= slab.count / 16 }
 
     mutating func count(_ bytes: Int) { received += Int64(bytes) }
 
@@ -52,7 +55,7 @@ struct CollectedBody {
 
     /// Adds to the chunk that is being filled; false when there is no memory.
     mutating func gather(_ bytes: UnsafeRawPointer, _ count: Int) -> Bool {
-        let size = min(Self.chunkSize, Int(clamping: expected ?? .max))
+        let size = min(chunkLimit, Int(clamping: expected ?? .max))
         guard slab.reserve(max(size, count)) else { return false }
         return unsafe slab.append(bytes, count)
     }
@@ -68,7 +71,7 @@ struct CollectedBody {
 
     /// Returns memory for the next bytes of the chunk that is being filled; nil when there is no memory.
     mutating func roomToGather() -> UnsafeMutableRawBufferPointer? {
-        guard slab.reserve(min(Self.chunkSize, Int(clamping: expected ?? .max))) else { return nil }
+        guard slab.reserve(min(chunkLimit, Int(clamping: expected ?? .max))) else { return nil }
         return unsafe slab.rest
     }
 

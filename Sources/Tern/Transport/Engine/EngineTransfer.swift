@@ -28,7 +28,7 @@ final class EngineTransfer {
     var failure: TransferFailure?
 
     var head: ResponseHead?
-    var body = CollectedBody()
+    var body: CollectedBody
     var trailers: Headers = [:]
     /// The lines of the request's trailers, once its body has ended.
     var requestTrailerLines: [UInt8] = []
@@ -63,6 +63,8 @@ final class EngineTransfer {
         self.transfer = transfer
         self.lane = lane
         isStreamed = transfer.request.delivery == .streamed
+        // Twice the limit, so that a reader with a small one waits for two chunks at most.
+        body = CollectedBody(chunkLimit: min(CollectedBody.chunkSize, 2 * transfer.request.bufferLimit))
         clock = TransferClock(transfer.request.timeouts, now: lane.now)
     }
 
