@@ -32,6 +32,7 @@ let package = Package(
         .library(name: "TernImages", targets: ["TernImages"]),
         .library(name: "TernStreaming", targets: ["TernStreaming"]),
         .library(name: "TernTesting", targets: ["TernTesting"]),
+        .library(name: "TernTransfers", targets: ["TernTransfers"]),
         .library(name: "TernViewModels", targets: ["TernViewModels"]),
         .library(name: "TernXML", targets: ["TernXML"]),
     ],
@@ -100,6 +101,13 @@ let package = Package(
         ),
         .target(
             name: "TernStreaming", dependencies: ["CTernZ", "Tern", "TernConcurrency"], swiftSettings: settings),
+        .target(
+            name: "TernTransfers",
+            dependencies: [
+                "Tern", "TernConcurrency", .target(name: "CTernOpenSSL", condition: .when(platforms: [.linux])),
+            ],
+            swiftSettings: settings
+        ),
         .target(name: "TernTesting", dependencies: ["Tern", "TernConcurrency"], swiftSettings: settings),
         .target(
             name: "TernViewModels", dependencies: ["Tern", "TernConcurrency", "TernImages"], swiftSettings: settings),
@@ -163,6 +171,18 @@ let package = Package(
         .testTarget(
             name: "TernStreamingTests",
             dependencies: ["Tern", "TernConcurrency", "TernHTTPCache", "TernStreaming", "TernTesting"],
+            swiftSettings: settings
+        ),
+        // The program that the durable downloads' crash test kills.
+        .executableTarget(
+            name: "DownloadCrashChild",
+            dependencies: ["Tern", "TernTransfers"],
+            path: "Tests/DownloadCrashChild",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "TernTransfersTests",
+            dependencies: ["DownloadCrashChild", "Tern", "TernConcurrency", "TernTesting", "TernTransfers"],
             swiftSettings: settings
         ),
         .testTarget(

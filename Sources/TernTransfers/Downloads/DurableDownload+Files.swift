@@ -1,0 +1,210 @@
+import Tern
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+// The part of an earlier download at the start, the verification of the file at the end, and the errors.
+
+extension DurableDownload {
+    // MARK: The part of an earlier download
+
+    /// Decides where to continue. Returns true if the part is the whole file.
+    func adopt(_ found: DownloadPart.Found, of part: DownloadPart) async throws(NetworkError) -> Bool {
+        if case .laterVersion? = found.problem, let problem = found.problem {
+            throw error(.otherDownload, "\(part.partialPath): \(problem)")
+        }
+        guard let control = found.control else {
+            if found.problem != nil || (found.length ?? 0) > 0 { startOverReason = .controlInvalid }
+            return false
+        }
+        let url = request?.urlString ?? ""
+        guard control.urlDigest == ControlFile.digest(of: url) else {
+            guard options.replacesOtherDownload else {
+                throw error(
+                    .otherDownload, "\(part.partialPath) is the part of another URL, \(Target.redact(control.url))")
+            }
+            startOverReason = .otherURL
+            return false
+        }
+        self.control = control
+        if found.isComplete {
+            try await resume(part, at: found.length ?? 0)
+            return true
+        }
+        rule.validators = StrongValidators(etag: control.etag, lastModified: control.lastModified)
+        rule.size = control.size
+        rule.origin = control.origin
+        if let size = options.expectedSize, let known = control.size, size != known {
+            startOverReason = .fileChanged
+            rule.validators = StrongValidators()
+            return false
+        }
+        if let segments = control.segments, let size = control.size {
+            // The table is cut off at the end.
+            if found.length == size {
+                try await resume(part, at: size)
+                return true
+            }
+            return try await adopt(SegmentPlan(size: size, segments: segments), found, of: part)
+        }
+        let length = DownloadPart.reliableLength(found.length ?? 0, of: control)
+        guard !rule.validators.isEmpty, found.length != nil, length <= control.size ?? .max else {
+            startOverReason = rule.validators.isEmpty ? .noValidator : .partMissing
+            rule.validators = StrongValidators()
+            return false
+        }
+        try await resume(part, at: length)
+        return length == control.size
+    }
+
+    /// Continues a part that is written in segments. Returns false, because the table is still to be cut off.
+    func adopt(
+        _ plan: SegmentPlan, _ found: DownloadPart.Found, of part: DownloadPart
+    ) async throws(NetworkError) -> Bool {
+        let counts = try await fileCall("the part cannot be read") { () throws(FileFailure) -> [Int64]? in
+            found.length == plan.lengthWithTable ? try await part.counts(of: plan) : nil
+        }
+        guard let counts, !rule.validators.isEmpty else {
+            startOverReason = .partMissing
+            rule.validators = StrongValidators()
+            return false
+        }
+        self.counts = counts
+        self.plan = plan
+        trace.add(.continued(at: counts.reduce(0, +)))
+        return false
+    }
+
+    func resume(_ part: DownloadPart, at offset: Int64) async throws(NetworkError) {
+        try await fileCall("the part cannot be continued") { () throws(FileFailure) in try await part.resume(at: offset)
+        }
+        rule.offset = offset
+        highestLength = max(highestLength, offset)
+        showProgress(at: offset, of: rule.size)
+    }
+
+    // MARK: Verification
+
+    /// The digest that the file must have; nil if none is known.
+    var expectedDigest: FileDigest? { options.digest ?? control?.digest?.digest }
+
+    func newHash() throws(NetworkError) -> FileHash? {
+        guard let algorithm = expectedDigest?.algorithm else { return nil }
+        guard let hash = FileHash(algorithm) else {
+            throw error(.unsupported, "the system's configuration forbids \(algorithm.rawValue)")
+        }
+        return hash
+    }
+
+    /// Hashes the bytes of the part that this process has not hashed while it wrote them.
+    func hashPart(_ part: DownloadPart) async throws(NetworkError) {
+        guard expectedDigest != nil else { return }
+        let length = await part.length
+        if hash.map({ $0.count > length }) ?? true { hash = try newHash() }
+        guard let hash, hash.count < length else { return }
+        do {
+            try await Self.hash(part, until: length, into: hash)
+        } catch let failure as FileFailure {
+            throw fileError(failure, "the part cannot be read", request: try firstRequest.get())
+        } catch {
+            throw cancellation
+        }
+    }
+
+    @concurrent
+    private static func hash(_ part: DownloadPart, until end: Int64, into hash: FileHash) async throws {
+        while hash.count < end {
+            try Task.checkCancellation()
+            let bytes = try await part.read(at: hash.count, until: end)
+            guard !bytes.isEmpty else { throw FileFailure("read", part.partialPath, code: DiskCall.inputOutput) }
+            hash.update(bytes)
+        }
+    }
+
+    /// Verifies the file and gives it its name.
+    func finish(_ part: DownloadPart, isVerified: Bool) async throws(NetworkError) -> DurableDownloadResult {
+        let length = await part.length
+        if let size = options.expectedSize, size != length {
+            try await discard(part)
+            throw error(.unexpectedSize, "the file has \(length) bytes, not \(size)")
+        }
+        let expected = expectedDigest
+        if let expected, !isVerified || options.digest != nil {
+            try await hashPart(part)
+            guard let found = hash?.finalize(), found == expected else {
+                try await discard(part)
+                throw error(.digestMismatch, "the file does not have the digest \(expected)")
+            }
+            trace.add(.verified(expected))
+        }
+        if Task.isCancelled { throw cancellation }
+        let place = try await fileCall("the file cannot be moved to its destination") { () throws(FileFailure) in
+            try await part.finish(
+                Download.Options(existing: options.existing, createsFolders: options.createsFolders))
+        }
+        return result(place, bytes: length, digest: expected)
+    }
+
+    func discard(_ part: DownloadPart) async throws(NetworkError) {
+        try await fileCall("the part cannot be removed") { () throws(FileFailure) in try await part.discard() }
+    }
+
+    func result(_ path: String, bytes: Int64, digest: FileDigest?) -> DurableDownloadResult {
+        _ = meter.update(sent: 0, of: nil, received: 0, of: 0)
+        meter.startDownload(at: bytes)
+        return DurableDownloadResult(
+            file: URL(filePath: path), bytes: bytes, receivedBytes: receivedBytes, attempts: attempts,
+            duration: time.elapsed(), digest: digest, trace: trace.events)
+    }
+
+    // MARK: Errors
+
+    var cancellation: NetworkError { error(.cancelled, "the download was cancelled") }
+
+    func error(_ kind: NetworkError.Kind, _ reason: String, head: ResponseHead? = nil) -> NetworkError {
+        guard let request else { return NetworkError(kind, reason: reason) }
+        return NetworkError(TransferFailure(kind, reason), request: request, response: head)
+    }
+
+    nonisolated func fileError(_ cause: any Error, _ reason: String, request: Request) -> NetworkError {
+        NetworkError(TransferFailure(.fileSystem, "\(reason): \(cause)", underlying: cause), request: request)
+    }
+
+    func writeError(_ failure: FileFailure) throws(NetworkError) -> NetworkError {
+        fileError(failure, "the download cannot be written", request: try firstRequest.get())
+    }
+
+    func fileCall<Value: Sendable>(
+        _ reason: String, _ call: () async throws(FileFailure) -> Value
+    ) async throws(NetworkError) -> Value {
+        do throws(FileFailure) {
+            return try await call()
+        } catch {
+            throw fileError(error, reason, request: try firstRequest.get())
+        }
+    }
+
+    func sleep(_ duration: Duration) async throws(NetworkError) {
+        do {
+            try await time.sleep(duration)
+        } catch {
+            throw cancellation
+        }
+    }
+
+    /// Returns the error of the download: that of its last attempt, with the number of attempts, the time and the bytes.
+    func ending(_ failure: NetworkError, kept: Int64?, _ part: DownloadPart) -> NetworkError {
+        var failure = Task.isCancelled && !failure.isCancelled ? cancellation : failure
+        let elapsed = time.elapsed()
+        if attempts > 1, !failure.isCancelled { failure = failure.ending(attempts: attempts, in: elapsed) }
+        guard attempts > 0 else { return failure }
+        let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
+        let tried = attempts > 1 ? "" : "1 attempt in \((seconds * 1_000).rounded() / 1_000) seconds, "
+        let rest = kept.map { "\($0) bytes are kept in \(part.partialPath)" } ?? "nothing is kept"
+        return failure.adding("\(tried)\(receivedBytes) bytes received, \(rest)")
+    }
+}

@@ -1,0 +1,188 @@
+import Tern
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+extension DurableDownload {
+    /// The end of one segment.
+    private enum SegmentEnd {
+        case complete
+        /// The server does not serve this part of this version.
+        case refused(StartOverReason)
+        case failed(NetworkError)
+    }
+
+    /// Receives the missing bytes of all segments at the same time, and cuts the table off.
+    ///
+    /// - Returns: The reason why the file must be received in one stream from its beginning; nil if it is complete.
+    func receiveSegments(of plan: SegmentPlan, into part: DownloadPart) async throws(NetworkError) -> StartOverReason? {
+        trace.add(.segmented(plan.ranges.count))
+        let start = counts.reduce(0, +)
+        showProgress(at: start, of: plan.size)
+        let progress = SegmentProgress(meter: meter, rest: plan.size - start)
+        let end = await withTaskGroup(of: SegmentEnd.self) { group in
+            for (index, range) in plan.ranges.enumerated() where counts[index] < range.upperBound - range.lowerBound {
+                group.addTask { await self.receiveSegment(index, of: plan, into: part, progress) }
+            }
+            var end = SegmentEnd.complete
+            for await next in group {
+                // The others end because of the first that does not complete.
+                guard case .complete = end else { continue }
+                end = next
+                if case .complete = next { continue }
+                group.cancelAll()
+            }
+            return end
+        }
+        switch end {
+        case .refused(let reason):
+            return reason
+        case .failed(let error):
+            throw error
+        case .complete:
+            try await fileCall("the download cannot be written") { () throws(FileFailure) in
+                try await part.endSegments(of: plan)
+            }
+            return nil
+        }
+    }
+
+    /// Receives one segment, in as many attempts as it takes.
+    private func receiveSegment(
+        _ index: Int, of plan: SegmentPlan, into part: DownloadPart, _ progress: SegmentProgress
+    ) async -> SegmentEnd {
+        var schedule = RetrySchedule(options.retry)
+        while true {
+            let before = counts[index]
+            let used = request?.target
+            do throws(NetworkError) {
+                return try await attempt(index, of: plan, into: part, progress)
+            } catch {
+                do throws(NetworkError) {
+                    let hasNewBytes = counts[index] > before
+                    schedule = try await nextSchedule(schedule, after: error, hasNewBytes: hasNewBytes, used: used)
+                } catch {
+                    return .failed(error)
+                }
+            }
+        }
+    }
+
+    private func attempt(
+        _ index: Int, of plan: SegmentPlan, into part: DownloadPart, _ progress: SegmentProgress
+    ) async throws(NetworkError) -> SegmentEnd {
+        attempts += 1
+        let range = plan.ranges[index]
+        let start = range.lowerBound + counts[index]
+        var rule = rule
+        (rule.offset, rule.end, rule.size) = (start, range.upperBound, plan.size)
+        let stream = session.stream(
+            try attemptRequest(rule, bufferLimit: max(4 << 10, Self.bufferLimit / plan.ranges.count)))
+        let head = try await acceptedHead(of: stream, isPart: true)
+        switch rule.decision(on: head) {
+        case .append:
+            break
+        case .replace(let reason), .askForWhole(let reason):
+            stream.task.cancel()
+            return .refused(reason)
+        case .askWithDate, .complete:
+            stream.task.cancel()
+            return .refused(.rangeIgnored)
+        }
+        let copy = SegmentCopy(part: part, plan: plan, index: index, throttle: throttle, progress: progress)
+        let (count, failure) = await copy.run(stream.chunks, from: start)
+        counts[index] += count
+        receivedBytes += count
+        if failure != nil { stream.task.cancel() }
+        switch failure {
+        case nil:
+            guard start + count == range.upperBound else {
+                throw error(.truncatedBody, "a segment ended after \(start + count - range.lowerBound) bytes")
+            }
+            return .complete
+        case .network(let error):
+            throw error
+        case .file(let failure):
+            throw try writeError(failure)
+        case .tooLong:
+            throw error(.malformedResponse, "the body has more bytes than the response says")
+        case .cancelled:
+            throw cancellation
+        }
+    }
+}
+
+/// Receives the body of one segment.
+private struct SegmentCopy: Sendable {
+    let part: DownloadPart
+    let plan: SegmentPlan
+    let index: Int
+    let throttle: DownloadThrottle
+    let progress: SegmentProgress
+
+    /// Receives a body to its end. Returns the number of bytes that were written, and the reason of an early end.
+    @concurrent
+    func run(_ chunks: ResponseStream.Chunks, from start: Int64) async -> (count: Int64, failure: BodyCopy.Failure?) {
+        var iterator = chunks.makeAsyncIterator()
+        var position = start
+        while true {
+            let chunk: Data
+            do throws(NetworkError) {
+                guard let next = try await iterator.next() else { return (position - start, nil) }
+                chunk = next
+            } catch {
+                return (position - start, .network(error))
+            }
+            let end = plan.ranges[index].upperBound
+            if Int64(chunk.count) > end - position { return (position - start, .tooLong(end)) }
+            do throws(FileFailure) {
+                try await part.write(chunk, at: position, segment: index, of: plan)
+            } catch {
+                return (position - start, .file(error))
+            }
+            position += Int64(chunk.count)
+            progress.add(chunk.count)
+            do {
+                try await throttle.wait(after: chunk.count)
+            } catch {
+                return (position - start, .cancelled)
+            }
+        }
+    }
+}
+
+/// The progress of all segments together.
+private final class SegmentProgress: Sendable {
+    private struct State {
+        var received: Int64 = 0
+        var nextPublication: UInt64 = 0
+    }
+
+    private let meter: ProgressMeter
+    private let rest: Int64
+    private let state = Lock(State())
+
+    private static let publicationInterval: UInt64 = 10_000_000
+
+    init(meter: ProgressMeter, rest: Int64) {
+        self.meter = meter
+        self.rest = rest
+    }
+
+    func add(_ count: Int) {
+        let now = MonotonicClock.nanoseconds()
+        let isDue = state.withLock { state in
+            state.received += Int64(count)
+            // Stored under the lock, so that no earlier number replaces a later one.
+            let isWatched = meter.update(sent: 0, of: nil, received: state.received, of: rest)
+            guard isWatched, now >= state.nextPublication else { return false }
+            state.nextPublication = now + Self.publicationInterval
+            return true
+        }
+        if isDue { meter.publish() }
+    }
+}

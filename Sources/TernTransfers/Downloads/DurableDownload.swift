@@ -1,0 +1,520 @@
+import Tern
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Executes one durable download: lock → continue or begin → receive, as often as needed → verify → move.
+///
+/// The functions stand in the order in which they run. Bytes are received and hashed off this actor, and written on the thread
+/// of ``DownloadPart``.
+actor DurableDownload {
+    nonisolated let session: Session
+    nonisolated let options: DurableDownloadOptions
+    nonisolated let meter = ProgressMeter()
+    nonisolated let throttle: DownloadThrottle
+    nonisolated let trace = DownloadTrace()
+    nonisolated let outcome = TaskValue<DurableDownloadResult>()
+    nonisolated let time: TransferTime
+    nonisolated let firstRequest: Result<Request, NetworkError>
+    private nonisolated let destination: URL
+    private nonisolated let system: any FileSystem
+    /// The task that executes the download. Owned here, cancelled by `cancel`.
+    private nonisolated let driver = Lock<Task<Void, Never>?>(nil)
+
+    /// The request of the next attempt. The caller can give another URL.
+    private(set) var request: Request?
+    var control: ControlFile?
+    /// The segments in which the file is received; nil for one stream.
+    var plan: SegmentPlan?
+    /// The number of bytes of each segment.
+    var counts: [Int64] = []
+    private var mayUseSegments = true
+    var rule = ContinuationRule(offset: 0, validators: StrongValidators())
+    private var schedule: RetrySchedule
+    /// The hash of the bytes so far; nil if no digest is expected.
+    var hash: FileHash?
+    /// The reason for which the part is about to be discarded.
+    var startOverReason: StartOverReason?
+    var attempts = 0
+    var receivedBytes: Int64 = 0
+    /// The greatest number of bytes that the part has had.
+    var highestLength: Int64 = 0
+
+    /// The time between two looks at the lock of another download.
+    private static let lockInterval = Duration.milliseconds(100)
+    /// The number of bytes that may wait in memory. With the chunk that is being read and the one that is being written, a
+    /// killed process loses less than 256 KiB.
+    static let bufferLimit = 32 << 10
+    /// The number of requests that one attempt can need: with the entity tag, with the date, for the whole file.
+    private static let mostRequests = 3
+
+    init(
+        _ request: Result<Request, NetworkError>, session: Session, to destination: URL,
+        options: DurableDownloadOptions,
+        system: any FileSystem = PosixFileSystem()
+    ) {
+        firstRequest = request
+        self.session = session
+        self.destination = destination
+        self.options = options
+        self.system = system
+        time = TransferTime(options.clock)
+        throttle = DownloadThrottle(rate: options.throttle, time: time)
+        schedule = RetrySchedule(options.retry)
+    }
+
+    /// Returns a download that has started.
+    static func started(
+        _ request: Result<Request, NetworkError>, session: Session, to destination: URL,
+        options: DurableDownloadOptions,
+        system: any FileSystem = PosixFileSystem()
+    ) -> DurableDownload {
+        let download = DurableDownload(request, session: session, to: destination, options: options, system: system)
+        // Owned by the download and cancelled by `cancel`; it ends with the download.
+        let task = Task { await download.run() }
+        download.driver.withLock { $0 = task }
+        return download
+    }
+
+    // MARK: The handle
+
+    nonisolated func cancel() { driver.withLock { $0 }?.cancel() }
+
+    /// Cancels the download, waits for its end and removes its part.
+    nonisolated func discard() async throws(NetworkError) {
+        cancel()
+        do throws(NetworkError) {
+            _ = try await outcome.value()
+        } catch {
+            // The download has ended; its own error is that of `value`.
+        }
+        // `try?`: a download without a destination has no part.
+        guard case .success(let request) = firstRequest, let path = try? FilePath.of(destination) else { return }
+        let part = DownloadPart(destination: path, synchronizes: false, system: system)
+        let isLocked: Bool
+        do throws(FileFailure) {
+            isLocked = try await part.acquire(createsFolder: false)
+            if isLocked { try await part.discard(partOf: ControlFile.digest(of: request.urlString)) }
+        } catch {
+            // The folder does not exist.
+            if error.code == DiskCall.notThere { return }
+            throw fileError(error, "the part cannot be removed", request: request)
+        }
+        if !isLocked { throw inProgress(part, request) }
+    }
+
+    nonisolated var description: String {
+        switch firstRequest {
+        case .success(let request): "\(request) to \(destination.path)"
+        case .failure(let error): "\(error)"
+        }
+    }
+
+    // MARK: From call to file
+
+    private func run() async {
+        let result: Result<DurableDownloadResult, NetworkError>
+        do throws(NetworkError) {
+            result = .success(try await perform())
+        } catch {
+            result = .failure(error)
+        }
+        meter.finish()
+        outcome.deliver(result)
+    }
+
+    private func perform() async throws(NetworkError) -> DurableDownloadResult {
+        let request = try firstRequest.get()
+        self.request = request
+        let part = DownloadPart(
+            destination: try checkedPath(request), synchronizes: options.synchronizes, system: system)
+        try await fileCall("no file can be moved to the destination") { () throws(FileFailure) in
+            try await part.checkDestination()
+        }
+        do throws(NetworkError) {
+            if try await lock(part, request) {
+                trace.add(.finishedByOtherDownload)
+                await part.remove()
+                return result(part.destination, bytes: part.destinationIdentity()?.length ?? 0, digest: nil)
+            }
+            let found = try await fileCall("the part cannot be read") { () throws(FileFailure) in
+                try await part.load()
+            }
+            if found.isFinished {
+                trace.add(.foundWhole)
+                await part.remove()
+                return result(part.destination, bytes: part.destinationIdentity()?.length ?? 0, digest: nil)
+            }
+            if try await adopt(found, of: part) {
+                trace.add(.foundWhole)
+            } else {
+                try await receive(into: part)
+            }
+            return try await finish(part, isVerified: found.isComplete)
+        } catch {
+            throw ending(error, kept: await part.closeKeepingPart(), part)
+        }
+    }
+
+    /// Checks everything that needs no file, and returns the path of the destination.
+    private func checkedPath(_ request: Request) throws(NetworkError) -> String {
+        var problem = options.problem
+        if request.method != .get { problem = "a durable download has the method GET" }
+        if request.headers.contains("Range") || request.headers.contains("If-Range") {
+            problem = "a durable download sets Range and If-Range itself"
+        }
+        if problem == nil {
+            do throws(FilePath.NotAFile) {
+                return try FilePath.of(destination)
+            } catch {
+                problem = "the destination \(error)"
+            }
+        }
+        throw NetworkError(TransferFailure(.invalidRequest, problem ?? ""), request: request)
+    }
+
+    /// Takes the lock of the destination. Returns true if another download of the same URL finished the file meanwhile.
+    private func lock(_ part: DownloadPart, _ request: Request) async throws(NetworkError) -> Bool {
+        let before = part.destinationIdentity()
+        let digest = ControlFile.digest(of: request.urlString)
+        var (hasWaited, isSameURL) = (false, false)
+        while true {
+            let isLocked = try await fileCall("the control file cannot be locked") { () throws(FileFailure) in
+                try await part.acquire(createsFolder: options.createsFolders)
+            }
+            if isLocked { break }
+            guard options.contention == .wait else { throw inProgress(part, request) }
+            if !hasWaited { trace.add(.waitedForOtherDownload) }
+            hasWaited = true
+            if await part.otherURLDigest() == digest { isSameURL = true }
+            try await sleep(Self.lockInterval)
+        }
+        guard hasWaited, isSameURL, let now = part.destinationIdentity() else { return false }
+        return now != before
+    }
+
+    private nonisolated func inProgress(_ part: DownloadPart, _ request: Request) -> NetworkError {
+        let reason = "another download has the destination \(part.destination)"
+        return NetworkError(TransferFailure(.downloadInProgress, reason), request: request)
+    }
+
+    // MARK: Attempts
+
+    /// Receives the file, in as many attempts as it takes.
+    private func receive(into part: DownloadPart) async throws(NetworkError) {
+        while true {
+            if let plan {
+                guard let reason = try await receiveSegments(of: plan, into: part) else { return }
+                self.plan = nil
+                mayUseSegments = false
+                startOverReason = reason
+                rule = ContinuationRule(offset: 0, validators: StrongValidators())
+            }
+            do throws(NetworkError) {
+                try await attempt(part)
+                if plan == nil { return }
+            } catch {
+                let length = await part.length
+                let hasNewBytes = length > highestLength
+                highestLength = max(highestLength, length)
+                rule.offset = length
+                schedule = try await nextSchedule(schedule, after: error, hasNewBytes: hasNewBytes)
+            }
+        }
+    }
+
+    /// Waits as the rules say, or throws the error. Returns the rules for the next failure.
+    ///
+    /// - Parameter used: The URL of the attempt, if others may have replaced it meanwhile.
+    func nextSchedule(
+        _ schedule: RetrySchedule, after error: NetworkError, hasNewBytes: Bool, used: Target? = nil
+    ) async throws(NetworkError) -> RetrySchedule {
+        guard let request, !error.isCancelled, !Task.isCancelled else { throw error }
+        var schedule = schedule
+        let reachability = session.configuration.reachability
+        let action = schedule.decide(
+            RetrySchedule.Failure(
+                error: error, request: request, hasNewBytes: hasNewBytes,
+                hasNetwork: reachability.status != .unreachable, canReplaceURL: options.url != nil,
+                elapsed: time.elapsed(), random: Double.random(in: 0...1)))
+        if case .giveUp(let reason) = action { throw reason.map { error.adding($0) } ?? error }
+        trace.add(.failed("\(error)"))
+        switch action {
+        case .giveUp:
+            break
+        case .retry(let delay):
+            trace.add(.waited(delay))
+            try await sleep(delay)
+        case .waitForNetwork(let limit):
+            trace.add(.waitedForNetwork)
+            let start = time.elapsed()
+            guard await hasNetwork(reachability, within: limit) else {
+                throw error.adding("the network was unreachable and did not return in time")
+            }
+            attempts -= 1
+            schedule.addOfflineTime(time.elapsed() - start)
+        case .replaceURL:
+            if let used, used.string != request.target.string { break }
+            try await replaceURL(after: error)
+        }
+        return schedule
+    }
+
+    private func hasNetwork(_ reachability: Reachability, within limit: Duration?) async -> Bool {
+        reachability.startPermanentWatchIfNeeded()
+        return await withTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                for await status in reachability.statuses where status != .unreachable { return true }
+                return false
+            }
+            if let limit {
+                group.addTask { [time] in
+                    // Cancelled: the status changed first, or the download was cancelled.
+                    try? await time.sleep(limit)
+                    return false
+                }
+            }
+            let isBack = await group.next() ?? false
+            group.cancelAll()
+            return isBack
+        }
+    }
+
+    /// Asks the caller for another URL. Secret headers go to the origin that they were meant for.
+    private func replaceURL(after failure: NetworkError) async throws(NetworkError) {
+        guard let makeURL = options.url, var request else { throw failure }
+        do {
+            let target = try Target(try await makeURL(failure))
+            if target.origin != request.target.origin {
+                for field in request.headers where Headers.isSecret(field.name) { request.headers.remove(field.name) }
+            }
+            request.target = target
+        } catch {
+            throw failure.adding("no new URL could be made: \(error)")
+        }
+        self.request = request
+        trace.add(.replacedURL)
+    }
+
+    /// Asks for the rest of the file and receives it.
+    private func attempt(_ part: DownloadPart) async throws(NetworkError) {
+        attempts += 1
+        for _ in 0..<Self.mostRequests {
+            if rule.fields != nil { try await hashPart(part) }
+            let stream = session.stream(try attemptRequest(rule))
+            let head = try await acceptedHead(of: stream, isPart: rule.fields != nil)
+            guard rule.fields != nil else { return try await receiveWhole(stream, head, into: part) }
+            switch rule.decision(on: head) {
+            case .append(let total):
+                return try await receiveRest(stream, of: total, into: part)
+            case .replace(let reason):
+                startOverReason = reason
+                return try await receiveWhole(stream, head, into: part)
+            case .complete:
+                stream.task.cancel()
+                return
+            case .askWithDate:
+                stream.task.cancel()
+                rule.prefersDate = true
+            case .askForWhole(let reason):
+                stream.task.cancel()
+                startOverReason = reason
+                rule = ContinuationRule(offset: 0, validators: StrongValidators())
+            }
+        }
+        throw error(.malformedResponse, "the server answers a request for the whole file as one for a part")
+    }
+
+    /// Returns the request of an attempt, for a part if the rule says so.
+    func attemptRequest(_ rule: ContinuationRule, bufferLimit: Int = bufferLimit) throws(NetworkError) -> Request {
+        guard var request else { throw try firstRequest.get().cancelled }
+        if let fields = rule.fields { request.headers = request.headers.overriding(with: fields) }
+        if !request.headers.contains("Accept-Encoding") { request.headers["Accept-Encoding"] = "identity" }
+        request.cache = .noStore
+        request.bufferLimit = bufferLimit
+        return request
+    }
+
+    /// Returns the head of a response that was accepted, and that of a 416 to a request for a part.
+    func acceptedHead(of stream: ResponseStream, isPart: Bool) async throws(NetworkError) -> ResponseHead {
+        let task = stream.task
+        do throws(NetworkError) {
+            let response = await withTaskCancellationHandler {
+                await stream.head
+            } onCancel: {
+                task.cancel()
+            }
+            return try response.get()
+        } catch {
+            guard error.status == 416, isPart, let head = error.response else { throw error }
+            return head
+        }
+    }
+
+    // MARK: The body
+
+    /// Receives a whole file from its first byte.
+    private func receiveWhole(
+        _ stream: ResponseStream, _ head: ResponseHead, into part: DownloadPart
+    ) async throws(NetworkError) {
+        guard head.status != 206 else {
+            stream.task.cancel()
+            throw error(
+                .malformedResponse, "the server sent a part (206), and was asked for the whole file", head: head)
+        }
+        let discarded = await part.length
+        if discarded > 0 || startOverReason != nil {
+            trace.add(.startedOver(startOverReason ?? .noValidator, discarded: discarded))
+        } else if attempts == 1 {
+            trace.add(.started)
+        }
+        startOverReason = nil
+        let size = head.contentCodings.isEmpty ? head.contentLength : nil
+        try checkSize(size, stream: stream, head: head)
+        let validators = StrongValidators(head)
+        rule = ContinuationRule(offset: 0, validators: validators, size: size, origin: head.target.origin)
+        var control = ControlFile(url: try firstRequest.get().urlString, partialFile: part.names.partial)
+        (control.etag, control.lastModified) = (validators.etag, validators.lastModified)
+        (control.size, control.origin) = (size, head.target.origin)
+        control.digest = FileDigest(of: head.headers, status: head.status).map { ControlFile.StoredDigest($0) }
+        let plan = mayUseSegments && !validators.isEmpty ? size.flatMap { newPlan(size: $0) } : nil
+        control.segments = plan?.ranges.count
+        self.control = control
+        do throws(NetworkError) {
+            try await fileCall("the download cannot be written") { [control] () throws(FileFailure) in
+                try await part.begin(control)
+            }
+            try await checkSpace(for: size, part)
+            if let plan {
+                try await fileCall("no space can be reserved for the download") { () throws(FileFailure) in
+                    try await part.allocate(plan)
+                }
+            }
+        } catch {
+            stream.task.cancel()
+            throw error
+        }
+        if let plan {
+            stream.task.cancel()
+            self.plan = plan
+            counts = Array(repeating: 0, count: plan.ranges.count)
+            return
+        }
+        hash = try newHash()
+        try await copy(stream, to: part, from: 0, total: size)
+    }
+
+    /// Receives the rest of a file that is the same.
+    private func receiveRest(
+        _ stream: ResponseStream, of total: Int64, into part: DownloadPart
+    ) async throws(NetworkError) {
+        try checkSize(total, stream: stream)
+        trace.add(.continued(at: rule.offset))
+        do throws(NetworkError) {
+            if rule.size == nil, var control {
+                rule.size = total
+                control.size = total
+                self.control = control
+                try await fileCall("the download cannot be written") { [control] () throws(FileFailure) in
+                    try await part.store(control)
+                }
+            }
+            try await checkSpace(for: total, part)
+        } catch {
+            stream.task.cancel()
+            throw error
+        }
+        try await copy(stream, to: part, from: rule.offset, total: total)
+    }
+
+    private func checkSize(_ size: Int64?, stream: ResponseStream, head: ResponseHead? = nil) throws(NetworkError) {
+        guard let size, let expected = options.expectedSize, size != expected else { return }
+        stream.task.cancel()
+        throw error(.unexpectedSize, "the file has \(size) bytes, not \(expected)", head: head)
+    }
+
+    private func checkSpace(for size: Int64?, _ part: DownloadPart) async throws(NetworkError) {
+        guard options.freeSpaceCheck, let size, let missing = await part.missingSpace(for: size) else { return }
+        let failure = FileFailure("write", part.partialPath, code: DiskCall.noSpace)
+        throw fileError(
+            failure, "the file needs \(missing.needed) more bytes, and the disk has \(missing.free)",
+            request: try firstRequest.get())
+    }
+
+    private func copy(
+        _ stream: ResponseStream, to part: DownloadPart, from offset: Int64, total: Int64?
+    ) async throws(NetworkError) {
+        showProgress(at: offset, of: total)
+        let limit = total ?? options.expectedSize
+        let copy = BodyCopy(
+            part: part, hash: hash, throttle: throttle, meter: meter, offset: offset, total: total, limit: limit)
+        let failure: BodyCopy.Failure?
+        do throws(BodyCopy.Failure) {
+            try await copy.run(stream.chunks)
+            failure = nil
+        } catch {
+            failure = error
+        }
+        let length = await part.length
+        receivedBytes += length - offset
+        switch failure {
+        case nil:
+            guard let total, length < total else { return }
+            throw error(.truncatedBody, "the body ended after \(length) of \(total) bytes")
+        case .network(let error):
+            throw error
+        case .file(let failure):
+            stream.task.cancel()
+            throw try writeError(failure)
+        case .tooLong(let limit):
+            stream.task.cancel()
+            if total == nil { throw error(.unexpectedSize, "the file has more than \(limit) bytes") }
+            throw error(.malformedResponse, "the body has more bytes than the response says")
+        case .cancelled:
+            stream.task.cancel()
+            throw cancellation
+        }
+    }
+
+    private func newPlan(size: Int64) -> SegmentPlan? {
+        SegmentPlan(size: size, count: options.segments, shortest: options.shortestSegment)
+    }
+
+    func showProgress(at offset: Int64, of total: Int64?) {
+        // In this order, the sum never exceeds the bytes that are there: progress does not go back.
+        _ = meter.update(sent: 0, of: nil, received: 0, of: total.map { $0 - offset })
+        meter.startDownload(at: offset)
+    }
+}
+
+extension ResponseStream {
+    /// The head of the response, or the error of the request.
+    fileprivate var head: Result<ResponseHead, NetworkError> {
+        get async {
+            do throws(NetworkError) { return .success(try await response) } catch { return .failure(error) }
+        }
+    }
+}
+
+extension Request {
+    fileprivate var cancelled: NetworkError { NetworkError(TransferFailure.cancelled, request: self) }
+}
+
+/// The trace of one download.
+final class DownloadTrace: Sendable {
+    private let shared = Lock<[DurableDownloadEvent]>([])
+    private static let limit = 1_000
+
+    var events: [DurableDownloadEvent] { shared.withLock { $0 } }
+
+    func add(_ event: DurableDownloadEvent) {
+        shared.withLock { events in
+            if events.count >= Self.limit { events.removeFirst() }
+            events.append(event)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+public import Tern
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A handle to a durable download: its progress, its trace and its value.
+///
+/// A handle is a small value that can be copied and sent anywhere. Releasing it cancels nothing.
+public struct DurableDownloadTask: Sendable {
+    let download: DurableDownload
+
+    /// The finished download, awaited by any number of callers. Cancelling the caller ends only its wait, with an error of kind
+    /// `.cancelled`. Call ``cancel()`` to end the download.
+    ///
+    /// - Throws: The error of the last attempt. Its text states the number of attempts, the time, and the bytes that are kept.
+    ///   With ``Tern/NetworkError/attempts`` and ``Tern/NetworkError/attemptsDuration``.
+    public var value: DurableDownloadResult {
+        get async throws(NetworkError) { try await download.outcome.value() }
+    }
+
+    /// The progress from now on: at most about 100 elements a second, and always the last one. It begins with the bytes that
+    /// an earlier download left, and does not go back if the download starts over.
+    public var progress: AsyncStream<Session.Progress> { download.meter.downloadStream }
+
+    /// The present progress.
+    public var progressNow: Session.Progress { download.meter.download }
+
+    /// The decisions so far, oldest first: where the download continued, and why it started over. The newest 1,000 are kept.
+    public var trace: [DurableDownloadEvent] { download.trace.events }
+
+    /// The limit on the rate, in bytes per second; nil for none. Setting it acts at once, and a value below 1 counts as 1.
+    public var throttle: Int? {
+        get { download.throttle.rate }
+        nonmutating set { download.throttle.rate = newValue.map { max(1, $0) } }
+    }
+
+    /// Ends the download with an error of kind `.cancelled`. The part stays beside the destination, and the next download to
+    /// the same destination continues it. A part that nothing can continue, because the server gave no validator, is removed.
+    public func cancel() { download.cancel() }
+
+    /// Ends the download like ``cancel()``, and removes its part. Returns when that is done. A file that has its name stays.
+    ///
+    /// - Throws: An error of kind `.fileSystem` if the part cannot be removed; one of kind
+    ///   ``Tern/NetworkError/Kind/downloadInProgress`` if another download has begun to continue it.
+    public func discard() async throws(NetworkError) { try await download.discard() }
+}
+
+extension DurableDownloadTask: CustomStringConvertible, CustomReflectable {
+    /// The request, without the values of its query, and the destination.
+    public var description: String { download.description }
+
+    /// An empty mirror. Without it, `dump` would show the whole URL.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// A finished durable download.
+public struct DurableDownloadResult: Sendable, Hashable {
+    /// The file. With `.keepBoth`, it differs from the destination.
+    public let file: URL
+    /// The size of the file in bytes.
+    public let bytes: Int64
+    /// The number of bytes of the file that this process received, some of them more than once if the download started over.
+    public let receivedBytes: Int64
+    /// The number of attempts of this process; 0 if an earlier one had received everything.
+    public let attempts: Int
+    /// The time from the start in this process to the end.
+    public let duration: Duration
+    /// The digest by which the file was verified; nil if neither the caller nor the server stated one.
+    public let digest: FileDigest?
+    /// The decisions of the download, oldest first.
+    public let trace: [DurableDownloadEvent]
+}
+
+/// A decision of a durable download, for its trace. New cases can be added, so a switch needs a `default`.
+public enum DurableDownloadEvent: Sendable, Hashable {
+    /// The download began from the first byte.
+    case started
+    /// The download continued after this many bytes of an earlier process, or of an attempt that ended.
+    case continued(at: Int64)
+    /// The bytes so far were discarded, and the download began from the first byte.
+    case startedOver(StartOverReason, discarded: Int64)
+    /// The file is received in this many segments.
+    case segmented(Int)
+    /// An attempt failed. The text is that of the error.
+    case failed(String)
+    /// The next attempt began after this delay.
+    case waited(Duration)
+    /// The download waited for the network.
+    case waitedForNetwork
+    /// The caller gave a new URL.
+    case replacedURL
+    /// The download waited for another one with the same destination.
+    case waitedForOtherDownload
+    /// Another download of the same URL finished the file.
+    case finishedByOtherDownload
+    /// An earlier process had received the whole file.
+    case foundWhole
+    /// The file has the expected digest.
+    case verified(FileDigest)
+}
+
+/// The reason why a download started over although there was a part.
+public enum StartOverReason: String, Sendable, Hashable {
+    /// The file on the server is another version.
+    case fileChanged
+    /// The server sent the whole file, although it is the same version.
+    case rangeIgnored
+    /// The server sent another range than the one that it was asked for, or did not say which.
+    case wrongRange
+    /// The server has no bytes after the part.
+    case rangeNotSatisfiable
+    /// The server gave no validator that proves that the file is the same.
+    case noValidator
+    /// The server compressed the body although it was asked not to. A part of such a body cannot be continued.
+    case encoded
+    /// The partial file is missing or has a length that does not fit.
+    case partMissing
+    /// The control file is not valid.
+    case controlInvalid
+    /// The caller asked for it: the part was that of another URL.
+    case otherURL
+}

@@ -1,0 +1,361 @@
+import Tern
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The partial file of one download and its control file. It makes all calls that can wait for a disk, on a thread that all
+/// durable downloads share.
+///
+/// The lock on the control file decides who may write. The control file is replaced by renaming a new one, which is locked
+/// before: whoever then gets the lock of the old one finds that it has no name, and opens again.
+actor DownloadPart {
+    /// The executor of all parts.
+    private static let executor = QueueExecutor("tern.transfers")
+    /// The number of bytes after which a synchronizing download waits for the disk.
+    private static let synchronizedBytes: Int64 = 8 << 20
+    private static let readSize = 1 << 20
+
+    /// The state of the files when the lock was taken.
+    struct Found: Sendable {
+        /// The valid control file; nil for none.
+        var control: ControlFile?
+        /// The reason why a control file cannot be used; nil if there is none or it is valid.
+        var problem: ControlFile.Problem?
+        /// The length of the partial file; nil if there is none.
+        var length: Int64?
+        /// A Boolean value that indicates whether the partial file was complete and verified before the process ended.
+        var isComplete = false
+        /// A Boolean value that indicates whether the file has its name already, and only the control file is left.
+        var isFinished = false
+    }
+
+    nonisolated let destination: String
+    nonisolated let names: ControlNames
+    nonisolated let folder: String
+    nonisolated var partialPath: String { FilePath.join(folder, names.partial) }
+    private nonisolated var controlPath: String { FilePath.join(folder, names.control) }
+
+    private let system: any FileSystem
+    private let files: FileStore
+    private let synchronizes: Bool
+    /// The descriptor of the control file, which holds the lock; nil before and after.
+    private var lock: Int32?
+    private var control: ControlFile?
+    /// A Boolean value that indicates whether the control file is empty: this download created it, and has not begun.
+    private var isControlEmpty = false
+    private var descriptor: Int32?
+    /// The number of bytes that are known to be written correctly.
+    private(set) var length: Int64 = 0
+    private var unsynchronized: Int64 = 0
+
+    init(destination: String, synchronizes: Bool, system: any FileSystem) {
+        self.destination = destination
+        self.synchronizes = synchronizes
+        self.system = system
+        folder = FilePath.folder(of: destination)
+        names = ControlNames(destination: FilePath.name(of: destination))
+        files = FileStore(system, executor: Self.executor)
+    }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe Self.executor.asUnownedSerialExecutor() }
+
+    // MARK: The lock
+
+    /// Takes the lock. Returns false if another download has it.
+    ///
+    /// - Parameter createsFolder: A Boolean value that indicates whether missing folders are created.
+    func acquire(createsFolder: Bool) throws(FileFailure) -> Bool {
+        if createsFolder { try system.makeFolders(folder) }
+        var last: FileFailure?
+        // Between two calls, the other download can replace or remove the control file.
+        for _ in 0..<16 {
+            do throws(FileFailure) {
+                lock = try system.open(controlPath, .update)
+                return true
+            } catch {
+                last = error
+            }
+            if last?.code == DiskCall.busy { return false }
+            guard last?.code == DiskCall.notThere else { continue }
+            do throws(FileFailure) {
+                lock = try system.open(controlPath, .create)
+                return true
+            } catch {
+                last = error
+            }
+            if last?.code == DiskCall.busy { return false }
+            guard last?.code == DiskCall.alreadyThere else { break }
+        }
+        throw last ?? FileFailure("lock", controlPath, code: DiskCall.busy)
+    }
+
+    /// Returns the digest of the URL in the control file of the download that has the lock; nil if it cannot be read.
+    func otherURLDigest() -> String? {
+        // `try?`: the other download may remove the file at any time.
+        (try? ControlFile(read(controlPath, limit: ControlFile.limit + 1), names: names))?.urlDigest
+    }
+
+    nonisolated func destinationIdentity() -> DiskCall.Identity? { DiskCall.identity(of: destination) }
+
+    // MARK: Opening
+
+    /// Reads the control file and opens the partial file. Called once, with the lock.
+    func load() throws(FileFailure) -> Found {
+        // The process can have been killed between two versions of the control file.
+        try system.remove(FilePath.join(folder, names.nextControl))
+        var found = Found()
+        let bytes = try read(controlPath, limit: ControlFile.limit + 1)
+        isControlEmpty = bytes.isEmpty
+        if !bytes.isEmpty {
+            do throws(ControlFile.Problem) {
+                found.control = try ControlFile(bytes, names: names)
+            } catch {
+                found.problem = error
+            }
+        }
+        control = found.control
+        do throws(FileFailure) {
+            let opened = try system.open(partialPath, .update)
+            descriptor = opened
+            found.length = try system.length(ofOpen: opened)
+        } catch {
+            guard error.code == DiskCall.notThere else { throw error }
+        }
+        if let completed = found.control?.completedFile {
+            if let descriptor {
+                found.isComplete = DiskCall.identity(of: descriptor)?.number == completed
+            } else {
+                found.isFinished = DiskCall.identity(of: destination)?.number == completed
+            }
+        }
+        return found
+    }
+
+    /// Returns the number of bytes of a part that can be relied on: all, unless the system has been restarted since, and the
+    /// part was synchronized.
+    nonisolated static func reliableLength(_ length: Int64, of control: ControlFile) -> Int64 {
+        guard let synced = control.syncedBytes, control.bootID == nil || control.bootID != DiskCall.bootID else {
+            return length
+        }
+        return min(length, synced)
+    }
+
+    /// Cuts the partial file at an offset, where writing continues.
+    func resume(at offset: Int64) throws(FileFailure) {
+        guard let descriptor else { throw FileFailure("continue", partialPath, code: DiskCall.notThere) }
+        try named { () throws(FileFailure) in try system.truncate(descriptor, to: offset) }
+        length = offset
+    }
+
+    /// Begins the file anew: the partial file is empty, then its description is stored.
+    func begin(_ new: ControlFile) throws(FileFailure) {
+        if let descriptor {
+            try named { () throws(FileFailure) in try system.truncate(descriptor, to: 0) }
+        } else {
+            descriptor = try system.open(partialPath, .create)
+        }
+        length = 0
+        unsynchronized = 0
+        try store(new)
+    }
+
+    /// Replaces the control file in one step.
+    func store(_ new: ControlFile) throws(FileFailure) {
+        var new = new
+        if synchronizes {
+            new.syncedBytes = new.syncedBytes ?? 0
+            new.bootID = DiskCall.bootID
+        }
+        let bytes: Data
+        do {
+            bytes = try new.encoded()
+        } catch {
+            throw FileFailure("encode", controlPath, code: DiskCall.refused)
+        }
+        let path = FilePath.join(folder, names.nextControl)
+        try system.remove(path)
+        let next = try system.open(path, .create)
+        do throws(FileFailure) {
+            do throws(FileFailure) {
+                try system.write(bytes, to: next)
+            } catch {
+                throw FileFailure("write", controlPath, code: error.code)
+            }
+            if synchronizes { try DiskCall.synchronize(next, path) }
+            try system.rename(path, to: controlPath)
+        } catch {
+            // The first failure is the one to report.
+            try? system.close(next)
+            try? system.remove(path)
+            throw error
+        }
+        if let lock { try? system.close(lock) }  // Nothing was written to it.
+        lock = next
+        control = new
+        isControlEmpty = false
+        if synchronizes { DiskCall.synchronize(folder: folder) }
+    }
+
+    // MARK: Bytes
+
+    /// Appends bytes. After a failure, the partial file has the length that it had before.
+    func write(_ bytes: Data) throws(FileFailure) {
+        guard let descriptor else { throw FileFailure("write", partialPath, code: DiskCall.notThere) }
+        do throws(FileFailure) {
+            try system.write(bytes, to: descriptor)
+        } catch {
+            // The part of the bytes that was written is right, but its length is not known. The failure is the one to report.
+            try? system.truncate(descriptor, to: length)
+            throw FileFailure(error.call, partialPath, code: error.code)
+        }
+        length += Int64(bytes.count)
+        unsynchronized += Int64(bytes.count)
+        if synchronizes, unsynchronized >= Self.synchronizedBytes { try synchronize() }
+    }
+
+    /// Waits until the bytes are on the disk, then says so in the control file.
+    func synchronize() throws(FileFailure) {
+        guard synchronizes, let descriptor, unsynchronized > 0, var control else { return }
+        try DiskCall.synchronize(descriptor, partialPath)
+        unsynchronized = 0
+        control.syncedBytes = length
+        try store(control)
+    }
+
+    /// Returns the next bytes of the partial file from an offset on, at most until `end`; empty there.
+    func read(at offset: Int64, until end: Int64) throws(FileFailure) -> Data {
+        let descriptor = try system.open(partialPath, .read)
+        defer { try? system.close(descriptor) }  // It was only read.
+        let count = Int(min(Int64(Self.readSize), end - offset))
+        guard count > 0 else { return Data() }
+        do throws(FileFailure) {
+            return try system.read(descriptor, at: offset, count: count)
+        } catch {
+            throw FileFailure(error.call, partialPath, code: error.code)
+        }
+    }
+
+    private func read(_ path: String, limit: Int) throws(FileFailure) -> Data {
+        let descriptor = try system.open(path, .read)
+        defer { try? system.close(descriptor) }  // It was only read.
+        do throws(FileFailure) {
+            return try system.read(descriptor, at: 0, count: limit)
+        } catch {
+            throw FileFailure(error.call, path, code: error.code)
+        }
+    }
+
+    private func named<Value>(_ call: () throws(FileFailure) -> Value) throws(FileFailure) -> Value {
+        do throws(FileFailure) {
+            return try call()
+        } catch {
+            throw FileFailure(error.call, partialPath, code: error.code)
+        }
+    }
+
+    // MARK: Segments
+
+    /// Reserves the space of a file that is written in segments, and of the table behind it.
+    func allocate(_ plan: SegmentPlan) throws(FileFailure) {
+        guard let descriptor else { return }
+        try DiskCall.allocate(plan.lengthWithTable, for: descriptor, path: partialPath)
+    }
+
+    /// Returns the numbers of bytes of the segments; nil if the table is not valid.
+    func counts(of plan: SegmentPlan) throws(FileFailure) -> [Int64]? {
+        let table = try read(at: plan.size, until: plan.lengthWithTable)
+        guard let counts = plan.counts(from: table) else { return nil }
+        length = counts.reduce(0, +)
+        return counts
+    }
+
+    /// Writes bytes of a segment, and then the number of its bytes.
+    func write(_ bytes: Data, at offset: Int64, segment index: Int, of plan: SegmentPlan) throws(FileFailure) {
+        guard let descriptor else { throw FileFailure("write", partialPath, code: DiskCall.notThere) }
+        try DiskCall.write(bytes, to: descriptor, at: offset, path: partialPath)
+        let count = offset + Int64(bytes.count) - plan.ranges[index].lowerBound
+        // Without it, the table could reach the disk before the bytes that it counts.
+        if synchronizes { try DiskCall.synchronize(descriptor, partialPath) }
+        try DiskCall.write(
+            SegmentPlan.entry(count), to: descriptor, at: plan.position(ofEntry: index), path: partialPath)
+        length += Int64(bytes.count)
+    }
+
+    /// Cuts the table off.
+    func endSegments(of plan: SegmentPlan) throws(FileFailure) {
+        try resume(at: plan.size)
+    }
+
+    // MARK: The end
+
+    /// Returns the number of bytes that are missing on the disk for a file of this size; nil if there is room.
+    func missingSpace(for size: Int64) -> (needed: Int64, free: Int64)? {
+        let needed = size - length
+        guard let free = DiskCall.freeSpace(in: folder), needed > free else { return nil }
+        return (needed, free)
+    }
+
+    func checkDestination() async throws(FileFailure) { try await files.checkPlace(destination) }
+
+    /// Gives the complete, verified file its name, and removes the control file. Returns the path of the file.
+    func finish(_ options: Download.Options) async throws(FileFailure) -> String {
+        guard let descriptor, var control else { throw FileFailure("move", partialPath, code: DiskCall.notThere) }
+        if synchronizes { try DiskCall.synchronize(descriptor, partialPath) }
+        // A process that is killed after the move finds by this number that it has happened.
+        control.completedFile = DiskCall.identity(of: descriptor)?.number
+        try store(control)
+        let place = try await files.move(partialPath, lock: descriptor, to: destination, options: options)
+        if synchronizes { DiskCall.synchronize(folder: folder) }
+        remove()
+        return place
+    }
+
+    /// Removes what is left of a download whose file has its name.
+    func remove() {
+        // A control file that cannot be removed costs little, and its file is finished.
+        try? system.remove(controlPath)
+        close()
+    }
+
+    /// Removes the files if they are those of a URL with this digest.
+    func discard(partOf urlDigest: String) throws(FileFailure) {
+        let found = try load()
+        if isControlEmpty || found.control?.urlDigest == urlDigest { try discard() } else { close() }
+    }
+
+    /// Removes the partial file and the control file.
+    func discard() throws(FileFailure) {
+        defer { close() }
+        try system.remove(partialPath)
+        try system.remove(controlPath)
+    }
+
+    /// Ends the use of the files. A part that can be continued stays, and one that cannot is removed. Returns the length of
+    /// the part that stays; nil if none does.
+    @discardableResult
+    func closeKeepingPart() -> Int64? {
+        defer { close() }
+        if let control, control.etag != nil || control.lastModified != nil || control.completedFile != nil {
+            // The part is right without this, and only costs a repeated request after a power failure.
+            try? synchronize()
+            return length
+        }
+        // The download ends with its own error.
+        if control != nil { try? system.remove(partialPath) }
+        if control != nil || isControlEmpty { try? system.remove(controlPath) }
+        return nil
+    }
+
+    /// Releases the lock, and leaves the files as they are.
+    func close() {
+        // Each byte was written, and a failure to close loses none.
+        if let descriptor { try? system.close(descriptor) }
+        if let lock { try? system.close(lock) }
+        descriptor = nil
+        lock = nil
+    }
+}

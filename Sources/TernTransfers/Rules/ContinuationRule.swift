@@ -1,0 +1,139 @@
+import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The validators of a response that can prove later that a file is the same to the byte (RFC 9110 §8.8).
+struct StrongValidators: Sendable, Equatable {
+    /// A strong entity tag; nil for none.
+    var etag: String?
+    /// `Last-Modified`, if it is strong; nil otherwise.
+    var lastModified: String?
+
+    /// The time by which a file must have been unchanged when the response was made. RFC 9110 §8.8.2.2 asks for a second, if
+    /// both times are known to come from one clock, and for enough to make differences between clocks unlikely otherwise.
+    private static let shortestAge: TimeInterval = 60
+
+    init(etag: String? = nil, lastModified: String? = nil) {
+        self.etag = etag
+        self.lastModified = lastModified
+    }
+
+    /// Reads the validators of a response. A response with a content coding has none: its bytes are not those of the file.
+    init(_ head: ResponseHead) {
+        let headers = head.headers
+        guard head.contentCodings.isEmpty, headers["Accept-Ranges"]?.lowercased() != "none" else { return }
+        let tags = headers.values(for: "ETag")
+        if tags.count == 1, tags[0].hasPrefix("\""), ResumeData.isValidator(tags[0]) { etag = tags[0] }
+        let dates = headers.values(for: "Last-Modified")
+        if dates.count == 1, ResumeData.isValidator(dates[0]), let changed = HTTPDate.date(from: dates[0]),
+            let date = headers["Date"].flatMap({ HTTPDate.date(from: $0) }),
+            date.timeIntervalSince(changed) >= Self.shortestAge
+        {
+            lastModified = dates[0]
+        }
+    }
+
+    var isEmpty: Bool { etag == nil && lastModified == nil }
+}
+
+/// Makes the request for the rest of a partial file, and decides how its response is used. Pure.
+///
+/// The fields of a range and the checks of a 206 response are those of every download, ``ResumedDownloadRules``. This adds the
+/// choice of the validator, and the reasons for a trace.
+struct ContinuationRule: Sendable, Equatable {
+    /// The next step after a response.
+    enum Decision: Sendable, Equatable {
+        /// Appends the body to the partial file. `total` is the size of the whole file.
+        case append(total: Int64)
+        /// Uses the body from its beginning in place of the partial file.
+        case replace(StartOverReason)
+        /// Discards the response and asks for the rest with the date: the server does not compare entity tags in If-Range.
+        case askWithDate
+        /// Discards the response and asks for the whole file.
+        case askForWhole(StartOverReason)
+        /// The partial file is the whole file.
+        case complete
+    }
+
+    /// The number of bytes in the partial file, or the beginning of a segment.
+    var offset: Int64
+    /// The position after the last byte to ask for; nil for the entire rest.
+    var end: Int64?
+    /// The validators of these bytes.
+    var validators: StrongValidators
+    /// The size of the whole file in bytes; nil if it is not known.
+    var size: Int64?
+    /// The origin that sent these bytes.
+    var origin: String?
+    /// A Boolean value that indicates whether the date is sent although there is an entity tag.
+    var prefersDate = false
+
+    /// The validator that is sent in If-Range; nil if nothing can be continued.
+    private var validator: String? {
+        prefersDate ? validators.lastModified : validators.etag ?? validators.lastModified
+    }
+
+    private var rules: ResumedDownloadRules? {
+        validator.map { ResumedDownloadRules(offset: offset, validator: $0, totalBytes: size, end: end) }
+    }
+
+    /// The fields that ask for the rest; nil if the whole file must be asked for.
+    var fields: Headers? { offset > 0 || end != nil ? rules?.fields : nil }
+
+    /// Decides how a response to a request with these fields is used.
+    ///
+    /// - Parameters:
+    ///   - head: The head of a response with a status of 200–299, or of 416.
+    func decision(on head: ResponseHead) -> Decision {
+        guard let rules, fields != nil else { return .replace(.noValidator) }
+        if head.status == 416 { return decision(onUnsatisfiable: head) }
+        let isSameOrigin = origin != nil && head.target.origin == origin
+        switch rules.decision(on: head.status, headers: head.headers, isSameOrigin: isSameOrigin) {
+        case .append(let total):
+            // A date was sent, and the entity tag of the response still tells the version.
+            if let etag = validators.etag, let current = head.headers["ETag"], current != etag {
+                return .askForWhole(.fileChanged)
+            }
+            return .append(total: total)
+        case .startOver:
+            return .askForWhole(reason(of: head))
+        case .replace:
+            let isSameTag = validators.etag != nil && head.headers.values(for: "ETag") == [validators.etag]
+            if isSameTag, !prefersDate, validators.lastModified != nil { return .askWithDate }
+            return .replace(head.contentCodings.isEmpty ? (hasChanged(head) ? .fileChanged : .rangeIgnored) : .encoded)
+        }
+    }
+
+    /// Decides on a 416. The server has evaluated the range, so the file is complete if its length is that of the part and it
+    /// is the same version.
+    private func decision(onUnsatisfiable head: ResponseHead) -> Decision {
+        let ranges = head.headers.values(for: "Content-Range")
+        guard end == nil, ranges.count == 1, let range = ContentRange(ranges[0]), range.unit == "bytes",
+            range.range == nil,
+            range.completeLength == offset, size == nil || size == offset
+        else { return .askForWhole(hasChanged(head) ? .fileChanged : .rangeNotSatisfiable) }
+        let isSame =
+            if let etag = validators.etag, head.headers.contains("ETag") {
+                head.headers.values(for: "ETag") == [etag]
+            } else {
+                validators.lastModified != nil && head.headers.values(for: "Last-Modified") == [validators.lastModified]
+            }
+        return isSame ? .complete : .askForWhole(hasChanged(head) ? .fileChanged : .rangeNotSatisfiable)
+    }
+
+    private func reason(of head: ResponseHead) -> StartOverReason {
+        if head.headers.contains("Content-Encoding") { return .encoded }
+        return hasChanged(head) ? .fileChanged : .wrongRange
+    }
+
+    /// Returns whether a response says that the file is another version.
+    private func hasChanged(_ head: ResponseHead) -> Bool {
+        if let etag = validators.etag, let current = head.headers["ETag"] { return current != etag }
+        if let date = validators.lastModified, let current = head.headers["Last-Modified"] { return current != date }
+        return false
+    }
+}

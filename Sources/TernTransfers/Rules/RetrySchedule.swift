@@ -1,0 +1,120 @@
+public import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The rules by which a download is taken up again after a failure.
+///
+/// A failure is temporary by the rules of ``RetryPolicy``: its statuses and kinds, its delays and its bound for `Retry-After`.
+/// An attempt that brought new bytes sets the count of failures back, so that a download over a bad connection ends as long
+/// as it proceeds. A wait for the network is no attempt.
+public struct DurableDownloadRetry: Sendable {
+    /// The failures that are temporary, and the delays. Its `limit` is the number of attempts in a row that bring no new byte
+    /// and are followed by another one: 9 by default. The longest `Retry-After` is 2 minutes by default.
+    public var policy = RetryPolicy()
+    /// The number of attempts in all; nil, the default, for any number.
+    public var maximumAttempts: Int?
+    /// The time in which at least one new byte must arrive, without the waits for the network. 10 minutes by default; nil for
+    /// no limit.
+    public var timeWithoutProgress: Duration? = .seconds(600)
+    /// The time of the whole download; nil, the default, for no limit.
+    public var maximumTime: Duration?
+    /// The time of each wait for the network; nil, the default, for no limit. `.zero` turns the waits off.
+    public var offlineWait: Duration?
+
+    /// Creates rules with the defaults of their properties.
+    public init() {
+        policy.limit = 9
+        policy.maximumRetryAfter = .seconds(120)
+    }
+}
+
+/// Decides after each failed attempt of a download: try again, and when, or give up. Pure.
+struct RetrySchedule: Sendable {
+    /// The next step after a failure.
+    enum Action: Sendable, Equatable {
+        case retry(after: Duration)
+        case waitForNetwork(upTo: Duration?)
+        /// Asks the caller for a new URL.
+        case replaceURL
+        /// Ends the download. The reason is added to the error.
+        case giveUp(String?)
+    }
+
+    /// The facts on a failed attempt.
+    struct Failure {
+        var error: NetworkError
+        /// The request of the attempt.
+        var request: Request
+        /// A Boolean value that indicates whether the attempt brought bytes that the download did not have before.
+        var hasNewBytes = false
+        /// False if the machine is known to have no network.
+        var hasNetwork = true
+        /// A Boolean value that indicates whether the caller can give a new URL.
+        var canReplaceURL = false
+        /// The time since the start of the download.
+        var elapsed: Duration
+        /// A number between 0 and 1 from which the delay is computed.
+        var random: Double
+        /// The time to compare a date in `Retry-After` with.
+        var now = Date()
+    }
+
+    private let rules: DurableDownloadRetry
+    /// The number of attempts in a row that brought no new byte.
+    private var failures = 0
+    private var attempts = 0
+    /// The number of URLs in a row with which no byte came.
+    private var replacements = 0
+    private var lastProgress = Duration.zero
+    private var offlineTime = Duration.zero
+
+    /// The statuses with which servers refuse a signed URL that has expired.
+    private static let refusals: Set = [400, 401, 403, 410]
+    /// The number of new URLs in a row that are tried. The second covers one that expired between its making and its use.
+    private static let mostReplacements = 2
+    /// The failures before any byte of a request was sent. Without a network, they are its consequence.
+    private static let connectKinds: Set<NetworkError.Kind> = [.dns, .connectionFailed, .connectTimedOut, .proxy]
+
+    init(_ rules: DurableDownloadRetry) { self.rules = rules }
+
+    /// Records a wait for the network, which counts for no limit but that of the whole time.
+    mutating func addOfflineTime(_ time: Duration) { offlineTime += time }
+
+    mutating func decide(_ failure: Failure) -> Action {
+        let error = failure.error
+        let isOffline = !failure.hasNetwork && Self.connectKinds.contains(error.kind)
+        if let limit = rules.maximumTime, failure.elapsed >= limit {
+            return .giveUp("the limit of \(limit) is reached")
+        }
+        if isOffline, rules.offlineWait != .zero { return .waitForNetwork(upTo: rules.offlineWait) }
+        attempts += 1
+        let active = failure.elapsed - offlineTime
+        if failure.hasNewBytes {
+            failures = 0
+            replacements = 0
+            lastProgress = active
+        } else {
+            failures += 1
+        }
+        if let limit = rules.maximumAttempts, attempts >= limit { return .giveUp("the limit of attempts is reached") }
+        if failure.canReplaceURL, error.kind == .status, let status = error.status, Self.refusals.contains(status) {
+            guard replacements < Self.mostReplacements else { return .giveUp("a new URL was refused, too") }
+            replacements += 1
+            return .replaceURL
+        }
+        let decision = rules.policy.decision(
+            after: error, of: failure.request, failures: max(1, failures), now: failure.now, random: failure.random)
+        guard case .retry(let delay) = decision else { return .giveUp(nil) }
+        if let limit = rules.timeWithoutProgress, active + delay - lastProgress > limit {
+            return .giveUp("no byte arrived within \(limit)")
+        }
+        if let limit = rules.maximumTime, failure.elapsed + delay > limit {
+            return .giveUp("the limit of \(limit) is reached")
+        }
+        return .retry(after: delay)
+    }
+}

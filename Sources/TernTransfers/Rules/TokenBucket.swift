@@ -1,0 +1,90 @@
+import TernConcurrency
+
+/// Limits a flow of bytes: each byte takes a token, and tokens come at the rate. Pure; the time is given.
+///
+/// The bucket holds a quarter of a second's tokens, so that a download that was held up does not catch up in one burst. Bytes
+/// that have arrived cannot be refused, so the number of tokens can be negative: the delay is then the time until it is zero.
+struct TokenBucket: Sendable, Equatable {
+    /// The rate in bytes per second; nil for no limit.
+    private(set) var rate: Int?
+    private var tokens = 0.0
+    private var last: Duration
+
+    private static let depth = 0.25
+
+    init(rate: Int?, now: Duration) {
+        self.rate = rate
+        last = now
+    }
+
+    /// Changes the rate. Tokens so far came at the old one; a debt is paid at the new one.
+    mutating func setRate(_ rate: Int?, now: Duration) {
+        refill(now)
+        self.rate = rate
+        if rate == nil { tokens = 0 }
+    }
+
+    /// Takes the tokens of bytes that have arrived.
+    mutating func take(_ count: Int, now: Duration) {
+        refill(now)
+        if rate != nil { tokens -= Double(count) }
+    }
+
+    /// Returns the time until more bytes may be read; zero if they may be now.
+    mutating func delay(now: Duration) -> Duration {
+        refill(now)
+        guard let rate, tokens < 0 else { return .zero }
+        return .seconds(-tokens / Double(max(1, rate)))
+    }
+
+    private mutating func refill(_ now: Duration) {
+        defer { last = max(last, now) }
+        guard let rate, now > last else { return }
+        let elapsed = now - last
+        let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
+        tokens = min(tokens + seconds * Double(rate), Double(rate) * Self.depth)
+    }
+}
+
+/// The limit on the rate of one download, which its handle can change at any time.
+final class DownloadThrottle: Sendable {
+    private let bucket: Lock<TokenBucket>
+    private let time: TransferTime
+
+    /// The longest sleep, after which a change of the rate acts at the latest.
+    private static let longestSleep = Duration.milliseconds(100)
+
+    init(rate: Int?, time: TransferTime) {
+        self.time = time
+        bucket = Lock(TokenBucket(rate: rate, now: time.elapsed()))
+    }
+
+    var rate: Int? {
+        get { bucket.withLock { $0.rate } }
+        set { bucket.withLock { $0.setRate(newValue, now: time.elapsed()) } }
+    }
+
+    /// Counts bytes that have arrived, and waits until more may be read.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled.
+    func wait(after count: Int) async throws {
+        bucket.withLock { $0.take(count, now: time.elapsed()) }
+        while true {
+            let delay = bucket.withLock { $0.delay(now: time.elapsed()) }
+            if delay <= .zero { return }
+            try await time.sleep(min(delay, Self.longestSleep))
+        }
+    }
+}
+
+/// The time since the start of a download, by its clock.
+struct TransferTime: Sendable {
+    let elapsed: @Sendable () -> Duration
+    let sleep: @Sendable (Duration) async throws -> Void
+
+    init(_ clock: some Clock<Duration>) {
+        let start = clock.now
+        elapsed = { start.duration(to: clock.now) }
+        sleep = { try await clock.sleepWithoutDescriptor(for: $0) }
+    }
+}

@@ -1,0 +1,30 @@
+import Tern
+import TernTesting
+import Testing
+
+@testable import TernTransfers
+
+/// The bytes that a killed process loses: those that it has read from the connection, and not written.
+@Suite("Durable downloads: bytes in memory", .timeLimit(.minutes(1)))
+struct DownloadBufferTests {
+    @Test func fewerThan256KiBWaitForTheReader() async throws {
+        let pattern = LoopbackServer.Pattern(count: 32 << 20)
+        try await withServer {
+            try $0.serveFile(pattern)
+        } test: { _, client, _ in
+            var request = try client.request(.get, "file")
+            request.bufferLimit = DurableDownload.bufferLimit
+            let stream = client.session.stream(request)
+            var (read, most) = (Int64(0), Int64(0))
+            for try await chunk in stream.chunks {
+                // The chunk is in memory as long as it is being written.
+                most = max(most, stream.task.progressNow.completedBytes - read)
+                read += Int64(chunk.count)
+                await Task.yield()
+            }
+            #expect(read == 32 << 20)
+            #expect(most <= 256 << 10)
+            print("durable downloads: at most \(most) bytes in memory")
+        }
+    }
+}

@@ -1,0 +1,145 @@
+#if os(Linux)
+import Foundation
+import Glibc
+import Tern
+import TernConcurrency
+import TernTesting
+import Testing
+
+@testable import DownloadCrashChild
+@testable import TernTransfers
+
+/// Kills a process that downloads, at any instant, and starts it again until the file is there: each file is right, little is
+/// received twice, and nothing is left beside it.
+@Suite("Durable downloads: kills", .serialized, .timeLimit(.minutes(30)))
+struct DownloadKillTests {
+    static let kills = ProcessInfo.processInfo.environment["TERN_DOWNLOAD_KILLS"].flatMap { Int($0) } ?? 20
+
+    /// A way in which the server sends, and the client receives.
+    struct Flow: CustomStringConvertible {
+        let description: String
+        let segments: Int
+        /// The size of the pieces, each of which the client has read before the next is sent; nil for no pause.
+        let piece: Int?
+    }
+
+    /// With pieces, the server knows how many bytes the client has read.
+    static let flows = [
+        Flow(description: "slow, one stream", segments: 1, piece: 16 << 10),
+        Flow(description: "fast, one stream", segments: 1, piece: nil),
+        Flow(description: "slow, segments", segments: 4, piece: 16 << 10),
+        Flow(description: "fast, segments", segments: 4, piece: nil),
+    ]
+
+    @Test(arguments: flows)
+    func fileIsRightAfterKills(flow: Flow) async throws {
+        let size = flow.piece == nil ? 64 << 20 : 24 << 20
+        let pattern = LoopbackServer.Pattern(count: size, seed: flow.segments)
+        let body = pattern.bytes()
+        let hash = try #require(FileHash(.sha256))
+        hash.update(Data(body))
+        let digest = Hexadecimal.lowercase(Array(hash.finalize().bytes))
+        let received = Lock(0)
+        let server = try LoopbackServer(requestLogLimit: 0) { exchange in
+            guard let piece = flow.piece, exchange.request["Range"] != nil || flow.segments == 1 else {
+                return try exchange.serveFile(pattern)
+            }
+            let (start, end) = exchange.range(of: size)
+            var fields = [("ETag", pattern.etag), ("Content-Length", "\(end - start)")]
+            let isPart = exchange.request["Range"] != nil
+            if isPart { fields.append(("Content-Range", "bytes \(start)-\(end - 1)/\(size)")) }
+            try exchange.writeHead(status: isPart ? 206 : 200, headers: fields)
+            for from in stride(from: start, to: end, by: piece) {
+                let to = min(from + piece, end)
+                received.withLock { $0 += to - from }
+                try exchange.write(body[from..<to])
+                try exchange.waitUntilReceived()
+            }
+        }
+        defer { server.stop() }
+        try await inTestFolder { folder in
+            let arguments = [
+                server.url("/file").absoluteString, folder.url("file").path, digest, "\(flow.segments)",
+            ]
+            var (kills, files) = (0, 0)
+            var random = SystemRandomNumberGenerator()
+            while kills < max(1, Self.kills / Self.flows.count) {
+                let child = try DownloadProcess(arguments)
+                // The process takes a while to start, and a few milliseconds for a fast download.
+                usleep(UInt32.random(in: 5_000..<400_000, using: &random))
+                child.kill()
+                switch try child.end() {
+                case .killed:
+                    kills += 1
+                case .exited(let code):
+                    try #require(code == 0, "the child failed")
+                    try check(folder, pattern)
+                    files += 1
+                }
+            }
+            let last = try DownloadProcess(arguments)
+            guard case .exited(0) = try last.end() else {
+                Issue.record("the last download failed")
+                return
+            }
+            try check(folder, pattern)
+            files += 1
+            let wasted = flow.piece == nil ? nil : received.withLock { $0 } - files * size
+            let share = wasted.map { Double($0) / Double(files * size) * 100 }
+            print(
+                "durable downloads, \(flow): \(kills) kills, \(files) files, "
+                    + (wasted.map { "\($0) bytes wasted, \($0 / max(1, kills)) a kill, \(share ?? 0) %" } ?? "all right")
+            )
+            if let wasted { #expect(wasted <= max(kills * (256 << 10), files * size / 50)) }
+        }
+    }
+
+    private func check(_ folder: TestFolder, _ pattern: LoopbackServer.Pattern) throws {
+        #expect(try folder.names == ["file"])
+        let bytes = try folder.bytes("file")
+        #expect(bytes.count == pattern.count && pattern.matches(bytes))
+        try FileManager.default.removeItem(at: folder.url("file"))
+    }
+}
+
+extension LoopbackServer.Exchange {
+    /// The positions that the request asks for.
+    fileprivate func range(of size: Int) -> (start: Int, end: Int) {
+        let ends = (request["Range"] ?? "").dropFirst("bytes=".count).split(separator: "-").compactMap { Int($0) }
+        return (ends.first ?? 0, ends.count > 1 ? ends[1] + 1 : size)
+    }
+}
+
+/// A running `DownloadCrashChild`.
+private struct DownloadProcess {
+    enum End {
+        case killed
+        case exited(Int32)
+    }
+
+    private let process: pid_t
+
+    init(_ arguments: [String]) throws {
+        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let path = program[..<(program.lastIndex(of: "/") ?? program.startIndex)] + "/DownloadCrashChild"
+        let words: [UnsafeMutablePointer<CChar>?] =
+            unsafe ([String(path)] + arguments).map { unsafe strdup($0) } + [nil]
+        defer { for index in unsafe words.indices { unsafe free(words[index]) } }
+        var child: pid_t = 0
+        let code = unsafe posix_spawn(&child, String(path), nil, nil, words, environ)
+        try #require(code == 0, "the child does not start: errno \(code)")
+        process = child
+    }
+
+    func kill() { _ = Glibc.kill(process, SIGKILL) }
+
+    /// Waits until the process ends.
+    func end() throws -> End {
+        var status: Int32 = 0
+        while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
+        if status & 0x7F == SIGKILL { return .killed }
+        try #require(status & 0x7F == 0, "the child crashed, status \(status)")
+        return .exited(status >> 8 & 0xFF)
+    }
+}
+#endif

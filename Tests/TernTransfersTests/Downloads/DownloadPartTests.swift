@@ -1,0 +1,354 @@
+import Tern
+import TernTesting
+import Testing
+
+@testable import TernTransfers
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// The part beside the destination: who may continue it, and what becomes of it.
+@Suite("Durable downloads: parts", .timeLimit(.minutes(1)))
+struct DownloadPartTests {
+    static let pattern = LoopbackServer.Pattern(count: 1_000_000)
+    private let leftovers = [".file.tern", ".file.tern.json"]
+
+    private func download(
+        _ client: Client, _ folder: TestFolder, path: String = "file",
+        _ change: (inout DurableDownloadOptions) -> Void = { _ in }
+    ) -> DurableDownloadTask {
+        client.download(path, to: folder.url("file"), resuming: .automatically, options: .test(change))
+    }
+
+    /// Leaves the first 300,000 bytes of `/file?key=secret` in the folder.
+    private func leavePart(_ client: Client, _ folder: TestFolder) async throws {
+        let error = try await failure {
+            try await download(client, folder, path: "file?id=1&key=secret") { $0.retry.policy.limit = 0 }.value
+        }
+        #expect(error.kind == .truncatedBody)
+        #expect(try folder.names == leftovers)
+    }
+
+    /// A server that cuts the first request, and whose later requests wait for the gate if there is one.
+    private func handler(_ gate: LoopbackServer.Gate? = nil) -> LoopbackServer.Handler {
+        { exchange in
+            if exchange.number == 1 { return try exchange.cut(Self.pattern, after: 300_000) }
+            if let gate { try exchange.wait(for: gate) }
+            try exchange.serveFile(Self.pattern)
+        }
+    }
+
+    @Test func secondDownloadOfADestinationFailsAtOnce() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer { exchange in
+            try exchange.wait(for: gate)
+            try exchange.serveFile(Self.pattern)
+        } test: { server, client, folder in
+            let first = download(client, folder)
+            try await server.wait { $0.requestsReceived == 1 }
+            let error = try await failure { try await download(client, folder).value }
+            #expect(error.kind == .downloadInProgress)
+            #expect(error.reason.contains(folder.url("file").path))
+            gate.open()
+            #expect(try await first.value.bytes == 1_000_000)
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    @Test func secondDownloadWaitsAndReceivesTheFirstOnesFile() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer { exchange in
+            try exchange.writeHead(headers: [("Content-Length", "1000000"), ("ETag", Self.pattern.etag)])
+            try exchange.streamPattern(Self.pattern, in: 0..<1_000)
+            try exchange.wait(for: gate)
+            try exchange.streamPattern(Self.pattern, in: 1_000..<1_000_000)
+        } test: { server, client, folder in
+            let clock = ManualClock()
+            let first = download(client, folder)
+            for await progress in first.progress where progress.completedBytes == 1_000 { break }
+            let second = download(client, folder) {
+                $0.contention = .wait
+                $0.clock = clock
+            }
+            try await clock.waitForSleepers(1)
+            gate.open()
+            _ = try await first.value
+            clock.advance(by: .milliseconds(100))
+            let result = try await second.value
+            #expect(result.trace == [.waitedForOtherDownload, .finishedByOtherDownload])
+            #expect(result.bytes == 1_000_000 && result.attempts == 0)
+            #expect(server.counts.requestsReceived == 1)
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    @Test func secondDownloadContinuesTheFirstOnesPart() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer { exchange in
+            guard exchange.number == 1 else { return try exchange.serveFile(Self.pattern) }
+            try exchange.writeHead(headers: [("Content-Length", "1000000"), ("ETag", Self.pattern.etag)])
+            try exchange.streamPattern(Self.pattern, in: 0..<1_000)
+            try exchange.wait(for: gate)
+        } test: { server, client, folder in
+            let clock = ManualClock()
+            let first = download(client, folder)
+            for await progress in first.progress where progress.completedBytes == 1_000 { break }
+            let second = download(client, folder) {
+                $0.contention = .wait
+                $0.clock = clock
+            }
+            try await clock.waitForSleepers(1)
+            first.cancel()
+            let error = try await failure { try await first.value }
+            #expect(error.isCancelled)
+            clock.advance(by: .milliseconds(100))
+            let result = try await second.value
+            #expect(result.trace == [.waitedForOtherDownload, .continued(at: 1_000)])
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+        }
+    }
+
+    @Test func cancelKeepsThePartAndDiscardRemovesIt() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer { exchange in
+            try exchange.writeHead(headers: [("Content-Length", "1000000"), ("ETag", Self.pattern.etag)])
+            try exchange.streamPattern(Self.pattern, in: 0..<1_000)
+            try exchange.wait(for: gate)
+        } test: { _, client, folder in
+            let first = download(client, folder)
+            for await progress in first.progress where progress.completedBytes == 1_000 { break }
+            first.cancel()
+            let error = try await failure { try await first.value }
+            #expect(error.isCancelled && error.reason.contains("1000 bytes are kept in"))
+            #expect(try folder.names == leftovers)
+            let second = download(client, folder)
+            try await second.discard()
+            let discarded = try await failure { try await second.value }
+            #expect(discarded.isCancelled)
+            #expect(try folder.names == [])
+        }
+    }
+
+    @Test func discardLeavesAFinishedFile() async throws {
+        try await withServer {
+            try $0.serveFile(Self.pattern)
+        } test: { _, client, folder in
+            let task = download(client, folder)
+            _ = try await task.value
+            try await task.discard()
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    @Test func partOfAnotherURLIsLeftAloneUnlessTold() async throws {
+        try await withServer(handler()) { _, client, folder in
+            try await leavePart(client, folder)
+            let other = download(client, folder, path: "file?id=2&key=secret")
+            let error = try await failure { try await other.value }
+            #expect(error.kind == .otherDownload)
+            #expect(!"\(error)".contains("secret"))
+            try await other.discard()
+            #expect(try folder.names == leftovers)
+            let third = download(client, folder, path: "file?id=2") { $0.replacesOtherDownload = true }
+            #expect(try await third.value.trace == [.startedOver(.otherURL, discarded: 0)])
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    @Test func signedURLWithAnotherSignatureContinues() async throws {
+        try await withServer(handler()) { _, client, folder in
+            try await leavePart(client, folder)
+            let result = try await download(client, folder, path: "file?id=1&key=other").value
+            #expect(result.trace == [.continued(at: 300_000)])
+        }
+    }
+
+    @Test func filesAreForTheirOwnerAlone() async throws {
+        try await withServer(handler()) { _, client, folder in
+            try await leavePart(client, folder)
+            for name in leftovers {
+                var status = stat()
+                #expect(unsafe stat(folder.url(name).path, &status) == 0)
+                #expect(status.st_mode & 0o777 == 0o600)
+            }
+            #expect(String(decoding: try folder.bytes(".file.tern.json"), as: UTF8.self).contains("secret"))
+        }
+    }
+
+    @Test func damagedControlFileStartsOver() async throws {
+        try await withServer(handler()) { _, client, folder in
+            try await leavePart(client, folder)
+            try folder.write(Data("{\"version\":1}".utf8), to: ".file.tern.json")
+            let result = try await download(client, folder).value
+            #expect(result.trace == [.startedOver(.controlInvalid, discarded: 0)])
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    @Test func controlFileOfALaterVersionIsLeftAlone() async throws {
+        try await withServer(handler()) { _, client, folder in
+            try await leavePart(client, folder)
+            try folder.write(Data("{\"version\":2}".utf8), to: ".file.tern.json")
+            let error = try await failure { try await download(client, folder).value }
+            #expect(error.kind == .otherDownload)
+            #expect(try folder.bytes(".file.tern.json") == Data("{\"version\":2}".utf8))
+            #expect(try folder.bytes(".file.tern").count == 300_000)
+        }
+    }
+
+    @Test func shortenedPartContinuesWhereItEnds() async throws {
+        try await withServer(handler()) { _, client, folder in
+            try await leavePart(client, folder)
+            try folder.write(Data(Self.pattern.bytes(in: 0..<100)), to: ".file.tern")
+            let result = try await download(client, folder, path: "file?id=1").value
+            #expect(result.trace == [.continued(at: 100)])
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+        }
+    }
+
+    @Test func partThatIsTooLongStartsOver() async throws {
+        try await withServer(handler()) { _, client, folder in
+            try await leavePart(client, folder)
+            try folder.write(Data(count: 1_000_001), to: ".file.tern")
+            let result = try await download(client, folder, path: "file?id=1").value
+            #expect(result.trace == [.startedOver(.partMissing, discarded: 0)])
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+        }
+    }
+
+    /// A process that was killed after its last byte has all of them.
+    @Test func wholePartNeedsNoRequest() async throws {
+        try await withServer(handler()) { server, client, folder in
+            try await leavePart(client, folder)
+            try folder.write(Data(Self.pattern.bytes()), to: ".file.tern")
+            let result = try await download(client, folder, path: "file?id=1").value
+            #expect(result.trace == [.foundWhole] && result.attempts == 0)
+            #expect(server.counts.requestsReceived == 1)
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    /// A process that was killed between the move of the file and the removal of the control file.
+    @Test func movedFileIsFoundByItsNumber() async throws {
+        try await withServer(handler()) { server, client, folder in
+            try await leavePart(client, folder)
+            try folder.write(Data(Self.pattern.bytes()), to: "file")
+            let names = ControlNames(destination: "file")
+            var control = try ControlFile(folder.bytes(".file.tern.json"), names: names)
+            control.completedFile = DiskCall.identity(of: folder.url("file").path)?.number
+            try folder.write(control.encoded(), to: ".file.tern.json")
+            try FileManager.default.removeItem(at: folder.url(".file.tern"))
+            let result = try await download(client, folder, path: "file?id=1").value
+            #expect(result.trace == [.foundWhole] && result.bytes == 1_000_000)
+            #expect(server.counts.requestsReceived == 1)
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    @Test func fullDiskIsNamedAndItsPartContinues() async throws {
+        try await withServer {
+            try $0.serveFile(Self.pattern)
+        } test: { _, client, folder in
+            let writes = Log<Int>()
+            let faulty = FaultyFiles { call, _ in
+                guard call == "write" else { return nil }
+                writes.add(1)
+                return writes.all.count > 4 ? ENOSPC : nil
+            }
+            let request = try client.request(.get, "file")
+            let full = DurableDownloadTask(
+                download: .started(
+                    .success(request), session: client.session, to: folder.url("file"), options: .test(), system: faulty
+                ))
+            let error = try await failure { try await full.value }
+            #expect(error.kind == .fileSystem)
+            #expect(error.reason.contains("write \(folder.path)/.file.tern: No space left on device"))
+            let kept = try folder.bytes(".file.tern").count
+            #expect(kept > 0)
+            let result = try await download(client, folder).value
+            #expect(result.trace == [.continued(at: Int64(kept))])
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+        }
+    }
+
+    @Test func folderThatCannotBeWrittenIsNamed() async throws {
+        try await withServer {
+            try $0.serveFile(Self.pattern)
+        } test: { server, client, folder in
+            let request = try client.request(.get, "file")
+            let faulty = FaultyFiles { call, path in call == "open" && path.hasSuffix(".json") ? EROFS : nil }
+            let task = DurableDownloadTask(
+                download: .started(
+                    .success(request), session: client.session, to: folder.url("file"), options: .test(), system: faulty
+                ))
+            let error = try await failure { try await task.value }
+            #expect(error.reason.contains("\(folder.path)/.file.tern.json: Read-only file system"))
+            #expect(server.counts.requestsReceived == 0)
+        }
+    }
+
+    @Test func fileThatDoesNotFitFailsBeforeItsBody() async throws {
+        try await withServer { exchange in
+            let fields = [("Content-Length", "\(1 << 50)"), ("ETag", "\"huge\"")]
+            try exchange.writeHead(headers: fields)
+            try exchange.waitForClientToClose()
+        } test: { _, client, folder in
+            let error = try await failure { try await download(client, folder).value }
+            #expect(error.kind == .fileSystem, "\(error)")
+            #expect(error.reason.contains("No space left on device"))
+        }
+    }
+
+    @Test func folderAtTheDestinationIsRefused() async throws {
+        try await withServer {
+            try $0.serveFile(Self.pattern)
+        } test: { server, client, folder in
+            try FileManager.default.createDirectory(at: folder.url("file"), withIntermediateDirectories: false)
+            let error = try await failure { try await download(client, folder).value }
+            #expect(error.kind == .fileSystem)
+            #expect(server.counts.requestsReceived == 0)
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    @Test func synchronizedPartIsTrustedAfterARestartAsFarAsItWasSynchronized() {
+        var control = ControlFile(url: "https://a.example/f", partialFile: ".f.tern")
+        #expect(DownloadPart.reliableLength(500, of: control) == 500)
+        control.syncedBytes = 400
+        control.bootID = DiskCall.bootID
+        #expect(DownloadPart.reliableLength(500, of: control) == (DiskCall.bootID == nil ? 400 : 500))
+        control.bootID = "another run"
+        #expect(DownloadPart.reliableLength(500, of: control) == 400)
+        #expect(DownloadPart.reliableLength(300, of: control) == 300)
+    }
+
+    @Test func synchronizedDownloadWritesWhatItSynchronized() async throws {
+        let large = LoopbackServer.Pattern(count: 20 << 20)
+        try await withServer { exchange in
+            if exchange.number == 1 { return try exchange.cut(large, after: 12 << 20) }
+            try exchange.serveFile(large)
+        } test: { _, client, folder in
+            let first = download(client, folder) {
+                $0.synchronizes = true
+                $0.retry.policy.limit = 0
+            }
+            _ = try await failure { try await first.value }
+            let control = try ControlFile(folder.bytes(".file.tern.json"), names: ControlNames(destination: "file"))
+            #expect(control.syncedBytes == 12 << 20)
+            #expect(control.bootID == DiskCall.bootID)
+            let result = try await download(client, folder) { $0.synchronizes = true }.value
+            #expect(result.trace == [.continued(at: 12 << 20)])
+            #expect(large.matches(try folder.bytes("file")))
+            #expect(try folder.names == ["file"])
+        }
+    }
+}

@@ -1,0 +1,361 @@
+import Tern
+import TernTesting
+import Testing
+
+@testable import TernTransfers
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Downloads over real connections, whose server breaks them.
+@Suite("Durable downloads", .timeLimit(.minutes(1)))
+struct DurableDownloadTests {
+    static let pattern = LoopbackServer.Pattern(count: 1_000_000)
+
+    /// Starts a download of `/file` to `file` in the folder.
+    private func download(
+        _ client: Client, _ folder: TestFolder, _ change: (inout DurableDownloadOptions) -> Void = { _ in }
+    ) -> DurableDownloadTask {
+        client.download("file", to: folder.url("file"), resuming: .automatically, options: .test(change))
+    }
+
+    @Test func wholeFileGetsItsNameAndNothingElseIsLeft() async throws {
+        try await withServer {
+            try $0.serveFile(Self.pattern)
+        } test: { server, client, folder in
+            let task = download(client, folder)
+            let result = try await task.value
+            #expect(result.file.path == folder.url("file").path)
+            #expect(result.bytes == 1_000_000 && result.receivedBytes == 1_000_000 && result.attempts == 1)
+            #expect(result.trace == [.started])
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            #expect(try folder.names == ["file"])
+            #expect(task.progressNow.completedBytes == 1_000_000 && task.progressNow.isFinished)
+        }
+    }
+
+    @Test func bodyThatBreaksOffIsTakenUpAgainWithoutLoss() async throws {
+        let cuts = [0, 1, 4_095, 65_536, 200_000, 700_000]
+        let asked = Log<RangeFields>()
+        try await withServer { exchange in
+            asked.add(RangeFields(exchange.request))
+            let start = exchange.requestedStart
+            guard exchange.number <= cuts.count else { return try exchange.serveFile(Self.pattern) }
+            let end = cuts[exchange.number - 1]
+            try exchange.cut(Self.pattern, after: max(0, end - start), from: start)
+        } test: { server, client, folder in
+            let result = try await download(client, folder).value
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            #expect(result.receivedBytes == 1_000_000)
+            #expect(result.attempts == 7)
+            let tag = Self.pattern.etag
+            #expect(asked.all.first == RangeFields(nil, nil))
+            // The part is empty after the first cut, so that the second request asks for the whole file.
+            #expect(
+                asked.all.dropFirst(2)
+                    == [1, 4_095, 65_536, 200_000, 700_000].map { RangeFields("bytes=\($0)-", tag) }[...])
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    @Test func changedFileStartsOver() async throws {
+        let changed = LoopbackServer.Pattern(count: 900_000, seed: 7)
+        try await withServer { exchange in
+            if exchange.number == 1 { return try exchange.cut(Self.pattern, after: 300_000) }
+            try exchange.serveFile(changed)
+        } test: { _, client, folder in
+            let result = try await download(client, folder).value
+            #expect(changed.matches(try folder.bytes("file")))
+            #expect(result.trace.contains(.startedOver(.fileChanged, discarded: 300_000)))
+            #expect(result.receivedBytes == 1_200_000)
+        }
+    }
+
+    /// Responses to the second request that prove no continuation, and the reason in the trace.
+    enum Doubt: CaseIterable {
+        case noValidator, wrongRange, otherLength, otherTag, ignoredRange, unsatisfiable
+    }
+
+    @Test(arguments: Doubt.allCases)
+    func doubtfulPartIsNeverAppended(doubt: Doubt) async throws {
+        let tag = Self.pattern.etag
+        try await withServer { exchange in
+            if exchange.number == 1 { return try exchange.cut(Self.pattern, after: 300_000) }
+            guard exchange.request["Range"] != nil else { return try exchange.serveFile(Self.pattern) }
+            let wrong = [UInt8](repeating: 0, count: 700_000)
+            let place = ("Content-Range", "bytes 300000-999999/1000000")
+            switch doubt {
+            case .noValidator: try exchange.respond(status: 206, headers: [place], body: wrong)
+            case .wrongRange:
+                let place = ("Content-Range", "bytes 0-699999/1000000")
+                try exchange.respond(status: 206, headers: [("ETag", tag), place], body: wrong)
+            case .otherLength:
+                let place = ("Content-Range", "bytes 300000-999999/1000001")
+                try exchange.respond(status: 206, headers: [("ETag", tag), place], body: wrong)
+            case .otherTag: try exchange.respond(status: 206, headers: [("ETag", "\"x\""), place], body: wrong)
+            case .ignoredRange: try exchange.serveFile(Self.pattern, supportsRanges: false)
+            case .unsatisfiable: try exchange.respond(status: 416, headers: [("Content-Range", "bytes */1000000")])
+            }
+        } test: { _, client, folder in
+            let result = try await download(client, folder).value
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            let reason: StartOverReason =
+                switch doubt {
+                case .noValidator, .wrongRange, .otherLength: .wrongRange
+                case .otherTag: .fileChanged
+                case .ignoredRange: .rangeIgnored
+                case .unsatisfiable: .rangeNotSatisfiable
+                }
+            #expect(result.trace.contains(.startedOver(reason, discarded: 300_000)))
+            #expect(result.attempts == 2)
+        }
+    }
+
+    @Test func serverThatComparesDatesOnlyIsContinued() async throws {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+        let fields: LoopbackServer.Fields = [("Last-Modified", date), ("Date", "Mon, 07 Nov 1994 08:49:37 GMT")]
+        let asked = Log<RangeFields>()
+        try await withServer { exchange in
+            asked.add(RangeFields(exchange.request))
+            if exchange.number == 1 { return try exchange.cut(Self.pattern, after: 300_000, headers: fields) }
+            guard exchange.request["If-Range"] == date else {
+                return try exchange.serveFile(Self.pattern, lastModified: date, supportsRanges: false)
+            }
+            try exchange.serveFile(Self.pattern, lastModified: date)
+        } test: { _, client, folder in
+            let result = try await download(client, folder).value
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            #expect(asked.all.map(\.condition) == [nil, Self.pattern.etag, date])
+            #expect(result.trace.contains(.continued(at: 300_000)))
+            #expect(result.receivedBytes == 1_000_000)
+        }
+    }
+
+    @Test func bodyOfUnknownLengthThatWasWholeEndsWith416() async throws {
+        try await withServer { exchange in
+            if exchange.number == 1 {
+                try exchange.writeChunkedHead(headers: [("ETag", Self.pattern.etag)])
+                try exchange.writeChunk(Self.pattern.bytes())
+                return exchange.close()
+            }
+            let place = ("Content-Range", "bytes */1000000")
+            try exchange.respond(status: 416, headers: [place, ("ETag", Self.pattern.etag)])
+        } test: { _, client, folder in
+            let result = try await download(client, folder).value
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            #expect(result.receivedBytes == 1_000_000 && result.attempts == 2)
+        }
+    }
+
+    @Test func compressedBodyIsNeverContinued() async throws {
+        let bytes = Array("one two three".utf8)
+        let asked = Log<RangeFields>()
+        try await withServer { exchange in
+            asked.add(RangeFields(exchange.request))
+            #expect(exchange.request["Accept-Encoding"] == "identity")
+            let body = GzipBody.stored(bytes)
+            let fields = [("ETag", "\"a\""), ("Content-Encoding", "gzip"), ("Content-Length", "\(body.count)")]
+            try exchange.writeHead(headers: fields)
+            guard exchange.number == 1 else { return try exchange.write(body) }
+            try exchange.write(body.dropLast(10))
+            exchange.close()
+        } test: { _, client, folder in
+            let result = try await download(client, folder).value
+            #expect(try folder.bytes("file") == Data(bytes))
+            #expect(asked.all == [RangeFields(nil, nil), RangeFields(nil, nil)])
+            #expect(result.attempts == 2)
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    @Test func busyServerIsWaitedFor() async throws {
+        let clock = ManualClock()
+        try await withServer { exchange in
+            switch exchange.number {
+            case 1: try exchange.respond(status: 429, headers: [("Retry-After", "3")])
+            case 2: try exchange.respond(status: 503, headers: [("Retry-After", "7")])
+            default: try exchange.serveFile(Self.pattern)
+            }
+        } test: { server, client, folder in
+            let task = download(client, folder) { $0.clock = clock }
+            try await clock.waitForSleepers(1)
+            #expect(clock.nextDeadline?.offset == .seconds(3))
+            clock.advance(by: .seconds(3))
+            try await clock.waitForSleepers(1)
+            #expect(clock.nextDeadline?.offset == .seconds(10))
+            clock.advance(by: .seconds(7))
+            let result = try await task.value
+            #expect(result.attempts == 3 && result.duration == .seconds(10))
+            #expect(result.trace.contains(.waited(.seconds(7))))
+        }
+    }
+
+    @Test func longRetryAfterEndsTheDownload() async throws {
+        try await withServer {
+            try $0.respond(status: 503, headers: [("Retry-After", "86400")])
+        } test: { _, client, folder in
+            let error = try await failure { try await download(client, folder).value }
+            #expect(error.status == 503)
+            #expect(try folder.names == [])
+        }
+    }
+
+    @Test func redirectIsFollowedByEachAttempt() async throws {
+        try await withServer { exchange in
+            if exchange.request.path == "/file" {
+                return try exchange.respond(status: 302, headers: [("Location", "/moved?signature=\(exchange.number)")])
+            }
+            let start = exchange.requestedStart
+            if start == 0 { return try exchange.cut(Self.pattern, after: 500_000) }
+            try exchange.serveFile(Self.pattern)
+        } test: { _, client, folder in
+            let result = try await download(client, folder).value
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            #expect(result.trace.contains(.continued(at: 500_000)))
+        }
+    }
+
+    @Test func expiredURLIsReplaced() async throws {
+        try await withServer { exchange in
+            if exchange.request.query("sig") == "1", exchange.number > 1 { return try exchange.respond(status: 403) }
+            if exchange.requestedStart == 0 { return try exchange.cut(Self.pattern, after: 500_000) }
+            try exchange.serveFile(Self.pattern)
+        } test: { server, client, folder in
+            let statuses = Log<Int?>()
+            let task = client.download(
+                "file", to: folder.url("file"), resuming: .automatically,
+                options: .test { options in
+                    options.url = { error in
+                        statuses.add(error.status)
+                        return server.url("/file?sig=2")
+                    }
+                }, query: ["sig": "1"])
+            let result = try await task.value
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            #expect(statuses.all == [403])
+            #expect(result.trace.contains(.replacedURL) && result.trace.contains(.continued(at: 500_000)))
+        }
+    }
+
+    @Test func errorStatesAttemptsTimeAndBytes() async throws {
+        try await withServer { exchange in
+            if exchange.number == 1 { return try exchange.cut(Self.pattern, after: 300_000) }
+            exchange.reset()
+        } test: { _, client, folder in
+            let error = try await failure {
+                try await download(client, folder) { $0.retry.policy.limit = 2 }.value
+            }
+            #expect(error.attempts == 4)
+            #expect(error.attemptsDuration != nil)
+            #expect(error.reason.contains("4 attempts failed"))
+            #expect(error.reason.contains("300000 bytes received, 300000 bytes are kept in"))
+            #expect(try folder.names == [".file.tern", ".file.tern.json"])
+        }
+    }
+
+    @Test func laterDownloadContinuesInAMovedFolder() async throws {
+        try await withServer { exchange in
+            if exchange.number == 1 { return try exchange.cut(Self.pattern, after: 300_000) }
+            try exchange.serveFile(Self.pattern)
+        } test: { _, client, folder in
+            let fail: (inout DurableDownloadOptions) -> Void = { $0.retry.policy.limit = 0 }
+            let first = client.download(
+                "file", to: folder.url("a/file"), resuming: .automatically,
+                options: .test {
+                    fail(&$0)
+                    $0.createsFolders = true
+                })
+            _ = try await failure { try await first.value }
+            try FileManager.default.moveItem(atPath: folder.url("a").path, toPath: folder.url("b").path)
+            let second = client.download("file", to: folder.url("b/file"), resuming: .automatically)
+            let result = try await second.value
+            #expect(result.trace == [.continued(at: 300_000)])
+            #expect(result.receivedBytes == 700_000)
+            #expect(Self.pattern.matches(try folder.bytes("b/file")))
+            #expect(try folder.names == ["b", "b/file"])
+        }
+    }
+
+    @Test func sizeOfTheFileIsChecked() async throws {
+        try await withServer {
+            try $0.serveFile(Self.pattern)
+        } test: { _, client, folder in
+            let error = try await failure { try await download(client, folder) { $0.expectedSize = 999_999 }.value }
+            #expect(error.kind == .unexpectedSize)
+            #expect(try folder.names == [])
+            _ = try await download(client, folder) { $0.expectedSize = 1_000_000 }.value
+        }
+    }
+
+    @Test func bodyWithMoreBytesThanExpectedIsCut() async throws {
+        try await withServer {
+            try $0.writeChunked(chunks: [Array(repeating: 0, count: 2_000)])
+        } test: { _, client, folder in
+            let error = try await failure { try await download(client, folder) { $0.expectedSize = 1_000 }.value }
+            #expect(error.kind == .unexpectedSize)
+            #expect(try folder.names == [])
+        }
+    }
+
+    @Test func throttleLimitsTheRate() async throws {
+        let clock = ManualClock()
+        try await withServer {
+            try $0.serveFile(Self.pattern)
+        } test: { _, client, folder in
+            let task = download(client, folder) {
+                $0.throttle = 1_000
+                $0.clock = clock
+            }
+            try await clock.waitForSleepers(1)
+            #expect(task.progressNow.completedBytes < 300_000)
+            task.throttle = nil
+            clock.advance(by: .milliseconds(100))
+            #expect(try await task.value.bytes == 1_000_000)
+        }
+    }
+
+    @Test(arguments: [
+        DurableDownloadOptions(throttle: 0), DurableDownloadOptions(expectedSize: -1),
+        DurableDownloadOptions(digest: .sha256("x")), DurableDownloadOptions(segments: 0),
+        DurableDownloadOptions(segments: 17),
+    ])
+    func invalidOptionsFailBeforeAnythingIsSent(options: DurableDownloadOptions) async throws {
+        try await withServer {
+            try $0.respond()
+        } test: { server, client, folder in
+            let task = client.download("file", to: folder.url("file"), resuming: .automatically, options: options)
+            let error = try await failure { try await task.value }
+            #expect(error.kind == .invalidRequest)
+            let ranged = client.download(
+                "file", to: folder.url("file"), resuming: .automatically, headers: ["Range": "bytes=0-1"])
+            let refused = try await failure { try await ranged.value }
+            #expect(refused.kind == .invalidRequest)
+            #expect(server.counts.requestsReceived == 0)
+        }
+    }
+}
+
+/// A gzip member (RFC 1952) whose bytes are stored without compression.
+enum GzipBody {
+    static func stored(_ bytes: [UInt8]) -> [UInt8] {
+        let count = UInt16(bytes.count)
+        let lengths = [count, ~count].flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
+        let end = [checksum(bytes), UInt32(bytes.count)].flatMap { word in
+            (0..<4).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) }
+        }
+        return [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255, 1] + lengths + bytes + end
+    }
+
+    /// CRC-32 (RFC 1952 §8).
+    private static func checksum(_ bytes: [UInt8]) -> UInt32 {
+        var sum = ~UInt32(0)
+        for byte in bytes {
+            sum ^= UInt32(byte)
+            for _ in 0..<8 { sum = sum & 1 == 1 ? (sum >> 1) ^ 0xEDB8_8320 : sum >> 1 }
+        }
+        return ~sum
+    }
+}

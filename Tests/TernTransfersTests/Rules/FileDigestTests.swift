@@ -1,0 +1,67 @@
+import Tern
+import Testing
+
+@testable import TernTransfers
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite("Durable downloads: digests")
+struct FileDigestTests {
+    /// The SHA-256 of no bytes.
+    private static let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    private static let emptyBase64 = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
+
+    @Test func textIsHexadecimalOrBase64() {
+        #expect(FileDigest.sha256(Self.empty) == .sha256(Self.emptyBase64))
+        #expect(FileDigest.sha256(Self.empty.uppercased()).isValid)
+        #expect("\(FileDigest.sha256(Self.emptyBase64))" == "sha256:\(Self.empty)")
+    }
+
+    @Test(arguments: ["", "zz", String(repeating: "g", count: 64), String(repeating: "a", count: 62)])
+    func otherTextIsInvalid(text: String) { #expect(!FileDigest.sha256(text).isValid) }
+
+    @Test(arguments: [
+        (FileDigest.Algorithm.md5, "900150983cd24fb0d6963f7d28e17f72"),
+        (.sha1, "a9993e364706816aba3e25717850c26c9cd0d89d"),
+        (.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        (
+            .sha512,
+            "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
+                + "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
+        ),
+    ])
+    func hashOfPiecesIsThatOfTheStandard(algorithm: FileDigest.Algorithm, text: String) throws {
+        let hash = try #require(FileHash(algorithm))
+        hash.update(Data("a".utf8))
+        hash.update(Data("bc".utf8))
+        #expect(hash.count == 3)
+        #expect(hash.finalize() == FileDigest(algorithm, text))
+    }
+
+    @Test func representationDigestIsRead() {
+        let headers: Headers = ["Repr-Digest": "unixsum=:AAA=:, sha-256=:\(Self.emptyBase64):;x=1"]
+        #expect(FileDigest(of: headers, status: 206) == .sha256(Self.empty))
+    }
+
+    @Test(arguments: [
+        "sha-256=:AAAA:", "sha-256=AAAA", "sha-256", "md5=:1B2M2Y8AsgTpgAmY7PhCfg==:", "sha-256=::", "=:,;",
+    ])
+    func malformedDigestCountsAsNone(value: String) {
+        #expect(FileDigest(of: ["Repr-Digest": value], status: 200) == nil)
+    }
+
+    @Test func contentMD5IsThatOfAWholeBody() {
+        let headers: Headers = ["Content-MD5": "1B2M2Y8AsgTpgAmY7PhCfg=="]
+        #expect(FileDigest(of: headers, status: 200) == .md5("d41d8cd98f00b204e9800998ecf8427e"))
+        #expect(FileDigest(of: headers, status: 206) == nil)
+    }
+
+    @Test func digestOfACodedBodyIsNotThatOfTheFile() {
+        let headers: Headers = ["Repr-Digest": "sha-256=:\(Self.emptyBase64):", "Content-Encoding": "gzip"]
+        #expect(FileDigest(of: headers, status: 200) == nil)
+    }
+}

@@ -1,0 +1,101 @@
+import Tern
+import Testing
+
+@testable import TernTransfers
+
+@Suite("Durable downloads: retries")
+struct RetryScheduleTests {
+    private let request: Request
+
+    init() throws { request = try Request(.get, "https://a.example/f") }
+
+    private func failure(
+        _ kind: NetworkError.Kind = .connectionLost, status: Int? = nil, headers: Headers = [:],
+        elapsed: Duration = .zero
+    ) -> RetrySchedule.Failure {
+        let head = status.map { ResponseHead(status: $0, version: .http11, target: request.target, headers: headers) }
+        let error = NetworkError(
+            TransferFailure(status == nil ? kind : .status, "a test"), request: request, response: head)
+        return RetrySchedule.Failure(error: error, request: request, elapsed: elapsed, random: 1)
+    }
+
+    @Test func delaysDoubleUpToTheirBound() {
+        var schedule = RetrySchedule(DurableDownloadRetry())
+        let delays = (0..<9).map { _ in schedule.decide(failure()) }
+        #expect(delays[0] == .retry(after: .milliseconds(500)))
+        #expect(delays[3] == .retry(after: .seconds(4)))
+        #expect(delays[8] == .retry(after: .seconds(30)))
+        #expect(schedule.decide(failure()) == .giveUp(nil))
+    }
+
+    @Test func newBytesResetTheCount() {
+        var schedule = RetrySchedule(DurableDownloadRetry())
+        for _ in 0..<100 {
+            var failure = failure()
+            failure.hasNewBytes = true
+            #expect(schedule.decide(failure) == .retry(after: .milliseconds(500)))
+        }
+    }
+
+    @Test func timeWithoutProgressEndsTheDownload() {
+        var rules = DurableDownloadRetry()
+        rules.timeWithoutProgress = .seconds(60)
+        var schedule = RetrySchedule(rules)
+        #expect(schedule.decide(failure(elapsed: .seconds(59))) == .retry(after: .milliseconds(500)))
+        guard case .giveUp(_?) = schedule.decide(failure(elapsed: .seconds(60))) else {
+            Issue.record("the download continues")
+            return
+        }
+    }
+
+    @Test func attemptsAndTimeInAllAreLimited() {
+        var rules = DurableDownloadRetry()
+        rules.maximumAttempts = 2
+        rules.maximumTime = .seconds(100)
+        var schedule = RetrySchedule(rules)
+        var progressing = failure()
+        progressing.hasNewBytes = true
+        #expect(schedule.decide(progressing) == .retry(after: .milliseconds(500)))
+        #expect(schedule.decide(progressing) == .giveUp("the limit of attempts is reached"))
+        var second = RetrySchedule(rules)
+        guard case .giveUp(_?) = second.decide(failure(elapsed: .seconds(100))) else {
+            Issue.record("the download continues")
+            return
+        }
+    }
+
+    @Test func retryAfterIsTheLeastDelayAndBounded() {
+        var schedule = RetrySchedule(DurableDownloadRetry())
+        #expect(
+            schedule.decide(failure(status: 503, headers: ["Retry-After": "100"]))
+                == .retry(after: .milliseconds(100_500)))
+        #expect(schedule.decide(failure(status: 429, headers: ["Retry-After": "121"])) == .giveUp(nil))
+    }
+
+    @Test func waitForTheNetworkCostsNoAttempt() {
+        var schedule = RetrySchedule(DurableDownloadRetry())
+        var offline = failure(.dns)
+        offline.hasNetwork = false
+        for _ in 0..<100 { #expect(schedule.decide(offline) == .waitForNetwork(upTo: nil)) }
+        schedule.addOfflineTime(.seconds(3_600))
+        #expect(schedule.decide(failure(elapsed: .seconds(3_600))) == .retry(after: .milliseconds(500)))
+    }
+
+    @Test func refusedURLIsReplacedTwice() {
+        var schedule = RetrySchedule(DurableDownloadRetry())
+        #expect(schedule.decide(failure(status: 403)) == .giveUp(nil))
+        var replaceable = failure(status: 403)
+        replaceable.canReplaceURL = true
+        #expect(schedule.decide(replaceable) == .replaceURL)
+        #expect(schedule.decide(replaceable) == .replaceURL)
+        #expect(schedule.decide(replaceable) == .giveUp("a new URL was refused, too"))
+        replaceable.hasNewBytes = true
+        #expect(schedule.decide(replaceable) == .replaceURL)
+    }
+
+    @Test(arguments: [NetworkError.Kind.untrustedServer, .fileSystem, .digestMismatch, .malformedResponse])
+    func permanentFailureEndsTheDownload(kind: NetworkError.Kind) {
+        var schedule = RetrySchedule(DurableDownloadRetry())
+        #expect(schedule.decide(failure(kind)) == .giveUp(nil))
+    }
+}
