@@ -33,6 +33,8 @@ actor DurableDownload {
     /// The number of bytes of each segment.
     var counts: [Int64] = []
     private var mayUseSegments = true
+    /// The reason why the bytes so far cannot be continued, if their response had no validator.
+    private var doubt = StartOverReason.noValidator
     var rule = ContinuationRule(offset: 0, validators: StrongValidators())
     private var schedule: RetrySchedule
     /// The hash of the bytes so far; nil if no digest is expected.
@@ -368,11 +370,12 @@ actor DurableDownload {
         }
         let discarded = await part.length
         if discarded > 0 || startOverReason != nil {
-            trace.add(.startedOver(startOverReason ?? .noValidator, discarded: discarded))
+            trace.add(.startedOver(startOverReason ?? doubt, discarded: discarded))
         } else if attempts == 1 {
             trace.add(.started)
         }
         startOverReason = nil
+        doubt = head.contentCodings.isEmpty ? .noValidator : .encoded
         let size = head.contentCodings.isEmpty ? head.contentLength : nil
         try checkSize(size, stream: stream, head: head)
         let validators = StrongValidators(head)

@@ -60,7 +60,7 @@ public struct DurableDownloadOptions: Sendable {
     public var retry = DurableDownloadRetry()
     /// Returns the URL to use in place of one that the server has refused with 400, 401, 403 or 410, such as a signed URL that
     /// has expired. The error has the response. The download continues with the new URL, whose response must have the
-    /// validator of the part. nil, the default, if there is no other URL.
+    /// validator of the part. If it throws, the download fails with the refusal. nil, the default, if there is no other URL.
     public var url: (@Sendable (_ error: NetworkError) async throws -> URL)?
     /// The clock of the delays and of the throttle.
     public var clock: any Clock<Duration> = ContinuousClock()

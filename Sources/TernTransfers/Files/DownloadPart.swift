@@ -47,6 +47,8 @@ actor DownloadPart {
     private var control: ControlFile?
     /// A Boolean value that indicates whether the control file is empty: this download created it, and has not begun.
     private var isControlEmpty = false
+    /// A Boolean value that indicates whether this download has begun or continued the part.
+    private var isAdopted = false
     private var descriptor: Int32?
     /// The number of bytes that are known to be written correctly.
     private(set) var length: Int64 = 0
@@ -149,6 +151,7 @@ actor DownloadPart {
         guard let descriptor else { throw FileFailure("continue", partialPath, code: DiskCall.notThere) }
         try named { () throws(FileFailure) in try system.truncate(descriptor, to: offset) }
         length = offset
+        isAdopted = true
     }
 
     /// Begins the file anew: the partial file is empty, then its description is stored.
@@ -197,6 +200,7 @@ actor DownloadPart {
         lock = next
         control = new
         isControlEmpty = false
+        isAdopted = true
         if synchronizes { DiskCall.synchronize(folder: folder) }
     }
 
@@ -270,6 +274,7 @@ actor DownloadPart {
         let table = try read(at: plan.size, until: plan.lengthWithTable)
         guard let counts = plan.counts(from: table) else { return nil }
         length = counts.reduce(0, +)
+        isAdopted = true
         return counts
     }
 
@@ -334,19 +339,26 @@ actor DownloadPart {
         try system.remove(controlPath)
     }
 
-    /// Ends the use of the files. A part that can be continued stays, and one that cannot is removed. Returns the length of
-    /// the part that stays; nil if none does.
+    /// Ends the use of the files. A part that can be continued stays, and one that cannot is removed. A part that this
+    /// download has not continued stays as it is. Returns the length of the part that stays; nil if none does.
     @discardableResult
     func closeKeepingPart() -> Int64? {
         defer { close() }
-        if let control, control.etag != nil || control.lastModified != nil || control.completedFile != nil {
+        guard let control, isAdopted else {
+            // The download ends with its own error.
+            if isControlEmpty { try? system.remove(controlPath) }
+            return nil
+        }
+        let hasBytes = length > 0 || control.segments != nil
+        let hasValidator = control.etag != nil || control.lastModified != nil
+        if hasBytes, hasValidator || control.completedFile != nil {
             // The part is right without this, and only costs a repeated request after a power failure.
             try? synchronize()
             return length
         }
-        // The download ends with its own error.
-        if control != nil { try? system.remove(partialPath) }
-        if control != nil || isControlEmpty { try? system.remove(controlPath) }
+        // As above.
+        try? system.remove(partialPath)
+        try? system.remove(controlPath)
         return nil
     }
 

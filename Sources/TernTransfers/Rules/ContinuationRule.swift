@@ -27,7 +27,11 @@ struct StrongValidators: Sendable, Equatable {
         let headers = head.headers
         guard head.contentCodings.isEmpty, headers["Accept-Ranges"]?.lowercased() != "none" else { return }
         let tags = headers.values(for: "ETag")
-        if tags.count == 1, tags[0].hasPrefix("\""), ResumeData.isValidator(tags[0]) { etag = tags[0] }
+        if !tags.isEmpty {
+            // A date is not a validator beside a weak tag (RFC 9110 §13.1.5).
+            guard tags.count == 1, tags[0].hasPrefix("\""), ResumeData.isValidator(tags[0]) else { return }
+            etag = tags[0]
+        }
         let dates = headers.values(for: "Last-Modified")
         if dates.count == 1, ResumeData.isValidator(dates[0]), let changed = HTTPDate.date(from: dates[0]),
             let date = headers["Date"].flatMap({ HTTPDate.date(from: $0) }),

@@ -28,6 +28,8 @@ public struct DurableDownloadRetry: Sendable {
     /// Creates rules with the defaults of their properties.
     public init() {
         policy.limit = 9
+        // The limit of one attempt: the next one continues.
+        policy.kinds.insert(.totalTimedOut)
         policy.maximumRetryAfter = .seconds(120)
     }
 }

@@ -71,6 +71,10 @@ struct DownloadKillTests {
                 switch try child.end() {
                 case .killed:
                     kills += 1
+                    // Killed after the end of its download.
+                    guard try folder.names == ["file"] else { continue }
+                    try check(folder, pattern)
+                    files += 1
                 case .exited(let code):
                     try #require(code == 0, "the child failed")
                     try check(folder, pattern)

@@ -304,6 +304,7 @@ struct DownloadPartTests {
         } test: { _, client, folder in
             let error = try await failure { try await download(client, folder).value }
             #expect(error.kind == .fileSystem, "\(error)")
+            #expect(try folder.names == [])
             #expect(error.reason.contains("No space left on device"))
         }
     }

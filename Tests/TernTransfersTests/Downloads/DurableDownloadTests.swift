@@ -166,6 +166,7 @@ struct DurableDownloadTests {
             let result = try await download(client, folder).value
             #expect(try folder.bytes("file") == Data(bytes))
             #expect(asked.all == [RangeFields(nil, nil), RangeFields(nil, nil)])
+            #expect(result.trace.contains { if case .startedOver(.encoded, _) = $0 { true } else { false } })
             #expect(result.attempts == 2)
             #expect(try folder.names == ["file"])
         }
@@ -276,6 +277,42 @@ struct DurableDownloadTests {
             #expect(result.receivedBytes == 700_000)
             #expect(Self.pattern.matches(try folder.bytes("b/file")))
             #expect(try folder.names == ["b", "b/file"])
+        }
+    }
+
+    @Test func attemptThatTakesTooLongIsFollowedByAnother() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer { exchange in
+            if exchange.number > 1 { return try exchange.serveFile(Self.pattern) }
+            try exchange.writeHead(headers: [("Content-Length", "1000000"), ("ETag", Self.pattern.etag)])
+            try exchange.streamPattern(Self.pattern, in: 0..<1_000)
+            try exchange.wait(for: gate)
+        } test: { _, client, folder in
+            var request = try client.request(.get, "file")
+            request.timeouts = Timeouts(total: .milliseconds(300))
+            let task = client.session.download(
+                request, to: folder.url("file"), resuming: .automatically, options: .test())
+            let result = try await task.value
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            #expect(result.attempts > 1)
+        }
+    }
+
+    @Test func networkIsWaitedFor() async throws {
+        let network = ScriptedNetwork(.unreachable)
+        try await inTestFolder { folder in
+            var configuration = Session.Configuration()
+            configuration.proxies = .none
+            configuration.reachability = Reachability(network)
+            let session = Session(configuration: configuration)
+            let request = try Request(.get, "http://name.invalid/file")
+            let task = session.download(
+                request, to: folder.url("file"), resuming: .automatically, options: .test { $0.retry.policy.limit = 0 })
+            while !task.trace.contains(.waitedForNetwork) { await Task.yield() }
+            network.set(.unknown)
+            let error = try await failure { try await task.value }
+            #expect(error.kind == .dns)
+            #expect(error.reason.contains("1 attempt in"))
         }
     }
 

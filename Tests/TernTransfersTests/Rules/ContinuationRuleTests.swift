@@ -30,7 +30,8 @@ struct ContinuationRuleTests {
     }
 
     @Test func weakTagAndCodedBodyHaveNoValidator() throws {
-        #expect(StrongValidators(try head(200, ["ETag": "W/\"a\""])).isEmpty)
+        let weak: Headers = ["ETag": "W/\"a\"", "Last-Modified": date, "Date": "Mon, 07 Nov 1994 08:49:37 GMT"]
+        #expect(StrongValidators(try head(200, weak)).isEmpty)
         #expect(StrongValidators(try head(200, ["ETag": "\"a\"", "Content-Encoding": "gzip"])).isEmpty)
         #expect(StrongValidators(try head(200, ["ETag": "\"a\"", "Accept-Ranges": "none"])).isEmpty)
         #expect(StrongValidators(try head(200, ["ETag": "\"a\""])).etag == "\"a\"")

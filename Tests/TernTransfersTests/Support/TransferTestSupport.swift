@@ -174,3 +174,38 @@ struct FaultyFiles: FileSystem {
 func sha256(_ bytes: some Sequence<UInt8>) -> String {
     Hexadecimal.lowercase(DigestFunction.hash(Array(bytes), .sha256))
 }
+
+/// The status of a network that a test sets.
+final class ScriptedNetwork: ReachabilitySource {
+    private struct State {
+        var status: Reachability.Status
+        var watches: [@Sendable (Reachability.Status) -> Void] = []
+    }
+
+    private struct Watch: ReachabilityWatch {
+        func close() {}
+    }
+
+    private let state: Lock<State>
+
+    init(_ status: Reachability.Status) { state = Lock(State(status: status)) }
+
+    var currentStatus: (@Sendable () -> Reachability.Status)? { { self.state.withLock { $0.status } } }
+
+    func watch(_ onChange: @escaping @Sendable (Reachability.Status) -> Void) -> (any ReachabilityWatch)? {
+        let status = state.withLock { state in
+            state.watches.append(onChange)
+            return state.status
+        }
+        onChange(status)
+        return Watch()
+    }
+
+    func set(_ status: Reachability.Status) {
+        let watches = state.withLock { state in
+            state.status = status
+            return state.watches
+        }
+        for watch in watches { watch(status) }
+    }
+}
