@@ -65,6 +65,10 @@ public struct ResponseStream: Sendable {
     /// The maximum number of bytes of a line, and of every other part of the body that is collected in memory.
     package var lineLimit: Int { source.lineLimit }
 
+    /// Returns the chunks that have arrived, at least one; nil at the end. Runs on the caller's actor, so that a reader that
+    /// writes them there needs one wake-up. Cancelling the reading Swift task ends the transfer.
+    package func nextChunks() async throws(NetworkError) -> [Data]? { try await source.nextChunks() }
+
     /// The configuration of the stream's session.
     package var configuration: Session.Configuration { source.record.registry.configuration }
 
@@ -211,8 +215,32 @@ final class StreamSource: Sendable {
         return first
     }
 
+    /// Returns all chunks that have arrived, on the caller's actor.
+    func nextChunks() async throws(NetworkError) -> [Data]? {
+        let (unread, isFree) = reading.withLock { reading in
+            if reading.isUnderWay { return ([Data](), false) }
+            let unread = Array(reading.unread.reversed())
+            reading.unread = []
+            reading.isUnderWay = unread.isEmpty
+            return (unread, true)
+        }
+        guard isFree else {
+            throw NetworkError(.unsupported, reason: "a response stream has one reader at a time")
+        }
+        if !unread.isEmpty { return unread }
+        defer { reading.withLock { $0.isUnderWay = false } }
+        let result = await withTaskCancellationHandler {
+            await readHere()
+        } onCancel: {
+            record.cancel()
+        }
+        return try result.get()
+    }
+
     @concurrent
-    private func read() async -> Result<[Data]?, NetworkError> {
+    private func read() async -> Result<[Data]?, NetworkError> { await readHere() }
+
+    private func readHere() async -> Result<[Data]?, NetworkError> {
         if let end = reading.withLock({ $0.end }) { return end.map { _ in nil } }
         do {
             // Cancelling the reader cancels the task, which then ends with its own error.

@@ -34,20 +34,18 @@ struct BodyCopy: Sendable {
     private static let publicationInterval: UInt64 = 10_000_000
 
     /// Receives a body to its end. Returns when its last byte is written.
-    @concurrent
-    func run(_ chunks: ResponseStream.Chunks) async throws(Failure) {
-        var iterator = chunks.makeAsyncIterator()
+    ///
+    /// - Parameter isolation: The part, where the reader waits and writes, so that a portion costs one wake-up; nil for a body
+    ///   that is hashed, which must not hold up the files of others.
+    func run(_ stream: ResponseStream, isolation: isolated (any Actor)?) async throws(Failure) {
         var position = offset
         var nextPublication: UInt64 = 0
-        while let chunk = try await nextChunk(&iterator) {
-            if let limit, Int64(chunk.count) > limit - position { throw .tooLong(limit) }
-            do throws(FileFailure) {
-                try await part.write(chunk)
-            } catch {
-                throw .file(error)
+        while let chunks = try await nextChunks(of: stream, isolation: isolation) {
+            let start = position
+            for chunk in chunks {
+                try await write(chunk, at: position, isolation: isolation)
+                position += Int64(chunk.count)
             }
-            hash?.update(chunk)
-            position += Int64(chunk.count)
             let isWatched = meter.update(
                 sent: 0, of: nil, received: position - offset, of: total.map { $0 - offset })
             if isWatched, case let now = MonotonicClock.nanoseconds(), now >= nextPublication {
@@ -55,16 +53,28 @@ struct BodyCopy: Sendable {
                 meter.publish()
             }
             do {
-                try await throttle.wait(after: chunk.count)
+                try await throttle.wait(after: Int(position - start))
             } catch {
                 throw .cancelled
             }
         }
     }
 
-    private func nextChunk(_ iterator: inout ResponseStream.Chunks.Iterator) async throws(Failure) -> Data? {
+    private func write(_ chunk: Data, at position: Int64, isolation: isolated (any Actor)?) async throws(Failure) {
+        if let limit, Int64(chunk.count) > limit - position { throw .tooLong(limit) }
+        do throws(FileFailure) {
+            try await part.write(chunk)
+        } catch {
+            throw .file(error)
+        }
+        hash?.update(chunk)
+    }
+
+    private func nextChunks(
+        of stream: ResponseStream, isolation: isolated (any Actor)?
+    ) async throws(Failure) -> [Data]? {
         do throws(NetworkError) {
-            return try await iterator.next()
+            return try await stream.nextChunks()
         } catch {
             throw .network(error)
         }

@@ -81,7 +81,7 @@ extension DurableDownload {
         var rule = rule
         (rule.offset, rule.end, rule.size) = (start, range.upperBound, plan.size)
         let stream = session.stream(
-            try attemptRequest(rule, bufferLimit: max(4 << 10, Self.bufferLimit / plan.ranges.count)))
+            try attemptRequest(rule, bufferLimit: max(4 << 10, Self.segmentBufferLimit / plan.ranges.count)))
         let head = try await acceptedHead(of: stream, isPart: true)
         switch rule.decision(on: head) {
         case .append:

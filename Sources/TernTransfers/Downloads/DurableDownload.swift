@@ -50,7 +50,9 @@ actor DurableDownload {
     private static let lockInterval = Duration.milliseconds(100)
     /// The number of bytes that may wait in memory. With the chunk that is being read and the one that is being written, a
     /// killed process loses less than 256 KiB.
-    static let bufferLimit = 32 << 10
+    static let bufferLimit = 80 << 10
+    /// The same for all segments together.
+    static let segmentBufferLimit = 32 << 10
     /// The number of requests that one attempt can need: with the entity tag, with the date, for the whole file.
     private static let mostRequests = 3
 
@@ -457,7 +459,7 @@ actor DurableDownload {
             part: part, hash: hash, throttle: throttle, meter: meter, offset: offset, total: total, limit: limit)
         let failure: BodyCopy.Failure?
         do throws(BodyCopy.Failure) {
-            try await copy.run(stream.chunks)
+            try await copy.run(stream, isolation: hash == nil ? part : nil)
             failure = nil
         } catch {
             failure = error

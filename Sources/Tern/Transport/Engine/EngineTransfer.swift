@@ -63,8 +63,10 @@ final class EngineTransfer {
         self.transfer = transfer
         self.lane = lane
         isStreamed = transfer.request.delivery == .streamed
-        // Twice the limit, so that a reader with a small one waits for two chunks at most.
-        body = CollectedBody(chunkLimit: min(CollectedBody.chunkSize, 2 * transfer.request.bufferLimit))
+        // At most half of the limit, and a size of a slab: the loop fills one chunk while the reader has another.
+        let limit = max(transfer.request.bufferLimit, 4) / 2
+        let chunk = 1 << (Int.bitWidth - 1 - limit.leadingZeroBitCount)
+        body = CollectedBody(chunkLimit: min(CollectedBody.chunkSize, chunk))
         clock = TransferClock(transfer.request.timeouts, now: lane.now)
     }
 
