@@ -5,15 +5,16 @@ public import Foundation
 #endif
 
 // The forms with a handle: progress in both directions, pause, resume, cancel. The tasks start at once, unless
-// `startsImmediately` is false. For a request that cannot be created, the task has already failed.
+// `startsImmediately` is false. `configure` changes the request before it is sent. For a request that cannot be created, the task has already failed.
 
 extension Client {
     /// Creates a task that sends a request and decodes its response.
     public func task<T: Decodable & Sendable>(
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
-        body: Request.Body = .none, startsImmediately: Bool = true, as type: T.Type = T.self
+        body: Request.Body = .none, startsImmediately: Bool = true, as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
     ) -> SessionTask<T> {
-        makeTask(method, path, query: query, headers: headers, body: body) { request in
+        makeTask(method, path, query: query, headers: headers, body: body, configure: configure) { request in
             session.valueTask(for: request, decode: .automatic, startsImmediately: startsImmediately)
         }
     }
@@ -22,9 +23,10 @@ extension Client {
     @discardableResult
     public func task(
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
-        body: Request.Body = .none, startsImmediately: Bool = true
+        body: Request.Body = .none, startsImmediately: Bool = true,
+        configure: Request.Change = { _ in }
     ) -> SessionTask<Data> {
-        makeTask(method, path, query: query, headers: headers, body: body) { request in
+        makeTask(method, path, query: query, headers: headers, body: body, configure: configure) { request in
             session.valueTask(for: request, decode: .data, startsImmediately: startsImmediately)
         }
     }
@@ -32,53 +34,70 @@ extension Client {
     /// Uploads a file piece by piece and decodes the response. `uploadProgress` counts the file's bytes.
     public func upload<T: Decodable & Sendable>(
         _ path: String, method: Request.Method = .post, file: URL, headers: Headers = [:],
-        startsImmediately: Bool = true, as type: T.Type = T.self
+        startsImmediately: Bool = true, as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
     ) -> SessionTask<T> {
-        task(method, path, headers: headers, body: .file(file), startsImmediately: startsImmediately, as: type)
+        task(
+            method, path, headers: headers, body: .file(file), startsImmediately: startsImmediately, as: type,
+            configure: configure)
     }
 
     /// Uploads a file piece by piece and returns the body of the response.
     @discardableResult
     public func upload(
         _ path: String, method: Request.Method = .post, file: URL, headers: Headers = [:],
-        startsImmediately: Bool = true
+        startsImmediately: Bool = true,
+        configure: Request.Change = { _ in }
     ) -> SessionTask<Data> {
-        task(method, path, headers: headers, body: .file(file), startsImmediately: startsImmediately)
+        task(
+            method, path, headers: headers, body: .file(file), startsImmediately: startsImmediately,
+            configure: configure)
     }
 
     /// Uploads any body (data, a file, a stream with or without a length) and decodes the response.
     public func upload<T: Decodable & Sendable>(
         _ path: String, method: Request.Method = .post, body: Request.Body, headers: Headers = [:],
-        startsImmediately: Bool = true, as type: T.Type = T.self
+        startsImmediately: Bool = true, as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
     ) -> SessionTask<T> {
-        task(method, path, headers: headers, body: body, startsImmediately: startsImmediately, as: type)
+        task(
+            method, path, headers: headers, body: body, startsImmediately: startsImmediately, as: type,
+            configure: configure)
     }
 
     /// Uploads any body (data, a file, a stream with or without a length) and returns the body of the response.
     @discardableResult
     public func upload(
         _ path: String, method: Request.Method = .post, body: Request.Body, headers: Headers = [:],
-        startsImmediately: Bool = true
+        startsImmediately: Bool = true,
+        configure: Request.Change = { _ in }
     ) -> SessionTask<Data> {
-        task(method, path, headers: headers, body: body, startsImmediately: startsImmediately)
+        task(
+            method, path, headers: headers, body: body, startsImmediately: startsImmediately,
+            configure: configure)
     }
 
     /// Uploads a multipart form piece by piece and decodes the response.
     public func upload<T: Decodable & Sendable>(
         _ path: String, method: Request.Method = .post, multipart form: MultipartForm, headers: Headers = [:],
-        startsImmediately: Bool = true, as type: T.Type = T.self
+        startsImmediately: Bool = true, as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
     ) -> SessionTask<T> {
         task(
-            method, path, headers: headers, body: .multipart(form), startsImmediately: startsImmediately, as: type)
+            method, path, headers: headers, body: .multipart(form), startsImmediately: startsImmediately, as: type,
+            configure: configure)
     }
 
     /// Uploads a multipart form piece by piece and returns the body of the response.
     @discardableResult
     public func upload(
         _ path: String, method: Request.Method = .post, multipart form: MultipartForm, headers: Headers = [:],
-        startsImmediately: Bool = true
+        startsImmediately: Bool = true,
+        configure: Request.Change = { _ in }
     ) -> SessionTask<Data> {
-        task(method, path, headers: headers, body: .multipart(form), startsImmediately: startsImmediately)
+        task(
+            method, path, headers: headers, body: .multipart(form), startsImmediately: startsImmediately,
+            configure: configure)
     }
 
     /// Downloads a response to a file. The file is written under a temporary name in the same folder, and moved to its
@@ -94,9 +113,10 @@ extension Client {
     @discardableResult
     public func download(
         _ path: String, to file: URL, options: Download.Options = Download.Options(), query: Request.Query = [:],
-        headers: Headers = [:], startsImmediately: Bool = true
+        headers: Headers = [:], startsImmediately: Bool = true,
+        configure: Request.Change = { _ in }
     ) -> SessionTask<URL> {
-        makeTask(.get, path, query: query, headers: headers) { request in
+        makeTask(.get, path, query: query, headers: headers, configure: configure) { request in
             session.download(request, to: file, options: options, startsImmediately: startsImmediately)
         }
     }
@@ -108,7 +128,7 @@ extension Client {
         _ path: String, options: Download.Options = Download.Options(), query: Request.Query = [:],
         headers: Headers = [:], startsImmediately: Bool = true, destination: Download.Destination?
     ) -> SessionTask<URL> {
-        makeTask(.get, path, query: query, headers: headers) { request in
+        makeTask(.get, path, query: query, headers: headers, configure: { _ in }) { request in
             session.download(
                 request, options: options, startsImmediately: startsImmediately, destination: destination)
         }
@@ -129,9 +149,10 @@ extension Client {
     public func download(
         resuming resumeData: ResumeData, to file: URL, partialFolder: URL? = nil,
         options: Download.Options = Download.Options(isResumable: true), headers: Headers = [:],
-        startsImmediately: Bool = true
+        startsImmediately: Bool = true,
+        configure: Request.Change = { _ in }
     ) -> SessionTask<URL> {
-        makeTask(.get, resumeData.url, headers: headers) { request in
+        makeTask(.get, resumeData.url, headers: headers, configure: configure) { request in
             session.download(
                 request, resuming: resumeData, to: file, partialFolder: partialFolder, options: options,
                 startsImmediately: startsImmediately)
@@ -142,10 +163,11 @@ extension Client {
     /// Starts at once.
     public func stream(
         _ path: String, method: Request.Method = .get, query: Request.Query = [:], headers: Headers = [:],
-        body: Request.Body = .none
+        body: Request.Body = .none, configure: Request.Change = { _ in }
     ) -> ResponseStream {
         do {
-            return session.stream(try request(method, path, query: query, headers: headers, body: body))
+            return session.stream(
+                try request(method, path, query: query, headers: headers, body: body, configure: configure))
         } catch {
             return ResponseStream(failed: error, session)
         }
@@ -153,10 +175,11 @@ extension Client {
 
     private func makeTask<Value: Sendable>(
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers,
-        body: Request.Body = .none, task: (Request) -> SessionTask<Value>
+        body: Request.Body = .none, configure: Request.Change,
+        task: (Request) -> SessionTask<Value>
     ) -> SessionTask<Value> {
         do {
-            return task(try request(method, path, query: query, headers: headers, body: body))
+            return task(try request(method, path, query: query, headers: headers, body: body, configure: configure))
         } catch {
             return session.tasks.failedTask(nil, error)
         }

@@ -5,7 +5,7 @@ public import Foundation
 #endif
 
 // Each verb has two overloads: one decodes a `Decodable` type, and one returns `Data`, for calls that do not state a
-// type.
+// type. `configure` changes the request before it is sent.
 
 extension Client {
     /// Sends a request of any method and decodes the response.
@@ -13,10 +13,12 @@ extension Client {
     /// - Throws: `NetworkError`; of kind `.status` for a status outside 200–299, with the start of the body.
     public func send<T: Decodable & Sendable>(
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
-        body: Request.Body = .none, as type: T.Type = T.self
+        body: Request.Body = .none, as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> T {
         try await session.response(
-            for: request(method, path, query: query, headers: headers, body: body), decode: BodyDecoder<T>.automatic
+            for: request(method, path, query: query, headers: headers, body: body, configure: configure),
+            decode: BodyDecoder<T>.automatic
         ).value
     }
 
@@ -24,96 +26,109 @@ extension Client {
     @discardableResult
     public func send(
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
-        body: Request.Body = .none
+        body: Request.Body = .none,
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> Data {
         try await session.response(
-            for: request(method, path, query: query, headers: headers, body: body), decode: BodyDecoder.data
+            for: request(method, path, query: query, headers: headers, body: body, configure: configure),
+            decode: BodyDecoder.data
         ).value
     }
 
     /// Sends a HEAD request to a path, and returns the head of the response.
     public func head(
-        _ path: String, query: Request.Query = [:], headers: Headers = [:]
+        _ path: String, query: Request.Query = [:], headers: Headers = [:],
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> ResponseHead {
-        try await session.response(for: request(.head, path, query: query, headers: headers)).head
+        try await session.response(for: request(.head, path, query: query, headers: headers, configure: configure)).head
     }
 
     /// Sends a GET request to a path, and decodes the response.
     public func get<T: Decodable & Sendable>(
-        _ path: String, query: Request.Query = [:], headers: Headers = [:], as type: T.Type = T.self
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> T {
-        try await send(.get, path, query: query, headers: headers, as: type)
+        try await send(.get, path, query: query, headers: headers, as: type, configure: configure)
     }
 
     /// Sends a GET request to a path, and returns the body of the response.
     @discardableResult
     public func get(
-        _ path: String, query: Request.Query = [:], headers: Headers = [:]
+        _ path: String, query: Request.Query = [:], headers: Headers = [:],
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> Data {
-        try await send(.get, path, query: query, headers: headers)
+        try await send(.get, path, query: query, headers: headers, configure: configure)
     }
 
     /// Sends a POST request to a path, and decodes the response.
     public func post<T: Decodable & Sendable>(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
-        as type: T.Type = T.self
+        as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> T {
-        try await send(.post, path, query: query, headers: headers, body: body, as: type)
+        try await send(.post, path, query: query, headers: headers, body: body, as: type, configure: configure)
     }
 
     /// Sends a POST request to a path, and returns the body of the response.
     @discardableResult
     public func post(
-        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> Data {
-        try await send(.post, path, query: query, headers: headers, body: body)
+        try await send(.post, path, query: query, headers: headers, body: body, configure: configure)
     }
 
     /// Sends a PUT request to a path, and decodes the response.
     public func put<T: Decodable & Sendable>(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
-        as type: T.Type = T.self
+        as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> T {
-        try await send(.put, path, query: query, headers: headers, body: body, as: type)
+        try await send(.put, path, query: query, headers: headers, body: body, as: type, configure: configure)
     }
 
     /// Sends a PUT request to a path, and returns the body of the response.
     @discardableResult
     public func put(
-        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> Data {
-        try await send(.put, path, query: query, headers: headers, body: body)
+        try await send(.put, path, query: query, headers: headers, body: body, configure: configure)
     }
 
     /// Sends a PATCH request to a path, and decodes the response.
     public func patch<T: Decodable & Sendable>(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
-        as type: T.Type = T.self
+        as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> T {
-        try await send(.patch, path, query: query, headers: headers, body: body, as: type)
+        try await send(.patch, path, query: query, headers: headers, body: body, as: type, configure: configure)
     }
 
     /// Sends a PATCH request to a path, and returns the body of the response.
     @discardableResult
     public func patch(
-        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> Data {
-        try await send(.patch, path, query: query, headers: headers, body: body)
+        try await send(.patch, path, query: query, headers: headers, body: body, configure: configure)
     }
 
     /// Sends a DELETE request to a path, and decodes the response.
     public func delete<T: Decodable & Sendable>(
         _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
-        as type: T.Type = T.self
+        as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> T {
-        try await send(.delete, path, query: query, headers: headers, body: body, as: type)
+        try await send(.delete, path, query: query, headers: headers, body: body, as: type, configure: configure)
     }
 
     /// Sends a DELETE request to a path, and returns the body of the response.
     @discardableResult
     public func delete(
-        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none
+        _ path: String, query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> Data {
-        try await send(.delete, path, query: query, headers: headers, body: body)
+        try await send(.delete, path, query: query, headers: headers, body: body, configure: configure)
     }
 }

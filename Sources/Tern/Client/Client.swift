@@ -12,6 +12,7 @@ public import Foundation
 /// let page = try await client.get("users", query: ["page": 2], as: [User].self)
 /// let made: User = try await client.post("users", body: .json(draft))
 /// try await client.delete("users/1")
+/// let names: [String] = try await client.get("names") { $0.timeouts.total = .seconds(5) }
 /// ```
 ///
 /// A client is a small value: a thousand clients add no thread and no connection. Every verb has two forms, one for a
@@ -74,6 +75,15 @@ public struct Client: Sendable {
         updateMarkedHeaders()
     }
 
+    /// Creates a client with a session of its own that has these interceptors, outermost first.
+    ///
+    /// - Throws: `NetworkError` of kind `.invalidRequest` if the text is not an http or https URL.
+    public init(
+        baseURL: String, interceptors: [any Interceptor], headers: Headers = [:]
+    ) throws(NetworkError) {
+        try self.init(baseURL: baseURL, session: Session(interceptors: interceptors), headers: headers)
+    }
+
     private mutating func updateMarkedHeaders() {
         guard case .success(let base) = base, !headers.isEmpty, !sendsHeadersToOtherOrigins else {
             markedHeaders = nil
@@ -82,12 +92,20 @@ public struct Client: Sendable {
         markedHeaders = Request.Extras(ClientHeaders(fields: headers, origin: base.root.origin))
     }
 
-    /// Returns the request that a verb sends.
+    /// Returns the request that a verb sends, changed by `configure`.
     ///
     /// - Throws: `NetworkError` of kind `.invalidRequest` if path and base URL do not form a URL that can be requested.
     public func request(
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
-        body: Request.Body = .none
+        body: Request.Body = .none, configure: Request.Change = { _ in }
+    ) throws(NetworkError) -> Request {
+        var request = try makeRequest(method, path, query: query, headers: headers, body: body)
+        try configure(&request)
+        return request
+    }
+
+    private func makeRequest(
+        _ method: Request.Method, _ path: String, query: Request.Query, headers: Headers, body: Request.Body
     ) throws(NetworkError) -> Request {
         do {
             var target = try self.target(path)

@@ -149,6 +149,17 @@ public final class CookieStore: Sendable {
         if case .refused(let refusal) = change({ $0.insertChecked(cookie, now: now) }) { throw refusal }
     }
 
+    /// Stores the cookie of a `Set-Cookie` field as if a response from a URL had it. An expired cookie removes the stored
+    /// one.
+    ///
+    /// - Throws: `Cookie.Refusal` when a response from that URL could not set the cookie.
+    public func store(_ field: String, for url: URL) throws(Cookie.Refusal) {
+        guard let target = try? Target(url) else {  // `try?`: the refusal below names the reason.
+            throw Cookie.Refusal(reason: "the URL is not an http or https URL")
+        }
+        if case .refused(let refusal)? = store([field], from: target).first { throw refusal }
+    }
+
     /// Removes the cookies that satisfy a condition, and returns their number. The condition is called while the store
     /// is locked, and must not use the store.
     @discardableResult

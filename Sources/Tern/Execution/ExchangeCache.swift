@@ -133,16 +133,16 @@ package struct NetworkExchange: Sendable {
 
     /// The limit on the whole task, less the time that earlier requests of it have used; nil for none.
     package var remainingTime: Duration? {
-        let timeouts = prepared.request.timeouts ?? registry.configuration.timeouts
+        let timeouts = prepared.request.timeouts(in: registry.configuration.timeouts)
         return timeouts.total.map { max(.zero, $0 - timeouts.spent) }
     }
 
     /// The limit on the time without any byte; nil for none.
-    package var idleTime: Duration? { (prepared.request.timeouts ?? registry.configuration.timeouts).idle }
+    package var idleTime: Duration? { prepared.request.timeouts(in: registry.configuration.timeouts).idle }
 
     /// Returns the same exchange with less time.
     package func spending(_ time: Duration) -> NetworkExchange {
-        let timeouts = prepared.request.timeouts ?? registry.configuration.timeouts
+        let timeouts = prepared.request.timeouts(in: registry.configuration.timeouts)
         return NetworkExchange(self, prepared: prepared.limitingTotalTime(spent: timeouts.spent + time))
     }
 

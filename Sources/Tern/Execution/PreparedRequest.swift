@@ -139,7 +139,7 @@ final class PreparedRequest: Sendable {
 
     /// Returns the same request with less time, because earlier attempts used some of the total limit.
     func limitingTotalTime(spent: Duration) -> PreparedRequest {
-        var timeouts = request.timeouts ?? registry.configuration.timeouts
+        var timeouts = request.timeouts(in: registry.configuration.timeouts)
         guard timeouts.total != nil else { return self }
         timeouts.spent = spent
         var other = request
@@ -150,7 +150,7 @@ final class PreparedRequest: Sendable {
     }
 
     /// The part of the total time limit that was spent before the request, if there is such a limit.
-    var timeSpent: Duration { request.timeouts?.spent ?? .zero }
+    var timeSpent: Duration { request.timeouts.spent }
 
     /// Returns the same request with another body.
     func sending(_ body: Request.Body) -> PreparedRequest {
@@ -325,7 +325,7 @@ final class PreparedRequest: Sendable {
             method: request.method, target: request.target, headers: headers,
             delivery: delivery == .streamed
                 ? .streamed : .collected(limit: request.maximumBodySize ?? registry.configuration.maximumBodySize),
-            timeouts: request.timeouts ?? registry.configuration.timeouts,
+            timeouts: request.timeouts(in: registry.configuration.timeouts),
             headLimit: registry.configuration.maximumHeadSize,
             decompressionLimit: registry.configuration.maximumDecompressedSize, decompresses: decompresses,
             priority: priority, announcesHead: hasHandle, isDecidedAtHead: hasPolicy,
@@ -362,7 +362,7 @@ final class PreparedRequest: Sendable {
         if request.body.hasTrailers, headers.contains("Content-Length") {
             return "trailers follow only a body that is sent chunked: leave out Content-Length (RFC 9112 §7.1)"
         }
-        if let problem = request.timeouts?.problem { return problem }
+        if let problem = request.timeouts.problem { return problem }
         if request.method == .connect { return "CONNECT is for proxies and cannot be sent as a request" }
         return nil
     }

@@ -17,7 +17,7 @@ extension RequestExecution {
             }
             return try response.request.following(next)
         case .refuse(let failure):
-            let stops = record.registry.configuration.redirects.stops(atRefused: failure.kind)
+            let stops = redirects(of: response.request.request).stops(atRefused: failure.kind)
             try await deliverRedirect(&response, otherwiseFailWith: failure, sessionStops: stops)
             return nil
         case .renew(let authorization):
@@ -55,11 +55,15 @@ extension RequestExecution {
 
     // MARK: Redirects
 
+    private func redirects(of request: Request) -> Session.Configuration.Redirects {
+        request.redirects ?? record.registry.configuration.redirects
+    }
+
     /// Returns the request to follow a redirect with; nil if the redirect is delivered as the final response.
     private func redirect(
         to step: RedirectRules.Step, after response: inout IncomingResponse
     ) async throws(NetworkError) -> Request? {
-        let stops = record.registry.configuration.redirects.stops(at: step.target, response.request.request)
+        let stops = redirects(of: response.request.request).stops(at: step.target, response.request.request)
         guard let proposed = try await proposedRequest(for: step, after: response) else {
             let reason = "the redirect to \(step.target) keeps the body, which can be sent only once"
             try await deliverRedirect(

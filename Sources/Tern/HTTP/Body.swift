@@ -52,6 +52,13 @@ extension Request {
                 contentType: "application/json")
         }
 
+        /// Creates a body from a literal whose members have different types, as in `.json(["id": 1, "tags": ["a", nil]])`.
+        public static func json(_ value: JSONValue) -> Body {
+            Body(
+                content: .encoded(format: "JSON") { try $0.makeJSONEncoder().encode(value) },
+                contentType: "application/json")
+        }
+
         /// Creates a body from a file, which is read in pieces while it is sent. The length is read when the task
         /// starts, and a file whose length changes while it is read fails the task. A URL with a scheme other than
         /// `file` fails with `.invalidRequest`.

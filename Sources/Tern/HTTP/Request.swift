@@ -77,6 +77,38 @@ public struct Request: Sendable {
 }
 
 extension Request {
+    /// Changes a request of a client before it is sent, as in `client.get("list") { $0.label = "list" }`. An error fails the
+    /// call.
+    public typealias Change = (inout Request) throws(NetworkError) -> Void
+
+    /// Returns a path of these segments, for the functions of a client: each segment is percent-encoded as a whole, so that
+    /// `/`, `?` and `#` in a name stay in it. An empty last segment ends the path with `/`.
+    ///
+    /// ```swift
+    /// try await client.delete(Request.path(["files", name]))
+    /// ```
+    ///
+    /// - Throws: `NetworkError` of kind `.invalidRequest` for a segment `.` or `..`, with which a name would lead to another
+    ///   folder (RFC 3986 §5.2.4), and for an empty segment before the last.
+    public static func path(_ segments: [String]) throws(NetworkError) -> String {
+        var bytes: [UInt8] = []
+        for (index, segment) in segments.enumerated() {
+            if segment == "." || segment == ".." {
+                throw NetworkError(.invalidRequest, reason: "the path segment \"\(segment)\" names another folder")
+            }
+            if segment.isEmpty, index < segments.count - 1 || index == 0 {
+                throw NetworkError(.invalidRequest, reason: "the path has an empty segment")
+            }
+            if index > 0 { bytes.append(UInt8(ascii: "/")) }
+            for byte in segment.utf8 {
+                if ByteSet.unreserved.contains(byte) { bytes.append(byte) } else { bytes.appendPercentEncoded(byte) }
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+extension Request {
     /// The position of a request among those that wait for a connection.
     ///
     /// Over HTTP/2, the engine for Linux also tells the server the priority, unless it is `.normal` or the request has a
@@ -116,6 +148,7 @@ extension Request {
             var isLive = false
             var bufferLimit: Int?
             var validation: ResponseValidation?
+            var redirects: Session.Configuration.Redirects?
             var trust: TrustPolicy?
             var credentials: (any CredentialProvider)?
             /// Identifies the request's own provider and policy. An authorization that one owner obtained is never sent
@@ -164,10 +197,16 @@ extension Request {
     /// A Boolean value that indicates whether the request has only a method, URL, headers, body and priority.
     var hasNoExtras: Bool { extras?.hasClientHeadersOnly ?? true }
 
-    /// The time limits of this request; nil for those of the session.
-    public var timeouts: Timeouts? {
-        get { extras?.fields.timeouts }
+    /// The time limits of this request. ``Timeouts/inherited`` by default: those of the session. A single limit can be
+    /// changed, as in `request.timeouts.total = .seconds(5)`.
+    public var timeouts: Timeouts {
+        get { extras?.fields.timeouts ?? .inherited }
         set { change { $0.timeouts = newValue } }
+    }
+
+    /// Returns the limits of this request in a session with these limits.
+    package func timeouts(in session: Timeouts) -> Timeouts {
+        extras?.fields.timeouts?.completed(by: session) ?? session
     }
 
     /// A name for logs, events and errors. It is never sent.
@@ -248,6 +287,12 @@ extension Request {
     public var validation: ResponseValidation? {
         get { extras?.fields.validation }
         set { change { $0.validation = newValue } }
+    }
+
+    /// The redirects that are followed when no policy decides; nil for the choice of the session.
+    public var redirects: Session.Configuration.Redirects? {
+        get { extras?.fields.redirects }
+        set { change { $0.redirects = newValue } }
     }
 
     /// The trust policy of this request, in place of the session's policy for the host; nil for that one. The

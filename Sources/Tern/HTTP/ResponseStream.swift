@@ -107,6 +107,14 @@ public struct ResponseStream: Sendable {
     }
 }
 
+extension ResponseStream: AsyncSequence {
+    /// A chunk of the body.
+    public typealias Element = Data
+
+    /// Returns an iterator over the rest of the body, as ``chunks`` does.
+    public func makeAsyncIterator() -> Chunks.Iterator { chunks.makeAsyncIterator() }
+}
+
 /// Owns the transfer of a stream, which ends when the source is released.
 final class StreamSource: Sendable {
     let record: TaskRecord

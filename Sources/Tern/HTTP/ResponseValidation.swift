@@ -39,6 +39,9 @@ public struct ResponseValidation: Sendable {
         self.check = check
     }
 
+    /// Rules that accept every status and every content type.
+    public static let any = ResponseValidation(contentTypes: .any, statuses: { _ in true })
+
     func accepts(_ status: Int) -> Bool { statuses?(status) ?? (200...299).contains(status) }
 
     /// Returns the reason why a response is refused; nil if it is accepted.

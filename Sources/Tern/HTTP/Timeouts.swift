@@ -2,27 +2,53 @@
 /// paused does not count.
 ///
 /// A request with a negative limit fails with an error of kind `.invalidRequest` before anything is sent.
+///
+/// A request has the limits of its session, and can replace all of them or single ones:
+///
+/// ```swift
+/// request.timeouts.total = .seconds(5)               // the others stay those of the session
+/// request.timeouts = Timeouts(total: .seconds(5))    // the others are the defaults of this type
+/// ```
 public struct Timeouts: Sendable, Hashable {
     /// The time for name look-up, connecting and the TLS handshake together. 15 seconds by default; nil for no limit.
-    public var connect: Duration?
+    public var connect: Duration? { didSet { stated.insert(.connect) } }
     /// The time without any byte sent or received on a connection. It does not include the time during which the
     /// transfer waits for the *reader* of a streamed response or for the producer of a streamed body. 60 seconds by
     /// default; nil for no limit.
-    public var idle: Duration?
+    public var idle: Duration? { didSet { stated.insert(.idle) } }
     /// The time from the task's start to the last byte of the body, including the wait for a connection, redirects and
     /// challenges. A retry starts with the whole limit again. nil, the default, means no limit: the time that a
     /// response takes depends on its size, and one limit for all responses would end downloads that make progress.
     ///
     /// Set a limit when the size is known. 60 seconds are enough for most API calls. Without a limit, a server that
     /// sends one byte every 59 seconds can keep a task alive indefinitely.
-    public var total: Duration?
+    public var total: Duration? { didSet { stated.insert(.total) } }
     /// The time for which the body of a request with ``Request/expectsContinue`` waits for the server's agreement, from the
     /// moment at which a connection carries the request. `.zero` sends the body at once. A pause does not stop this time. Then
     /// the body is sent, because a server need not answer (RFC 9110 §10.1.1). 1 second by default. This time counts for `idle`
     /// and `total`, and reaching the limit is no error. URLSession has a limit of its own.
-    public var expectContinue: Duration
+    public var expectContinue: Duration { didSet { stated.insert(.expectContinue) } }
     /// The part of `total` that redirects and challenges before this attempt have used.
     package var spent = Duration.zero
+    /// The limits that this value states. The others are those of the session.
+    private var stated: Limits
+
+    private struct Limits: OptionSet, Sendable, Hashable {
+        let rawValue: UInt8
+        static let connect = Limits(rawValue: 1)
+        static let idle = Limits(rawValue: 2)
+        static let total = Limits(rawValue: 4)
+        static let expectContinue = Limits(rawValue: 8)
+        static let all: Limits = [.connect, .idle, .total, .expectContinue]
+    }
+
+    /// The limits of the session. A limit that is set replaces that of the session; one that is read before is the default of
+    /// this type.
+    public static var inherited: Timeouts {
+        var timeouts = Timeouts()
+        timeouts.stated = []
+        return timeouts
+    }
 
     /// Creates limits. The defaults are 15 seconds, 60 seconds, no limit and 1 second.
     public init(
@@ -33,6 +59,19 @@ public struct Timeouts: Sendable, Hashable {
         self.idle = idle
         self.total = total
         self.expectContinue = expectContinue
+        stated = .all
+    }
+
+    /// Returns these limits, with those of the session in place of the limits that this value does not state.
+    package func completed(by session: Timeouts) -> Timeouts {
+        if stated == .all { return self }
+        var result = session
+        result.spent = spent
+        if stated.contains(.connect) { result.connect = connect }
+        if stated.contains(.idle) { result.idle = idle }
+        if stated.contains(.total) { result.total = total }
+        if stated.contains(.expectContinue) { result.expectContinue = expectContinue }
+        return result
     }
 
     /// The reason why no request can meet the limits; nil when the limits are valid.
@@ -50,6 +89,30 @@ public struct Timeouts: Sendable, Hashable {
         case idle
         /// The whole task took longer than `total`.
         case total
+    }
+}
+
+extension Timeouts: CustomStringConvertible, CustomReflectable {
+    /// The limits with their units, such as `connect 15.0 seconds, idle 60.0 seconds, no total limit`. Those of the session
+    /// are left out.
+    public var description: String {
+        let limits = [
+            (Limits.connect, "connect", connect), (.idle, "idle", idle), (.total, "total", total),
+            (.expectContinue, "expectContinue", expectContinue),
+        ]
+        let texts = limits.filter { stated.contains($0.0) }.map { limit in
+            limit.2.map { "\(limit.1) \($0)" } ?? "no \(limit.1) limit"
+        }
+        return texts.isEmpty ? "those of the session" : texts.joined(separator: ", ")
+    }
+
+    /// The limits.
+    public var customMirror: Mirror {
+        Mirror(
+            self,
+            children: [
+                "connect": connect as Any, "idle": idle as Any, "total": total as Any, "expectContinue": expectContinue,
+            ])
     }
 }
 

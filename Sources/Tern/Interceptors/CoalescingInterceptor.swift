@@ -9,7 +9,7 @@ import TernConcurrency
 /// ```
 ///
 /// - Only GET, HEAD, OPTIONS and TRACE without a body are shared, and only if the response is collected in memory.
-///   Downloads, streams, and requests with interceptors, a policy, a validation, credentials or cookies of their own
+///   Downloads, streams, and requests with interceptors, a policy, a validation, redirects, credentials or cookies of their own
 ///   are never shared.
 /// - Requests never share a response if they differ in `Authorization`, `Cookie` or another header that holds a secret,
 ///   or in the user information of their URLs, or if they belong to different sessions.
@@ -145,7 +145,7 @@ extension Request {
     fileprivate var isShareable: Bool {
         hasNoExtras
             || interceptors.isEmpty && policy == nil && validation == nil && credentials == nil && cookies == nil
-                && trust == nil
+                && trust == nil && redirects == nil
     }
 
     /// A Boolean value that indicates whether another request with the same method, URL, headers and body has the same

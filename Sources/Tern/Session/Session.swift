@@ -33,6 +33,13 @@ public actor Session {
         self.init(configuration: configuration, transport: DefaultTransport.make(configuration))
     }
 
+    /// Creates a session with these interceptors, outermost first, and otherwise the defaults.
+    public init(interceptors: [any Interceptor]) {
+        var configuration = Configuration()
+        configuration.interceptors = interceptors
+        self.init(configuration: configuration)
+    }
+
     package init(
         configuration: Configuration, transport: any Transport, files: FileStore = .shared,
         clock: any Clock<Duration> = ContinuousClock()

@@ -1,11 +1,11 @@
 extension Request {
     /// Query items of one request, in order.
     ///
-    /// A literal keeps its order. A value can have any type with a description; nil gives the bare name, without `=`.
-    /// The items follow a query that the URL already has.
+    /// A literal keeps its order. A value can have any type with a description. nil leaves the item out, and `.null` gives
+    /// the bare name, without `=`. The items follow a query that the URL already has.
     ///
     /// ```swift
-    /// let query: Request.Query = ["page": 2, "tags": "a b", "flag": nil]   // page=2&tags=a%20b&flag
+    /// let query: Request.Query = ["page": 2, "tags": "a b", "cursor": nil, "flag": .null]   // page=2&tags=a%20b&flag
     /// ```
     public struct Query: Sendable, Hashable {
         /// A name with its value.
@@ -34,6 +34,13 @@ extension Request {
         /// Creates a query from items in order.
         public init(_ items: some Sequence<Item>) { self.items = Array(items) }
 
+        /// Creates a query from a dictionary, ordered by name so that the result is the same in every run.
+        public init(_ dictionary: [String: String]) {
+            items = dictionary.sorted { ($0.key, $0.value) < ($1.key, $1.value) }.map {
+                Item(name: $0.key, value: $0.value)
+            }
+        }
+
         /// Creates a query from the members of a value, with the names, order and format of the encoder.
         ///
         /// - Throws: `NetworkError` of kind `.invalidRequest` when the value cannot be encoded.
@@ -50,9 +57,9 @@ extension Request {
         /// A Boolean value that indicates whether there are no items, so that the URL stays unchanged.
         public var isEmpty: Bool { items.isEmpty }
 
-        /// Appends an item. nil gives the bare name.
+        /// Appends an item. nil appends nothing, and `.null` the bare name.
         public mutating func append(_ name: String, _ value: (any CustomStringConvertible & Sendable)?) {
-            items.append(Item(name: name, value: value?.description))
+            if let item = Item(name, value) { items.append(item) }
         }
 
         /// The items as a URL contains them, without the `?`.
@@ -63,8 +70,24 @@ extension Request {
 extension Request.Query: ExpressibleByDictionaryLiteral {
     /// Creates a query in the literal's order. A name can occur more than once.
     public init(dictionaryLiteral elements: (String, (any CustomStringConvertible & Sendable)?)...) {
-        items = elements.map { Item(name: $0.0, value: $0.1?.description) }
+        items = elements.compactMap { Item($0.0, $0.1) }
     }
+}
+
+extension Request.Query.Item {
+    fileprivate init?(_ name: String, _ value: (any CustomStringConvertible & Sendable)?) {
+        guard let value else { return nil }
+        self.init(name: name, value: value is BareName ? nil : value.description)
+    }
+
+    fileprivate struct BareName: CustomStringConvertible, Sendable {
+        var description: String { "" }
+    }
+}
+
+extension Optional where Wrapped == any CustomStringConvertible & Sendable {
+    /// The value of a query item that has only a name, as in `?flag`.
+    public static var null: Self { .some(Request.Query.Item.BareName()) }
 }
 
 extension Request.Query.Item: CustomStringConvertible, CustomReflectable {

@@ -22,10 +22,8 @@ extension Request {
         if !request.headers.contains("Cache-Control") { request.headers["Cache-Control"] = "no-cache" }
         request.cache = .noStore
         request.isLive = true
-        var timeouts = timeouts ?? defaults.timeouts
-        timeouts.idle = nil
-        timeouts.total = nil
-        request.timeouts = timeouts
+        request.timeouts.idle = nil
+        request.timeouts.total = nil
         var validation = validation ?? defaults.validation
         if validation.contentTypes == .automatic { validation.contentTypes = .only(["text/event-stream"]) }
         if validation.statuses == nil { validation.statuses = { $0 == 200 || $0 == 204 } }

@@ -91,7 +91,7 @@ struct EqualRequestTests {
         let times = Locked<[String: Duration]>([:])
 
         func willSend(_ request: Tern.Request, of task: AnySessionTask) {
-            times.change { $0[request.target.path] = request.timeouts?.spent ?? .zero }
+            times.change { $0[request.target.path] = request.timeouts.spent }
         }
     }
 

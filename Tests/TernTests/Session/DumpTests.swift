@@ -71,7 +71,7 @@ struct DumpTests {
     }
 
     @Test func aQueryShowsNames() throws {
-        let query: Request.Query = ["token": "s3cret", "bare": nil]
+        let query: Request.Query = ["token": "s3cret", "bare": .null]
         check(query, shows: "token=<redacted>")
         check(try #require(query.items.first), shows: "token=<redacted>")
     }

@@ -182,7 +182,7 @@ struct TargetTests {
     func queryItemsAreAppended(input: String, expected: String) throws {
         let target = try Target(absolute: input)
         #expect(target.appending(queryItems: [("a", "1"), ("b", nil)]).string == expected)
-        #expect(target.appending(["a": 1, "b": nil]).string == expected)
+        #expect(target.appending(["a": 1, "b": .null]).string == expected)
         #expect(target.appending(queryItems: []).string == target.string)
         #expect(target.appending([:]) == target)
     }

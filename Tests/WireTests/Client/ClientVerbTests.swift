@@ -163,7 +163,7 @@ struct ClientVerbTests {
 
     @Test func queryIsAppendedInOrder() async throws {
         try await withServer(Self.handler) { _, client async throws in
-            let query: Request.Query = ["page": 2, "tags": "a b&c", "flag": nil, "page": 3]
+            let query: Request.Query = ["page": 2, "tags": "a b&c", "flag": .null, "page": 3]
             #expect(
                 try await client.get("x?y=z", query: query, as: String.self)
                     == "GET /x?y=z&page=2&tags=a%20b%26c&flag&page=3 ")

@@ -41,7 +41,7 @@ struct BodyTests {
     @Test func formsPropertyListsTextAndBytesSendTheirType() async throws {
         let form = try await receivedBody(of: .form(["b": "x y", "a": "1"]))
         #expect(form.type == "application/x-www-form-urlencoded" && form.text == "a=1&b=x%20y")
-        let query: Request.Query = ["b": "x&y", "a": nil]
+        let query: Request.Query = ["b": "x&y", "a": .null]
         let items = try await receivedBody(of: .form(query))
         #expect(items.text == "b=x%26y&a")
         let list = try await receivedBody(of: .propertyList(["a": 1]))

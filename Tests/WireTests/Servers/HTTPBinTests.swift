@@ -38,7 +38,7 @@ struct HTTPBinTests {
     }
 
     private func requests(_ client: Client) async throws {
-        let query: Request.Query = ["a b": "ä&=+", "flag": nil, "x": 1]
+        let query: Request.Query = ["a b": "ä&=+", "flag": .null, "x": 1]
         let got = try await client.get("get", query: query, headers: ["X-One": "1"], as: Echo.self)
         #expect(got.args["a b"] == .string("ä&=+") && got.args["x"] == .string("1"))
         #expect(got.headers["X-One"] == "1" && got.headers["User-Agent"]?.contains("Tern/") == true)
@@ -98,7 +98,7 @@ struct HTTPBinTests {
         let client = try Client(baseURL: server.url, session: Session(configuration: .test()))
         let set = try await client.get("cookies/set", query: ["a": "1", "b": "2"], as: Jar.self)
         #expect(set.cookies == ["a": "1", "b": "2"])
-        let removed = try await client.get("cookies/delete", query: ["a": nil], as: Jar.self)
+        let removed = try await client.get("cookies/delete", query: ["a": .null], as: Jar.self)
         #expect(removed.cookies == ["b": "2"])
         let other = try Client(baseURL: server.url, session: Session(configuration: .test()))
         let none = try await other.get("cookies", as: Jar.self)
