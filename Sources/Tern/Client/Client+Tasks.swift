@@ -128,7 +128,7 @@ extension Client {
         _ path: String, options: Download.Options = Download.Options(), query: Request.Query = [:],
         headers: Headers = [:], startsImmediately: Bool = true, destination: Download.Destination?
     ) -> SessionTask<URL> {
-        makeTask(.get, path, query: query, headers: headers, configure: { _ in }) { request in
+        makeTask(.get, path, query: query, headers: headers) { request in
             session.download(
                 request, options: options, startsImmediately: startsImmediately, destination: destination)
         }
@@ -175,7 +175,7 @@ extension Client {
 
     private func makeTask<Value: Sendable>(
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers,
-        body: Request.Body = .none, configure: Request.Change,
+        body: Request.Body = .none, configure: Request.Change = { _ in },
         task: (Request) -> SessionTask<Value>
     ) -> SessionTask<Value> {
         do {
@@ -183,5 +183,20 @@ extension Client {
         } catch {
             return session.tasks.failedTask(nil, error)
         }
+    }
+}
+
+extension Client {
+    /// Downloads a response to the file at a path of the file system, like
+    /// ``download(_:to:options:query:headers:startsImmediately:configure:)-(_,URL,_,_,_,_,_)``. A relative path begins at the
+    /// current folder of the process.
+    @discardableResult
+    public func download(
+        _ path: String, to filePath: String, options: Download.Options = Download.Options(), query: Request.Query = [:],
+        headers: Headers = [:], startsImmediately: Bool = true, configure: Request.Change = { _ in }
+    ) -> SessionTask<URL> {
+        download(
+            path, to: URL(filePath: filePath), options: options, query: query, headers: headers,
+            startsImmediately: startsImmediately, configure: configure)
     }
 }

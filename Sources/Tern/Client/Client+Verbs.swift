@@ -132,3 +132,42 @@ extension Client {
         try await send(.delete, path, query: query, headers: headers, body: body, configure: configure)
     }
 }
+
+// GET requests to a URL, and to a path of segments.
+
+extension Client {
+    /// Sends a GET request to a URL, and decodes the response.
+    public func get<T: Decodable & Sendable>(
+        _ url: URL, query: Request.Query = [:], headers: Headers = [:], as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> T {
+        try await get(url.absoluteString, query: query, headers: headers, as: type, configure: configure)
+    }
+
+    /// Sends a GET request to a URL, and returns the body of the response.
+    @discardableResult
+    public func get(
+        _ url: URL, query: Request.Query = [:], headers: Headers = [:], configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> Data {
+        try await get(url.absoluteString, query: query, headers: headers, configure: configure)
+    }
+
+    /// Sends a GET request to a path of segments, each of which is percent-encoded (``Request/path(_:)``), and decodes the
+    /// response.
+    public func get<T: Decodable & Sendable>(
+        path segments: [String], query: Request.Query = [:], headers: Headers = [:], as type: T.Type = T.self,
+        configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> T {
+        try await get(Request.path(segments), query: query, headers: headers, as: type, configure: configure)
+    }
+
+    /// Sends a GET request to a path of segments, each of which is percent-encoded (``Request/path(_:)``), and returns the
+    /// body of the response.
+    @discardableResult
+    public func get(
+        path segments: [String], query: Request.Query = [:], headers: Headers = [:],
+        configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> Data {
+        try await get(Request.path(segments), query: query, headers: headers, configure: configure)
+    }
+}

@@ -77,38 +77,6 @@ public struct Request: Sendable {
 }
 
 extension Request {
-    /// Changes a request of a client before it is sent, as in `client.get("list") { $0.label = "list" }`. An error fails the
-    /// call.
-    public typealias Change = (inout Request) throws(NetworkError) -> Void
-
-    /// Returns a path of these segments, for the functions of a client: each segment is percent-encoded as a whole, so that
-    /// `/`, `?` and `#` in a name stay in it. An empty last segment ends the path with `/`.
-    ///
-    /// ```swift
-    /// try await client.delete(Request.path(["files", name]))
-    /// ```
-    ///
-    /// - Throws: `NetworkError` of kind `.invalidRequest` for a segment `.` or `..`, with which a name would lead to another
-    ///   folder (RFC 3986 §5.2.4), and for an empty segment before the last.
-    public static func path(_ segments: [String]) throws(NetworkError) -> String {
-        var bytes: [UInt8] = []
-        for (index, segment) in segments.enumerated() {
-            if segment == "." || segment == ".." {
-                throw NetworkError(.invalidRequest, reason: "the path segment \"\(segment)\" names another folder")
-            }
-            if segment.isEmpty, index < segments.count - 1 || index == 0 {
-                throw NetworkError(.invalidRequest, reason: "the path has an empty segment")
-            }
-            if index > 0 { bytes.append(UInt8(ascii: "/")) }
-            for byte in segment.utf8 {
-                if ByteSet.unreserved.contains(byte) { bytes.append(byte) } else { bytes.appendPercentEncoded(byte) }
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
-    }
-}
-
-extension Request {
     /// The position of a request among those that wait for a connection.
     ///
     /// Over HTTP/2, the engine for Linux also tells the server the priority, unless it is `.normal` or the request has a

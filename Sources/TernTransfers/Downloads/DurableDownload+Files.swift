@@ -7,7 +7,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-// The part of an earlier download at the start, the verification of the file at the end, and the errors.
+// The part of an earlier download at the start, the bodies of responses, the verification of the file at the end, and the
+// errors.
 
 extension DurableDownload {
     // MARK: The part of an earlier download
@@ -206,5 +207,143 @@ extension DurableDownload {
         let tried = attempts > 1 ? "" : "1 attempt in \((seconds * 1_000).rounded() / 1_000) seconds, "
         let rest = kept.map { "\($0) bytes are kept in \(part.partialPath)" } ?? "nothing is kept"
         return failure.adding("\(tried)\(receivedBytes) bytes received, \(rest)")
+    }
+}
+
+extension DurableDownload {
+    // MARK: The body
+
+    /// Receives a whole file from its first byte.
+    func receiveWhole(
+        _ stream: ResponseStream, _ head: ResponseHead, into part: DownloadPart
+    ) async throws(NetworkError) {
+        guard head.status != 206 else {
+            stream.task.cancel()
+            throw error(
+                .malformedResponse, "the server sent a part (206), and was asked for the whole file", head: head)
+        }
+        let discarded = await part.length
+        if discarded > 0 || startOverReason != nil {
+            trace.add(.startedOver(startOverReason ?? doubt, discarded: discarded))
+        } else if attempts == 1 {
+            trace.add(.started)
+        }
+        startOverReason = nil
+        doubt = head.contentCodings.isEmpty ? .noValidator : .encoded
+        let size = head.contentCodings.isEmpty ? head.contentLength : nil
+        try checkSize(size, stream: stream, head: head)
+        let validators = StrongValidators(head)
+        rule = ContinuationRule(offset: 0, validators: validators, size: size, origin: head.target.origin)
+        var control = ControlFile(url: try firstRequest.get().urlString, partialFile: part.names.partial)
+        (control.etag, control.lastModified) = (validators.etag, validators.lastModified)
+        (control.size, control.origin) = (size, head.target.origin)
+        control.digest = FileDigest(of: head.headers, status: head.status).map { ControlFile.StoredDigest($0) }
+        let plan = mayUseSegments && !validators.isEmpty ? size.flatMap { newPlan(size: $0) } : nil
+        control.segments = plan?.ranges.count
+        self.control = control
+        do throws(NetworkError) {
+            try await fileCall("the download cannot be written") { [control] () throws(FileFailure) in
+                try await part.begin(control)
+            }
+            try await checkSpace(for: size, part)
+            if let plan {
+                try await fileCall("no space can be reserved for the download") { () throws(FileFailure) in
+                    try await part.allocate(plan)
+                }
+            }
+        } catch {
+            stream.task.cancel()
+            throw error
+        }
+        if let plan {
+            stream.task.cancel()
+            self.plan = plan
+            counts = Array(repeating: 0, count: plan.ranges.count)
+            return
+        }
+        hash = try newHash()
+        try await copy(stream, to: part, from: 0, total: size)
+    }
+
+    /// Receives the rest of a file that is the same.
+    func receiveRest(
+        _ stream: ResponseStream, of total: Int64, into part: DownloadPart
+    ) async throws(NetworkError) {
+        try checkSize(total, stream: stream)
+        trace.add(.continued(at: rule.offset))
+        do throws(NetworkError) {
+            if rule.size == nil, var control {
+                rule.size = total
+                control.size = total
+                self.control = control
+                try await fileCall("the download cannot be written") { [control] () throws(FileFailure) in
+                    try await part.store(control)
+                }
+            }
+            try await checkSpace(for: total, part)
+        } catch {
+            stream.task.cancel()
+            throw error
+        }
+        try await copy(stream, to: part, from: rule.offset, total: total)
+    }
+
+    func checkSize(_ size: Int64?, stream: ResponseStream, head: ResponseHead? = nil) throws(NetworkError) {
+        guard let size, let expected = options.expectedSize, size != expected else { return }
+        stream.task.cancel()
+        throw error(.unexpectedSize, "the file has \(size) bytes, not \(expected)", head: head)
+    }
+
+    func checkSpace(for size: Int64?, _ part: DownloadPart) async throws(NetworkError) {
+        guard options.freeSpaceCheck, let size, let missing = await part.missingSpace(for: size) else { return }
+        let failure = FileFailure("write", part.partialPath, code: DiskCall.noSpace)
+        throw fileError(
+            failure, "the file needs \(missing.needed) more bytes, and the disk has \(missing.free)",
+            request: try firstRequest.get())
+    }
+
+    func copy(
+        _ stream: ResponseStream, to part: DownloadPart, from offset: Int64, total: Int64?
+    ) async throws(NetworkError) {
+        showProgress(at: offset, of: total)
+        let limit = total ?? options.expectedSize
+        let copy = BodyCopy(
+            part: part, hash: hash, throttle: throttle, meter: meter, offset: offset, total: total, limit: limit)
+        let failure: BodyCopy.Failure?
+        do throws(BodyCopy.Failure) {
+            try await copy.run(stream, isolation: hash == nil ? part : nil)
+            failure = nil
+        } catch {
+            failure = error
+        }
+        let length = await part.length
+        receivedBytes += length - offset
+        switch failure {
+        case nil:
+            guard let total, length < total else { return }
+            throw error(.truncatedBody, "the body ended after \(length) of \(total) bytes")
+        case .network(let error):
+            throw error
+        case .file(let failure):
+            stream.task.cancel()
+            throw try writeError(failure)
+        case .tooLong(let limit):
+            stream.task.cancel()
+            if total == nil { throw error(.unexpectedSize, "the file has more than \(limit) bytes") }
+            throw error(.malformedResponse, "the body has more bytes than the response says")
+        case .cancelled:
+            stream.task.cancel()
+            throw cancellation
+        }
+    }
+
+    func newPlan(size: Int64) -> SegmentPlan? {
+        SegmentPlan(size: size, count: options.segments, shortest: options.shortestSegment)
+    }
+
+    func showProgress(at offset: Int64, of total: Int64?) {
+        // In this order, the sum never exceeds the bytes that are there: progress does not go back.
+        _ = meter.update(sent: 0, of: nil, received: 0, of: total.map { $0 - offset })
+        meter.startDownload(at: offset)
     }
 }

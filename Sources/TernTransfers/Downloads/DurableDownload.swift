@@ -32,11 +32,11 @@ actor DurableDownload {
     var plan: SegmentPlan?
     /// The number of bytes of each segment.
     var counts: [Int64] = []
-    private var mayUseSegments = true
+    var mayUseSegments = true
     /// The reason why the bytes so far cannot be continued, if their response had no validator.
-    private var doubt = StartOverReason.noValidator
+    var doubt = StartOverReason.noValidator
     var rule = ContinuationRule(offset: 0, validators: StrongValidators())
-    private var schedule: RetrySchedule
+    var schedule: RetrySchedule
     /// The hash of the bytes so far; nil if no digest is expected.
     var hash: FileHash?
     /// The reason for which the part is about to be discarded.
@@ -47,14 +47,14 @@ actor DurableDownload {
     var highestLength: Int64 = 0
 
     /// The time between two looks at the lock of another download.
-    private static let lockInterval = Duration.milliseconds(100)
+    static let lockInterval = Duration.milliseconds(100)
     /// The number of bytes that may wait in memory. With the chunk that is being read and the one that is being written, a
     /// killed process loses less than 256 KiB.
     static let bufferLimit = 80 << 10
     /// The same for all segments together.
     static let segmentBufferLimit = 32 << 10
     /// The number of requests that one attempt can need: with the entity tag, with the date, for the whole file.
-    private static let mostRequests = 3
+    static let mostRequests = 3
 
     init(
         _ request: Result<Request, NetworkError>, session: Session, to destination: URL,
@@ -120,7 +120,7 @@ actor DurableDownload {
 
     // MARK: From call to file
 
-    private func run() async {
+    func run() async {
         let result: Result<DurableDownloadResult, NetworkError>
         do throws(NetworkError) {
             result = .success(try await perform())
@@ -131,7 +131,7 @@ actor DurableDownload {
         outcome.deliver(result)
     }
 
-    private func perform() async throws(NetworkError) -> DurableDownloadResult {
+    func perform() async throws(NetworkError) -> DurableDownloadResult {
         let request = try firstRequest.get()
         self.request = request
         let part = DownloadPart(
@@ -165,7 +165,7 @@ actor DurableDownload {
     }
 
     /// Checks everything that needs no file, and returns the path of the destination.
-    private func checkedPath(_ request: Request) throws(NetworkError) -> String {
+    func checkedPath(_ request: Request) throws(NetworkError) -> String {
         var problem = options.problem
         if request.method != .get { problem = "a durable download has the method GET" }
         if request.headers.contains("Range") || request.headers.contains("If-Range") {
@@ -182,7 +182,7 @@ actor DurableDownload {
     }
 
     /// Takes the lock of the destination. Returns true if another download of the same URL finished the file meanwhile.
-    private func lock(_ part: DownloadPart, _ request: Request) async throws(NetworkError) -> Bool {
+    func lock(_ part: DownloadPart, _ request: Request) async throws(NetworkError) -> Bool {
         let before = part.destinationIdentity()
         let digest = ControlFile.digest(of: request.urlString)
         var (hasWaited, isSameURL) = (false, false)
@@ -209,7 +209,7 @@ actor DurableDownload {
     // MARK: Attempts
 
     /// Receives the file, in as many attempts as it takes.
-    private func receive(into part: DownloadPart) async throws(NetworkError) {
+    func receive(into part: DownloadPart) async throws(NetworkError) {
         while true {
             if let plan {
                 guard let reason = try await receiveSegments(of: plan, into: part) else { return }
@@ -268,7 +268,7 @@ actor DurableDownload {
         return schedule
     }
 
-    private func hasNetwork(_ reachability: Reachability, within limit: Duration?) async -> Bool {
+    func hasNetwork(_ reachability: Reachability, within limit: Duration?) async -> Bool {
         reachability.startPermanentWatchIfNeeded()
         return await withTaskGroup(of: Bool.self) { group in
             group.addTask {
@@ -289,7 +289,7 @@ actor DurableDownload {
     }
 
     /// Asks the caller for another URL. Secret headers go to the origin that they were meant for.
-    private func replaceURL(after failure: NetworkError) async throws(NetworkError) {
+    func replaceURL(after failure: NetworkError) async throws(NetworkError) {
         guard let makeURL = options.url, var request else { throw failure }
         do {
             let target = try Target(try await makeURL(failure))
@@ -305,7 +305,7 @@ actor DurableDownload {
     }
 
     /// Asks for the rest of the file and receives it.
-    private func attempt(_ part: DownloadPart) async throws(NetworkError) {
+    func attempt(_ part: DownloadPart) async throws(NetworkError) {
         attempts += 1
         for _ in 0..<Self.mostRequests {
             if rule.fields != nil { try await hashPart(part) }
@@ -358,147 +358,11 @@ actor DurableDownload {
             return head
         }
     }
-
-    // MARK: The body
-
-    /// Receives a whole file from its first byte.
-    private func receiveWhole(
-        _ stream: ResponseStream, _ head: ResponseHead, into part: DownloadPart
-    ) async throws(NetworkError) {
-        guard head.status != 206 else {
-            stream.task.cancel()
-            throw error(
-                .malformedResponse, "the server sent a part (206), and was asked for the whole file", head: head)
-        }
-        let discarded = await part.length
-        if discarded > 0 || startOverReason != nil {
-            trace.add(.startedOver(startOverReason ?? doubt, discarded: discarded))
-        } else if attempts == 1 {
-            trace.add(.started)
-        }
-        startOverReason = nil
-        doubt = head.contentCodings.isEmpty ? .noValidator : .encoded
-        let size = head.contentCodings.isEmpty ? head.contentLength : nil
-        try checkSize(size, stream: stream, head: head)
-        let validators = StrongValidators(head)
-        rule = ContinuationRule(offset: 0, validators: validators, size: size, origin: head.target.origin)
-        var control = ControlFile(url: try firstRequest.get().urlString, partialFile: part.names.partial)
-        (control.etag, control.lastModified) = (validators.etag, validators.lastModified)
-        (control.size, control.origin) = (size, head.target.origin)
-        control.digest = FileDigest(of: head.headers, status: head.status).map { ControlFile.StoredDigest($0) }
-        let plan = mayUseSegments && !validators.isEmpty ? size.flatMap { newPlan(size: $0) } : nil
-        control.segments = plan?.ranges.count
-        self.control = control
-        do throws(NetworkError) {
-            try await fileCall("the download cannot be written") { [control] () throws(FileFailure) in
-                try await part.begin(control)
-            }
-            try await checkSpace(for: size, part)
-            if let plan {
-                try await fileCall("no space can be reserved for the download") { () throws(FileFailure) in
-                    try await part.allocate(plan)
-                }
-            }
-        } catch {
-            stream.task.cancel()
-            throw error
-        }
-        if let plan {
-            stream.task.cancel()
-            self.plan = plan
-            counts = Array(repeating: 0, count: plan.ranges.count)
-            return
-        }
-        hash = try newHash()
-        try await copy(stream, to: part, from: 0, total: size)
-    }
-
-    /// Receives the rest of a file that is the same.
-    private func receiveRest(
-        _ stream: ResponseStream, of total: Int64, into part: DownloadPart
-    ) async throws(NetworkError) {
-        try checkSize(total, stream: stream)
-        trace.add(.continued(at: rule.offset))
-        do throws(NetworkError) {
-            if rule.size == nil, var control {
-                rule.size = total
-                control.size = total
-                self.control = control
-                try await fileCall("the download cannot be written") { [control] () throws(FileFailure) in
-                    try await part.store(control)
-                }
-            }
-            try await checkSpace(for: total, part)
-        } catch {
-            stream.task.cancel()
-            throw error
-        }
-        try await copy(stream, to: part, from: rule.offset, total: total)
-    }
-
-    private func checkSize(_ size: Int64?, stream: ResponseStream, head: ResponseHead? = nil) throws(NetworkError) {
-        guard let size, let expected = options.expectedSize, size != expected else { return }
-        stream.task.cancel()
-        throw error(.unexpectedSize, "the file has \(size) bytes, not \(expected)", head: head)
-    }
-
-    private func checkSpace(for size: Int64?, _ part: DownloadPart) async throws(NetworkError) {
-        guard options.freeSpaceCheck, let size, let missing = await part.missingSpace(for: size) else { return }
-        let failure = FileFailure("write", part.partialPath, code: DiskCall.noSpace)
-        throw fileError(
-            failure, "the file needs \(missing.needed) more bytes, and the disk has \(missing.free)",
-            request: try firstRequest.get())
-    }
-
-    private func copy(
-        _ stream: ResponseStream, to part: DownloadPart, from offset: Int64, total: Int64?
-    ) async throws(NetworkError) {
-        showProgress(at: offset, of: total)
-        let limit = total ?? options.expectedSize
-        let copy = BodyCopy(
-            part: part, hash: hash, throttle: throttle, meter: meter, offset: offset, total: total, limit: limit)
-        let failure: BodyCopy.Failure?
-        do throws(BodyCopy.Failure) {
-            try await copy.run(stream, isolation: hash == nil ? part : nil)
-            failure = nil
-        } catch {
-            failure = error
-        }
-        let length = await part.length
-        receivedBytes += length - offset
-        switch failure {
-        case nil:
-            guard let total, length < total else { return }
-            throw error(.truncatedBody, "the body ended after \(length) of \(total) bytes")
-        case .network(let error):
-            throw error
-        case .file(let failure):
-            stream.task.cancel()
-            throw try writeError(failure)
-        case .tooLong(let limit):
-            stream.task.cancel()
-            if total == nil { throw error(.unexpectedSize, "the file has more than \(limit) bytes") }
-            throw error(.malformedResponse, "the body has more bytes than the response says")
-        case .cancelled:
-            stream.task.cancel()
-            throw cancellation
-        }
-    }
-
-    private func newPlan(size: Int64) -> SegmentPlan? {
-        SegmentPlan(size: size, count: options.segments, shortest: options.shortestSegment)
-    }
-
-    func showProgress(at offset: Int64, of total: Int64?) {
-        // In this order, the sum never exceeds the bytes that are there: progress does not go back.
-        _ = meter.update(sent: 0, of: nil, received: 0, of: total.map { $0 - offset })
-        meter.startDownload(at: offset)
-    }
 }
 
 extension ResponseStream {
     /// The head of the response, or the error of the request.
-    fileprivate var head: Result<ResponseHead, NetworkError> {
+    var head: Result<ResponseHead, NetworkError> {
         get async {
             do throws(NetworkError) { return .success(try await response) } catch { return .failure(error) }
         }
@@ -506,13 +370,13 @@ extension ResponseStream {
 }
 
 extension Request {
-    fileprivate var cancelled: NetworkError { NetworkError(TransferFailure.cancelled, request: self) }
+    var cancelled: NetworkError { NetworkError(TransferFailure.cancelled, request: self) }
 }
 
 /// The trace of one download.
 final class DownloadTrace: Sendable {
     private let shared = Lock<[DurableDownloadEvent]>([])
-    private static let limit = 1_000
+    static let limit = 1_000
 
     var events: [DurableDownloadEvent] { shared.withLock { $0 } }
 

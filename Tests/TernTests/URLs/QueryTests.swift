@@ -31,8 +31,8 @@ struct QueryTests {
         let limit: Int? = 10
         let absent: String? = nil
         let query: Request.Query = [
-            "z": 2, "tags": "a b", "flag": .null, "cursor": nil, "on": true, "ratio": 1.5, "limit": limit, "absent": absent,
-            "z": "again",
+            "z": 2, "tags": "a b", "flag": .null, "cursor": nil, "on": true, "ratio": 1.5, "limit": limit,
+            "absent": absent, "z": "again",
         ]
         #expect(query.encoded == "z=2&tags=a%20b&flag&on=true&ratio=1.5&limit=10&z=again")
         #expect(query.items.count == 7)

@@ -63,7 +63,9 @@ struct CallSettingsTests {
     }
 
     @Test func oneLimitOfACallEndsIt() async throws {
-        try await withServer({ exchange in try exchange.wait(for: LoopbackServer.Gate()) }) { _, client in
+        try await withServer {
+            try $0.wait(for: LoopbackServer.Gate())
+        } test: { _, client in
             await expectError(.totalTimedOut) {
                 try await client.get("x") { $0.timeouts.total = .milliseconds(50) }
             }
@@ -110,7 +112,9 @@ struct CallSettingsTests {
     }
 
     @Test func aCookieIsStoredFromItsField() async throws {
-        try await withServer({ try $0.respond(text: $0.request["Cookie"] ?? "none") }) { server, _ in
+        try await withServer {
+            try $0.respond(text: $0.request["Cookie"] ?? "none")
+        } test: { server, _ in
             let store = CookieStore()
             try store.store("id=7; Path=/", for: server.url)
             var configuration = Session.Configuration()
