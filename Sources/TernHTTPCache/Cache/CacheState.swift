@@ -39,6 +39,7 @@ final class CacheState: Sendable {
 
     private let opening = Lock(Opening())
     private let waits = Lock(WaitTable())
+    private let storedEnds = Atomic<UInt64>(0)
     /// The numbers of the entries. Random, because those of earlier processes are stored.
     private let lastID = Atomic<UInt64>(.random(in: 0 ... .max))
     private let writes = Lock(Writes())
@@ -121,15 +122,22 @@ final class CacheState: Sendable {
 
     // MARK: Equal requests
 
+    /// The number of exchanges so far whose responses are stored.
+    var storedCount: UInt64 { storedEnds.load(ordering: .acquiring) }
+
     /// Joins the requests of a key: as the one that is sent, or as one that waits for it.
-    func join(_ key: SharingKey) -> SharingRole {
-        let (role, check) = waits.withLock { waits -> (SharingRole, WaitTable.Check?) in
+    ///
+    /// - Parameter count: ``storedCount`` before the look-up that found nothing. Returns nil if an equal request has ended
+    ///   since, and its response is stored: another look-up finds it.
+    func join(_ key: SharingKey, after count: UInt64? = nil) -> SharingRole? {
+        let joined = waits.withLock { waits -> (role: SharingRole, check: WaitTable.Check?)? in
             if let (waiter, check) = waits.wait(for: key) { return (.waiter(waiter), check) }
+            if let count, waits.hasStored(key.key, after: count) { return nil }
             return (.sender(SharedExchange(waits.begin(key), of: key, in: self)), nil)
         }
         // It can resume the waiter at once.
-        check?()
-        return role
+        joined?.check?()
+        return joined?.role
     }
 
     /// Begins an exchange whose response is going to be stored, so that equal requests wait until it is. Returns nil if
@@ -144,13 +152,21 @@ final class CacheState: Sendable {
         if waits.withLock({ $0.setCheck(key, number: number, check) }) { check() }
     }
 
+    /// The number of requests that wait for equal ones. For tests.
+    var waitingRequests: Int { waits.withLock { $0.waiterCount } }
+
     func leave(_ waiter: Waiter<SharingEnd>, of key: SharingKey, _ end: SharingEnd) {
         waits.withLock { $0.remove(waiter, of: key) }
         waiter.resume(returning: end)
     }
 
     fileprivate func end(_ key: SharingKey, number: UInt64, as end: SharingEnd) {
-        let waiters = waits.withLock { $0.end(key, number: number) }
+        let waiters = waits.withLock { waits in
+            if end == .stored {
+                waits.recordStored(key.key, as: storedEnds.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue)
+            }
+            return waits.end(key, number: number)
+        }
         for waiter in waiters { waiter.resume(returning: end) }
     }
 }
@@ -224,10 +240,24 @@ struct WaitTable {
         var waiters: [Waiter<SharingEnd>] = []
     }
 
+    private static let bucketCount = 64
+
     private var exchanges: [SharingKey: Exchange] = [:]
     private var lastNumber: UInt64 = 0
+    /// The last stored exchange of each bucket of keys. Keys that share a bucket cost a look-up, and nothing else.
+    private var lastStored = [UInt64](repeating: 0, count: bucketCount)
+
+    /// Records that the response of an exchange is stored. The numbers of such exchanges increase.
+    mutating func recordStored(_ key: CacheKey, as number: UInt64) { lastStored[Self.bucket(of: key)] = number }
+
+    /// Returns whether a response for a key may have been stored after the exchange with a number.
+    func hasStored(_ key: CacheKey, after number: UInt64) -> Bool { lastStored[Self.bucket(of: key)] > number }
+
+    private static func bucket(of key: CacheKey) -> Int { Int(UInt(bitPattern: key.hashValue) % UInt(bucketCount)) }
 
     func isTaken(_ key: SharingKey) -> Bool { exchanges[key] != nil }
+
+    var waiterCount: Int { exchanges.values.reduce(0) { $0 + $1.waiters.count } }
 
     /// Sets the function to call when a request begins to wait. Returns whether one waits already.
     mutating func setCheck(_ key: SharingKey, number: UInt64, _ check: @escaping Check) -> Bool {

@@ -59,6 +59,8 @@ struct CacheExchange: Sendable {
 
     /// The number of times that a body may be missing from the store before the request is sent.
     private static let retryLimit = 2
+    /// The number of look-ups that a request repeats because an equal one was stored meanwhile.
+    private static let lookUpLimit = 3
 
     /// The condition that is sent with a request, and the entries that it is about.
     typealias Condition = (entries: [CacheEntry], CacheCondition)
@@ -71,7 +73,9 @@ struct CacheExchange: Sendable {
         // The requests whose end this one has waited for.
         var awaited: Set<SharingKey> = []
         var retries = 0
+        var lookUps = 0
         while true {
+            let storedCount = cache.shared.storedCount
             let entries = await entries()
             if exchange.isCancelled { throw exchange.wasCancelled }
             let decision = cache.policy.decide(request, entries: entries, now: cache.now)
@@ -105,8 +109,15 @@ struct CacheExchange: Sendable {
             var role: SharingRole?
             let key = sharingKey(among: entries)
             if isSharable(decision.reason) {
-                let mayWait = !awaited.contains(key)
-                role = mayWait ? cache.shared.join(key) : cache.shared.begin(key).map { .sender($0) }
+                if awaited.contains(key) {
+                    role = cache.shared.begin(key).map { .sender($0) }
+                } else {
+                    role = cache.shared.join(key, after: lookUps < Self.lookUpLimit ? storedCount : nil)
+                    if role == nil {
+                        lookUps += 1
+                        continue
+                    }
+                }
             }
             if case .waiter(let waiter)? = role {
                 let began = MonotonicClock.nanoseconds()

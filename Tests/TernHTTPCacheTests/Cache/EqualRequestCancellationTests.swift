@@ -29,7 +29,7 @@ struct EqualRequestCancellationTests {
                 }
                 try await cached.server.wait { $0.requestsReceived == 1 }
                 let others = (0..<15).map { _ in Task { try await cached.get().text } }
-                await cached.waitForTasks(16)
+                await cached.waitForWaiters(15)
                 if let handle { handle.cancel() } else { sender.cancel() }
                 try await cached.server.wait { $0.requestsReceived == 2 }
                 gate.open()
@@ -66,7 +66,7 @@ struct EqualRequestCancellationTests {
                 let sender = Task { try await cached.get() }
                 try await hasHead.wait()
                 let others = (0..<15).map { _ in Task { try await cached.get().text } }
-                await cached.waitForTasks(16)
+                await cached.waitForWaiters(15)
                 sender.cancel()
                 try await cached.server.wait { $0.requestsReceived == 2 }
                 gate.open()
@@ -88,7 +88,7 @@ struct EqualRequestCancellationTests {
                 let sender = Task { try await cached.get().text }
                 try await cached.server.wait { $0.requestsReceived == 1 }
                 let others = (0..<15).map { _ in Task { try await cached.get() } }
-                await cached.waitForTasks(16)
+                await cached.waitForWaiters(15)
                 for other in others[..<7] { other.cancel() }
                 for other in others[..<7] { #expect(await other.kind == .cancelled) }
                 gate.open()
@@ -105,7 +105,7 @@ struct EqualRequestCancellationTests {
             handler: { try $0.waitForClientToClose() },
             test: { cached in
                 let tasks = (0..<16).map { _ in Task { try await cached.get() } }
-                await cached.waitForTasks(16)
+                await cached.waitForWaiters(15)
                 if isInvalidated {
                     await cached.client.session.invalidateAndCancel()
                 } else {

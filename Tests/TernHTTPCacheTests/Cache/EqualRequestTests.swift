@@ -20,7 +20,7 @@ struct EqualRequestTests {
                 let sender = Task { try await cached.get().text }
                 try await cached.server.wait { $0.requestsReceived == 1 }
                 let others = (0..<15).map { _ in Task { try await cached.get().text } }
-                await cached.waitForTasks(16)
+                await cached.waitForWaiters(15)
                 first.open()
                 #expect(try await sender.value == "1")
                 // Each of them is sent before another one is answered.
@@ -74,7 +74,7 @@ struct EqualRequestTests {
                         Task { (language, try await cached.get(headers: ["Accept-Language": language]).text) }
                     }
                 }.flatMap { $0 }
-                await cached.waitForTasks(25)
+                await cached.waitForWaiters(24)
                 gate.open()
                 #expect(try await first.value == "a")
                 for other in others {
@@ -166,7 +166,7 @@ struct EqualRequestTests {
                 let sender = Task { try await cached.get() }
                 try await cached.server.wait { $0.requestsReceived == 1 }
                 let others = (0..<15).map { _ in Task { try await cached.get().text } }
-                await cached.waitForTasks(16)
+                await cached.waitForWaiters(15)
                 first.open()
                 let expected: [Failure: NetworkError.Kind] = [
                     .reset: .connectionLost, .truncatedBody: .truncatedBody, .status: .status,

@@ -79,7 +79,7 @@ struct HTTPCacheTests {
                 let results = try await withThrowingTaskGroup(of: Response<Data>.self) { group in
                     for _ in 0..<16 { group.addTask { try await cached.get() } }
                     try await cached.server.wait { $0.requestsReceived == 1 }
-                    await cached.waitForTasks(16)
+                    await cached.waitForWaiters(15)
                     gate.open()
                     return try await group.reduce(into: []) { $0.append($1) }
                 }

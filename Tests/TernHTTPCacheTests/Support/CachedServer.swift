@@ -2,9 +2,10 @@ import Foundation
 import Synchronization
 import Tern
 import TernConcurrency
-import TernHTTPCache
 import TernTesting
 import Testing
+
+@testable import TernHTTPCache
 
 /// A server that answers each request with its number, a cache, and a client whose session uses it.
 struct CachedServer: Sendable {
@@ -37,6 +38,11 @@ struct CachedServer: Sendable {
         } catch {
             return nil
         }
+    }
+
+    /// Returns when this many requests wait for equal ones.
+    func waitForWaiters(_ count: Int) async {
+        while cache.shared.waitingRequests != count { await Task.yield() }
     }
 
     /// Returns when the session has this many live tasks. A request is one of them before it waits for an equal one.
