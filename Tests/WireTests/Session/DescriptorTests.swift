@@ -81,9 +81,15 @@ struct DescriptorTests {
                 let other = Session(configuration: .test())
                 var hoard = Hoard()
                 try await DescriptorTests.expectNamed(other, "\(server.url)")
-                try await DescriptorTests.expectNamed(other, "http://localhost:\(server.port)/")
-                try await DescriptorTests.expectNamed(other, "https://localhost:\(server.port)/")
-                try await DescriptorTests.expectNamed(other, "http://tern-test.invalid/")
+                for url in [
+                    "http://localhost:\(server.port)/", "https://localhost:\(server.port)/", "http://tern-test.invalid/",
+                ] {
+                    // A thread can have had a file open for a moment when the others were taken.
+                    hoard.take()
+                    try await DescriptorTests.expectNamed(other, url)
+                }
+                // The connection of the first session is open, and stays so.
+                try await DescriptorTests.expectReached(session, "\(server.url)")
                 hoard.giveBack()
                 try await DescriptorTests.expectReached(other, "\(server.url)")
                 try await DescriptorTests.expectReached(other, "http://localhost:\(server.port)/")
