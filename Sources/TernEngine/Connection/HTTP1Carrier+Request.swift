@@ -42,7 +42,9 @@ extension HTTP1Carrier {
             method: exchange.method, fields: exchange.fields, hasBody: missingBody != 0, limits: exchange.limits,
             upgrade: exchange.upgrade)
         let deadline = context.now.addingReportingOverflow(exchange.continueWait)
-        connection.start(request, continueDeadline: deadline.overflow ? .max : deadline.partialValue)
+        connection.start(
+            request, wasWaiting: context.now != openedAt,
+            continueDeadline: deadline.overflow ? .max : deadline.partialValue)
         isStarved = false
         hasMoreBody = connection.sending == .open
         if case .waits(let deadline) = connection.sending { context.schedule(continueTimer, at: deadline) }

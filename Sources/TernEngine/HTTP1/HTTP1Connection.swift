@@ -74,6 +74,9 @@
     private var upgrade: String?
     /// The number of requests so far.
     package private(set) var exchanges = 0
+    /// A Boolean value that indicates whether the connection was open before the present request, so that the server can
+    /// have closed it meanwhile.
+    private var wasWaiting = false
     /// The state of the body of the present request.
     package private(set) var sending = Sending.complete
     /// A Boolean value that indicates whether the response is a 408 with Connection: close to the first bytes of a
@@ -95,19 +98,23 @@
     /// The number of bytes of the response's body so far, without their framing.
     package var receivedLength: Int64 { parser.receivedLength }
 
-    /// A Boolean value that indicates whether a failure now means that the connection died while it was idle: it had
-    /// carried another request, and no byte of the response has arrived.
-    package var isDeadPooledConnection: Bool { exchanges > 1 && !parser.hasBegun }
+    /// A Boolean value that indicates whether a failure now means that the connection died while it was idle: it was open
+    /// before this request, and no byte of the response has arrived.
+    package var isDeadPooledConnection: Bool { wasWaiting && !parser.hasBegun }
 
     // MARK: The request
 
     /// Begins an exchange on an idle connection. The head of the request can be sent at once, and its body as `sending`
     /// says.
     ///
-    /// - Parameter continueDeadline: The time at which a body that waits for 100 is sent nevertheless.
-    package mutating func start(_ request: Request, continueDeadline: UInt64 = 0) {
+    /// - Parameters:
+    ///   - wasWaiting: A Boolean value that indicates whether the connection was opened for another request than this one.
+    ///     That holds for each request but the first.
+    ///   - continueDeadline: The time at which a body that waits for 100 is sent nevertheless.
+    package mutating func start(_ request: Request, wasWaiting: Bool = false, continueDeadline: UInt64 = 0) {
         precondition(state == .idle, "a connection carries one request at a time")
         state = .busy
+        self.wasWaiting = wasWaiting || exchanges > 0
         exchanges += 1
         asksToClose = request.asksToClose
         upgrade = request.upgrade
@@ -204,7 +211,7 @@
     }
 
     private mutating func takeStatus(_ status: Int) {
-        isLateTimeout = status == 408 && exchanges > 1 && !parser.isReusable
+        isLateTimeout = status == 408 && wasWaiting && !parser.isReusable
         guard sending != .complete else { return }
         // The server has decided without the body, or without the rest of it (RFC 9110 §10.1.1, RFC 9112 §9.5).
         if status >= 300 {

@@ -121,10 +121,13 @@ import Testing
 
     // MARK: Dead connections
 
-    @Test func onlyAReusedConnectionWithoutAResponseWasDead() throws {
+    @Test func onlyAnOpenConnectionWithoutAResponseWasDead() throws {
         var fresh = HTTP1Connection()
         fresh.start(try request())
         #expect(!fresh.isDeadPooledConnection)
+        var unused = HTTP1Connection()
+        unused.start(try request(), wasWaiting: true)
+        #expect(unused.isDeadPooledConnection)
         var reused = try used()
         reused.start(try request())
         #expect(reused.isDeadPooledConnection && !reused.hasResponse)
@@ -148,6 +151,10 @@ import Testing
         fresh.start(try request())
         feed(&fresh, text)
         #expect(!fresh.isLateTimeout)
+        var unused = HTTP1Connection()
+        unused.start(try request(), wasWaiting: true)
+        feed(&unused, text)
+        #expect(unused.isLateTimeout)
         var open = try used()
         open.start(try request())
         feed(&open, "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
