@@ -95,14 +95,14 @@ final class DiskEntryStore: EntryStore {
     /// Returns a record if it is in memory, or if there is none; nil if it must be read.
     private func recordNow(_ key: CacheKey) -> CacheRecord? {
         let name = Self.recordKey(key)
-        guard let number = cache.number(of: name) else { return cache.contains(name) ? nil : CacheRecord() }
+        guard let number = cache.number(of: name, isUse: true) else { return cache.contains(name) ? nil : CacheRecord() }
         guard let known = state.records.value(for: key), known.number == number else { return nil }
         return known.record
     }
 
     /// Remembers a record that was read, or that was written under its lock, as that of a value with a number.
     private func remember(_ record: CacheRecord, for key: CacheKey, number: Int64?) {
-        guard let number, number == cache.number(of: Self.recordKey(key)) else { return }
+        guard let number, number == cache.number(of: Self.recordKey(key), isUse: false) else { return }
         state.records.insert(DiskStoreState.NumberedRecord(number: number, record: record), for: key)
     }
 
@@ -136,7 +136,7 @@ final class DiskEntryStore: EntryStore {
         let name = Self.recordKey(key)
         // Most look-ups of unknown URLs end here, in memory.
         if let record = recordNow(key) { return record }
-        let number = cache.number(of: name)
+        let number = cache.number(of: name, isUse: false)
         // A record that cannot be read is a miss.
         guard let data = try? await cache.value(for: name), let record = CacheRecord(data) else { return CacheRecord() }
         // A record of another key would answer for a wrong URL.
@@ -306,7 +306,7 @@ final class DiskEntryStore: EntryStore {
             } else {
                 let tags = Self.tags(of: new.entries, under: key)
                 try await cache.insert(new.encoded(), for: name, tags: tags)
-                remember(new.withoutCookies, for: key, number: cache.number(of: name))
+                remember(new.withoutCookies, for: key, number: cache.number(of: name, isUse: false))
             }
         } catch {
             result = .failed(error.reason)

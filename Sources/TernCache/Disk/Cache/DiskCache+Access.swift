@@ -30,12 +30,15 @@ extension DiskCache {
     }
 
     /// Returns the number of a stored value, which no other value of the cache has or gets; nil without one, and while it is
-    /// queued. From memory, without a system call. Counts as a use: a caller that holds the decoded value with its number
-    /// need not read it again.
-    package nonisolated func number(of key: String) -> Int64? {
+    /// queued. From memory, without a system call.
+    ///
+    /// - Parameter isUse: A Boolean value that indicates whether the call counts as a use of the value: a caller that
+    ///   holds the decoded value with its number need not read it again.
+    package nonisolated func number(of key: String, isUse: Bool) -> Int64? {
+        let (key, now) = (shared.hasher.key(key), configuration.now().milliseconds)
+        guard isUse else { return shared.number(key, now: now) }
         // A closed cache has no values.
-        guard let (found, mustFlush) = try? shared.lookUp(shared.hasher.key(key), now: configuration.now().milliseconds)
-        else { return nil }
+        guard let (found, mustFlush) = try? shared.lookUp(key, now: now) else { return nil }
         // The order of use is lost at worst.
         if mustFlush, (try? shared.push(.flush, reply: { _ in })) == true { wake() }
         guard case .stored(let location)? = found else { return nil }

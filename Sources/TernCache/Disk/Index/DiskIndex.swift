@@ -91,7 +91,6 @@ struct DiskIndex {
 
     /// Adds an entry as the most recently used one, and replaces the entry of that hash.
     mutating func insert(_ hash: UInt64, _ location: Location, useNumber: Int64? = nil) {
-        remove(hash)
         let slot = Slot(hash: hash, location: location, useNumber: useNumber ?? location.id)
         let index: Int32
         if let reused = free.popLast() {
@@ -101,7 +100,7 @@ struct DiskIndex {
             index = Int32(slots.count)
             slots.append(slot)
         }
-        byHash[hash] = index
+        if let replaced = byHash.updateValue(index, forKey: hash) { release(replaced) }
         linkNewest(index)
         if !location.isInline { fileBytes += location.allocated }
         guard location.expires != .max else { return }
@@ -117,7 +116,12 @@ struct DiskIndex {
 
     @discardableResult
     mutating func remove(_ hash: UInt64) -> Location? {
-        guard let index = byHash.removeValue(forKey: hash) else { return nil }
+        byHash.removeValue(forKey: hash).map { release($0) }
+    }
+
+    /// Frees the slot of an entry that has left the table of hashes, and returns the entry's place.
+    @discardableResult
+    private mutating func release(_ index: Int32) -> Location {
         unlink(index)
         let location = slots[Int(index)].location
         if !location.isInline { fileBytes -= location.allocated }
@@ -168,6 +172,18 @@ struct DiskIndex {
     }
 
     var hashes: [UInt64] { Array(byHash.keys) }
+
+    /// The hashes of the entries whose values are files, by the numbers of the values.
+    var files: [Int64: UInt64] {
+        var files: [Int64: UInt64] = [:]
+        var index = newest
+        while index >= 0 {
+            let slot = slots[Int(index)]
+            if !slot.location.isInline { files[slot.location.id] = slot.hash }
+            index = slot.next
+        }
+        return files
+    }
 
     /// The hashes from the least to the most recently used.
     var order: [UInt64] {

@@ -60,6 +60,14 @@ final class DiskSharedState: Sendable {
         }
     }
 
+    /// Returns the number of a stored value; nil without one, and while it is queued.
+    func number(_ key: DiskKey, now: Int64) -> Int64? {
+        state.withLock { state in
+            guard !state.isClosed, state.queued[key.hash]?.item.key != key else { return nil }
+            return state.index.find(key.hash, now: now)?.id
+        }
+    }
+
     /// Looks a key up, and counts that as a use. Also returns whether so many entries were used that the caller must
     /// request a flush of their order.
     func lookUp(_ key: DiskKey, now: Int64) throws(DiskCacheError) -> (found: Found?, mustFlush: Bool) {

@@ -156,21 +156,26 @@ extension DiskStore {
     /// Reads the index into memory, in the order of use.
     private func load() throws(DiskCacheError) {
         let seed = try loadSeed()
-        var useNumbers: [Int64: Int64] = [:]
-        let uses = try tables.database.prepare("SELECT id, tick FROM recency")
-        while try uses.step() { useNumbers[uses.number(0)] = uses.number(1) }
+        // Both tables are read in the order of the numbers, side by side.
+        let uses = try tables.database.prepare("SELECT id, tick FROM recency ORDER BY id")
+        var hasUse = try uses.step()
+        var isInOrder = true
         var rows: [(useNumber: Int64, hash: UInt64, location: DiskIndex.Location)] = []
         let entries = try tables.database.prepare(
             "SELECT id, hash, size, trailer, allocated, expires, tagged FROM entries ORDER BY id")
         while try entries.step() {
-            let useNumber = useNumbers[entries.number(0)]
+            let id = entries.number(0)
+            while hasUse, uses.number(0) < id { hasUse = try uses.step() }
+            let useNumber = hasUse && uses.number(0) == id ? uses.number(1) : nil
             let location = DiskIndex.Location(
-                id: entries.number(0), size: Int(entries.number(2)), trailer: Int(entries.number(3)),
+                id: id, size: Int(entries.number(2)), trailer: Int(entries.number(3)),
                 allocated: Int(entries.number(4)), expires: entries.number(5), isTagged: entries.number(6) != 0,
                 hasSavedUse: useNumber != nil)
-            rows.append((max(location.id, useNumber ?? 0), UInt64(bitPattern: entries.number(1)), location))
+            let place = max(id, useNumber ?? 0)
+            if let last = rows.last, last.useNumber > place { isInOrder = false }
+            rows.append((place, UInt64(bitPattern: entries.number(1)), location))
         }
-        if !useNumbers.isEmpty { rows.sort { $0.useNumber < $1.useNumber } }
+        if !isInOrder { rows.sort { $0.useNumber < $1.useNumber } }
         var index = DiskIndex()
         index.reserve(rows.count)
         for row in rows {
@@ -226,10 +231,7 @@ extension DiskStore {
     /// a file (their eviction was interrupted). Compares names only, and opens no file.
     private func reconcile() throws(DiskCacheError) -> (orphans: Int, missing: Int) {
         let index = shared.state.withLock { $0.index }
-        var expected: [Int64: UInt64] = [:]
-        for hash in index.hashes {
-            if let location = index.location(hash), !location.isInline { expected[location.id] = hash }
-        }
+        var expected = index.files
         var orphans = 0
         for (path, id) in try valueFiles() where id.flatMap({ expected.removeValue(forKey: $0) }) == nil {
             try files.remove(path)
