@@ -1,14 +1,30 @@
 #if os(Linux) && !TERN_URLSESSION
 import Dispatch
+import Foundation
 import Glibc
 
 /// The ports of 127.0.0.1 on which programs listen.
 enum LoopbackPort {
+    /// The ports that the system gives to no connection and to no other server by itself; empty if it gives out all of them.
+    ///
+    /// From the system's own range, a connection could take the port while its program starts or restarts. A client that
+    /// tries a closed port of that range again and again even connects to itself in the end.
+    private static let fixedPorts: Range<Int> = {
+        // Without the file, the range is that of the kernel's documentation.
+        let range = try? String(contentsOfFile: "/proc/sys/net/ipv4/ip_local_port_range", encoding: .utf8)
+        let first = range?.split(whereSeparator: \.isWhitespace).first.flatMap { Int($0) } ?? 32_768
+        return 10_000..<max(10_000, first)
+    }()
+
     /// Returns a port on which no program listens. Another program can take it before it is used.
     static func free() throws -> Int {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        defer { close(descriptor) }
-        return try bind(descriptor)
+        for _ in 0..<100 {
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            defer { close(descriptor) }
+            guard let port = fixedPorts.randomElement() else { return try bind(descriptor) }
+            if unsafe withAddress(port: port, { unsafe Glibc.bind(descriptor, $0, $1) == 0 }) { return port }
+        }
+        throw Child.Failure(description: "no free port: errno \(errno)")
     }
 
     /// Binds a socket to a free port, which is returned.
