@@ -16,7 +16,7 @@ actor DurableDownload {
     nonisolated let options: DurableDownloadOptions
     nonisolated let meter = ProgressMeter()
     nonisolated let throttle: DownloadThrottle
-    nonisolated let trace = DownloadTrace()
+    nonisolated let trace = TransferTrace<DurableDownloadEvent>()
     nonisolated let outcome = TaskValue<DurableDownloadResult>()
     nonisolated let time: TransferTime
     nonisolated let firstRequest: Result<Request, NetworkError>
@@ -256,7 +256,7 @@ actor DurableDownload {
         case .waitForNetwork(let limit):
             trace.add(.waitedForNetwork)
             let start = time.elapsed()
-            guard await hasNetwork(reachability, within: limit) else {
+            guard await reachability.returns(within: limit, time) else {
                 throw error.adding("the network was unreachable and did not return in time")
             }
             attempts -= 1
@@ -266,26 +266,6 @@ actor DurableDownload {
             try await replaceURL(after: error)
         }
         return schedule
-    }
-
-    func hasNetwork(_ reachability: Reachability, within limit: Duration?) async -> Bool {
-        reachability.startPermanentWatchIfNeeded()
-        return await withTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                for await status in reachability.statuses where status != .unreachable { return true }
-                return false
-            }
-            if let limit {
-                group.addTask { [time] in
-                    // Cancelled: the status changed first, or the download was cancelled.
-                    try? await time.sleep(limit)
-                    return false
-                }
-            }
-            let isBack = await group.next() ?? false
-            group.cancelAll()
-            return isBack
-        }
     }
 
     /// Asks the caller for another URL. Secret headers go to the origin that they were meant for.
@@ -371,19 +351,4 @@ extension ResponseStream {
 
 extension Request {
     var cancelled: NetworkError { NetworkError(TransferFailure.cancelled, request: self) }
-}
-
-/// The trace of one download.
-final class DownloadTrace: Sendable {
-    private let shared = Lock<[DurableDownloadEvent]>([])
-    static let limit = 1_000
-
-    var events: [DurableDownloadEvent] { shared.withLock { $0 } }
-
-    func add(_ event: DurableDownloadEvent) {
-        shared.withLock { events in
-            if events.count >= Self.limit { events.removeFirst() }
-            events.append(event)
-        }
-    }
 }

@@ -57,7 +57,7 @@ public struct DurableDownloadOptions: Sendable {
     /// them or hold other secrets.
     public var replacesOtherDownload = false
     /// The failures after which the download is taken up again, and its limits.
-    public var retry = DurableDownloadRetry()
+    public var retry = TransferRetry()
     /// Returns the URL to use in place of one that the server has refused with 400, 401, 403 or 410, such as a signed URL that
     /// has expired. The error has the response. The download continues with the new URL, whose response must have the
     /// validator of the part. If it throws, the download fails with the refusal. nil, the default, if there is no other URL.

@@ -21,6 +21,9 @@ enum DiskCall {
     static let refused = EPERM
     static let noSpace = ENOSPC
     static let inputOutput = EIO
+    static let notAFile = EISDIR
+    /// The file was changed meanwhile.
+    static let stale = ESTALE
 
     /// Waits until the bytes of a file are on the disk.
     static func synchronize(_ descriptor: Int32, _ path: String) throws(FileFailure) {

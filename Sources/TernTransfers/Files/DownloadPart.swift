@@ -14,7 +14,7 @@ import Foundation
 /// before: whoever then gets the lock of the old one finds that it has no name, and opens again.
 actor DownloadPart {
     /// The executor of all parts.
-    private static let executor = QueueExecutor("tern.transfers")
+    static let executor = QueueExecutor("tern.transfers")
     /// The number of bytes after which a synchronizing download waits for the disk.
     private static let synchronizedBytes: Int64 = 8 << 20
     private static let readSize = 1 << 20

@@ -6,21 +6,21 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The rules by which a download is taken up again after a failure.
+/// The rules by which a durable download or upload is taken up again after a failure.
 ///
 /// A failure is temporary by the rules of ``RetryPolicy``: its statuses and kinds, its delays and its bound for `Retry-After`.
-/// An attempt that brought new bytes sets the count of failures back, so that a download over a bad connection ends as long
-/// as it proceeds. A wait for the network is no attempt.
-public struct DurableDownloadRetry: Sendable {
-    /// The failures that are temporary, and the delays. Its `limit` is the number of attempts in a row that bring no new byte
+/// An attempt that moved new bytes sets the count of failures back, so that a transfer over a bad connection ends as long as it
+/// proceeds. A wait for the network is no attempt.
+public struct TransferRetry: Sendable {
+    /// The failures that are temporary, and the delays. Its `limit` is the number of attempts in a row that move no new byte
     /// and are followed by another one: 9 by default. The longest `Retry-After` is 2 minutes by default.
     public var policy = RetryPolicy()
     /// The number of attempts in all; nil, the default, for any number.
     public var maximumAttempts: Int?
-    /// The time in which at least one new byte must arrive, without the waits for the network. 10 minutes by default; nil for
+    /// The time in which at least one new byte must move, without the waits for the network. 10 minutes by default; nil for
     /// no limit.
     public var timeWithoutProgress: Duration? = .seconds(600)
-    /// The time of the whole download; nil, the default, for no limit.
+    /// The time of the whole transfer; nil, the default, for no limit.
     public var maximumTime: Duration?
     /// The time of each wait for the network; nil, the default, for no limit. `.zero` turns the waits off.
     public var offlineWait: Duration?
@@ -34,7 +34,7 @@ public struct DurableDownloadRetry: Sendable {
     }
 }
 
-/// Decides after each failed attempt of a download: try again, and when, or give up. Pure.
+/// Decides after each failed attempt of a transfer: try again, and when, or give up. Pure.
 struct RetrySchedule: Sendable {
     /// The next step after a failure.
     enum Action: Sendable, Equatable {
@@ -65,7 +65,7 @@ struct RetrySchedule: Sendable {
         var now = Date()
     }
 
-    private let rules: DurableDownloadRetry
+    private let rules: TransferRetry
     /// The number of attempts in a row that brought no new byte.
     private var failures = 0
     private var attempts = 0
@@ -81,7 +81,7 @@ struct RetrySchedule: Sendable {
     /// The failures before any byte of a request was sent. Without a network, they are its consequence.
     private static let connectKinds: Set<NetworkError.Kind> = [.dns, .connectionFailed, .connectTimedOut, .proxy]
 
-    init(_ rules: DurableDownloadRetry) { self.rules = rules }
+    init(_ rules: TransferRetry) { self.rules = rules }
 
     /// Records a wait for the network, which counts for no limit but that of the whole time.
     mutating func addOfflineTime(_ time: Duration) { offlineTime += time }
@@ -112,7 +112,7 @@ struct RetrySchedule: Sendable {
             after: error, of: failure.request, failures: max(1, failures), now: failure.now, random: failure.random)
         guard case .retry(let delay) = decision else { return .giveUp(nil) }
         if let limit = rules.timeWithoutProgress, active + delay - lastProgress > limit {
-            return .giveUp("no byte arrived within \(limit)")
+            return .giveUp("no byte moved within \(limit)")
         }
         if let limit = rules.maximumTime, failure.elapsed + delay > limit {
             return .giveUp("the limit of \(limit) is reached")

@@ -64,7 +64,7 @@ struct DownloadKillTests {
             var (kills, files) = (0, 0)
             var random = SystemRandomNumberGenerator()
             while kills < max(1, Self.kills / Self.flows.count) {
-                let child = try DownloadProcess(arguments)
+                let child = try TransferProcess(arguments)
                 // The process takes a while to start, and a few milliseconds for a fast download.
                 usleep(UInt32.random(in: 5_000..<400_000, using: &random))
                 child.kill()
@@ -81,7 +81,7 @@ struct DownloadKillTests {
                     files += 1
                 }
             }
-            let last = try DownloadProcess(arguments)
+            let last = try TransferProcess(arguments)
             guard case .exited(0) = try last.end() else {
                 Issue.record("the last download failed")
                 return
@@ -111,39 +111,6 @@ extension LoopbackServer.Exchange {
     fileprivate func range(of size: Int) -> (start: Int, end: Int) {
         let ends = (request["Range"] ?? "").dropFirst("bytes=".count).split(separator: "-").compactMap { Int($0) }
         return (ends.first ?? 0, ends.count > 1 ? ends[1] + 1 : size)
-    }
-}
-
-/// A running `DownloadCrashChild`.
-private struct DownloadProcess {
-    enum End {
-        case killed
-        case exited(Int32)
-    }
-
-    private let process: pid_t
-
-    init(_ arguments: [String]) throws {
-        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let path = program[..<(program.lastIndex(of: "/") ?? program.startIndex)] + "/DownloadCrashChild"
-        let words: [UnsafeMutablePointer<CChar>?] =
-            unsafe ([String(path)] + arguments).map { unsafe strdup($0) } + [nil]
-        defer { for index in unsafe words.indices { unsafe free(words[index]) } }
-        var child: pid_t = 0
-        let code = unsafe posix_spawn(&child, String(path), nil, nil, words, environ)
-        try #require(code == 0, "the child does not start: errno \(code)")
-        process = child
-    }
-
-    func kill() { _ = Glibc.kill(process, SIGKILL) }
-
-    /// Waits until the process ends.
-    func end() throws -> End {
-        var status: Int32 = 0
-        while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
-        if status & 0x7F == SIGKILL { return .killed }
-        try #require(status & 0x7F == 0, "the child crashed, status \(status)")
-        return .exited(status >> 8 & 0xFF)
     }
 }
 #endif

@@ -20,7 +20,7 @@ struct RetryScheduleTests {
     }
 
     @Test func delaysDoubleUpToTheirBound() {
-        var schedule = RetrySchedule(DurableDownloadRetry())
+        var schedule = RetrySchedule(TransferRetry())
         let delays = (0..<9).map { _ in schedule.decide(failure()) }
         #expect(delays[0] == .retry(after: .milliseconds(500)))
         #expect(delays[3] == .retry(after: .seconds(4)))
@@ -29,7 +29,7 @@ struct RetryScheduleTests {
     }
 
     @Test func newBytesResetTheCount() {
-        var schedule = RetrySchedule(DurableDownloadRetry())
+        var schedule = RetrySchedule(TransferRetry())
         for _ in 0..<100 {
             var failure = failure()
             failure.hasNewBytes = true
@@ -38,7 +38,7 @@ struct RetryScheduleTests {
     }
 
     @Test func timeWithoutProgressEndsTheDownload() {
-        var rules = DurableDownloadRetry()
+        var rules = TransferRetry()
         rules.timeWithoutProgress = .seconds(60)
         var schedule = RetrySchedule(rules)
         #expect(schedule.decide(failure(elapsed: .seconds(59))) == .retry(after: .milliseconds(500)))
@@ -49,7 +49,7 @@ struct RetryScheduleTests {
     }
 
     @Test func attemptsAndTimeInAllAreLimited() {
-        var rules = DurableDownloadRetry()
+        var rules = TransferRetry()
         rules.maximumAttempts = 2
         rules.maximumTime = .seconds(100)
         var schedule = RetrySchedule(rules)
@@ -65,7 +65,7 @@ struct RetryScheduleTests {
     }
 
     @Test func retryAfterIsTheLeastDelayAndBounded() {
-        var schedule = RetrySchedule(DurableDownloadRetry())
+        var schedule = RetrySchedule(TransferRetry())
         #expect(
             schedule.decide(failure(status: 503, headers: ["Retry-After": "100"]))
                 == .retry(after: .milliseconds(100_500)))
@@ -73,7 +73,7 @@ struct RetryScheduleTests {
     }
 
     @Test func waitForTheNetworkCostsNoAttempt() {
-        var schedule = RetrySchedule(DurableDownloadRetry())
+        var schedule = RetrySchedule(TransferRetry())
         var offline = failure(.dns)
         offline.hasNetwork = false
         for _ in 0..<100 { #expect(schedule.decide(offline) == .waitForNetwork(upTo: nil)) }
@@ -82,7 +82,7 @@ struct RetryScheduleTests {
     }
 
     @Test func refusedURLIsReplacedTwice() {
-        var schedule = RetrySchedule(DurableDownloadRetry())
+        var schedule = RetrySchedule(TransferRetry())
         #expect(schedule.decide(failure(status: 403)) == .giveUp(nil))
         var replaceable = failure(status: 403)
         replaceable.canReplaceURL = true
@@ -95,7 +95,7 @@ struct RetryScheduleTests {
 
     @Test(arguments: [NetworkError.Kind.untrustedServer, .fileSystem, .digestMismatch, .malformedResponse])
     func permanentFailureEndsTheDownload(kind: NetworkError.Kind) {
-        var schedule = RetrySchedule(DurableDownloadRetry())
+        var schedule = RetrySchedule(TransferRetry())
         #expect(schedule.decide(failure(kind)) == .giveUp(nil))
     }
 }

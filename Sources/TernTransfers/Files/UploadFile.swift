@@ -1,0 +1,150 @@
+import Tern
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The file of one upload and its control file. It makes all calls that can wait for a disk, on a thread that all durable
+/// transfers share.
+///
+/// The lock on the control file decides which process uploads. The control file is written in place: a torn one is not valid,
+/// and the upload starts over.
+actor UploadFile {
+    private let path: String
+    private nonisolated let controlPath: String
+    private let system: any FileSystem
+    private var descriptor: Int32?
+    /// The descriptor of the control file, which holds the lock; nil before and after.
+    private var lock: Int32?
+    private var opened: DiskCall.Identity?
+
+    init(path: String, controlPath: String, system: any FileSystem) {
+        self.path = path
+        self.controlPath = controlPath
+        self.system = system
+    }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe DownloadPart.executor.asUnownedSerialExecutor()
+    }
+
+    // MARK: Opening
+
+    /// Opens the file. Returns its identity.
+    func open() throws(FileFailure) -> DiskCall.Identity {
+        guard DiskCall.identity(of: path) != nil else {
+            throw FileFailure("open", path, code: system.exists(path) ? DiskCall.notAFile : DiskCall.notThere)
+        }
+        let descriptor = try system.open(path, .read)
+        self.descriptor = descriptor
+        guard let identity = DiskCall.identity(of: descriptor) else {
+            throw FileFailure("open", path, code: DiskCall.inputOutput)
+        }
+        opened = identity
+        return identity
+    }
+
+    /// Takes the lock and returns the description of the upload so far; nil inside if there is none. Returns nil if another
+    /// upload has the lock.
+    func acquire() throws(FileFailure) -> (control: UploadControl?, isInvalid: Bool)? {
+        var last: FileFailure?
+        // Between two calls, the other upload can remove the control file.
+        for _ in 0..<16 {
+            for mode in [FileMode.update, .create] {
+                do throws(FileFailure) {
+                    lock = try system.open(controlPath, mode)
+                    let bytes = try readControl()
+                    let control = bytes.isEmpty ? nil : UploadControl(bytes)
+                    return (control, !bytes.isEmpty && control == nil)
+                } catch {
+                    last = error
+                }
+                if last?.code == DiskCall.busy { return nil }
+            }
+            guard last?.code == DiskCall.alreadyThere else { break }
+        }
+        throw last ?? FileFailure("lock", controlPath, code: DiskCall.busy)
+    }
+
+    private func readControl() throws(FileFailure) -> Data {
+        let descriptor = try system.open(controlPath, .read)
+        defer { try? system.close(descriptor) }  // It was only read.
+        return try system.read(descriptor, at: 0, count: UploadControl.limit + 1)
+    }
+
+    // MARK: The file
+
+    /// Throws if the file is not the one that was opened, in the form that it had.
+    func checkUnchanged() throws(FileFailure) {
+        guard let descriptor, DiskCall.identity(of: descriptor) == opened else {
+            throw FileFailure("read", path, code: DiskCall.stale)
+        }
+    }
+
+    /// Returns exactly this many bytes of the file.
+    func read(at offset: Int64, count: Int) throws(FileFailure) -> Data {
+        guard let descriptor else { throw FileFailure("read", path, code: DiskCall.notThere) }
+        var bytes = Data()
+        while bytes.count < count {
+            let more = try system.read(descriptor, at: offset + Int64(bytes.count), count: count - bytes.count)
+            guard !more.isEmpty else { throw FileFailure("read", path, code: DiskCall.stale) }
+            if bytes.isEmpty { bytes = more } else { bytes.append(more) }
+        }
+        return bytes
+    }
+
+    // MARK: The control file
+
+    /// Replaces the description of the upload.
+    func store(_ control: UploadControl) throws(FileFailure) {
+        guard let lock else { throw FileFailure("store", controlPath, code: DiskCall.notThere) }
+        let bytes: Data
+        do {
+            bytes = try control.encoded()
+        } catch {
+            throw FileFailure("encode", controlPath, code: DiskCall.refused)
+        }
+        try system.truncate(lock, to: 0)
+        try system.write(bytes, to: lock)
+    }
+
+    /// Closes both files.
+    ///
+    /// - Parameter keepsControl: A Boolean value that indicates whether a later upload continues this one.
+    func close(keepsControl: Bool) {
+        if let lock {
+            // Removed under the lock, so that it is this upload's own. A file that stays is checked by the next upload.
+            if !keepsControl { try? system.remove(controlPath) }
+            try? system.close(lock)  // A failed close is a closed file, and the lock is gone.
+        }
+        if let descriptor { try? system.close(descriptor) }  // It was only read.
+        (lock, descriptor) = (nil, nil)
+    }
+}
+
+/// A part of a file as the body of a request.
+struct FileRange: AsyncSequence, Sendable {
+    let file: UploadFile
+    let start: Int64
+    let end: Int64
+    /// The number of bytes that are read at once.
+    private static let pieceSize: Int64 = 256 << 10
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        let file: UploadFile
+        var position: Int64
+        let end: Int64
+
+        mutating func next() async throws(FileFailure) -> Data? {
+            guard position < end else { return nil }
+            let piece = try await file.read(at: position, count: Int(Swift.min(end - position, FileRange.pieceSize)))
+            position += Int64(piece.count)
+            return piece
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(file: file, position: start, end: end) }
+}

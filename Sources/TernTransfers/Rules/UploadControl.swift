@@ -1,0 +1,60 @@
+import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The description of an upload that a later process continues. It is a file that anybody who can write to the folder may have
+/// changed, so reading it checks each value.
+struct UploadControl: Sendable, Equatable, Codable {
+    static let currentVersion = 1
+    /// The greatest size that is read, in bytes.
+    static let limit = 128 << 10
+
+    private(set) var version = currentVersion
+    var kind: UploadMessages.Kind
+    /// The digest of the URL at which uploads are created, without its secrets.
+    var endpointDigest: String
+    /// The URL of the upload on the server. Who knows it can often write to it: the file can be read by its owner alone.
+    var url: String
+    /// The size and the time of the last change of the file that is uploaded.
+    var size: Int64
+    var seconds: Int
+    var nanoseconds: Int
+
+    init(kind: UploadMessages.Kind, endpointDigest: String, url: String, file: DiskCall.Identity) {
+        (self.kind, self.endpointDigest, self.url) = (kind, endpointDigest, url)
+        (size, seconds, nanoseconds) = (file.length, file.seconds, file.nanoseconds)
+    }
+
+    /// Reads a control file and checks it; nil if Tern did not write it.
+    init?(_ data: Data) {
+        // `try?`: the reason of a malformed file does not matter here.
+        guard data.count <= Self.limit, let control = try? JSONDecoder().decode(Self.self, from: data),
+            control.version == Self.currentVersion, control.url.utf8.count <= 1 << 16,
+            (0...ControlFile.mostBytes).contains(control.size),
+            // `try?`: as above.
+            (try? Target(absolute: control.url)) != nil
+        else { return nil }
+        self = control
+    }
+
+    /// The bytes of the file.
+    func encoded() throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return try encoder.encode(self)
+    }
+
+    /// Returns whether it describes an upload of this file in its present form.
+    func describes(_ file: DiskCall.Identity) -> Bool {
+        size == file.length && seconds == file.seconds && nanoseconds == file.nanoseconds
+    }
+
+    /// Returns the name of the control file for a file and an endpoint. It depends on both alone, so that every process finds it.
+    static func name(of file: String, endpointDigest: String) -> String {
+        ControlNames(destination: "\(file)-upload-\(endpointDigest.prefix(8))").control
+    }
+}

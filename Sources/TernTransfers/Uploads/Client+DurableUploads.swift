@@ -1,0 +1,44 @@
+public import Tern
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+extension Client {
+    /// Uploads a file, and continues by itself whatever interrupts it: a connection that breaks, a server that is busy, a machine
+    /// without a network, and the end of the process.
+    ///
+    /// ```swift
+    /// let task = client.upload(file, resuming: .tus("files/"))
+    /// for await progress in task.progress { print(progress.fractionCompleted ?? 0) }
+    /// print(try await task.value.url)
+    /// ```
+    ///
+    /// The server must have one of the protocols of ``UploadResumption``. The upload's description is beside the file, in a hidden
+    /// file that only its owner can read. The next upload of the same file to the same place asks the server how much it has, and
+    /// sends the rest, in this process or a later one. A file that has changed since starts over; one that changes while it is
+    /// sent fails with `.requestBody`. The description is removed when the server has the whole file.
+    ///
+    /// A request of the upload that fails in a way that can pass is followed by another one, by the rules of
+    /// ``DurableUploadOptions/retry``. The upload starts at once. Only one upload of a file to the same place can run at a time;
+    /// another one fails with ``Tern/NetworkError/Kind/uploadInProgress``.
+    ///
+    /// - Parameters:
+    ///   - file: The file. Its URL has the scheme `file`.
+    ///   - resumption: The protocol, and the place where uploads are created.
+    ///   - options: The description of the file, the limits, and the rules for trying again.
+    ///   - headers: The header fields of each request. Secret fields are sent to the origin of the endpoint alone.
+    @discardableResult
+    public func upload(
+        _ file: URL, resuming resumption: UploadResumption, options: DurableUploadOptions = DurableUploadOptions(),
+        headers: Headers = [:]
+    ) -> DurableUploadTask {
+        let request = Result { () throws(NetworkError) in
+            try self.request(resumption.method, resumption.endpoint, headers: headers)
+        }
+        return DurableUploadTask(
+            upload: .started(file, request, kind: resumption.kind, session: session, options: options))
+    }
+}

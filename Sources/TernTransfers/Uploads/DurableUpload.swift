@@ -1,0 +1,388 @@
+import Tern
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Executes one durable upload: lock → create or ask how much the server has → send the rest, as often as needed.
+///
+/// The functions stand in the order in which they run. The file is read on the thread of ``UploadFile``.
+actor DurableUpload {
+    nonisolated let session: Session
+    nonisolated let options: DurableUploadOptions
+    nonisolated let meter = ProgressMeter()
+    nonisolated let trace = TransferTrace<DurableUploadEvent>()
+    nonisolated let outcome = TaskValue<DurableUploadResult>()
+    nonisolated let time: TransferTime
+    private nonisolated let source: URL
+    private nonisolated let endpoint: Result<Request, NetworkError>
+    private nonisolated let kind: UploadMessages.Kind
+    private nonisolated let system: any FileSystem
+    /// The task that executes the upload. Owned here, cancelled by `cancel`.
+    private nonisolated let driver = Lock<Task<Void, Never>?>(nil)
+
+    private var messages: UploadMessages
+    /// The URL of the upload on the server; nil before it is created.
+    private var target: Target?
+    /// The number of bytes that the server is known to have.
+    private var state = UploadMessages.State(offset: 0, isComplete: false)
+    /// A Boolean value that indicates whether the server must be asked for the number before the next byte.
+    private var mustInquire = false
+    /// The last response to bytes of the file.
+    private var response: Response<Data>?
+    private var schedule: RetrySchedule
+    private var attempts = 0
+    private var sentBytes: Int64 = 0
+    private var highestOffset: Int64 = 0
+
+    init(
+        _ source: URL, _ endpoint: Result<Request, NetworkError>, kind: UploadMessages.Kind, session: Session,
+        options: DurableUploadOptions, system: any FileSystem = PosixFileSystem()
+    ) {
+        self.source = source
+        self.endpoint = endpoint
+        self.kind = kind
+        self.session = session
+        self.options = options
+        self.system = system
+        time = TransferTime(options.clock)
+        messages = UploadMessages(kind: kind, length: 0)
+        schedule = RetrySchedule(options.retry)
+    }
+
+    /// Returns an upload that has started.
+    static func started(
+        _ source: URL, _ endpoint: Result<Request, NetworkError>, kind: UploadMessages.Kind, session: Session,
+        options: DurableUploadOptions, system: any FileSystem = PosixFileSystem()
+    ) -> DurableUpload {
+        let upload = DurableUpload(source, endpoint, kind: kind, session: session, options: options, system: system)
+        // Owned by the upload and cancelled by `cancel`; it ends with the upload.
+        let task = Task { await upload.run() }
+        upload.driver.withLock { $0 = task }
+        return upload
+    }
+
+    nonisolated func cancel() { driver.withLock { $0 }?.cancel() }
+
+    nonisolated var description: String {
+        switch endpoint {
+        case .success(let request): "\(source.path) to \(request)"
+        case .failure(let error): "\(error)"
+        }
+    }
+
+    // MARK: From call to response
+
+    private func run() async {
+        let result: Result<DurableUploadResult, NetworkError>
+        do throws(NetworkError) {
+            result = .success(try await perform())
+        } catch {
+            result = .failure(error)
+        }
+        meter.finish()
+        outcome.deliver(result)
+    }
+
+    private func perform() async throws(NetworkError) -> DurableUploadResult {
+        let request = try endpoint.get()
+        let (file, endpointDigest) = try files(for: request)
+        do throws(NetworkError) {
+            let identity = try await fileCall("the file cannot be read") { () throws(FileFailure) in
+                try await file.open()
+            }
+            messages = UploadMessages(kind: kind, length: identity.length)
+            publish(0)
+            try await adopt(file, identity)
+            try await send(file) { target in
+                UploadControl(
+                    kind: self.kind, endpointDigest: endpointDigest, url: target.string, file: identity)
+            }
+        } catch {
+            await file.close(keepsControl: target != nil)
+            throw ending(error)
+        }
+        await file.close(keepsControl: false)
+        guard let target, let url = URL(string: target.string) else { throw error(.invalidRequest, "no URL") }
+        publish(messages.length)
+        return DurableUploadResult(
+            url: url, bytes: messages.length, sentBytes: sentBytes, attempts: attempts, duration: time.elapsed(),
+            response: response, trace: trace.events)
+    }
+
+    /// Checks everything that needs no file, and returns the files of the upload.
+    private func files(for request: Request) throws(NetworkError) -> (UploadFile, endpointDigest: String) {
+        if let problem = options.problem { throw error(.invalidRequest, problem) }
+        let path: String
+        do throws(FilePath.NotAFile) {
+            path = try FilePath.of(source)
+        } catch {
+            throw self.error(.invalidRequest, "the source \(error)")
+        }
+        let digest = ControlFile.digest(of: request.urlString)
+        let control = FilePath.join(
+            options.controlFolder ?? FilePath.folder(of: path),
+            UploadControl.name(of: FilePath.name(of: path), endpointDigest: digest))
+        return (UploadFile(path: path, controlPath: control, system: system), digest)
+    }
+
+    /// Takes the lock, and continues the upload that the control file describes.
+    private func adopt(_ file: UploadFile, _ identity: DiskCall.Identity) async throws(NetworkError) {
+        let found = try await fileCall("the control file cannot be locked") { () throws(FileFailure) in
+            try await file.acquire()
+        }
+        guard let found else { throw error(.uploadInProgress, "another upload of \(source.path) is running") }
+        if found.isInvalid { trace.add(.startedOver(.controlInvalid)) }
+        guard let control = found.control else { return }
+        // `try?`: the URL was checked when the file was read.
+        guard control.kind == kind, control.describes(identity), let stored = try? Target(absolute: control.url) else {
+            trace.add(.startedOver(control.kind == kind ? .fileChanged : .controlInvalid))
+            return
+        }
+        target = stored
+        mustInquire = true
+    }
+
+    // MARK: Attempts
+
+    /// Sends the file, in as many attempts as it takes.
+    private func send(
+        _ file: UploadFile, control: (Target) -> UploadControl
+    ) async throws(NetworkError) {
+        while !state.isComplete {
+            do throws(NetworkError) {
+                if Task.isCancelled { throw cancellation }
+                if target == nil {
+                    try await create(file, control: control)
+                } else if mustInquire {
+                    try await inquire(file)
+                } else {
+                    try await sendNextBytes(of: file)
+                }
+            } catch {
+                mustInquire = target != nil
+                let hasNewBytes = state.offset > highestOffset
+                highestOffset = max(highestOffset, state.offset)
+                try await wait(after: error, hasNewBytes: hasNewBytes)
+            }
+        }
+    }
+
+    private func create(_ file: UploadFile, control: (Target) -> UploadControl) async throws(NetworkError) {
+        attempts += 1
+        var request = try endpoint.get()
+        var metadata = options.metadata
+        if metadata["filename"] == nil { metadata["filename"] = source.lastPathComponent }
+        if metadata["filetype"] == nil { metadata["filetype"] = options.contentType }
+        let fields = messages.creation(contentType: options.contentType, metadata: metadata)
+        request.headers = request.headers.overriding(with: fields)
+        request.body = .data(Data(), contentType: nil)
+        let answer = try await answer(to: request)
+        let created = try meaning(of: answer) { head throws(UploadMessages.Problem) in
+            try self.messages.location(head, of: request.target)
+        }
+        let description = control(created)
+        try await fileCall("the control file cannot be written") { () throws(FileFailure) in
+            try await file.store(description)
+        }
+        target = created
+        state = messages.created(answer.head)
+        if state.isComplete { response = answer }
+        trace.add(.created)
+    }
+
+    private func inquire(_ file: UploadFile) async throws(NetworkError) {
+        attempts += 1
+        let answer: Response<Data>
+        do throws(NetworkError) {
+            answer = try await self.answer(to: try uploadRequest(.head, messages.inquiry))
+        } catch {
+            guard error.kind == .status, let status = error.status, UploadMessages.goneStatuses.contains(status) else {
+                throw error
+            }
+            return try startOver(.gone, error)
+        }
+        do throws(UploadMessages.Problem) {
+            state = try messages.state(answer.head)
+        } catch {
+            return try startOver(.otherUpload, self.error(.malformedResponse, error.description, head: answer.head))
+        }
+        mustInquire = false
+        publish(state.offset)
+        trace.add(state.isComplete ? .foundComplete : .continued(at: state.offset))
+        // The server has every byte, but has not been told that it was the last one.
+        if !state.isComplete, state.offset == messages.length { try await sendNextBytes(of: file) }
+    }
+
+    /// Forgets an upload that cannot be continued, so that another one is created. A server that loses one after the other is
+    /// not asked for ever.
+    private func startOver(_ reason: UploadStartOverReason, _ failure: NetworkError) throws(NetworkError) {
+        target = nil
+        mustInquire = false
+        state = UploadMessages.State(offset: 0, isComplete: false)
+        trace.add(.startedOver(reason))
+        startOvers += 1
+        if startOvers > Self.mostStartOvers { throw failure.adding("\(startOvers) uploads were lost") }
+    }
+
+    private var startOvers = 0
+    /// The number of uploads of one call that a server can lose.
+    private static let mostStartOvers = 3
+
+    private func sendNextBytes(of file: UploadFile) async throws(NetworkError) {
+        attempts += 1
+        let start = state.offset
+        let count = Int64(clamping: min(messages.length - start, Int64(options.chunkSize ?? .max)))
+        try await fileCall("the file has changed while it was uploaded", .requestBody) { () throws(FileFailure) in
+            try await file.checkUnchanged()
+        }
+        var (body, end) = (Request.Body.none, start + count)
+        var checksum: FileDigest?
+        if let algorithm = options.checksum {
+            end = start + min(count, Int64(DurableUploadOptions.mostCheckedBytes))
+            let bytes = try await fileCall("the file cannot be read", .requestBody) { () throws(FileFailure) in
+                try await file.read(at: start, count: Int(end - start))
+            }
+            guard let hash = FileHash(algorithm) else {
+                throw error(.unsupported, "the system forbids \(algorithm.rawValue)")
+            }
+            hash.update(bytes)
+            checksum = hash.finalize()
+            body = .data(bytes, contentType: nil)
+        } else {
+            let range = FileRange(file: file, start: start, end: end)
+            body = .stream(range, length: end - start, contentType: nil)
+        }
+        if let rate = options.throttle { body = body.throttled(.bytesPerSecond(rate, clock: options.clock)) }
+        let fields = messages.append(at: start, count: end - start, checksum: checksum)
+        var request = try uploadRequest(.patch, fields)
+        request.body = body
+        let answer = try await answer(to: request, from: start)
+        sentBytes += end - start
+        state = try meaning(of: answer) { head throws(UploadMessages.Problem) in
+            try self.messages.appended(head, from: start, to: end)
+        }
+        if state.isComplete { response = answer }
+        publish(state.offset)
+    }
+
+    /// Returns a request to the upload on the server.
+    private func uploadRequest(_ method: Request.Method, _ fields: Headers) throws(NetworkError) -> Request {
+        var request = try endpoint.get()
+        guard let target else { throw error(.invalidRequest, "the upload has no URL") }
+        if target.origin != request.target.origin {
+            for field in request.headers where Headers.isSecret(field.name) { request.headers.remove(field.name) }
+        }
+        request.target = target
+        request.method = method
+        request.headers = request.headers.overriding(with: fields)
+        return request
+    }
+
+    /// Returns an accepted response. Its progress is that of the upload.
+    private func answer(to request: Request, from start: Int64? = nil) async throws(NetworkError) -> Response<Data> {
+        var request = request
+        request.cache = .noStore
+        let task = session.task(for: request, startsImmediately: true)
+        let (meter, length) = (meter, messages.length)
+        // Ends with the task.
+        async let watching: Void = {
+            guard let start else { return }
+            for await progress in task.uploadProgress {
+                meter.store(sent: start + progress.completedBytes, of: length, received: 0, of: nil)
+            }
+        }()
+        let result = await withTaskCancellationHandler {
+            await Self.result(of: task)
+        } onCancel: {
+            task.cancel()
+        }
+        await watching
+        if case .failure(let error) = result, start != nil { sentBytes += error.metrics?.sentBytes ?? 0 }
+        return try result.get()
+    }
+
+    private static func result(of task: SessionTask<Response<Data>>) async -> Result<Response<Data>, NetworkError> {
+        do throws(NetworkError) { return .success(try await task.value) } catch { return .failure(error) }
+    }
+
+    /// Waits as the rules say, or throws the error.
+    private func wait(after failure: NetworkError, hasNewBytes: Bool) async throws(NetworkError) {
+        guard !failure.isCancelled, !Task.isCancelled, failure.kind != .requestBody else { throw failure }
+        // The bytes of a lost request are not sent twice, because the server is asked first: each method can be repeated.
+        var request = try endpoint.get()
+        request.method = .head
+        let reachability = session.configuration.reachability
+        let action = schedule.decide(
+            RetrySchedule.Failure(
+                error: failure, request: request, hasNewBytes: hasNewBytes,
+                hasNetwork: reachability.status != .unreachable, elapsed: time.elapsed(),
+                random: Double.random(in: 0...1)))
+        if case .giveUp(let reason) = action { throw reason.map { failure.adding($0) } ?? failure }
+        trace.add(.failed("\(failure)"))
+        switch action {
+        case .giveUp, .replaceURL:
+            throw failure
+        case .retry(let delay):
+            trace.add(.waited(delay))
+            do {
+                try await time.sleep(delay)
+            } catch {
+                throw cancellation
+            }
+        case .waitForNetwork(let limit):
+            trace.add(.waitedForNetwork)
+            let start = time.elapsed()
+            guard await reachability.returns(within: limit, time) else {
+                throw failure.adding("the network was unreachable and did not return in time")
+            }
+            attempts -= 1
+            schedule.addOfflineTime(time.elapsed() - start)
+        }
+    }
+
+    private func publish(_ sent: Int64) { meter.store(sent: sent, of: messages.length, received: 0, of: nil) }
+
+    // MARK: Errors
+
+    private var cancellation: NetworkError { error(.cancelled, "the upload was cancelled") }
+
+    private func error(_ kind: NetworkError.Kind, _ reason: String, head: ResponseHead? = nil) -> NetworkError {
+        guard case .success(let request) = endpoint else { return NetworkError(kind, reason: reason) }
+        return NetworkError(TransferFailure(kind, reason), request: request, response: head)
+    }
+
+    private func fileCall<Value: Sendable>(
+        _ reason: String, _ kind: NetworkError.Kind = .fileSystem, _ call: () async throws(FileFailure) -> Value
+    ) async throws(NetworkError) -> Value {
+        do throws(FileFailure) {
+            return try await call()
+        } catch {
+            let failure = TransferFailure(kind, "\(reason): \(error)", underlying: error)
+            throw NetworkError(failure, request: try endpoint.get())
+        }
+    }
+
+    private func meaning<Value>(
+        of answer: Response<Data>, _ read: (ResponseHead) throws(UploadMessages.Problem) -> Value
+    ) throws(NetworkError) -> Value {
+        do throws(UploadMessages.Problem) {
+            return try read(answer.head)
+        } catch {
+            throw self.error(.malformedResponse, error.description, head: answer.head)
+        }
+    }
+
+    /// Returns the error of the upload: that of its last attempt, with the number of attempts, the time and the bytes.
+    private func ending(_ failure: NetworkError) -> NetworkError {
+        var failure = Task.isCancelled && !failure.isCancelled ? cancellation : failure
+        if attempts > 1, !failure.isCancelled { failure = failure.ending(attempts: attempts, in: time.elapsed()) }
+        guard attempts > 0 else { return failure }
+        let tried = attempts > 1 ? "" : "1 attempt, "
+        let rest = target == nil ? "the server has no part" : "the server has \(state.offset) of \(messages.length) bytes"
+        return failure.adding("\(tried)\(sentBytes) bytes sent, \(rest)")
+    }
+}

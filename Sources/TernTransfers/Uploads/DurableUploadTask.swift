@@ -1,0 +1,92 @@
+public import Tern
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A handle to a durable upload: its progress, its trace and its value.
+///
+/// A handle is a small value that can be copied and sent anywhere. Releasing it cancels nothing.
+public struct DurableUploadTask: Sendable {
+    let upload: DurableUpload
+
+    /// The finished upload, awaited by any number of callers. Cancelling the caller ends only its wait, with an error of kind
+    /// `.cancelled`. Call ``cancel()`` to end the upload.
+    ///
+    /// - Throws: The error of the last attempt. Its text states the number of attempts, the time, and the bytes that the server
+    ///   has.
+    public var value: DurableUploadResult {
+        get async throws(NetworkError) { try await upload.outcome.value() }
+    }
+
+    /// The progress from now on: at most about 100 elements a second, and always the last one. It begins with the bytes that the
+    /// server has, and does not go back.
+    public var progress: AsyncStream<Session.Progress> { upload.meter.uploadStream }
+
+    /// The present progress.
+    public var progressNow: Session.Progress { upload.meter.upload }
+
+    /// The decisions so far, oldest first. The newest 1,000 are kept.
+    public var trace: [DurableUploadEvent] { upload.trace.events }
+
+    /// Ends the upload with an error of kind `.cancelled`. The next upload of the file to the same place continues it.
+    public func cancel() { upload.cancel() }
+}
+
+extension DurableUploadTask: CustomStringConvertible, CustomReflectable {
+    /// The path of the file, and the place, without the values of its query.
+    public var description: String { upload.description }
+
+    /// An empty mirror. Without it, `dump` would show the whole URL.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// A finished durable upload.
+public struct DurableUploadResult: Sendable {
+    /// The URL of the upload on the server. Whoever knows it can often read or change the upload.
+    public let url: URL
+    /// The size of the file in bytes.
+    public let bytes: Int64
+    /// The number of bytes of the file that this process sent, some of them more than once after a failure.
+    public let sentBytes: Int64
+    /// The number of attempts of this process.
+    public let attempts: Int
+    /// The time from the start in this process to the end.
+    public let duration: Duration
+    /// The last response, with its body; nil if it was lost, and the server said later that it has the whole file.
+    public let response: Response<Data>?
+    /// The decisions of the upload, oldest first.
+    public let trace: [DurableUploadEvent]
+}
+
+/// A decision of a durable upload, for its trace. New cases can be added, so a switch needs a `default`.
+public enum DurableUploadEvent: Sendable, Hashable {
+    /// The server created an upload, and has no byte yet.
+    case created
+    /// The upload continued after this many bytes that the server has.
+    case continued(at: Int64)
+    /// The upload so far could not be continued, and another one was created.
+    case startedOver(UploadStartOverReason)
+    /// An attempt failed. The text is that of the error.
+    case failed(String)
+    /// The next attempt began after this delay.
+    case waited(Duration)
+    /// The upload waited for the network.
+    case waitedForNetwork
+    /// The server had the whole file already.
+    case foundComplete
+}
+
+/// The reason why an upload started over although there was one.
+public enum UploadStartOverReason: String, Sendable, Hashable {
+    /// The file has changed since.
+    case fileChanged
+    /// The server does not have the upload any more.
+    case gone
+    /// The server has an upload that is not of this file.
+    case otherUpload
+    /// The control file is not valid.
+    case controlInvalid
+}

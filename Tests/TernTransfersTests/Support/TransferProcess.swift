@@ -1,0 +1,38 @@
+#if os(Linux)
+import Foundation
+import Glibc
+import Testing
+
+/// A running `DownloadCrashChild`.
+struct TransferProcess {
+    enum End {
+        case killed
+        case exited(Int32)
+    }
+
+    private let process: pid_t
+
+    init(_ arguments: [String]) throws {
+        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let path = program[..<(program.lastIndex(of: "/") ?? program.startIndex)] + "/DownloadCrashChild"
+        let words: [UnsafeMutablePointer<CChar>?] =
+            unsafe ([String(path)] + arguments).map { unsafe strdup($0) } + [nil]
+        defer { for index in unsafe words.indices { unsafe free(words[index]) } }
+        var child: pid_t = 0
+        let code = unsafe posix_spawn(&child, String(path), nil, nil, words, environ)
+        try #require(code == 0, "the child does not start: errno \(code)")
+        process = child
+    }
+
+    func kill() { _ = Glibc.kill(process, SIGKILL) }
+
+    /// Waits until the process ends.
+    func end() throws -> End {
+        var status: Int32 = 0
+        while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
+        if status & 0x7F == SIGKILL { return .killed }
+        try #require(status & 0x7F == 0, "the child crashed, status \(status)")
+        return .exited(status >> 8 & 0xFF)
+    }
+}
+#endif

@@ -1,0 +1,253 @@
+import Tern
+import TernTesting
+import Testing
+
+@testable import TernTransfers
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Durable uploads over the loopback interface, by both protocols.
+@Suite("Durable uploads", .timeLimit(.minutes(1)))
+struct DurableUploadTests {
+    static let kinds: [UploadMessages.Kind] = [.tus, .httpDraft]
+    static let pattern = LoopbackServer.Pattern(count: 1 << 20, seed: 3)
+
+    private func options(_ change: (inout DurableUploadOptions) -> Void = { _ in }) -> DurableUploadOptions {
+        var options = DurableUploadOptions()
+        options.retry.policy.firstDelay = .zero
+        change(&options)
+        return options
+    }
+
+    private func resumption(_ kind: UploadMessages.Kind) -> UploadResumption {
+        kind == .tus ? .tus("files") : .httpDraft("files")
+    }
+
+    private func withUploads(
+        _ kind: UploadMessages.Kind, count: Int = pattern.count,
+        test: (UploadServer, Client, TestFolder, URL) async throws -> Void
+    ) async throws {
+        let uploads = UploadServer(kind)
+        try await withServer { try uploads.answer($0) } test: { _, client, folder in
+            try folder.write(Data(Self.pattern.bytes(in: 0..<count)), to: "big.iso")
+            try await test(uploads, client, folder, folder.url("big.iso"))
+        }
+    }
+
+    private func expectWhole(_ uploads: UploadServer, _ folder: TestFolder, count: Int = pattern.count) throws {
+        let upload = try #require(uploads.uploads.last)
+        #expect(upload.bytes == Self.pattern.bytes(in: 0..<count) && upload.isComplete == true)
+        #expect(try folder.names == ["big.iso"])
+    }
+
+    @Test(arguments: kinds) func fileIsSentInOneRequest(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind) { uploads, client, folder, file in
+            let task = client.upload(file, resuming: resumption(kind))
+            var last: Session.Progress?
+            for await progress in task.progress {
+                #expect(progress.completedBytes >= last?.completedBytes ?? 0)
+                last = progress
+            }
+            let result = try await task.value
+            #expect(last?.completedBytes == 1 << 20 && last?.totalBytes == 1 << 20 && last?.isFinished == true)
+            #expect(result.bytes == 1 << 20 && result.sentBytes == 1 << 20 && result.attempts == 2)
+            #expect(result.url.path == "/files/1" && result.trace == [.created])
+            #expect(result.response?.status == (kind == .tus ? 204 : 200))
+            #expect(uploads.requests == ["POST", "PATCH 0"])
+            try expectWhole(uploads, folder)
+        }
+    }
+
+    @Test(arguments: kinds) func emptyFileIsUploaded(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind, count: 0) { uploads, client, folder, file in
+            let result = try await client.upload(file, resuming: resumption(kind)).value
+            #expect(result.bytes == 0 && uploads.requests == ["POST"])
+            try expectWhole(uploads, folder, count: 0)
+        }
+    }
+
+    @Test(arguments: kinds) func brokenRequestsAreContinued(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind) { uploads, client, folder, file in
+            uploads.add(.cut(after: 100_000), .cut(after: 200_000), .cut(after: 0), to: "PATCH")
+            let result = try await client.upload(file, resuming: resumption(kind), options: options()).value
+            #expect(uploads.requests.filter { $0.hasPrefix("PATCH") } == ["PATCH 0", "PATCH 100000", "PATCH 300000", "PATCH 300000"])
+            #expect(result.trace.contains(.continued(at: 100_000)) && result.trace.contains(.continued(at: 300_000)))
+            try expectWhole(uploads, folder)
+        }
+    }
+
+    @Test(arguments: kinds) func lostAnswerIsFoundComplete(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind) { uploads, client, folder, file in
+            uploads.add(.loseAnswer, to: "PATCH")
+            let result = try await client.upload(file, resuming: resumption(kind), options: options()).value
+            #expect(uploads.requests == ["POST", "PATCH 0", "HEAD"])
+            #expect(result.trace.last == .foundComplete && result.response == nil)
+            try expectWhole(uploads, folder)
+        }
+    }
+
+    @Test(arguments: kinds) func lostCreationIsRepeated(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind) { uploads, client, folder, file in
+            uploads.add(.loseAnswer, to: "POST")
+            _ = try await client.upload(file, resuming: resumption(kind), options: options()).value
+            #expect(uploads.requests == ["POST", "POST", "PATCH 0"])
+            try expectWhole(uploads, folder)
+        }
+    }
+
+    @Test(arguments: kinds) func chunksAndChecksumsAreSent(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind) { uploads, client, folder, file in
+            uploads.add(.status(460, []), to: "PATCH")
+            let result = try await client.upload(
+                file, resuming: resumption(kind),
+                options: options {
+                    $0.chunkSize = 400_000
+                    $0.checksum = .sha256
+                }
+            ).value
+            #expect(uploads.requests == ["POST", "PATCH 0", "HEAD", "PATCH 0", "PATCH 400000", "PATCH 800000"])
+            #expect(uploads.checksums.count == 3 && result.sentBytes > 1 << 20)
+            try expectWhole(uploads, folder)
+        }
+    }
+
+    @Test(arguments: kinds) func otherProcessContinues(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind) { uploads, client, folder, file in
+            uploads.add(.cut(after: 300_000), to: "PATCH")
+            let failed = try await failure {
+                try await client.upload(
+                    file, resuming: resumption(kind), options: options { $0.retry.maximumAttempts = 1 }
+                ).value
+            }
+            #expect(failed.kind == .connectionLost && "\(failed)".contains("bytes sent"), "\(failed)")
+            #expect(try folder.names.count == 2)
+            let result = try await client.upload(file, resuming: resumption(kind), options: options()).value
+            #expect(result.trace == [.continued(at: 300_000)] && result.sentBytes == 1 << 20 - 300_000)
+            #expect(uploads.uploads.count == 1)
+            try expectWhole(uploads, folder)
+        }
+    }
+
+    @Test(arguments: kinds) func goneUploadStartsOver(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind) { uploads, client, folder, file in
+            uploads.add(.cut(after: 300_000), to: "PATCH")
+            uploads.add(.forget, to: "HEAD")
+            let result = try await client.upload(file, resuming: resumption(kind), options: options()).value
+            #expect(result.trace.contains(.startedOver(.gone)))
+            try expectWhole(uploads, folder)
+        }
+    }
+
+    @Test func serverThatLosesEachUploadIsGivenUp() async throws {
+        try await withUploads(.tus) { uploads, client, folder, file in
+            for _ in 0..<10 {
+                uploads.add(.cut(after: 10), to: "PATCH")
+                uploads.add(.forget, to: "HEAD")
+            }
+            let failed = try await failure {
+                try await client.upload(file, resuming: .tus("files"), options: options()).value
+            }
+            #expect(failed.status == 404 && "\(failed)".contains("4 uploads were lost"), "\(failed)")
+            #expect(try folder.names == ["big.iso"])
+        }
+    }
+
+    @Test func changedFileStartsOver() async throws {
+        try await withUploads(.tus) { uploads, client, folder, file in
+            uploads.add(.cut(after: 10), to: "PATCH")
+            _ = try await failure {
+                try await client.upload(file, resuming: .tus("files"), options: options { $0.retry.maximumAttempts = 1 }).value
+            }
+            try folder.write(Data("another file".utf8), to: "big.iso")
+            let result = try await client.upload(file, resuming: .tus("files"), options: options()).value
+            #expect(result.trace == [.startedOver(.fileChanged), .created] && uploads.uploads.count == 2)
+            #expect(uploads.uploads.last?.bytes == Array("another file".utf8))
+        }
+    }
+
+    @Test func tornControlFileStartsOver() async throws {
+        try await withUploads(.tus) { uploads, client, folder, file in
+            uploads.add(.cut(after: 10), to: "PATCH")
+            _ = try await failure {
+                try await client.upload(file, resuming: .tus("files"), options: options { $0.retry.maximumAttempts = 1 }).value
+            }
+            let name = try #require(try folder.names.first { $0.hasSuffix(".json") })
+            let mode = try FileManager.default.attributesOfItem(atPath: "\(folder.path)/\(name)")[.posixPermissions]
+            #expect(mode as? Int == 0o600)
+            try folder.bytes(name).dropLast(5).write(to: folder.url(name))
+            let result = try await client.upload(file, resuming: .tus("files"), options: options()).value
+            #expect(result.trace == [.startedOver(.controlInvalid), .created])
+            try expectWhole(uploads, folder)
+        }
+    }
+
+    @Test func secondUploadOfTheSameFileFails() async throws {
+        try await withUploads(.tus) { uploads, client, folder, file in
+            let first = client.upload(file, resuming: .tus("files"), options: options { $0.throttle = 1_000 })
+            for await progress in first.progress where progress.completedBytes > 0 { break }
+            let failed = try await failure { try await client.upload(file, resuming: .tus("files")).value }
+            #expect(failed.kind == .uploadInProgress, "\(failed)")
+            first.cancel()
+            let cancelled = try await failure { try await first.value }
+            #expect(cancelled.kind == .cancelled)
+            _ = try await client.upload(file, resuming: .tus("files"), options: options()).value
+            try expectWhole(uploads, folder)
+        }
+    }
+
+    @Test(arguments: [400, 403, 413]) func refusalIsAnErrorWithItsStatus(status: Int) async throws {
+        try await withUploads(.tus) { uploads, client, folder, file in
+            uploads.add(.status(status, []), to: "POST")
+            let failed = try await failure { try await client.upload(file, resuming: .tus("files")).value }
+            #expect(failed.kind == .status && failed.status == status)
+            #expect(try folder.names == ["big.iso"])
+        }
+    }
+
+    @Test func secretsStayWithTheEndpointsOrigin() async throws {
+        let fields = Log<String?>()
+        let other = try LoopbackServer { exchange in
+            fields.add(exchange.request["Authorization"])
+            let count = try exchange.readBody().count
+            try exchange.respond(status: 204, headers: [("Upload-Offset", "\(count)")])
+        }
+        defer { other.stop() }
+        try await withServer { exchange in
+            fields.add(exchange.request["Authorization"])
+            try exchange.respond(status: 201, headers: [("Location", "\(other.url)/x?secret=1")])
+        } test: { _, client, folder in
+            try folder.write(Data("text".utf8), to: "file")
+            let task = client.upload(
+                folder.url("file"), resuming: .tus("files"), headers: ["Authorization": "Bearer secret-token"])
+            let result = try await task.value
+            #expect(fields.all == ["Bearer secret-token", nil] && result.url.host() == "127.0.0.1")
+            #expect(!"\(task)".contains("secret"))
+        }
+    }
+
+    @Test func missingFileAndWrongOptionsFailBeforeAnyRequest() async throws {
+        try await withUploads(.tus) { uploads, client, folder, _ in
+            let missing = try await failure { try await client.upload(folder.url("none"), resuming: .tus("files")).value }
+            #expect(missing.kind == .fileSystem, "\(missing)")
+            let file = folder.url("big.iso")
+            let wrong: [(inout DurableUploadOptions) -> Void] = [
+                { $0.chunkSize = 0 }, { $0.throttle = 0 }, { $0.metadata = ["a b": ""] },
+            ]
+            for change in wrong {
+                let failed = try await failure {
+                    try await client.upload(file, resuming: .tus("files"), options: options(change)).value
+                }
+                #expect(failed.kind == .invalidRequest)
+            }
+            let folderItself = try await failure {
+                try await client.upload(URL(filePath: folder.path), resuming: .tus("files")).value
+            }
+            #expect(folderItself.kind == .fileSystem)
+            #expect(uploads.requests.isEmpty)
+        }
+    }
+}
