@@ -95,7 +95,9 @@ final class DiskEntryStore: EntryStore {
     /// Returns a record if it is in memory, or if there is none; nil if it must be read.
     private func recordNow(_ key: CacheKey) -> CacheRecord? {
         let name = Self.recordKey(key)
-        guard let number = cache.number(of: name, isUse: true) else { return cache.contains(name) ? nil : CacheRecord() }
+        guard let number = cache.number(of: name, isUse: true) else {
+            return cache.contains(name) ? nil : CacheRecord()
+        }
         guard let known = state.records.value(for: key), known.number == number else { return nil }
         return known.record
     }

@@ -31,8 +31,8 @@ struct PeerTests {
                 let hasCrashed = [132, 134, 135, 139].contains { output.contains("ended with status \($0)\n") }
                 guard hasCrashed, attempt < 3 else {
                     // One line, because a list of failures shows the first one.
-                let said = output.replacing("\n", with: " | ")
-                throw Child.Failure(description: "\(error); \(kind.rawValue) wrote: \(said)")
+                    let said = output.replacing("\n", with: " | ")
+                    throw Child.Failure(description: "\(error); \(kind.rawValue) wrote: \(said)")
                 }
             }
         }
