@@ -14,7 +14,7 @@ SWIFT_FOLDERS := $(wildcard Package.swift Sources Tests Examples Benchmarks)
 # of multipart forms, Pillow's decoders, two servers with an application that sends server-sent events, and two peers of
 # WebSocket.
 PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 hypercorn==0.18.0 multipart==1.2.1 pillow==13.0.0 \
-	starlette==1.10.0 sse-starlette==3.7.0 uvicorn==0.54.0 aiohttp==3.14.5 websockets==17.4
+	starlette==1.10.0 sse-starlette==3.7.0 uvicorn==0.54.0 aiohttp==3.14.5 tuspyserver==4.4.3 websockets==17.4
 # Without a network the tests that need these are skipped, with a message. In CI they must run.
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
@@ -24,7 +24,7 @@ VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
 	@echo 'make test [FILTER=name]    the whole test suite; test-asan, test-tsan: the same under a sanitizer'
-	@echo 'make crash-test            kills processes that write to a disk cache or an HTTP cache, or download, at 3,500 points'
+	@echo 'make crash-test            kills processes that write to a disk cache or an HTTP cache, download or upload, at 3,800 points'
 	@echo 'make fuzz [N=1000000]      N mutated inputs for each decoder and parser, under the address sanitizer'
 	@echo 'make soak                  memory and descriptors after very many requests'
 	@echo 'make sockets               memory, threads and descriptors of 1,000 WebSockets'
@@ -53,8 +53,8 @@ test:
 crash-test:
 	@scripts/set-up test
 	@$(VENV)
-	TERN_CRASH_POINTS=2000 TERN_HTTP_CACHE_KILLS=500 TERN_DOWNLOAD_KILLS=1000 $(TEST) \
-		--filter 'DiskCrashTests|DiskKillTests|DownloadKillTests'
+	TERN_CRASH_POINTS=2000 TERN_HTTP_CACHE_KILLS=500 TERN_DOWNLOAD_KILLS=1000 TERN_UPLOAD_KILLS=300 $(TEST) \
+		--filter 'DiskCrashTests|DiskKillTests|DownloadKillTests|UploadKillTests'
 
 # make fuzz N=100000 TARGETS='gif png' SEED=2
 N ?= 1000000

@@ -17,7 +17,7 @@ struct UploadControl: Sendable, Equatable, Codable {
     var kind: UploadMessages.Kind
     /// The digest of the URL at which uploads are created, without its secrets.
     var endpointDigest: String
-    /// The URL of the upload on the server. Who knows it can often write to it: the file can be read by its owner alone.
+    /// The URL of the upload on the server. Knowing it is often enough to write to it, so the file can be read by its owner alone.
     var url: String
     /// The size and the time of the last change of the file that is uploaded.
     var size: Int64

@@ -113,7 +113,8 @@ struct UploadMessages: Sendable, Equatable {
     /// Returns the reason why a name cannot stand in `Upload-Metadata`; nil if it can.
     static func problem(ofMetadataName name: String) -> String? {
         let isValid = !name.isEmpty && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ",") }
-        return isValid ? nil : "\"\(name.printable(limit: 40))\" is no name of metadata: it is ASCII without spaces and commas"
+        return isValid
+            ? nil : "\"\(name.printable(limit: 40))\" is no name of metadata: it is ASCII without spaces and commas"
     }
 
     // MARK: Responses

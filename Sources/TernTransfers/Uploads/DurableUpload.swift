@@ -236,14 +236,14 @@ actor DurableUpload {
         attempts += 1
         let start = state.offset
         let count = Int64(clamping: min(messages.length - start, Int64(options.chunkSize ?? .max)))
-        try await fileCall("the file has changed while it was uploaded", .requestBody) { () throws(FileFailure) in
+        try await fileCall("the file has changed while it was uploaded", kind: .requestBody) { () throws(FileFailure) in
             try await file.checkUnchanged()
         }
         var (body, end) = (Request.Body.none, start + count)
         var checksum: FileDigest?
         if let algorithm = options.checksum {
             end = start + min(count, Int64(DurableUploadOptions.mostCheckedBytes))
-            let bytes = try await fileCall("the file cannot be read", .requestBody) { () throws(FileFailure) in
+            let bytes = try await fileCall("the file cannot be read", kind: .requestBody) { () throws(FileFailure) in
                 try await file.read(at: start, count: Int(end - start))
             }
             guard let hash = FileHash(algorithm) else {
@@ -356,7 +356,7 @@ actor DurableUpload {
     }
 
     private func fileCall<Value: Sendable>(
-        _ reason: String, _ kind: NetworkError.Kind = .fileSystem, _ call: () async throws(FileFailure) -> Value
+        _ reason: String, kind: NetworkError.Kind = .fileSystem, _ call: () async throws(FileFailure) -> Value
     ) async throws(NetworkError) -> Value {
         do throws(FileFailure) {
             return try await call()
@@ -382,7 +382,8 @@ actor DurableUpload {
         if attempts > 1, !failure.isCancelled { failure = failure.ending(attempts: attempts, in: time.elapsed()) }
         guard attempts > 0 else { return failure }
         let tried = attempts > 1 ? "" : "1 attempt, "
-        let rest = target == nil ? "the server has no part" : "the server has \(state.offset) of \(messages.length) bytes"
+        let rest =
+            target == nil ? "the server has no part" : "the server has \(state.offset) of \(messages.length) bytes"
         return failure.adding("\(tried)\(sentBytes) bytes sent, \(rest)")
     }
 }

@@ -45,7 +45,7 @@ extension DurableUploadTask: CustomStringConvertible, CustomReflectable {
 
 /// A finished durable upload.
 public struct DurableUploadResult: Sendable {
-    /// The URL of the upload on the server. Whoever knows it can often read or change the upload.
+    /// The URL of the upload on the server. Knowing it is often enough to read or change the upload.
     public let url: URL
     /// The size of the file in bytes.
     public let bytes: Int64

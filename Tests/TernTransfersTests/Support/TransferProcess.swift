@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// A running `DownloadCrashChild`.
+/// A running program that a test can kill.
 struct TransferProcess {
     enum End {
         case killed
@@ -12,14 +12,19 @@ struct TransferProcess {
 
     private let process: pid_t
 
+    /// Starts a `DownloadCrashChild`.
     init(_ arguments: [String]) throws {
         let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let path = program[..<(program.lastIndex(of: "/") ?? program.startIndex)] + "/DownloadCrashChild"
+        let folder = program[..<(program.lastIndex(of: "/") ?? program.startIndex)]
+        try self.init(program: folder + "/DownloadCrashChild", arguments)
+    }
+
+    init(program path: String, _ arguments: [String]) throws {
         let words: [UnsafeMutablePointer<CChar>?] =
-            unsafe ([String(path)] + arguments).map { unsafe strdup($0) } + [nil]
+            unsafe ([path] + arguments).map { unsafe strdup($0) } + [nil]
         defer { for index in unsafe words.indices { unsafe free(words[index]) } }
         var child: pid_t = 0
-        let code = unsafe posix_spawn(&child, String(path), nil, nil, words, environ)
+        let code = unsafe posix_spawn(&child, path, nil, nil, words, environ)
         try #require(code == 0, "the child does not start: errno \(code)")
         process = child
     }

@@ -32,7 +32,9 @@ struct DurableUploadTests {
         test: (UploadServer, Client, TestFolder, URL) async throws -> Void
     ) async throws {
         let uploads = UploadServer(kind)
-        try await withServer { try uploads.answer($0) } test: { _, client, folder in
+        try await withServer {
+            try uploads.answer($0)
+        } test: { _, client, folder in
             try folder.write(Data(Self.pattern.bytes(in: 0..<count)), to: "big.iso")
             try await test(uploads, client, folder, folder.url("big.iso"))
         }
@@ -74,7 +76,10 @@ struct DurableUploadTests {
         try await withUploads(kind) { uploads, client, folder, file in
             uploads.add(.cut(after: 100_000), .cut(after: 200_000), .cut(after: 0), to: "PATCH")
             let result = try await client.upload(file, resuming: resumption(kind), options: options()).value
-            #expect(uploads.requests.filter { $0.hasPrefix("PATCH") } == ["PATCH 0", "PATCH 100000", "PATCH 300000", "PATCH 300000"])
+            #expect(
+                uploads.requests.filter { $0.hasPrefix("PATCH") } == [
+                    "PATCH 0", "PATCH 100000", "PATCH 300000", "PATCH 300000",
+                ])
             #expect(result.trace.contains(.continued(at: 100_000)) && result.trace.contains(.continued(at: 300_000)))
             try expectWhole(uploads, folder)
         }
@@ -160,7 +165,9 @@ struct DurableUploadTests {
         try await withUploads(.tus) { uploads, client, folder, file in
             uploads.add(.cut(after: 10), to: "PATCH")
             _ = try await failure {
-                try await client.upload(file, resuming: .tus("files"), options: options { $0.retry.maximumAttempts = 1 }).value
+                try await client.upload(
+                    file, resuming: .tus("files"), options: options { $0.retry.maximumAttempts = 1 }
+                ).value
             }
             try folder.write(Data("another file".utf8), to: "big.iso")
             let result = try await client.upload(file, resuming: .tus("files"), options: options()).value
@@ -173,7 +180,9 @@ struct DurableUploadTests {
         try await withUploads(.tus) { uploads, client, folder, file in
             uploads.add(.cut(after: 10), to: "PATCH")
             _ = try await failure {
-                try await client.upload(file, resuming: .tus("files"), options: options { $0.retry.maximumAttempts = 1 }).value
+                try await client.upload(
+                    file, resuming: .tus("files"), options: options { $0.retry.maximumAttempts = 1 }
+                ).value
             }
             let name = try #require(try folder.names.first { $0.hasSuffix(".json") })
             let mode = try FileManager.default.attributesOfItem(atPath: "\(folder.path)/\(name)")[.posixPermissions]
@@ -231,7 +240,9 @@ struct DurableUploadTests {
 
     @Test func missingFileAndWrongOptionsFailBeforeAnyRequest() async throws {
         try await withUploads(.tus) { uploads, client, folder, _ in
-            let missing = try await failure { try await client.upload(folder.url("none"), resuming: .tus("files")).value }
+            let missing = try await failure {
+                try await client.upload(folder.url("none"), resuming: .tus("files")).value
+            }
             #expect(missing.kind == .fileSystem, "\(missing)")
             let file = folder.url("big.iso")
             let wrong: [(inout DurableUploadOptions) -> Void] = [

@@ -1,0 +1,48 @@
+import Tern
+import TernTesting
+import Testing
+
+@testable import TernTransfers
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+// The examples of Documentation/DurableUploads.md, word for word.
+
+@Suite("Documentation: durable uploads", .timeLimit(.minutes(1)))
+struct UploadDocumentationTests {
+    @Test func examplesMatchTheirArticle() async throws {
+        let uploads = UploadServer(.tus)
+        try await withServer {
+            try uploads.answer($0)
+        } test: { _, client, folder in
+            let file = folder.url("big.iso")
+            try folder.write(Data("test".utf8), to: "big.iso")
+            do {
+                let task = client.upload(file, resuming: .tus("files/"))
+                for await progress in task.progress { print(progress.fractionCompleted ?? 0) }
+                let result = try await task.value
+                print(result.url, result.bytes, result.attempts)
+                #expect(result.bytes == 4)
+                for event in task.trace {
+                    if case .startedOver(let reason) = event { print("started over: \(reason)") }
+                }
+            }
+            var options = DurableUploadOptions()
+            options.retry.policy.limit = 20  // attempts in a row without a new byte
+            options.retry.timeWithoutProgress = .seconds(3600)
+            options.chunkSize = 8 << 20  // bytes of one request, for servers that limit them
+            options.checksum = .sha256  // of each request
+            options.metadata = ["project": "tern"]  // tus alone
+            options.contentType = "application/x-iso9660-image"
+            options.throttle = 1_000_000  // bytes a second
+            _ = try await client.upload(file, resuming: .tus("files/"), options: options).value
+            let metadata = "filename YmlnLmlzbw==,filetype YXBwbGljYXRpb24veC1pc285NjYwLWltYWdl,project dGVybg=="
+            #expect(uploads.uploads.last?.fields["Upload-Metadata"] == metadata)
+            #expect(uploads.uploads.allSatisfy { $0.bytes == Array("test".utf8) } && uploads.checksums.count == 1)
+        }
+    }
+}
