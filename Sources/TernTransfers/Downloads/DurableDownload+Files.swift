@@ -62,6 +62,24 @@ extension DurableDownload {
         return length == control.size
     }
 
+    /// Returns whether the file at the destination is the one that this download asks for, and was moved there by a process
+    /// that was killed before it could remove the control file.
+    ///
+    /// The number of a removed file can be given to another one, so that its size and the caller's digest decide, too.
+    func isThisDownload(
+        _ found: DownloadPart.Found, length: Int64, of part: DownloadPart
+    ) async throws(NetworkError) -> Bool {
+        guard let control = found.control, control.urlDigest == ControlFile.digest(of: request?.urlString ?? ""),
+            control.size == nil || control.size == length,
+            options.expectedSize == nil || options.expectedSize == length
+        else { return false }
+        guard let expected = options.digest, let hash = try newHash() else { return true }
+        try await self.hash(part, at: part.destination, until: length, into: hash)
+        guard hash.finalize() == expected else { return false }
+        trace.add(.verified(expected))
+        return true
+    }
+
     /// Continues a part that is written in segments. Returns false, because the table is still to be cut off.
     func adopt(
         _ plan: SegmentPlan, _ found: DownloadPart.Found, of part: DownloadPart
@@ -107,21 +125,30 @@ extension DurableDownload {
         let length = await part.length
         if hash.map({ $0.count > length }) ?? true { hash = try newHash() }
         guard let hash, hash.count < length else { return }
+        try await self.hash(part, at: part.partialPath, until: length, into: hash)
+    }
+
+    /// Hashes the rest of a file, which is the part or the destination.
+    func hash(
+        _ part: DownloadPart, at path: String, until end: Int64, into hash: FileHash
+    ) async throws(NetworkError) {
         do {
-            try await Self.hash(part, until: length, into: hash)
+            try await Self.read(part, at: path, until: end, into: hash)
         } catch let failure as FileFailure {
-            throw fileError(failure, "the part cannot be read", request: try firstRequest.get())
+            throw fileError(failure, "the file cannot be read", request: try firstRequest.get())
         } catch {
             throw cancellation
         }
     }
 
     @concurrent
-    private static func hash(_ part: DownloadPart, until end: Int64, into hash: FileHash) async throws {
+    private static func read(
+        _ part: DownloadPart, at path: String, until end: Int64, into hash: FileHash
+    ) async throws {
         while hash.count < end {
             try Task.checkCancellation()
-            let bytes = try await part.read(at: hash.count, until: end)
-            guard !bytes.isEmpty else { throw FileFailure("read", part.partialPath, code: DiskCall.inputOutput) }
+            let bytes = try await part.read(path, at: hash.count, until: end)
+            guard !bytes.isEmpty else { throw FileFailure("read", path, code: DiskCall.inputOutput) }
             hash.update(bytes)
         }
     }

@@ -145,13 +145,17 @@ actor DurableDownload {
                 await part.remove()
                 return result(part.destination, bytes: part.destinationIdentity()?.length ?? 0, digest: nil)
             }
-            let found = try await fileCall("the part cannot be read") { () throws(FileFailure) in
+            var found = try await fileCall("the part cannot be read") { () throws(FileFailure) in
                 try await part.load()
             }
-            if found.isFinished {
-                trace.add(.foundWhole)
-                await part.remove()
-                return result(part.destination, bytes: part.destinationIdentity()?.length ?? 0, digest: nil)
+            if let finished = found.finishedLength {
+                if try await isThisDownload(found, length: finished, of: part) {
+                    trace.add(.foundWhole)
+                    await part.remove()
+                    return result(part.destination, bytes: finished, digest: options.digest)
+                }
+                // It describes a file that another download has finished, and nothing of it is left to continue.
+                found.control = nil
             }
             if try await adopt(found, of: part) {
                 trace.add(.foundWhole)

@@ -29,8 +29,8 @@ actor DownloadPart {
         var length: Int64?
         /// A Boolean value that indicates whether the partial file was complete and verified before the process ended.
         var isComplete = false
-        /// A Boolean value that indicates whether the file has its name already, and only the control file is left.
-        var isFinished = false
+        /// The length of the destination if a file has been moved there and only its control file is left; nil otherwise.
+        var finishedLength: Int64?
     }
 
     nonisolated let destination: String
@@ -131,7 +131,8 @@ actor DownloadPart {
             if let descriptor {
                 found.isComplete = DiskCall.identity(of: descriptor)?.number == completed
             } else {
-                found.isFinished = DiskCall.identity(of: destination)?.number == completed
+                let identity = destinationIdentity()
+                found.finishedLength = identity?.number == completed ? identity?.length : nil
             }
         }
         return found
@@ -231,15 +232,15 @@ actor DownloadPart {
     }
 
     /// Returns the next bytes of the partial file from an offset on, at most until `end`; empty there.
-    func read(at offset: Int64, until end: Int64) throws(FileFailure) -> Data {
-        let descriptor = try system.open(partialPath, .read)
+    func read(_ path: String, at offset: Int64, until end: Int64) throws(FileFailure) -> Data {
+        let descriptor = try system.open(path, .read)
         defer { try? system.close(descriptor) }  // It was only read.
         let count = Int(min(Int64(Self.readSize), end - offset))
         guard count > 0 else { return Data() }
         do throws(FileFailure) {
             return try system.read(descriptor, at: offset, count: count)
         } catch {
-            throw FileFailure(error.call, partialPath, code: error.code)
+            throw FileFailure(error.call, path, code: error.code)
         }
     }
 
@@ -271,7 +272,7 @@ actor DownloadPart {
 
     /// Returns the numbers of bytes of the segments; nil if the table is not valid.
     func counts(of plan: SegmentPlan) throws(FileFailure) -> [Int64]? {
-        let table = try read(at: plan.size, until: plan.lengthWithTable)
+        let table = try read(partialPath, at: plan.size, until: plan.lengthWithTable)
         guard let counts = plan.counts(from: table) else { return nil }
         length = counts.reduce(0, +)
         isAdopted = true

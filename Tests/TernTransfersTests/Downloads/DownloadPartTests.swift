@@ -237,20 +237,63 @@ struct DownloadPartTests {
         }
     }
 
-    /// A process that was killed between the move of the file and the removal of the control file.
+    /// Leaves the folder as a process does that was killed between the move of `/file?id=1` and the removal of the control file.
+    private func leaveMovedFile(_ client: Client, _ folder: TestFolder) async throws {
+        try await leavePart(client, folder)
+        try folder.write(Data(Self.pattern.bytes()), to: "file")
+        let names = ControlNames(destination: "file")
+        var control = try ControlFile(folder.bytes(".file.tern.json"), names: names)
+        control.completedFile = DiskCall.identity(of: folder.url("file").path)?.number
+        try folder.write(control.encoded(), to: ".file.tern.json")
+        try FileManager.default.removeItem(at: folder.url(".file.tern"))
+    }
+
     @Test func movedFileIsFoundByItsNumber() async throws {
         try await withServer(handler()) { server, client, folder in
-            try await leavePart(client, folder)
-            try folder.write(Data(Self.pattern.bytes()), to: "file")
-            let names = ControlNames(destination: "file")
-            var control = try ControlFile(folder.bytes(".file.tern.json"), names: names)
-            control.completedFile = DiskCall.identity(of: folder.url("file").path)?.number
-            try folder.write(control.encoded(), to: ".file.tern.json")
-            try FileManager.default.removeItem(at: folder.url(".file.tern"))
+            try await leaveMovedFile(client, folder)
             let result = try await download(client, folder, path: "file?id=1").value
             #expect(result.trace == [.foundWhole] && result.bytes == 1_000_000)
             #expect(server.counts.requestsReceived == 1)
             #expect(try folder.names == ["file"])
+        }
+    }
+
+    /// The moved file belongs to its URL: another one is downloaded, and is no reason to refuse.
+    @Test func movedFileOfAnotherURLIsNotTakenForThisOne() async throws {
+        try await withServer(handler()) { server, client, folder in
+            try await leaveMovedFile(client, folder)
+            let result = try await download(client, folder, path: "file?id=2").value
+            #expect(result.trace == [.started] && result.receivedBytes == 1_000_000)
+            #expect(server.counts.requestsReceived == 2)
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    /// The number of a removed file can be given to a new one.
+    @Test func movedFileWithTheDigestIsVerifiedAndAnotherIsReplaced() async throws {
+        try await withServer(handler()) { server, client, folder in
+            try await leaveMovedFile(client, folder)
+            let left = try folder.bytes(".file.tern.json")
+            let digest = FileDigest.sha256(sha256(Self.pattern.bytes()))
+            let found = try await download(client, folder, path: "file?id=1") { $0.digest = digest }.value
+            #expect(found.trace == [.verified(digest), .foundWhole] && found.digest == digest)
+
+            try folder.write(left, to: ".file.tern.json")
+            // The file keeps its number.
+            try folder.write(Data(count: 1_000_000), to: "file")
+            let result = try await download(client, folder, path: "file?id=1") { $0.digest = digest }.value
+            #expect(result.trace == [.started, .verified(digest)])
+            #expect(server.counts.requestsReceived == 2)
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+        }
+    }
+
+    @Test func movedFileOfAnotherLengthIsReplaced() async throws {
+        try await withServer(handler()) { _, client, folder in
+            try await leaveMovedFile(client, folder)
+            try folder.write(Data(count: 10), to: "file")
+            #expect(try await download(client, folder, path: "file?id=1").value.trace == [.started])
+            #expect(Self.pattern.matches(try folder.bytes("file")))
         }
     }
 
