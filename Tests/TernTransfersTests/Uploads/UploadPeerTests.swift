@@ -81,8 +81,6 @@ private final class TusServer {
         try await start()
     }
 
-    deinit { process?.kill() }
-
     func restart() async throws {
         process?.kill()
         _ = try process?.end()
