@@ -217,14 +217,12 @@ public actor WebSocket {
         }
         perform(closing.close(code, reason: reason))
         while !hasEnded {
-            if Task.isCancelled {
-                stream.cancel()
-                throw cancelled("the closing of the socket was cancelled")
-            }
             let waiter = endWaiters.add()
-            await waiter.wait()
+            // A cancelled connection ends at once, and its end resumes the waiter.
+            await waiter.wait(onCancel: { [stream] in stream.cancel() })
             endWaiters.remove(waiter)
         }
+        if Task.isCancelled, stream.isCancelled { throw cancelled("the closing of the socket was cancelled") }
     }
 
     // MARK: Receiving
