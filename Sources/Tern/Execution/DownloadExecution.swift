@@ -236,6 +236,8 @@ struct DownloadExecution: Sendable {
             try await writeChunks(of: response, to: file, until: end, resumable: beginning, isolation: place)
             let outcome = await response.finalOutcome()
             if let failure = outcome.failure { throw response.request.error(failure, outcome) }
+            // A transport can collect the body of a task whose response became a download.
+            if file.writtenLength == 0, !outcome.body.isEmpty { try await file.write([outcome.body]) }
             if let end, file.writtenLength < end {
                 let reason = "the part (206) ended after \(file.writtenLength) of \(end) bytes"
                 throw response.request.error(TransferFailure(.truncatedBody, reason), outcome)

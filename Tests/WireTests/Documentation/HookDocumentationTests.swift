@@ -84,7 +84,7 @@ struct HookDocumentationTests {
             configuration.policy = LargeToFile(folder: URL(filePath: folder.path))
             let session = Session(configuration: configuration, stub: stub)
             for (path, count) in [("large.bin", 10_000_001), ("small.bin", 3)] {
-                let request = try Request("https://a.example/\(path)")
+                let request = try Request(.get, "https://a.example/\(path)")
                 let response = try await session.response(for: request)
                 let data =
                     if let file = response.file {

@@ -34,6 +34,9 @@ struct ObserverStageTests {
         func willRetry(_ request: Request, after error: NetworkError?, of task: AnySessionTask) {
             add("retry after \(error?.status ?? 0)")
         }
+        func didReceive(_ challenge: AuthenticationChallenge, of task: AnySessionTask) {
+            add("challenge \(challenge.realm ?? "")")
+        }
         func didObserve(_ event: TaskRegistry.Event) {
             guard case .completed(let end) = event else { return }
             switch end.value {
@@ -116,6 +119,28 @@ struct ObserverStageTests {
             #expect(watcher.all.filter { $0.hasPrefix("retry") } == ["retry after 503", "retry after 503"])
             #expect(watcher.all.filter { $0.hasPrefix("valid") } == ["valid status", "valid status", "valid yes"])
         }
+    }
+
+    @Test func aChallengeIsShownBeforeItsAnswer() async throws {
+        try await withWatcher {
+            $0.policy = Answering()
+        } _: { exchange in
+            if exchange.request["Authorization"] == nil {
+                try exchange.respond(status: 401, headers: [("WWW-Authenticate", "Basic realm=\"r\"")])
+            } else {
+                try exchange.respond(text: "in")
+            }
+        } test: { client, watcher in
+            let text: String = try await client.get("x")
+            #expect(text == "in")
+            #expect(Array(watcher.all.prefix(4)) == ["send", "head 401", "challenge r", "send"])
+        }
+    }
+
+    private struct Answering: SessionPolicy {
+        @concurrent func answer(
+            to challenge: AuthenticationChallenge, for request: Request, of task: AnySessionTask
+        ) async throws -> ChallengeDecision? { .use(.user("ada", password: "x")) }
     }
 
     private final class Counter: Sendable {
