@@ -169,7 +169,9 @@ package struct IncomingResponse: Sendable {
         let chunks = await decodedChunks(wanted)
         let registry = request.registry
         // A body that has arrived whole was reported before.
-        if !registry.observers.isEmpty, outcome == nil, let chunks, let record = attempt?.record ?? source.ownBody?.record {
+        if !registry.observers.isEmpty, outcome == nil, let chunks,
+            let record = attempt?.record ?? source.ownBody?.record
+        {
             for chunk in chunks { registry.observe { $0.didReceive(bytes: chunk, of: AnySessionTask(record)) } }
         }
         return chunks

@@ -55,10 +55,11 @@ public struct TaskMetrics: Sendable, Hashable {
 
 extension TaskMetrics: CustomStringConvertible, CustomReflectable {
     /// The measurements with their units, such as `12.1 ms in all, first byte after 11.8 ms, connected in 0.4 ms; sent 120
-    /// bytes, received 2345 bytes; HTTP/1.1 with 192.0.2.1:443`. What was not reached is left out.
+    /// bytes, received 2345 bytes; HTTP/1.1 with 192.0.2.1:443`. Stages that were not reached are left out.
     public var description: String {
         let times = [
-            total.map { "\(Self.milliseconds($0)) in all" }, firstByte.map { "first byte after \(Self.milliseconds($0))" },
+            total.map { "\(Self.milliseconds($0)) in all" },
+            firstByte.map { "first byte after \(Self.milliseconds($0))" },
             nameLookup.map { "name looked up in \(Self.milliseconds($0))" },
             connect.map { "connected in \(Self.milliseconds($0))" }, tls.map { "TLS in \(Self.milliseconds($0))" },
         ]

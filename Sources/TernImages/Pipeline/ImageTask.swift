@@ -52,7 +52,9 @@ public final class ImageTask: Sendable, Identifiable {
         self.loadKey = loadKey
         self.pipeline = pipeline
         state = Lock(State(priority: LoadPriority(request.priority, isVisible: request.isVisible)))
-        activity = request.options.continuesInBackground ? pipeline.configuration.backgroundTime.map(BackgroundActivity.init) : nil
+        activity =
+            request.options.continuesInBackground
+            ? pipeline.configuration.backgroundTime.map(BackgroundActivity.init) : nil
     }
 
     // MARK: Result

@@ -69,7 +69,8 @@ extension ButtonImageViewModel {
         receive: ImageLoad.Receiver? = nil
     ) -> ImageLoad {
         loadImage(
-            from: ImageRequest(url), into: .button(part, state), display: display, completion: completion, receive: receive)
+            from: ImageRequest(url), into: .button(part, state), display: display, completion: completion,
+            receive: receive)
     }
 
     /// Loads the image of a state. Otherwise works like `loadImage(from:into:)`.
