@@ -133,6 +133,19 @@ package struct PosixFileSystem: FileSystem {
         return Int64(information.st_size)
     }
 
+    /// Returns the time at which a file was created; nil if the file system does not know it. A link is not followed.
+    package static func birthTime(of path: String) -> Date? {
+        #if os(Linux)
+        var (seconds, nanoseconds): (Int64, Int64) = (0, 0)
+        guard unsafe tern_birth_time(path, &seconds, &nanoseconds) else { return nil }
+        #else
+        var information = stat()
+        guard unsafe lstat(path, &information) == 0 else { return nil }
+        let (seconds, nanoseconds) = (information.st_birthtimespec.tv_sec, information.st_birthtimespec.tv_nsec)
+        #endif
+        return Date(timeIntervalSince1970: Double(seconds) + Double(nanoseconds) / 1e9)
+    }
+
     package func exists(_ path: String) -> Bool {
         var information = stat()
         return unsafe lstat(path, &information) == 0
