@@ -135,13 +135,16 @@ package struct PosixFileSystem: FileSystem {
 
     /// Returns the time at which a file was created; nil if the file system does not know it. A link is not followed.
     package static func birthTime(of path: String) -> Date? {
-        #if os(Linux)
         var (seconds, nanoseconds): (Int64, Int64) = (0, 0)
+        #if os(Linux)
         guard unsafe tern_birth_time(path, &seconds, &nanoseconds) else { return nil }
-        #else
+        #elseif canImport(Darwin)
         var information = stat()
         guard unsafe lstat(path, &information) == 0 else { return nil }
-        let (seconds, nanoseconds) = (information.st_birthtimespec.tv_sec, information.st_birthtimespec.tv_nsec)
+        seconds = Int64(information.st_birthtimespec.tv_sec)
+        nanoseconds = Int64(information.st_birthtimespec.tv_nsec)
+        #else
+        return nil
         #endif
         return Date(timeIntervalSince1970: Double(seconds) + Double(nanoseconds) / 1e9)
     }

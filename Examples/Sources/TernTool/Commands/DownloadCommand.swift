@@ -141,7 +141,7 @@ struct DownloadCommand: AsyncParsableCommand {
     ) async throws {
         let stream = client.stream(url)
         interrupt.cancels(stream.task)
-        try await Deadline.run(connection.timeLimit, cancel: { stream.task.cancel() }) {
+        try await Deadline.run(connection.timeLimit, cancel: stream.task.cancel) {
             let start = ContinuousClock.now
             var count = 0
             for try await chunk in stream.chunks {

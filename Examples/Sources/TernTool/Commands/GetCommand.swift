@@ -50,13 +50,13 @@ struct GetCommand: AsyncParsableCommand {
             if let output, output != "-" {
                 let task = session.download(request, to: URL(filePath: output))
                 interrupt.cancels(task)
-                return try await Deadline.run(connection.timeLimit, cancel: { task.cancel() }) {
+                return try await Deadline.run(connection.timeLimit, cancel: task.cancel) {
                     try await DownloadReport.follow(task, named: output, on: terminal)
                 }
             }
             let stream = session.stream(request)
             interrupt.cancels(stream.task)
-            try await Deadline.run(connection.timeLimit, cancel: { stream.task.cancel() }) {
+            try await Deadline.run(connection.timeLimit, cancel: stream.task.cancel) {
                 try await write(stream, on: terminal)
             }
         }

@@ -31,7 +31,7 @@ struct UploadCommand: AsyncParsableCommand {
             let client = Client(session: try connection.session(for: url, terminal))
             let task = client.upload(url, method: method, file: source, headers: connection.header.headers)
             interrupt.cancels(task)
-            try await Deadline.run(connection.timeLimit, cancel: { task.cancel() }) {
+            try await Deadline.run(connection.timeLimit, cancel: task.cancel) {
                 try await follow(task, of: source, on: terminal)
             }
         }
