@@ -87,6 +87,9 @@ struct IndexMirror {
             let size = found[.size] as? UInt, let date = found[.modificationDate] as? Date
         else { return false }
         guard let expected = file.entry.size, let changed = file.entry.changed else { return false }
+        // A process was killed after the file got its name. Its download finds that out, and removes what is left.
+        let control = file.place.deletingLastPathComponent().appending(path: ".\(file.entry.name).tern.json")
+        if FileManager.default.fileExists(atPath: control.path) { return false }
         // The page states minutes.
         return Int64(size) == expected && date >= changed.addingTimeInterval(60)
     }

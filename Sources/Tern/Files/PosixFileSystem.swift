@@ -135,18 +135,18 @@ package struct PosixFileSystem: FileSystem {
 
     /// Returns the time at which a file was created; nil if the file system does not know it. A link is not followed.
     package static func birthTime(of path: String) -> Date? {
-        var (seconds, nanoseconds): (Int64, Int64) = (0, 0)
         #if os(Linux)
+        var (seconds, nanoseconds): (Int64, Int64) = (0, 0)
         guard unsafe tern_birth_time(path, &seconds, &nanoseconds) else { return nil }
+        return Date(timeIntervalSince1970: Double(seconds) + Double(nanoseconds) / 1e9)
         #elseif canImport(Darwin)
         var information = stat()
         guard unsafe lstat(path, &information) == 0 else { return nil }
-        seconds = Int64(information.st_birthtimespec.tv_sec)
-        nanoseconds = Int64(information.st_birthtimespec.tv_nsec)
+        let time = information.st_birthtimespec
+        return Date(timeIntervalSince1970: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9)
         #else
         return nil
         #endif
-        return Date(timeIntervalSince1970: Double(seconds) + Double(nanoseconds) / 1e9)
     }
 
     package func exists(_ path: String) -> Bool {
