@@ -36,7 +36,7 @@ help:
 	@echo 'make test-gallery          the gallery checks itself on an X server without a screen'
 	@echo 'make lint | make format    the style, the documentation of every public symbol, the checks of scripts/checks'
 	@echo 'make api                   the lists of public declarations, into API'
-	@echo 'make bench                 the benchmarks, into RESULTS.md and RESULTS-caches, -http-cache, -images, -pipeline and -streaming.md'
+	@echo 'make bench                 the benchmarks, into RESULTS.md and RESULTS-caches, -http-cache, -images, -pipeline, -streaming and -transfers.md'
 	@echo 'make bench-quick [PEERS=…]  small GETs of Tern and some peers, in less than 3 minutes'
 	@echo 'make docs                  the documentation, into .build/docs'
 	@echo 'make clean'
@@ -151,6 +151,7 @@ bench:
 	Benchmarks/run-images
 	Benchmarks/run-pipeline
 	Benchmarks/run-streaming
+	Benchmarks/run-transfers
 
 # make bench-quick PEERS=c,tern
 PEERS ?=

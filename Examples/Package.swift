@@ -15,7 +15,8 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         // The target has another name: on a file system that ignores case, `tern` and `Tern` are one module.
-        .executable(name: "tern", targets: ["TernTool"])
+        .executable(name: "tern", targets: ["TernTool"]),
+        .executable(name: "tern-mirror", targets: ["TernMirror"]),
     ],
     dependencies: [
         // The name is given: the identity of a path is its folder's name, and a clone may have any.
@@ -31,20 +32,31 @@ let package = Package(
                 .product(name: "TernImages", package: "Tern"),
                 .product(name: "TernStreaming", package: "Tern"),
                 .product(name: "TernTesting", package: "Tern"),
+                .product(name: "TernTransfers", package: "Tern"),
                 .product(name: "TernViewModels", package: "Tern"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings
+        ),
+        // The program of the tutorial in Documentation/AMirrorThatSurvives.md.
+        .executableTarget(
+            name: "TernMirror",
+            dependencies: [
+                .product(name: "Tern", package: "Tern"),
+                .product(name: "TernTransfers", package: "Tern"),
             ],
             swiftSettings: settings
         ),
         .testTarget(
             name: "TernToolTests",
             dependencies: [
-                "TernTool",
+                "TernMirror", "TernTool",
                 .product(name: "Tern", package: "Tern"),
                 .product(name: "TernHTTPCache", package: "Tern"),
                 .product(name: "TernImages", package: "Tern"),
                 .product(name: "TernStreaming", package: "Tern"),
                 .product(name: "TernTesting", package: "Tern"),
+                .product(name: "TernTransfers", package: "Tern"),
                 .product(name: "TernViewModels", package: "Tern"),
             ],
             swiftSettings: settings

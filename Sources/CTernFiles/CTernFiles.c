@@ -3,7 +3,9 @@
 
 #if defined(__linux__)
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -15,6 +17,15 @@ int64_t tern_read_in_memory(int fd, void *bytes, size_t count, int64_t offset) {
     struct statfs system;
     if (fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) { return -1; }
     return pread(fd, bytes, count, offset);
+}
+
+bool tern_birth_time(const char *path, int64_t *seconds, int64_t *nanoseconds) {
+    struct statx information;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &information) != 0) { return false; }
+    if ((information.stx_mask & STATX_BTIME) == 0) { return false; }
+    *seconds = information.stx_btime.tv_sec;
+    *nanoseconds = information.stx_btime.tv_nsec;
+    return true;
 }
 #else
 // An empty translation unit on other systems.

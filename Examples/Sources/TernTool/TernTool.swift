@@ -4,10 +4,20 @@ import Tern
 /// The `tern` command: Tern in a terminal, and an example of each of its uses.
 @main
 struct TernTool: AsyncParsableCommand {
+    /// The version of Tern.
+    static let version = "0.1.0"
+
     static let configuration = CommandConfiguration(
         commandName: "tern",
         abstract: "Requests, file transfers and pictures over HTTP, with live progress.",
-        discussion: "Ctrl-C cancels cleanly: no partial file is left, and the exit code is 130.",
+        discussion: """
+            A URL without a scheme is https. Ctrl-C cancels cleanly, and the exit code is 130.
+
+            Exit codes: 0 done, 3 a file, 4 the network, 5 TLS, 6 authentication, 7 a malformed response, 8 the status \
+            of a response, 9 a time limit, 10 a wrong digest or size, 11 in use, 64 the arguments, 1 anything else; 128 \
+            and the number of a signal.
+            """,
+        version: "tern \(version)",
         subcommands: [
             GetCommand.self, EventsCommand.self, WebSocketCommand.self, DownloadCommand.self, UploadCommand.self,
             ImageCommand.self, CacheCommand.self, DemoCommand.self,
@@ -33,7 +43,7 @@ enum CommandRun {
                 throw ExitCode(code)
             }
             terminal.writeLine("tern: \(error)")
-            throw ExitCode.failure
+            throw ExitCode(ExitStatus.code(of: error))
         }
     }
 }

@@ -4,12 +4,16 @@
 
 #if defined(__linux__)
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /// Reads the part of a file that is in memory: in the page cache, or in a tmpfs, which does not support RWF_NOWAIT and
 /// has no disk. Returns −1 if the read would wait for a disk, or if the system cannot tell.
 int64_t tern_read_in_memory(int fd, void *bytes, size_t count, int64_t offset);
+
+/// Finds the time at which a file was created. Returns false if the file system does not know it.
+bool tern_birth_time(const char *path, int64_t *seconds, int64_t *nanoseconds);
 
 #endif
 #endif

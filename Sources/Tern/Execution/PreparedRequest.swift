@@ -336,7 +336,10 @@ final class PreparedRequest: Sendable {
         if !request.hasNoExtras, request.expectsContinue, !request.body.isNone {
             wire.headers["Expect"] = "100-continue"
         }
-        if !request.hasNoExtras, let limit = request.bufferLimit { wire.bufferLimit = limit }
+        if !request.hasNoExtras {
+            if let limit = request.bufferLimit { wire.bufferLimit = limit }
+            wire.avoidsHTTP2 = request.avoidsHTTP2
+        }
         wire.reportsInterimResponses = !registry.observers.isEmpty
         if let upgrade {
             wire.upgrade = upgrade.name

@@ -133,6 +133,22 @@ package struct PosixFileSystem: FileSystem {
         return Int64(information.st_size)
     }
 
+    /// Returns the time at which a file was created; nil if the file system does not know it. A link is not followed.
+    package static func birthTime(of path: String) -> Date? {
+        #if os(Linux)
+        var (seconds, nanoseconds): (Int64, Int64) = (0, 0)
+        guard unsafe tern_birth_time(path, &seconds, &nanoseconds) else { return nil }
+        return Date(timeIntervalSince1970: Double(seconds) + Double(nanoseconds) / 1e9)
+        #elseif canImport(Darwin)
+        var information = stat()
+        guard unsafe lstat(path, &information) == 0 else { return nil }
+        let time = information.st_birthtimespec
+        return Date(timeIntervalSince1970: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9)
+        #else
+        return nil
+        #endif
+    }
+
     package func exists(_ path: String) -> Bool {
         var information = stat()
         return unsafe lstat(path, &information) == 0

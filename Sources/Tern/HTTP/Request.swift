@@ -115,6 +115,7 @@ extension Request {
             var cache = CacheChoice.useProtocol
             var isLive = false
             var bufferLimit: Int?
+            var avoidsHTTP2 = false
             var validation: ResponseValidation?
             var redirects: Session.Configuration.Redirects?
             var trust: TrustPolicy?
@@ -249,6 +250,13 @@ extension Request {
     package var bufferLimit: Int? {
         get { extras?.fields.bufferLimit }
         set { change { $0.bufferLimit = newValue } }
+    }
+
+    /// A Boolean value that indicates whether the request has a connection of its own while it runs, and thus speaks HTTP/1 to
+    /// a server that it reaches by TLS. A session for HTTP/2 without TLS shares its connection nevertheless.
+    package var avoidsHTTP2: Bool {
+        get { extras?.fields.avoidsHTTP2 ?? false }
+        set { change { $0.avoidsHTTP2 = newValue } }
     }
 
     /// The rules by which a response is accepted; nil for the session's rules.

@@ -64,6 +64,8 @@ package struct WireRequest: Sendable {
     package var upgradeLimit = Int.max
     /// The number of bytes of a streamed response that may wait for the reader before the transport stops.
     package var bufferLimit = TransferState.highWaterMark
+    /// A Boolean value that indicates whether HTTP/2 is not offered to the server.
+    package var avoidsHTTP2 = false
 
     package init(
         method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,

@@ -252,7 +252,7 @@ extension DurableDownload {
         let discarded = await part.length
         if discarded > 0 || startOverReason != nil {
             trace.add(.startedOver(startOverReason ?? doubt, discarded: discarded))
-        } else if attempts == 1 {
+        } else if !trace.events.contains(.started) {
             trace.add(.started)
         }
         startOverReason = nil

@@ -62,6 +62,11 @@ extension DurableDownload {
             do throws(NetworkError) {
                 return try await attempt(index, of: plan, into: part, progress)
             } catch {
+                if error.kind == .tls, segmentsAvoidHTTP2 {
+                    // The server speaks HTTP/2 alone.
+                    segmentsAvoidHTTP2 = false
+                    continue
+                }
                 do throws(NetworkError) {
                     let hasNewBytes = counts[index] > before
                     schedule = try await nextSchedule(schedule, after: error, hasNewBytes: hasNewBytes, used: used)
@@ -80,8 +85,10 @@ extension DurableDownload {
         let start = range.lowerBound + counts[index]
         var rule = rule
         (rule.offset, rule.end, rule.size) = (start, range.upperBound, plan.size)
-        let stream = session.stream(
-            try attemptRequest(rule, bufferLimit: max(4 << 10, Self.segmentBufferLimit / plan.ranges.count)))
+        var request = try attemptRequest(
+            rule, bufferLimit: max(4 << 10, Self.segmentBufferLimit / plan.ranges.count))
+        request.avoidsHTTP2 = segmentsAvoidHTTP2
+        let stream = session.stream(request)
         let head = try await acceptedHead(of: stream, isPart: true)
         switch rule.decision(on: head) {
         case .append:

@@ -33,6 +33,9 @@ actor DurableDownload {
     /// The number of bytes of each segment.
     var counts: [Int64] = []
     var mayUseSegments = true
+    /// A Boolean value that indicates whether segments speak HTTP/1, so that each has a connection of its own. False after a
+    /// server has refused that.
+    var segmentsAvoidHTTP2 = true
     /// The reason why the bytes so far cannot be continued, if their response had no validator.
     var doubt = StartOverReason.noValidator
     var rule = ContinuationRule(offset: 0, validators: StrongValidators())
@@ -157,6 +160,7 @@ actor DurableDownload {
                 // It describes a file that another download has finished, and nothing of it is left to continue.
                 found.control = nil
             }
+            found = try await takeForeignPart(found, of: part)
             if try await adopt(found, of: part) {
                 trace.add(.foundWhole)
             } else {
@@ -320,6 +324,11 @@ actor DurableDownload {
     /// Returns the request of an attempt, for a part if the rule says so.
     func attemptRequest(_ rule: ContinuationRule, bufferLimit: Int = bufferLimit) throws(NetworkError) -> Request {
         guard var request else { throw try firstRequest.get().cancelled }
+        if let limit = options.retry.maximumTime {
+            // The attempt that runs when the time is over ends, too.
+            let rest = max(.milliseconds(1), limit - time.elapsed())
+            request.timeouts.total = min(rest, request.timeouts(in: session.configuration.timeouts).total ?? rest)
+        }
         if let fields = rule.fields { request.headers = request.headers.overriding(with: fields) }
         if !request.headers.contains("Accept-Encoding") { request.headers["Accept-Encoding"] = "identity" }
         request.cache = .noStore

@@ -23,6 +23,18 @@ public struct DurableDownloadOptions: Sendable {
         case wait
     }
 
+    /// The use of a file at the destination that another program has not finished, such as `curl` or `wget`.
+    public enum ForeignPart: Sendable, Hashable {
+        /// The file is treated like any other file: ``DurableDownloadOptions/existing``.
+        case ignored
+        /// The file is continued if it is not longer than that of the server, and if the server says that its file has not
+        /// changed since the other program began: by `Last-Modified`, `Date`, and the time at which the file here was created.
+        case continuedIfUnchanged
+        /// The file is continued if it is not longer than that of the server. Its bytes are not verified without a
+        /// ``DurableDownloadOptions/digest``.
+        case continued
+    }
+
     /// The rate in bytes per second; nil, the default, for no limit. It can be changed while the download runs:
     /// ``DurableDownloadTask/throttle``. All segments share it.
     public var throttle: Int?
@@ -36,8 +48,8 @@ public struct DurableDownloadOptions: Sendable {
     /// The number of parts of the file that are requested at the same time, from 1 to 16. 1 by default.
     ///
     /// More than one is used if the server states the size and a strong validator and serves ranges, for a file of at least
-    /// 1 MiB for each part. Each part is a request of its own, and over HTTP/1 has a connection of its own within the limit of
-    /// connections to a host.
+    /// 1 MiB for each part. Each part is a request of its own over HTTP/1, and thus has a connection of its own, within the limit
+    /// of connections to a host. A server that speaks HTTP/2 alone sends all of them over one connection.
     public var segments: Int
     /// A Boolean value that indicates whether a download fails with `.fileSystem` before its body is read if its file does not
     /// fit on the disk. True by default.
@@ -50,6 +62,11 @@ public struct DurableDownloadOptions: Sendable {
     /// A Boolean value that indicates whether missing folders on the way to the destination are created, for their owner alone
     /// (mode 0700). False by default.
     public var createsFolders = false
+    /// The use of a file at the destination that another program has not finished. `.ignored` by default.
+    ///
+    /// A request with the method HEAD asks for its size and its validator. The file then becomes the part of this download: it
+    /// loses its name until the download is complete. The trace says so, or why the file was not used.
+    public var foreignPart = ForeignPart.ignored
     /// The action when another download has the same destination. `.fail` by default.
     public var contention = Contention.fail
     /// A Boolean value that indicates whether the part of another URL is discarded. False by default: the download then fails

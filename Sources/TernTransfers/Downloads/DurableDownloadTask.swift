@@ -96,6 +96,10 @@ public enum DurableDownloadEvent: Sendable, Hashable {
     case waitedForOtherDownload
     /// Another download of the same URL finished the file.
     case finishedByOtherDownload
+    /// A file of another program at the destination, of this many bytes, became the part of the download.
+    case tookForeignPart(bytes: Int64)
+    /// A file of another program at the destination was not continued, for this reason.
+    case leftForeignPart(String)
     /// An earlier process had received the whole file.
     case foundWhole
     /// The file has the expected digest.

@@ -138,6 +138,25 @@ actor DownloadPart {
         return found
     }
 
+    /// Makes the file at the destination the partial file. Returns its length.
+    ///
+    /// The control file is stored first: a process that is killed before the move finds no part, and looks again.
+    func takeDestination(_ control: ControlFile) throws(FileFailure) -> Int64 {
+        let opened = try system.open(destination, .update)
+        do throws(FileFailure) {
+            let length = try system.length(ofOpen: opened)
+            try store(control)
+            try system.rename(destination, to: partialPath)
+            system.setPermissions(of: opened, true, folder: folder)
+            descriptor = opened
+            return length
+        } catch {
+            // The failure of the move is the one to report.
+            try? system.close(opened)
+            throw error
+        }
+    }
+
     /// Returns the number of bytes of a part that can be relied on: all, unless the system has been restarted since, and the
     /// part was synchronized.
     nonisolated static func reliableLength(_ length: Int64, of control: ControlFile) -> Int64 {

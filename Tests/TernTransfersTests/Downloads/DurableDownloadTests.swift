@@ -298,6 +298,23 @@ struct DurableDownloadTests {
         }
     }
 
+    @Test func timeOfTheWholeDownloadEndsAnAttemptThatRuns() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer { exchange in
+            try exchange.writeHead(headers: [("Content-Length", "1000000"), ("ETag", Self.pattern.etag)])
+            try exchange.streamPattern(Self.pattern, in: 0..<1_000)
+            try exchange.wait(for: gate)
+        } test: { server, client, folder in
+            let error = try await failure {
+                try await download(client, folder) { $0.retry.maximumTime = .milliseconds(300) }.value
+            }
+            #expect(error.kind == .totalTimedOut, "\(error)")
+            #expect(error.reason.contains("limit of 0.3 seconds"))
+            #expect(server.counts.requestsReceived == 1)
+            #expect(try folder.bytes(".file.tern").count == 1_000)
+        }
+    }
+
     @Test func networkIsWaitedFor() async throws {
         let network = ScriptedNetwork(.unreachable)
         try await inTestFolder { folder in

@@ -125,10 +125,21 @@ final class UploadServer: Sendable {
         var rest = Int.max
         if case .cut(let count)? = fault { rest = count }
         let hash = FileHash(.sha256)
+        var position = upload.bytes.count
         while rest > 0, let bytes = try exchange.readChunk(upTo: min(rest, 64 << 10)) {
             rest -= bytes.count
             hash?.update(Data(bytes))
-            state.withLock { $0.uploads[path]?.bytes += bytes }
+            // The bytes of a killed process can still arrive while those of the next one do.
+            let isNext = state.withLock { state in
+                guard state.uploads[path]?.bytes.count == position else { return false }
+                state.uploads[path]?.bytes += bytes
+                return true
+            }
+            guard isNext else {
+                exchange.closeAfterResponse()
+                return try respond(exchange, 409)
+            }
+            position += bytes.count
         }
         let stated = request["Upload-Checksum"] ?? request["Content-Digest"]
         if let stated, let digest = hash?.finalize().bytes.base64EncodedString() {

@@ -20,6 +20,20 @@ struct NginxHTTP2Tests {
         #expect(first.value.hasSuffix(" HTTP/1.1"))
     }
 
+    @Test func requestThatAvoidsHTTP2HasAConnectionOfItsOwn() async throws {
+        let nginx = try await Nginx()
+        defer { nginx.stop() }
+        let client = try nginx.secureClient()
+        let shared = try await client.response(for: client.request(.get, "connection"), as: String.self)
+        var request = try client.request(.get, "connection")
+        request.avoidsHTTP2 = true
+        let own = try await client.response(for: request, as: String.self)
+        #expect(shared.metrics.httpVersion == .http2 && own.metrics.httpVersion == .http11)
+        #expect(!own.metrics.isReusedConnection)
+        let again = try await client.response(for: client.request(.get, "connection"), as: String.self)
+        #expect(again.metrics.httpVersion == .http2 && again.value == shared.value)
+    }
+
     @Test func hundredStreamsShareFewConnections() async throws {
         let gate = LoopbackServer.Gate()
         let upstream = try LoopbackServer { exchange in

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Tern
+import TernTransfers
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -7,57 +8,149 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// `tern download`: writes a response to a file, with live progress.
+/// `tern download`: writes responses to files, each complete or not at all, with live progress.
 struct DownloadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "download",
-        abstract: "Download to a file.",
+        abstract: "Download to files, whatever interrupts it.",
         discussion: """
-            Without -o the file is named as the server suggests, in the current folder; what is there stays, and the \
-            new file gets a number. A failed or cancelled download leaves nothing behind, unless --resume is given.
+            A file gets its name when it is complete and verified. Until then its bytes are beside it in .NAME.tern. A \
+            connection that breaks is taken up again. After a failure, or after the process was killed, the same command \
+            continues if the server proves that its file is the same.
+
+            Without -o the file is named in the current folder: as the server suggests for a single URL, and otherwise by \
+            the path of its URL. What is there stays, and the new file gets a number.
             """)
 
-    @Argument(help: "The URL, http or https.")
-    var url: String
+    @Argument(help: "The URLs, http or https; https without a scheme.", transform: URLText.complete)
+    var urls: [String] = []
 
-    @Option(name: [.short, .long], help: "The file to write; one that exists is replaced at the end.")
+    @Option(
+        name: [.short, .long],
+        help: "The file to write, for a single URL; one that exists is replaced at the end. - is standard output.")
     var output: String?
 
-    @Flag(help: "Keep what has come of a download that ends early, and continue it the next time.")
+    @Option(name: [.short, .long], help: "Download the URLs in this file, one on each line; - is standard input.")
+    var inputFile: String?
+
+    @Flag(
+        name: [.customShort("c"), .long],
+        help: """
+            Continue also the unfinished file of another program, such as curl or wget, if the server's file has not \
+            changed since. Keep the part after Ctrl-C.
+            """)
     var resume = false
 
-    @OptionGroup var header: HeaderOptions
+    @Flag(help: "As -c, without the proof that the server's file has not changed.")
+    var forceContinue = false
+
+    @Option(
+        help: ArgumentHelp("Receive each file in this many segments at the same time, 1 to 16.", valueName: "number"))
+    var segments = 1
+
+    @Option(
+        help: ArgumentHelp(
+            "Limit the rate of all downloads together, in bytes per second; k and M are 1,024 and 1,048,576.",
+            valueName: "rate"),
+        transform: SizeText.bytes)
+    var limitRate: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Keep the file only if it has this digest, for a single URL. The functions are sha256, sha512, sha1 and md5.",
+            valueName: "sha256:…"),
+        transform: DigestText.digest)
+    var checksum: FileDigest?
+
+    @Option(name: [.short, .long], help: "The number of files that are downloaded at the same time.")
+    var jobs = 6
+
+    @OptionGroup var connection: ConnectionOptions
+
+    func validate() throws {
+        if urls.isEmpty, inputFile == nil { throw ValidationError("give a URL, or a file of URLs with --input-file") }
+        if urls.count > 1 || inputFile != nil {
+            if output != nil { throw ValidationError("-o is for a single URL") }
+            if checksum != nil { throw ValidationError("--checksum is for a single URL") }
+        }
+        if output == "-", checksum != nil || segments > 1 || resume || forceContinue {
+            throw ValidationError("--checksum, --segments and -c are for files, not for standard output")
+        }
+        if !(1...16).contains(segments) { throw ValidationError("--segments takes 1 to 16") }
+        if !(1...64).contains(jobs) { throw ValidationError("--jobs takes 1 to 64") }
+    }
 
     func run() async throws {
         try await CommandRun.run { interrupt, terminal in
-            let client = Client(headers: header.headers)
-            if resume {
-                let file = URL(filePath: try await name(client))
-                try await ResumableDownload(url: url, file: file, client: client).run(interrupt, terminal)
+            var urls = urls
+            if let inputFile { urls += try FileText.lines(inputFile).map(URLText.complete) }
+            guard let first = urls.first else { return }
+            var configuration = try connection.configuration(for: urls, terminal)
+            // Each file of a list can have its segments.
+            configuration.maximumConnectionsPerHost = max(32, jobs * segments)
+            let client = Client(
+                session: Session(configuration: configuration), headers: connection.header.headers)
+            if output == "-" { return try await write(first, client, interrupt, terminal) }
+            let single = urls.count == 1 && inputFile == nil
+            let names = single ? [try await name(of: first, client)] : try names(of: urls)
+            let jobs = zip(urls, names).map { DownloadJob(url: $0, file: URL(filePath: $1), name: $1) }
+            let run = DownloadRun(
+                client: client, options: options, limit: limitRate, keepsPart: resume || forceContinue,
+                isVerbose: connection.verbose)
+            if single {
+                try await run.one(jobs[0], interrupt, terminal)
             } else {
-                let task = start(client)
-                interrupt.cancels(task)
-                try await DownloadReport.follow(task, named: output, on: terminal)
+                try await run.all(jobs, count: self.jobs, interrupt, terminal)
             }
         }
     }
 
-    private func start(_ client: Client) -> SessionTask<URL> {
-        if let output { return client.download(url, to: URL(filePath: output)) }
-        return client.download(url, options: Download.Options(existing: .keepBoth)) { _, head in
-            URL(filePath: head.suggestedFilename)
+    private var options: DurableDownloadOptions {
+        var options = DurableDownloadOptions(throttle: limitRate, digest: checksum, segments: segments)
+        options.existing = output == nil ? .keepBoth : .overwrite
+        options.foreignPart = forceContinue ? .continued : resume ? .continuedIfUnchanged : .ignored
+        options.retry.maximumTime = connection.timeLimit
+        if let retry = connection.retry { options.retry.policy.limit = retry }
+        return options
+    }
+
+    /// Returns the name of the file of a single URL. A server that does not answer HEAD names it by the URL.
+    private func name(of url: String, _ client: Client) async throws -> String {
+        if let output { return output }
+        do {
+            return try await client.head(url) { $0.timeouts.total = connection.timeLimit ?? .seconds(60) }
+                .suggestedFilename
+        } catch {
+            guard error.kind == .status, error.status != 401 else { throw error }
+            return URLText.fileName(url)
         }
     }
 
-    /// Returns the name of the file. A download that may be resumed needs it before it begins.
-    private func name(_ client: Client) async throws -> String {
-        if let output { return output }
-        do {
-            return try await client.head(url).suggestedFilename
-        } catch {
-            guard error.kind == .status else { throw error }
-            throw ResumableDownload.Conflict(
-                description: "the server does not tell the file's name beforehand, give one with -o: \(error)")
+    private func names(of urls: [String]) throws -> [String] {
+        let names = urls.map(URLText.fileName)
+        var seen: Set<String> = []
+        for (name, url) in zip(names, urls) where !seen.insert(name).inserted {
+            throw ValidationError("\(Terminal.plain(url)): another URL of the list has the name \(name), too")
+        }
+        return names
+    }
+
+    /// Writes the body to standard output as it arrives.
+    private func write(
+        _ url: String, _ client: Client, _ interrupt: Interrupt, _ terminal: Terminal
+    ) async throws {
+        let stream = client.stream(url)
+        interrupt.cancels(stream.task)
+        try await Deadline.run(connection.timeLimit, cancel: stream.task.cancel) {
+            let start = ContinuousClock.now
+            var count = 0
+            for try await chunk in stream.chunks {
+                try Output.write(chunk)
+                count += chunk.count
+                guard let limitRate else { continue }
+                let rest = start + .seconds(Double(count) / Double(limitRate)) - .now
+                if rest > .zero { try await Task.sleep(for: rest) }
+            }
         }
     }
 }
@@ -75,83 +168,11 @@ enum DownloadReport {
         let metrics = task.metrics
         let time = metrics?.total ?? bar.elapsed
         let size = await bar.status.completed
-        let rate = ByteText.rate(metrics?.receivedBytes ?? size, in: time)
-        terminal.writeLine(
-            "\(name ?? file.lastPathComponent): \(ByteText.size(size)) in \(DurationText.span(time)), \(rate)")
-    }
-}
-
-/// A download that survives its process. The received bytes stay in a partial file, and the token to resume it in a
-/// file beside the destination, `big.iso.tern`.
-struct ResumableDownload {
-    struct Conflict: Error, CustomStringConvertible {
-        let description: String
+        terminal.writeLine(line(name ?? file.lastPathComponent, size, metrics?.receivedBytes ?? size, in: time))
     }
 
-    let url: String
-    let file: URL
-    let client: Client
-
-    private var tokenFile: URL { URL(filePath: file.path + ".tern") }
-
-    func run(_ interrupt: Interrupt, _ terminal: Terminal) async throws {
-        let token = try storedToken()
-        if let token { terminal.writeLine("continuing at \(ByteText.size(token.offset))") }
-        let task = start(token)
-        interrupt.cancels(task)
-        do {
-            async let stored: Void = store(task)
-            try await DownloadReport.follow(task, named: file.relativePath, on: terminal)
-            await stored
-        } catch {
-            if let token = task.resumeData {
-                try keep(token)
-                terminal.writeLine("\(ByteText.size(token.offset)) kept: the same command continues")
-            }
-            throw error
-        }
-        try removeToken()
-    }
-
-    /// Stores the token every second while the download runs, because a killed process cannot store it at its end.
-    private func store(_ task: SessionTask<URL>) async {
-        let clock = ContinuousClock()
-        var next = clock.now
-        for await _ in task.progress where clock.now >= next {
-            guard let token = task.resumeData else { continue }
-            // `try?`: a full disk may have space again at the end, where a failure is reported.
-            try? keep(token)
-            next = clock.now.advanced(by: .seconds(1))
-        }
-    }
-
-    private func start(_ token: ResumeData?) -> SessionTask<URL> {
-        if let token { return client.download(resuming: token, to: file) }
-        return client.download(url, to: file, options: Download.Options(isResumable: true))
-    }
-
-    /// Returns the token of an earlier run; nil if there is nothing to resume.
-    private func storedToken() throws -> ResumeData? {
-        guard FileManager.default.fileExists(atPath: tokenFile.path) else { return nil }
-        let token = try JSONDecoder().decode(ResumeData.self, from: Data(contentsOf: tokenFile))
-        guard try token.url == client.request(.get, url).urlString else {
-            throw Conflict(
-                description: "\(tokenFile.relativePath) continues \(token.url): remove it, or give another file")
-        }
-        guard FileManager.default.fileExists(atPath: "\(token.folder)/\(token.partialFile)") else {
-            try removeToken()
-            return nil
-        }
-        return token
-    }
-
-    /// Stores the token in place of an older one.
-    private func keep(_ token: ResumeData) throws {
-        try JSONEncoder().encode(token).write(to: tokenFile, options: .atomic)
-    }
-
-    private func removeToken() throws {
-        guard FileManager.default.fileExists(atPath: tokenFile.path) else { return }
-        try FileManager.default.removeItem(at: tokenFile)
+    /// Returns a line such as `big.iso: 200.0 MB in 1.20 s, 166.7 MB/s`.
+    static func line(_ name: String, _ size: Int64, _ received: Int64, in time: Duration) -> String {
+        "\(name): \(ByteText.size(size)) in \(DurationText.span(time)), \(ByteText.rate(received, in: time))"
     }
 }

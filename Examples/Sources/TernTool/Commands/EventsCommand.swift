@@ -18,7 +18,7 @@ struct EventsCommand: AsyncParsableCommand {
             On a terminal the type and the ID of each event are shown; a pipe receives the data alone.
             """)
 
-    @Argument(help: "The URL, http or https.")
+    @Argument(help: "The URL, http or https; https without a scheme.", transform: URLText.complete)
     var url: String
 
     @Flag(

@@ -15,7 +15,7 @@ struct GetCommand: AsyncParsableCommand {
         abstract: "Send a request and write the body of its response to standard output.",
         discussion: "A status outside 200–299 is an error; what the server says to it is written too.")
 
-    @Argument(help: "The URL, http or https.")
+    @Argument(help: "The URL, http or https; https without a scheme.", transform: URLText.complete)
     var url: String
 
     @Flag(
@@ -30,40 +30,61 @@ struct GetCommand: AsyncParsableCommand {
 
     @Option(
         name: [.customShort("d"), .long],
-        help: "A body to send, as application/x-www-form-urlencoded unless -H says otherwise.")
+        help:
+            "A body to send, or @FILE or @- for its bytes, as application/x-www-form-urlencoded unless -H says otherwise."
+    )
     var data: String?
+
+    @Option(name: [.short, .long], help: "The file to write, complete or not at all; - is standard output.")
+    var output: String?
 
     @Flag(help: "Use and fill the cache of stored responses ('tern cache').")
     var cache = false
 
-    @OptionGroup var header: HeaderOptions
+    @OptionGroup var connection: ConnectionOptions
 
     func run() async throws {
         try await CommandRun.run { interrupt, terminal in
-            let session = cache ? CacheCommand.makeSession(.shared) : Session.shared
-            let stream = session.stream(try request())
+            let request = try request()
+            let session = try connection.session(for: url, terminal) { if cache { $0.cache = HTTPCache.shared } }
+            if let output, output != "-" {
+                let task = session.download(request, to: URL(filePath: output))
+                interrupt.cancels(task)
+                return try await Deadline.run(connection.timeLimit, cancel: task.cancel) {
+                    try await DownloadReport.follow(task, named: output, on: terminal)
+                }
+            }
+            let stream = session.stream(request)
             interrupt.cancels(stream.task)
-            do {
-                let head = try await stream.response
-                if include { tell(head, on: terminal) }
-                for try await chunk in stream.chunks { try Output.write(chunk) }
-                if include, let metrics = stream.task.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
-                // The response is written to the disk after its last byte.
-                if cache { await HTTPCache.shared.flush() }
-                if include, let trace = head.cacheTrace { terminal.writeLine(Terminal.plain("\(trace)")) }
-            } catch let error as NetworkError where error.kind == .status {
-                if include, let head = error.response { tell(head, on: terminal) }
-                try Output.write(error.body)
-                if include, let metrics = error.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
-                throw error
+            try await Deadline.run(connection.timeLimit, cancel: stream.task.cancel) {
+                try await write(stream, on: terminal)
             }
         }
     }
 
-    private func request() throws(NetworkError) -> Request {
-        guard let data else { return try Request(method ?? .get, url, headers: header.headers) }
-        let body = Request.Body.data(Data(data.utf8), contentType: "application/x-www-form-urlencoded")
-        return try Request(method ?? .post, url, headers: header.headers, body: body)
+    /// Writes the body to standard output, and with `-i` the rest to standard error.
+    private func write(_ stream: ResponseStream, on terminal: Terminal) async throws {
+        do {
+            let head = try await stream.response
+            if include { tell(head, on: terminal) }
+            for try await chunk in stream.chunks { try Output.write(chunk) }
+            if include, let metrics = stream.task.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
+            // The response is written to the disk after its last byte.
+            if cache { await HTTPCache.shared.flush() }
+            if include, let trace = head.cacheTrace { terminal.writeLine(Terminal.plain("\(trace)")) }
+        } catch let error as NetworkError where error.kind == .status {
+            if include, let head = error.response { tell(head, on: terminal) }
+            try Output.write(error.body)
+            if include, let metrics = error.metrics { terminal.writeLine(MetricsLine.text(metrics)) }
+            throw error
+        }
+    }
+
+    private func request() throws -> Request {
+        let headers = connection.header.headers
+        guard let data else { return try Request(method ?? .get, url, headers: headers) }
+        let body = try BodyText.body(data, contentType: "application/x-www-form-urlencoded")
+        return try Request(method ?? .post, url, headers: headers, body: body)
     }
 
     private func tell(_ head: ResponseHead, on terminal: Terminal) {

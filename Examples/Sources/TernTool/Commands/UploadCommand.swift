@@ -14,7 +14,7 @@ struct UploadCommand: AsyncParsableCommand {
         commandName: "upload",
         abstract: "Upload a file, and write the body of the response to standard output.")
 
-    @Argument(help: "The URL, http or https.")
+    @Argument(help: "The URL, http or https; https without a scheme.", transform: URLText.complete)
     var url: String
 
     @Argument(help: "The file to send.", completion: .file())
@@ -23,22 +23,29 @@ struct UploadCommand: AsyncParsableCommand {
     @Option(name: [.customShort("X"), .long], help: "The method; POST by default.", transform: { Request.Method($0) })
     var method = Request.Method.post
 
-    @OptionGroup var header: HeaderOptions
+    @OptionGroup var connection: ConnectionOptions
 
     func run() async throws {
         try await CommandRun.run { interrupt, terminal in
             let source = URL(filePath: file)
-            let task = Client().upload(url, method: method, file: source, headers: header.headers)
+            let client = Client(session: try connection.session(for: url, terminal))
+            let task = client.upload(url, method: method, file: source, headers: connection.header.headers)
             interrupt.cancels(task)
-            let bar = await TerminalBar(source.lastPathComponent, on: terminal)
-            await bar.follow(task, .upload)
-            let answer = try await task.value
-            let time = task.metrics?.total ?? bar.elapsed
-            let size = await bar.status.completed
-            terminal.writeLine(
-                "\(source.lastPathComponent): \(ByteText.size(size)) sent in \(DurationText.span(time)), "
-                    + ByteText.rate(size, in: time))
-            try Output.write(answer)
+            try await Deadline.run(connection.timeLimit, cancel: task.cancel) {
+                try await follow(task, of: source, on: terminal)
+            }
         }
+    }
+
+    private func follow(_ task: SessionTask<Data>, of source: URL, on terminal: Terminal) async throws {
+        let bar = await TerminalBar(source.lastPathComponent, on: terminal)
+        await bar.follow(task, .upload)
+        let answer = try await task.value
+        let time = task.metrics?.total ?? bar.elapsed
+        let size = await bar.status.completed
+        terminal.writeLine(
+            "\(source.lastPathComponent): \(ByteText.size(size)) sent in \(DurationText.span(time)), "
+                + ByteText.rate(size, in: time))
+        try Output.write(answer)
     }
 }

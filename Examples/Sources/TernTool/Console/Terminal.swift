@@ -40,6 +40,9 @@ struct Terminal: Sendable {
     /// The current width; a window may be resized.
     var columns: Int { window().columns }
 
+    /// The current height.
+    var rows: Int { window().rows }
+
     /// Returns a server's text without control characters, which could rewrite the screen.
     static func plain(_ text: String) -> String {
         String(
@@ -48,6 +51,9 @@ struct Terminal: Sendable {
                 return isHarmless && !scalar.properties.isBidiControl ? Character(scalar) : "\u{FFFD}"
             })
     }
+
+    /// Writes text as it is.
+    func write(_ text: String) { output(text) }
 
     /// Writes a line.
     func writeLine(_ line: String) { output(line + "\n") }
@@ -88,7 +94,7 @@ enum Output {
     /// The error of a write.
     struct Failure: Error, CustomStringConvertible {
         let code: Int32
-        var description: String { "the output cannot be written (error \(code))" }
+        var description: String { "the output cannot be written: \(SystemWords.text(code))" }
         /// A Boolean value that indicates whether the reader has closed the pipe, as `head` does. This is not a
         /// failure.
         var isClosedPipe: Bool { code == EPIPE }

@@ -8,6 +8,7 @@ struct DestinationCache {
         let unixSocketPath: String?
         let policy: TrustPolicy?
         let isForUpgrade: Bool
+        var avoidsHTTP2 = false
     }
 
     /// Beyond this number of destinations, all are forgotten: a program that visits many hosts comes back to few of them.
@@ -25,11 +26,13 @@ struct DestinationCache {
     }
 
     mutating func destination(for request: WireRequest) throws(TransferFailure) -> Destination {
-        let isUsual = request.unixSocketPath == nil && request.trust == nil && request.upgrade == nil
+        let isUsual =
+            request.unixSocketPath == nil && request.trust == nil && request.upgrade == nil
+            && !request.avoidsHTTP2
         if isUsual, let last, last.origin == request.target.origin { return last.destination }
         let key = Key(
             origin: request.target.origin, unixSocketPath: request.unixSocketPath, policy: request.trust?.policy,
-            isForUpgrade: request.upgrade != nil)
+            isForUpgrade: request.upgrade != nil, avoidsHTTP2: request.avoidsHTTP2)
         let destination: Destination
         if let found = known[key] {
             destination = found
@@ -69,7 +72,8 @@ struct DestinationCache {
         let proxy = request.unixSocketPath == nil ? settings.proxies.proxy(for: target) : nil
         return Destination(
             origin: target.origin, host: target.host, port: port, authority: authority,
-            trust: policy, allowsHTTP2: settings.allowsHTTP2, assumesHTTP2: settings.usesHTTP2WithoutTLS, proxy: proxy,
+            trust: policy, allowsHTTP2: settings.allowsHTTP2 && !request.avoidsHTTP2,
+            assumesHTTP2: settings.usesHTTP2WithoutTLS, proxy: proxy,
             proxyTrust: proxy?.kind == .https ? trust.policy(TrustPolicy()) : nil,
             addresses: settings.addresses["\(target.host):\(port)"], unixSocketPath: request.unixSocketPath,
             localEndpoint: settings.localEndpoint, isForUpgrade: request.upgrade != nil)

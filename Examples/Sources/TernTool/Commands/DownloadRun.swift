@@ -1,0 +1,173 @@
+import ArgumentParser
+import Synchronization
+import Tern
+import TernTransfers
+import TernViewModels
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// A URL, and the file that it is downloaded to.
+struct DownloadJob: Sendable {
+    let url: String
+    let file: URL
+    let name: String
+}
+
+/// Runs durable downloads: one with its bar, or a list with one bar each and a total.
+struct DownloadRun: Sendable {
+    let client: Client
+    let options: DurableDownloadOptions
+    /// The rate of all downloads together, in bytes per second; nil for no limit.
+    let limit: Int?
+    /// A Boolean value that indicates whether a download that is cancelled can be continued.
+    let keepsPart: Bool
+    let isVerbose: Bool
+
+    // MARK: One
+
+    func one(_ job: DownloadJob, _ interrupt: Interrupt, _ terminal: Terminal) async throws {
+        let task = start(job, options)
+        interrupt.performs { task.cancel() }
+        let bar = await TerminalBar(job.file.lastPathComponent, on: terminal)
+        await bar.bindProgress(task.progress)
+        await bar.finished()
+        do {
+            let result = try await task.value
+            tell(result.trace, on: terminal)
+            terminal.writeLine(line(job, result))
+        } catch {
+            tell(task.trace, on: terminal)
+            if interrupt.exitCode != nil { try await interrupted(task, on: terminal) }
+            throw error
+        }
+    }
+
+    /// Removes the part of a download that the user has cancelled, or says that it stays.
+    private func interrupted(_ task: DurableDownloadTask, on terminal: Terminal) async throws {
+        guard keepsPart else { return try await task.discard() }
+        let size = ByteText.size(task.progressNow.completedBytes)
+        terminal.writeLine("\(size) kept: the same command continues")
+    }
+
+    private func start(_ job: DownloadJob, _ options: DurableDownloadOptions) -> DurableDownloadTask {
+        client.download(job.url, to: job.file, resuming: .automatically, options: options)
+    }
+
+    private func line(_ job: DownloadJob, _ result: DurableDownloadResult) -> String {
+        // With a number, if the name was taken.
+        let name =
+            result.file.lastPathComponent == job.file.lastPathComponent ? job.name : result.file.lastPathComponent
+        return DownloadReport.line(name, result.bytes, result.receivedBytes, in: result.duration)
+            + (result.digest.map { ", \($0.algorithm.rawValue) verified" } ?? "")
+    }
+
+    private func tell(_ trace: [DurableDownloadEvent], on terminal: Terminal) {
+        guard isVerbose else { return }
+        for event in trace { terminal.writeLine("tern: \(Terminal.plain("\(event)"))") }
+    }
+
+    // MARK: A list
+
+    /// Downloads a list, `count` at the same time, in its order. Throws the exit code of the first in the list that failed.
+    func all(_ jobs: [DownloadJob], count: Int, _ interrupt: Interrupt, _ terminal: Terminal) async throws {
+        let bars = await BarList(count: jobs.count, on: terminal)
+        let running = RunningDownloads(limit: limit)
+        interrupt.performs { running.cancel() }
+        let failures = await withTaskGroup(of: (Int, Int32?).self) { group in
+            var failures: [Int: Int32] = [:]
+            for index in jobs.indices {
+                if index >= count, let (ended, code) = await group.next() { failures[ended] = code }
+                if interrupt.exitCode != nil { break }
+                group.addTask { (index, await self.run(jobs[index], index, bars, running, interrupt)) }
+            }
+            for await (ended, code) in group { failures[ended] = code }
+            return failures
+        }
+        await bars.finish()
+        if interrupt.exitCode != nil { throw CancellationError() }
+        guard let first = failures.keys.min(), let code = failures[first] else { return }
+        terminal.writeLine("tern: \(failures.count) of \(jobs.count) failed")
+        throw ExitCode(code)
+    }
+
+    /// Downloads one file of a list. Returns the exit code of its failure; nil after its success.
+    private func run(
+        _ job: DownloadJob, _ index: Int, _ bars: BarList, _ running: RunningDownloads, _ interrupt: Interrupt
+    ) async -> Int32? {
+        let task = start(job, running.options(options))
+        running.add(task, index)
+        defer { running.remove(index) }
+        for await progress in task.progress { await bars.show(progress, of: index, named: job.name) }
+        do {
+            let result = try await task.value
+            let trace = isVerbose ? result.trace.map { "\n\(job.name): \(Terminal.plain("\($0)"))" }.joined() : ""
+            await bars.end(index, result.bytes, line: line(job, result) + trace)
+            return nil
+        } catch {
+            guard interrupt.exitCode == nil else {
+                do {
+                    if !keepsPart { try await task.discard() }
+                } catch {
+                    await bars.end(index, 0, line: "tern: \(job.name): \(error)")
+                }
+                return nil
+            }
+            await bars.end(index, 0, line: "tern: \(job.name): \(error)")
+            return ExitStatus.code(of: error)
+        }
+    }
+}
+
+/// The downloads of a list that run now. They share the limit on the rate in equal parts.
+private final class RunningDownloads: Sendable {
+    private struct State {
+        var tasks: [Int: DurableDownloadTask] = [:]
+        var isCancelled = false
+    }
+
+    private let limit: Int?
+    private let state = Mutex(State())
+
+    init(limit: Int?) { self.limit = limit }
+
+    /// Returns the options of the next download, whose rate is that of its part.
+    func options(_ options: DurableDownloadOptions) -> DurableDownloadOptions {
+        var options = options
+        options.throttle = limit.map { limit in max(1, limit / (state.withLock { $0.tasks.count } + 1)) }
+        return options
+    }
+
+    func add(_ task: DurableDownloadTask, _ index: Int) {
+        let (tasks, isCancelled) = state.withLock { state in
+            state.tasks[index] = task
+            return (Array(state.tasks.values), state.isCancelled)
+        }
+        share(among: tasks)
+        if isCancelled { task.cancel() }
+    }
+
+    func remove(_ index: Int) {
+        share(
+            among: state.withLock { state in
+                state.tasks[index] = nil
+                return Array(state.tasks.values)
+            })
+    }
+
+    func cancel() {
+        let tasks = state.withLock { state in
+            state.isCancelled = true
+            return Array(state.tasks.values)
+        }
+        for task in tasks { task.cancel() }
+    }
+
+    private func share(among tasks: [DurableDownloadTask]) {
+        guard let limit else { return }
+        for task in tasks { task.throttle = limit / max(1, tasks.count) }
+    }
+}

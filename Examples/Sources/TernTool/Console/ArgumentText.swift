@@ -1,0 +1,60 @@
+import ArgumentParser
+// The escapes of URLs.
+import Foundation
+import TernTransfers
+
+/// URLs as people type them.
+enum URLText {
+    /// Adds `https://` to a URL without a scheme. `localhost:8080/x` has none.
+    static func complete(_ text: String) -> String {
+        guard let separator = text.firstRange(of: "://") else { return "https://" + text }
+        let isScheme = text[..<separator.lowerBound].allSatisfy { character in
+            character.isASCII && (character.isLetter || character.isNumber || "+-.".contains(character))
+        }
+        return isScheme ? text : "https://" + text
+    }
+
+    /// Returns a name for the file of a URL: the last part of its path, without characters that a name cannot have.
+    static func fileName(_ text: String) -> String {
+        let path = URL(string: text)?.path(percentEncoded: true) ?? ""
+        let name = path.split(separator: "/", omittingEmptySubsequences: false).last?.removingPercentEncoding ?? ""
+        let plain = String(Terminal.plain(name).map { $0 == "/" || $0 == "\u{FFFD}" ? "_" : $0 })
+        let isUsable = !plain.allSatisfy { $0 == "." || $0 == "_" } && plain.utf8.count <= 200
+        return isUsable ? plain : "download"
+    }
+}
+
+/// Numbers of bytes as curl and wget read them: `500k` is 500 · 1,024, and `1M` 1,024 · 1,024.
+enum SizeText {
+    private static let units: [Character: Double] = ["k": 1_024, "m": 1_048_576, "g": 1_073_741_824]
+
+    static func bytes(_ text: String) throws -> Int {
+        var number = text[...]
+        var unit = 1.0
+        if let last = text.lowercased().last, let found = units[last] {
+            number = number.dropLast()
+            unit = found
+        }
+        guard let value = Double(number), value.isFinite, value > 0, value * unit >= 1, value * unit < 1e15 else {
+            throw ValidationError("'\(text)' is no number of bytes; write 500k or 1M")
+        }
+        return Int(value * unit)
+    }
+}
+
+/// Digests of the form `sha256:9f86…`.
+enum DigestText {
+    static func digest(_ text: String) throws -> FileDigest {
+        guard let colon = text.firstIndex(of: ":"),
+            let algorithm = FileDigest.Algorithm(rawValue: text[..<colon].lowercased().filter { $0 != "-" })
+        else {
+            let names = FileDigest.Algorithm.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ValidationError("'\(text)' is no digest; write FUNCTION:DIGEST, with \(names)")
+        }
+        let digest = FileDigest(algorithm, String(text[text.index(after: colon)...]))
+        guard digest.bytes.count == algorithm.length else {
+            throw ValidationError("'\(text)' is no \(algorithm.rawValue) digest: it has \(2 * algorithm.length) digits")
+        }
+        return digest
+    }
+}

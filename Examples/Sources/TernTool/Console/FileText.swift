@@ -1,0 +1,61 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// The words of the system for its error numbers.
+enum SystemWords {
+    /// Returns a text such as `No space left on device`.
+    static func text(_ code: Int32) -> String {
+        guard let text = unsafe strerror(code) else { return "error \(code)" }
+        return unsafe String(cString: text)
+    }
+}
+
+/// Files that an argument names; `-` is standard input.
+enum FileText {
+    struct Failure: Error, CustomStringConvertible {
+        let path: String
+        let code: Int32
+        var description: String { "\(path): \(SystemWords.text(code))" }
+    }
+
+    /// Returns the content of a file.
+    static func bytes(of path: String) throws(Failure) -> Data {
+        let isInput = path == "-"
+        var descriptor: Int32 = 0
+        if !isInput { descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
+        defer { if !isInput { close(descriptor) } }
+        var content = Data()
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = unsafe buffer.withUnsafeMutableBytes { bytes in
+                unsafe read(descriptor, bytes.baseAddress, bytes.count)
+            }
+            if count == 0 { return content }
+            if count > 0 {
+                content.append(contentsOf: buffer[..<count])
+            } else if errno != EINTR {
+                throw Failure(path: isInput ? "standard input" : path, code: errno)
+            }
+        }
+    }
+
+    /// Returns the lines of a file that name something: without empty ones and comments, which begin with `#`.
+    static func lines(_ path: String) throws(Failure) -> [String] {
+        let text = String(decoding: try bytes(of: path), as: UTF8.self)
+        return text.split(whereSeparator: \.isNewline).compactMap { line in
+            var line = line.drop(while: \.isWhitespace)
+            while line.last?.isWhitespace ?? false { line.removeLast() }
+            return line.isEmpty || line.hasPrefix("#") ? nil : String(line)
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import Tern
+
+/// Shows several transfers on standard error: in a terminal one bar for each that runs, and one for all; elsewhere plain
+/// lines for all.
+@MainActor
+final class BarList {
+    private let terminal: Terminal
+    private let start = ContinuousClock.now
+    private var table: BarTable
+    private var throttle: DisplayThrottle
+    /// The number of lines that are on the screen.
+    private var drawn = 0
+
+    init(count: Int, on terminal: Terminal) {
+        self.terminal = terminal
+        table = BarTable(count: count)
+        throttle = DisplayThrottle(terminal.isInteractive ? .bar : .lines)
+    }
+
+    /// Shows the progress of one transfer.
+    func show(_ progress: Session.Progress, of index: Int, named name: String) {
+        table.update(index, name: name, progress)
+        draw()
+    }
+
+    /// Writes the line of a transfer that has ended, above the bars.
+    func end(_ index: Int, _ bytes: Int64, line: String) {
+        table.end(index, bytes)
+        clear()
+        terminal.writeLine(line)
+        draw()
+    }
+
+    /// Removes the bars, and writes the line of all transfers.
+    func finish() {
+        clear()
+        let time = ContinuousClock.now - start
+        terminal.writeLine(DownloadReport.line("total", table.completed, table.completed, in: time))
+    }
+
+    private func draw() {
+        guard throttle.admits(table.total, at: ContinuousClock.now - start) else { return }
+        guard terminal.isInteractive else {
+            terminal.writeLine(Bar(label: table.label).plainLine(table.total))
+            return
+        }
+        let lines = table.lines(columns: terminal.columns, rows: terminal.rows)
+        clear()
+        terminal.write(lines.map { "\($0)\u{1B}[K\n" }.joined())
+        drawn = lines.count
+    }
+
+    /// Moves to the first line of the bars, and removes them.
+    private func clear() {
+        if drawn > 0 { terminal.write("\u{1B}[\(drawn)A\u{1B}[J") }
+        drawn = 0
+    }
+}
+
+/// The transfers of a list, and their sum. Pure.
+struct BarTable {
+    private struct Row {
+        let name: String
+        var status: TransferStatus
+    }
+
+    /// The number of transfers, those that wait included.
+    let count: Int
+    /// The number of transfers that have ended.
+    private(set) var ended = 0
+    private var endedBytes: Int64 = 0
+    private var rows: [Int: Row] = [:]
+
+    init(count: Int) { self.count = count }
+
+    /// The bytes of all transfers.
+    var completed: Int64 { endedBytes + rows.values.reduce(0) { $0 + $1.status.completed } }
+
+    mutating func update(_ index: Int, name: String, _ progress: Session.Progress) {
+        let status = TransferStatus(
+            completed: progress.completedBytes, total: progress.totalBytes, rate: progress.bytesPerSecond,
+            remaining: progress.estimatedTimeRemaining)
+        rows[index] = Row(name: name, status: status)
+    }
+
+    mutating func end(_ index: Int, _ bytes: Int64) {
+        rows[index] = nil
+        ended += 1
+        endedBytes += bytes
+    }
+
+    /// The name of the line of all transfers.
+    var label: String { "total, \(ended) of \(count)" }
+
+    /// The sum. Its size is known when the size of each is.
+    var total: TransferStatus {
+        let statuses = rows.values.map(\.status)
+        let isKnown = ended + rows.count == count && statuses.allSatisfy { $0.total != nil }
+        let size = isKnown ? endedBytes + statuses.reduce(0) { $0 + ($1.total ?? 0) } : nil
+        let rates = statuses.compactMap(\.rate)
+        let rate = rates.isEmpty ? nil : rates.reduce(0, +)
+        let rest = size.map { Double($0 - completed) }
+        let remaining = rest.flatMap { rest in rate.flatMap { $0 > 0 ? Duration.seconds(rest / $0) : nil } }
+        return TransferStatus(completed: completed, total: size, rate: rate, remaining: remaining)
+    }
+
+    /// Returns one line for each transfer that runs, as many as fit, and one for all.
+    func lines(columns: Int, rows count: Int) -> [String] {
+        let shown = rows.sorted { $0.key < $1.key }.prefix(max(0, count - 2)).map(\.value)
+        return shown.map { Bar(label: $0.name).line($0.status, columns: columns) }
+            + [Bar(label: label).line(total, columns: columns)]
+    }
+}

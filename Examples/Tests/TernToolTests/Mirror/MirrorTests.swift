@@ -1,0 +1,167 @@
+#if os(Linux)
+import Foundation
+import TernTesting
+import Testing
+
+@testable import TernMirror
+
+/// The program of the tutorial, with nginx and kills.
+@Suite("tern-mirror", .timeLimit(.minutes(3)))
+struct MirrorTests {
+    @Test func pageOfNginxIsRead() throws {
+        let page = """
+            <html><body><h1>Index of /</h1><hr><pre><a href="../">../</a>
+            <a href="sub%20folder/">sub folder/</a>          25-Nov-2026 18:00                   -
+            <a href="a%20b.bin">a b.bin</a>                  25-Nov-2026 18:01               12345
+            <a href="c:d">c:d</a>                            01-Jan-2026 00:00                   0
+            <a href="x&amp;y">x&amp;y</a>                    01-Jan-2026 00:00                  1M
+            <a href="..%2Fevil">..</a>                       01-Jan-2026 00:00                   1
+            <a href="/other">other</a>                       01-Jan-2026 00:00                   1
+            <a href=".hidden">.hidden</a>                    01-Jan-2026 00:00                   1
+            <a href="?C=N&amp;O=D">Name</a>
+            </pre></body></html>
+            """
+        let base = try #require(URL(string: "http://server/files/"))
+        let entries = MirrorIndex(page, at: base).entries
+        #expect(entries.map(\.name) == ["sub folder", "a b.bin", "c:d", "x&y"])
+        #expect(entries.map(\.isFolder) == [true, false, false, false])
+        #expect(entries.map(\.size) == [nil, 12_345, 0, nil])
+        #expect(entries.map(\.url.path) == ["/files/sub folder", "/files/a b.bin", "/files/c:d", "/files/x&y"])
+        #expect(entries[1].changed == Date(timeIntervalSince1970: 1_795_629_660))
+    }
+
+    @Test func tutorialShowsTheProgram() throws {
+        let top = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../..")
+        let sources = try ["IndexMirror", "MirrorIndex"].map { name in
+            try String(contentsOf: top.appending(path: "Examples/Sources/TernMirror/\(name).swift"), encoding: .utf8)
+        }
+        let tutorial = try String(
+            contentsOf: top.appending(path: "Documentation/AMirrorThatSurvives.md"), encoding: .utf8)
+        let blocks = tutorial.components(separatedBy: "```swift\n").dropFirst().map {
+            $0.components(separatedBy: "```")[0]
+        }
+        #expect(blocks.count == 5)
+        for block in blocks { #expect(sources.contains { $0.contains(block) }, "\(block)") }
+    }
+
+    @Test func mirrorOf500FilesSurvivesKills() async throws {
+        guard FileManager.default.isExecutableFile(atPath: AutoindexServer.program) else { return }
+        let tool = try ToolProcess()
+        defer { tool.remove() }
+        let server = try await AutoindexServer(in: tool.file("server"), files: 500)
+        defer { server.stop() }
+        let program = try ToolProcess.path("tern-mirror")
+        let arguments = [server.url, tool.file("copy").path]
+        var kills = 0
+        for _ in 0..<5 {
+            let before = try server.requests
+            let killed = try await tool.run(program, arguments) { process in
+                // After 60 more files, or at its end.
+                while try server.requests < before + 60, process.isRunning {
+                    try await Task.sleep(for: .milliseconds(1))
+                }
+                kill(process.processIdentifier, SIGKILL)
+            }
+            if killed.code == 128 + SIGKILL { kills += 1 }
+        }
+        #expect(kills == 5)
+        let last = try await tool.run(program, arguments)
+        #expect(last.code == 0, "\(last.text)")
+        #expect(last.text.contains("0 failed"))
+        try server.check(copy: tool.file("copy"))
+        // Each kill costs at most the files that were under way.
+        #expect(try server.requests <= 500 + 5 * 6)
+        let again = try await tool.run(program, arguments)
+        #expect(again.text == "0 received, 500 unchanged, 0 failed\n", "\(again.text)")
+        try server.change(7)
+        let changed = try await tool.run(program, arguments)
+        #expect(changed.text.hasSuffix("1 received, 499 unchanged, 0 failed\n"), "\(changed.text)")
+        try server.check(copy: tool.file("copy"))
+    }
+}
+
+/// nginx, with files in two folders and pages that list them.
+private final class AutoindexServer {
+    static let program = "/usr/sbin/nginx"
+
+    private let folder: URL
+    private let files: URL
+    private let process = Process()
+    let url: String
+
+    init(in folder: URL, files count: Int) async throws {
+        self.folder = folder
+        files = folder.appending(path: "files")
+        try FileManager.default.createDirectory(
+            at: files.appending(path: "sub folder"), withIntermediateDirectories: true)
+        // Older than a minute, so that the minutes of the index decide.
+        let old = Date(timeIntervalSinceNow: -600)
+        for number in 0..<count {
+            let name = number % 5 == 0 ? "sub folder/file \(number)" : "file-\(number)"
+            let place = files.appending(path: name)
+            let pattern = LoopbackServer.Pattern(count: number * 131, seed: number)
+            try Data(pattern.bytes()).write(to: place)
+            try FileManager.default.setAttributes([.modificationDate: old], ofItemAtPath: place.path)
+        }
+        let socket = try LoopbackServer { _ in }
+        let port = socket.port
+        socket.stop()
+        url = "http://127.0.0.1:\(port)/"
+        let text = """
+            daemon off; master_process off; pid \(folder.path)/pid; error_log \(folder.path)/error;
+            events { worker_connections 64; }
+            http {
+              log_format paths "$uri"; access_log \(folder.path)/access paths;
+              client_body_temp_path \(folder.path)/body; proxy_temp_path \(folder.path)/proxy;
+              fastcgi_temp_path \(folder.path)/fastcgi; uwsgi_temp_path \(folder.path)/uwsgi;
+              scgi_temp_path \(folder.path)/scgi;
+              server { listen 127.0.0.1:\(port); root \(files.path); autoindex on; }
+            }
+            """
+        let settings = folder.appending(path: "nginx.conf")
+        try Data(text.utf8).write(to: settings)
+        process.executableURL = URL(filePath: Self.program)
+        process.arguments = ["-c", settings.path, "-e", folder.path + "/error", "-p", folder.path]
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        // Ends with the test's time limit if nginx does not start.
+        while !FileManager.default.fileExists(atPath: folder.path + "/pid") {
+            try #require(process.isRunning, "nginx did not start")
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    func stop() {
+        // The threads of tests block SIGTERM, and a child inherits that.
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    /// The number of files that were asked for.
+    var requests: Int {
+        get throws {
+            // `try?`: nginx writes the file with its first request.
+            let log = (try? String(contentsOf: folder.appending(path: "access"), encoding: .utf8)) ?? ""
+            return log.split(separator: "\n").count { !$0.hasSuffix("/") }
+        }
+    }
+
+    /// Changes a file without its size.
+    func change(_ number: Int) throws {
+        let place = files.appending(path: "file-\(number)")
+        try Data(LoopbackServer.Pattern(count: number * 131, seed: number + 1).bytes()).write(to: place)
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSinceNow: 60)], ofItemAtPath: place.path)
+    }
+
+    /// Compares all files, and finds nothing else.
+    func check(copy: URL) throws {
+        let names = try FileManager.default.subpathsOfDirectory(atPath: files.path).sorted()
+        #expect(try FileManager.default.subpathsOfDirectory(atPath: copy.path).sorted() == names)
+        for name in names where name != "sub folder" {
+            let bytes = try Data(contentsOf: copy.appending(path: name))
+            #expect(try bytes == Data(contentsOf: files.appending(path: name)), "\(name)")
+        }
+    }
+}
+#endif

@@ -1,0 +1,55 @@
+import Tern
+import Testing
+
+@testable import TernTool
+
+/// The bars of several transfers.
+@MainActor
+@Suite(.timeLimit(.minutes(1)))
+struct BarListTests {
+    private func progress(_ bytes: Int64, of total: Int64?, rate: Double? = nil) -> Session.Progress {
+        Session.Progress(completedBytes: bytes, totalBytes: total, bytesPerSecond: rate)
+    }
+
+    @Test func totalIsTheSumOnceEachSizeIsKnown() {
+        var table = BarTable(count: 3)
+        table.update(0, name: "a", progress(10, of: 100, rate: 5))
+        table.update(1, name: "b", progress(20, of: 200, rate: 15))
+        #expect(table.total.completed == 30 && table.total.total == nil && table.total.rate == 20)
+        table.end(0, 100)
+        table.update(2, name: "c", progress(0, of: 50))
+        #expect(table.total == TransferStatus(completed: 120, total: 350, rate: 15, remaining: .seconds(230.0 / 15)))
+        #expect(table.label == "total, 1 of 3")
+    }
+
+    @Test func runningTransfersHaveALineEachAsManyAsFit() {
+        var table = BarTable(count: 9)
+        for index in 0..<5 { table.update(index, name: "file\(index)", progress(50, of: 100)) }
+        let lines = table.lines(columns: 80, rows: 24)
+        #expect(lines.count == 6)
+        #expect(lines[0].hasPrefix("file0") && lines[4].hasPrefix("file4") && lines[5].hasPrefix("total, 0 of 9"))
+        #expect(table.lines(columns: 80, rows: 4).map { $0.prefix(5) } == ["file0", "file1", "total"])
+        #expect(table.lines(columns: 80, rows: 1).count == 1)
+    }
+
+    @Test func terminalIsDrawnOverAndEndedTransfersStayAbove() {
+        let written = OutputRecorder()
+        let list = BarList(count: 2, on: written.terminal(isInteractive: true))
+        list.show(progress(50, of: 100), of: 0, named: "a")
+        list.end(0, 100, line: "a: done")
+        list.finish()
+        let text = written.texts.joined()
+        #expect(text.contains("a  [") && text.contains("total, 0 of 2"))
+        #expect(text.contains("\u{1B}[2A\u{1B}[Ja: done\n"))
+        #expect(text.contains("total: 100 B in "))
+    }
+
+    @Test func otherOutputHasPlainLines() {
+        let written = OutputRecorder()
+        let list = BarList(count: 1, on: written.terminal(isInteractive: false))
+        list.show(progress(50, of: 100), of: 0, named: "a")
+        list.end(0, 100, line: "a: done")
+        #expect(written.texts.allSatisfy { !$0.contains("\u{1B}") })
+        #expect(written.texts.first == "total, 0 of 1: 50%, 50 of 100 B\n")
+    }
+}

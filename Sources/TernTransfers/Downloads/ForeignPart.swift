@@ -1,0 +1,115 @@
+import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Decides whether a file of another program is the beginning of the server's file. Pure.
+struct ForeignPartRule {
+    enum Decision: Equatable {
+        /// The file is continued. The size is that of the whole file.
+        case take(size: Int64)
+        /// The file is whole.
+        case complete
+        case leave(String)
+    }
+
+    /// The length of the file here, in bytes.
+    let length: Int64
+    /// The time at which the file here was created; nil if it is not known.
+    let birth: Date?
+    let now: Date
+    let requiresProof: Bool
+
+    /// The precision of the times in header fields, twice.
+    private static let precision: TimeInterval = 2
+
+    /// Decides by the response to a request with the method HEAD.
+    func decision(on head: ResponseHead) -> Decision {
+        guard head.contentCodings.isEmpty, let size = head.contentLength else {
+            return .leave("the server does not state the size of its file")
+        }
+        guard length <= size else { return .leave("it has \(length) bytes, and the server's file has \(size)") }
+        if requiresProof, let doubt = doubt(head) { return .leave(doubt) }
+        if length == size { return .complete }
+        guard !StrongValidators(head).isEmpty else { return .leave("the server gives no strong validator") }
+        return .take(size: size)
+    }
+
+    /// Returns the reason why the server's file can have changed since the file here was begun; nil if it has not.
+    private func doubt(_ head: ResponseHead) -> String? {
+        guard let changed = head.headers["Last-Modified"].flatMap({ HTTPDate.date(from: $0) }),
+            let date = head.headers["Date"].flatMap({ HTTPDate.date(from: $0) })
+        else { return "the server does not say when its file was changed" }
+        guard let birth else { return "the file system does not know when the file was begun" }
+        // Each difference is that of one clock.
+        let isOlder = date.timeIntervalSince(changed) >= now.timeIntervalSince(birth) + Self.precision
+        return isOlder ? nil : "the server's file can have changed since the file here was begun"
+    }
+}
+
+extension DurableDownload {
+    // MARK: The part of another program
+
+    /// Makes a file at the destination the part of this download, if the options and the server allow it.
+    func takeForeignPart(
+        _ found: DownloadPart.Found, of part: DownloadPart
+    ) async throws(NetworkError) -> DownloadPart.Found {
+        guard options.foreignPart != .ignored, found.length == nil, found.problem == nil,
+            let file = part.destinationIdentity(), file.length > 0, let request
+        else { return found }
+        let digest = ControlFile.digest(of: request.urlString)
+        if let control = found.control, control.urlDigest != digest { return found }
+        guard let head = try await foreignHead() else { return found }
+        let rule = ForeignPartRule(
+            length: file.length, birth: PosixFileSystem.birthTime(of: part.destination), now: Date(),
+            requiresProof: options.foreignPart == .continuedIfUnchanged)
+        let decision = rule.decision(on: head)
+        if case .leave(let reason) = decision {
+            trace.add(.leftForeignPart(reason))
+            return found
+        }
+        let validators = StrongValidators(head)
+        var control = ControlFile(url: try firstRequest.get().urlString, partialFile: part.names.partial)
+        (control.etag, control.lastModified) = (validators.etag, validators.lastModified)
+        (control.size, control.origin) = (head.contentLength, head.target.origin)
+        control.digest = FileDigest(of: head.headers, status: head.status).map { ControlFile.StoredDigest($0) }
+        let length = try await fileCall("the file at the destination cannot be continued") {
+            [control] () throws(FileFailure) in try await part.takeDestination(control)
+        }
+        trace.add(.tookForeignPart(bytes: length))
+        var taken = DownloadPart.Found()
+        (taken.control, taken.length) = (control, length)
+        return taken
+    }
+
+    /// Returns the head of the server's file, in as many attempts as it takes; nil if the server does not answer HEAD.
+    private func foreignHead() async throws(NetworkError) -> ResponseHead? {
+        while true {
+            var request = try attemptRequest(ContinuationRule(offset: 0, validators: StrongValidators()))
+            request.method = .head
+            attempts += 1
+            let task = session.task(for: request, startsImmediately: true)
+            let result = await withTaskCancellationHandler {
+                await Self.result(of: task)
+            } onCancel: {
+                task.cancel()
+            }
+            switch result {
+            case .success(let response): return response.head
+            case .failure(let error):
+                if error.kind == .status, let status = error.status, status == 405 || status == 501 {
+                    trace.add(.leftForeignPart("the server answers HEAD with \(status)"))
+                    return nil
+                }
+                schedule = try await nextSchedule(schedule, after: error, hasNewBytes: false)
+            }
+        }
+    }
+
+    private static func result(of task: SessionTask<Response<Data>>) async -> Result<Response<Data>, NetworkError> {
+        do throws(NetworkError) { return .success(try await task.value) } catch { return .failure(error) }
+    }
+}
