@@ -188,6 +188,8 @@
         isReusable = !summary.asksToClose && (!summary.isHTTP10 || summary.keepsAlive)
         // The bytes after such a response are not reliable (RFC 9112 §6.1).
         if summary.hasTransferEncoding && summary.contentLength != nil { isReusable = false }
+        // A server that states a body here, which must not be there (RFC 9110 §8.6, RFC 9112 §6.1), can send it later.
+        if summary.status == 204 && summary.statesBody { isReusable = false }
         if request.isConnect, 200..<300 ~= summary.status {
             state = .upgraded
             isReusable = false
