@@ -141,10 +141,21 @@ import Testing
 
     @Test func factsOfAnInterimResponseDoNotReachTheNext() {
         let interim =
-            "HTTP/1.1 103 Hints\r\nSet-Cookie: a\r\nConnection: close\r\nContent-Length: 9\r\nContent-Encoding: br\r\n\r\n"
+            "HTTP/1.1 103 Hints\r\nSet-Cookie: a\r\nConnection: close\r\nContent-Length: 0\r\nContent-Encoding: br\r\n\r\n"
         let result = parse(interim + "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         #expect(result.end == .complete(isReusable: true) && result.head?.setsCookies == false)
         #expect(result.head?.isEncoded == false && result.head?.contentLength == 2)
+    }
+
+    /// A recipient that believes in the body sees another response than the one after the head.
+    @Test(arguments: ["Content-Length: 9", "Transfer-Encoding: chunked", "Transfer-Encoding: identity"])
+    func anInterimResponseThatStatesABodyEndsTheReuse(field: String) {
+        let interim = "HTTP/1.1 103 Hints\r\n\(field)\r\n\r\n"
+        let response = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        for text in [interim + response, interim + "HTTP/1.1 102 Processing\r\n\r\n" + response] {
+            let result = parse(text)
+            #expect(result.end == .complete(isReusable: false) && result.text == "ok", "\(result)")
+        }
     }
 
     @Test(arguments: [(100, true), (101, false)])
