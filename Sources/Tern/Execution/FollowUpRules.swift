@@ -135,10 +135,12 @@ struct RedirectRules: Sendable {
 
     init(limit: Int) { self.limit = limit }
 
-    /// The fields that belong to a request's body (RFC 9110 §15.4, step 3 of the list).
+    /// The fields that describe or frame a request's body (RFC 9110 §15.4, step 3 of the list). The engine refuses a
+    /// Transfer-Encoding without a body, and an expectation needs one (§10.1.1).
     private static let bodyFields = [
         "Content-Type", "Content-Length", "Content-Encoding", "Content-Language", "Content-Location", "Digest",
-        "Content-Digest", "Last-Modified",
+        "Content-Digest", "Last-Modified", "Content-Range", "Content-Disposition", "Content-MD5", "Repr-Digest",
+        "Transfer-Encoding", "Trailer", "Expect",
     ]
     /// The fields that are meant for one origin only.
     private static let originFields = ["Authorization", "Proxy-Authorization", "Cookie", "Host", "Origin", "Referer"]

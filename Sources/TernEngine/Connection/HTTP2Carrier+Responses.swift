@@ -24,6 +24,8 @@ extension HTTP2Carrier {
     /// Delivers the bytes of streams whose readers want them again.
     func deliverHeld() {
         for (number, stream) in streams where stream.exchange.isReading && (!stream.held.isEmpty || stream.hasEnded) {
+            // A handler can have withdrawn the exchange of another stream, and its own below.
+            guard streams[number] === stream else { continue }
             let bytes = stream.held
             stream.held = []
             let goesOn = unsafe bytes.withUnsafeBytes { bytes in
@@ -34,7 +36,7 @@ extension HTTP2Carrier {
                 abort(number, EngineError(.cancelled, "the receiver ended the exchange"))
                 continue
             }
-            if stream.hasEnded {
+            if stream.hasEnded, streams[number] === stream {
                 if let trailers = stream.trailers { stream.exchange.handler.didReceive(trailers: trailers) }
                 end(number, nil)
             }

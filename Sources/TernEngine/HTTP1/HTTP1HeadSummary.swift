@@ -14,6 +14,9 @@
     private(set) var setsCookies = false
     private(set) var isEncoded = false
 
+    /// A Boolean value that indicates whether the head announces a body of at least one byte, or of unknown length.
+    var statesBody: Bool { hasTransferEncoding || (contentLength ?? 0) > 0 }
+
     /// Notes a field, and returns whether it may not be folded. The length of the name tells most fields apart.
     @unsafe @inline(__always)
     mutating func note(

@@ -60,6 +60,8 @@
     private var reader = HTTP1HeadReader(limits: HeadLimits(bytes: 0))
     private var chunks = HTTP1ChunkReader()
     private var interims = 0
+    /// A Boolean value that indicates whether the head of an interim response announced a body.
+    private var interimStatesBody = false
     private var statedLength: Int64?
     /// A Boolean value that indicates whether any byte has arrived since `begin`.
     package private(set) var hasBegun = false
@@ -77,6 +79,7 @@
         reader = HTTP1HeadReader(limits: request.limits)
         state = .head
         interims = 0
+        interimStatesBody = false
         statedLength = nil
         hasBegun = false
         receivedLength = 0
@@ -179,6 +182,7 @@
         guard interims <= request.limits.interimResponses else {
             throw .tooManyInterims(request.limits.interimResponses)
         }
+        if reader.summary.statesBody { interimStatesBody = true }
         reader.startOver()
         return .interim(head)
     }
@@ -188,6 +192,8 @@
         isReusable = !summary.asksToClose && (!summary.isHTTP10 || summary.keepsAlive)
         // The bytes after such a response are not reliable (RFC 9112 §6.1).
         if summary.hasTransferEncoding && summary.contentLength != nil { isReusable = false }
+        // A server that states a body where none can be (1xx and 204: RFC 9110 §8.6, RFC 9112 §6.1) can send it later.
+        if interimStatesBody || summary.status == 204 && summary.statesBody { isReusable = false }
         if request.isConnect, 200..<300 ~= summary.status {
             state = .upgraded
             isReusable = false

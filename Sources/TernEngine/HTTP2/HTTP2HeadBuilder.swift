@@ -48,6 +48,11 @@ struct HTTP2HeadBuilder {
         guard fields <= limits.fields else {
             return EngineError(.tooLarge, "the response has more than \(limits.fields) fields")
         }
+        if isComplete, let base = name.baseAddress,
+            unsafe HTTP1HeadSummary.isForbiddenTrailer(base, 0..<name.count)
+        {
+            return nil
+        }
         let (room, hasOverflow) = (limits.bytes - interimSize).subtractingReportingOverflow(bytes.count)
         // Two bytes end the head.
         guard !hasOverflow, name.count <= room, value.count <= room - name.count, name.count + value.count + 6 <= room

@@ -76,6 +76,36 @@ import Testing
         #expect(log.body.count == window + 1 && log.body.last == 0x79)
     }
 
+    /// Whichever of the two readers gets its held bytes first withdraws the other.
+    @Test func aReaderThatIsWithdrawnByAnotherReceivesNoHeldBytes() async throws {
+        let server = try FrameServer()
+        let harness = try WireHarness()
+        let endpoint = Endpoint(server)
+        let logs = [ExchangeLog(), ExchangeLog()]
+        for (index, log) in logs.enumerated() {
+            harness.perform { client in
+                var settings = TestExchange.Settings()
+                settings.pauses = true
+                settings.atBody = { client in
+                    guard log.body.count > 1 else { return }
+                    client.exchange(of: logs[1 - index]).map { client.pool.cancel($0) }
+                }
+                client.submit(settings, to: endpoint, log: log)
+            }
+        }
+        let connection = try server.connect()
+        let streams = [try connection.next(1).stream, try connection.next(1).stream]
+        for stream in streams { try connection.send(.headers(stream, Self.ok), .data(stream, "x")) }
+        for log in logs { await log.wait(for: "paused") }
+        for stream in streams { try connection.send(.data(stream, "y", end: true)) }
+        try connection.waitUntilRead()
+        await harness.value { client in
+            for log in logs { client.exchange(of: log)?.set(isReading: true, isSending: true) }
+        }
+        #expect(await harness.value { _ in logs.map(\.text).sorted() } == ["x", "xy"])
+        #expect(logs.map { $0.entries.contains("ended") } == logs.map { $0.text == "xy" })
+    }
+
     @Test func aCancelledReaderReturnsItsBytesToTheConnection() async throws {
         let server = try FrameServer()
         let harness = try WireHarness()

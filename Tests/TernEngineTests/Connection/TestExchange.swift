@@ -97,6 +97,8 @@ final class TestExchange: ExchangeHandler {
         var headLimit = 64 << 10
         /// Pauses the reader at the first piece of the body.
         var pauses = false
+        /// Called on the loop for each piece of the body, after its entry.
+        var atBody: (@Sendable (PoolClient) -> Void)?
         /// The protocol that the request asks for.
         var upgrade: String?
         /// Lets a connection over HTTP/2 carry the new protocol on a stream.
@@ -154,6 +156,7 @@ final class TestExchange: ExchangeHandler {
             exchange?.set(isReading: false, isSending: true)
             log.add("paused")
         }
+        settings.atBody?(client)
         return true
     }
     func didReceive(trailers: [UInt8]) {

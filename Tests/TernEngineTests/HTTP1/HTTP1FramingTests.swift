@@ -90,8 +90,10 @@ import Testing
     // MARK: Responses without a body
 
     @Test(arguments: [
-        ("204 No Content", true), ("204 No Content\r\nContent-Length: 5", true),
-        ("204 No Content\r\nTransfer-Encoding: chunked", true), ("304 Not Modified\r\nContent-Length: 100", true),
+        ("204 No Content", true), ("204 No Content\r\nContent-Length: 0", true),
+        // The body that the server states may still come.
+        ("204 No Content\r\nContent-Length: 5", false), ("204 No Content\r\nTransfer-Encoding: chunked", false),
+        ("304 Not Modified\r\nContent-Length: 100", true),
         ("304 Not Modified", true), ("205 Reset\r\nContent-Length: 0", true), ("205 Reset", false),
         ("200 OK\r\nContent-Length: 0", true), ("200 OK\r\nContent-Length: 0, 0", true),
         ("204 No\r\nConnection: close", false),
@@ -139,10 +141,21 @@ import Testing
 
     @Test func factsOfAnInterimResponseDoNotReachTheNext() {
         let interim =
-            "HTTP/1.1 103 Hints\r\nSet-Cookie: a\r\nConnection: close\r\nContent-Length: 9\r\nContent-Encoding: br\r\n\r\n"
+            "HTTP/1.1 103 Hints\r\nSet-Cookie: a\r\nConnection: close\r\nContent-Length: 0\r\nContent-Encoding: br\r\n\r\n"
         let result = parse(interim + "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         #expect(result.end == .complete(isReusable: true) && result.head?.setsCookies == false)
         #expect(result.head?.isEncoded == false && result.head?.contentLength == 2)
+    }
+
+    /// A recipient that believes in the body sees another response than the one after the head.
+    @Test(arguments: ["Content-Length: 9", "Transfer-Encoding: chunked", "Transfer-Encoding: identity"])
+    func anInterimResponseThatStatesABodyEndsTheReuse(field: String) {
+        let interim = "HTTP/1.1 103 Hints\r\n\(field)\r\n\r\n"
+        let response = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        for text in [interim + response, interim + "HTTP/1.1 102 Processing\r\n\r\n" + response] {
+            let result = parse(text)
+            #expect(result.end == .complete(isReusable: false) && result.text == "ok", "\(result)")
+        }
     }
 
     @Test(arguments: [(100, true), (101, false)])

@@ -250,6 +250,21 @@ import Testing
         #expect(try limited(limits, head, .headers(1, two + two, end: true)).last == .failed(1, .tooLarge))
     }
 
+    /// RFC 9110 §6.5.1. nghttp2 refuses the fields of the connection, and a length that the body does not have.
+    @Test func trailersThatFrameOrRouteAreDropped() throws {
+        let dropped = [
+            ("host", "a"), ("trailer", "b"), ("content-type", "a/b"), ("content-encoding", "br"),
+            ("content-range", "x"), ("set-cookie", "a=b"), ("te", "trailers"),
+        ]
+        let kept = dropped.flatMap { [("x-kept", "1"), $0, ("x-sum", "2")] }
+        let head = TestFrame.headers(1, Self.ok)
+        let limits = HeadLimits(bytes: 10_000)
+        let events = try limited(limits, head, .headers(1, kept, end: true))
+        let lines = String(repeating: "x-kept: 1\r\nx-sum: 2\r\n", count: dropped.count)
+        #expect(events == [.head(1, "HTTP/2 200\r\n\r\n"), .trailers(1, lines), .ended(1)])
+        #expect(try limited(limits, head, .headers(1, dropped, end: true)) == [events[0], .ended(1)])
+    }
+
     @Test func trailersAreLimited() throws {
         let head = TestFrame.headers(1, Self.ok)
         let trailers = TestFrame.headers(1, [("abc", "defghi")], end: true)

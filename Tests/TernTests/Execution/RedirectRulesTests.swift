@@ -97,11 +97,13 @@ struct RedirectRulesTests {
     @Test func fieldsOfTheBodyGoWithTheBody() throws {
         let headers: Headers = [
             "Content-Type": "text/plain", "Content-Length": "3", "Content-Language": "en", "Accept": "*/*",
+            "Content-Range": "bytes 0-2/9", "Content-Disposition": "inline", "Content-MD5": "x", "Repr-Digest": "a=:b:",
+            "Transfer-Encoding": "chunked", "Trailer": "X-Sum", "Expect": "100-continue",
         ]
         let dropped = try followed(step(303, to: "/", method: .post, headers: headers))
         #expect(dropped.headers.map(\.name) == ["Accept"])
         let kept = try followed(step(307, to: "/", method: .post, headers: headers))
-        #expect(kept.headers.count == 4)
+        #expect(kept.headers.count == headers.count)
     }
 
     @Test func limitCountsRedirectsAndReportsLoops() throws {
