@@ -175,4 +175,4 @@ test-docs:
 	scripts/checks/site --browser
 
 clean:
-	rm -rf .build Examples/.build Examples/Gallery/.build Benchmarks/.build Tests/Consumers/.build
+	rm -rf .build Examples/.build Examples/Gallery/.build Examples/Server/.build Benchmarks/.build Tests/Consumers/.build
