@@ -78,10 +78,8 @@ final class LoadImageJob: LoadJob {
     var input: Input?
     /// The cached image that was delivered and is being revalidated.
     var cachedImage: LoadedImage?
-    #if os(Linux)
     /// The previews, while bytes arrive.
     var preview: PreviewDecoding?
-    #endif
     /// The priority without subscribers.
     private let ownPriority: LoadPriority
 
