@@ -30,7 +30,7 @@ private final class PhotoList {
 
     /// Called for each cell that comes into view, also for a reused one.
     func show(_ url: URL, in cell: PhotoCell) {
-        cell.loadImage(request(for: url))
+        cell.loadImage(from: request(for: url))
     }
 
     /// Called with the images below the visible ones.
