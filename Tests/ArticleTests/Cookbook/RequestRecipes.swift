@@ -115,7 +115,8 @@ struct RequestRecipes {
         let server = try LoopbackServer { exchange in
             switch exchange.request.target {
             case "/repos?per_page=100":
-                try exchange.respond(headers: [("Link", "</repos?page=2>; rel=\"next\"")], json: [Repository(name: "a")])
+                try exchange.respond(
+                    headers: [("Link", "</repos?page=2>; rel=\"next\"")], json: [Repository(name: "a")])
             case "/repos?page=2": try exchange.respond(json: [Repository(name: "b")])
             case "/items": try exchange.respond(json: Page(items: ["x"], cursor: "c2"))
             default: try exchange.respond(json: Page(items: ["y"]))
@@ -193,7 +194,8 @@ struct RequestRecipes {
             case "/books/1": try exchange.respond(text: "Dune")
             case "/books/2":
                 try exchange.respond(
-                    status: 403, headers: [("Content-Type", "application/problem+json")], text: #"{"title": "Lent out"}"#)
+                    status: 403, headers: [("Content-Type", "application/problem+json")],
+                    text: #"{"title": "Lent out"}"#)
             default: try exchange.respond(status: 404)
             }
         }
