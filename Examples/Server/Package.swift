@@ -16,14 +16,6 @@ let package = Package(
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "Tern", package: "Tern"),
             ]
-        ),
-        .testTarget(
-            name: "ServerTests",
-            dependencies: [
-                "server",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdTesting", package: "hummingbird"),
-            ]
-        ),
+        )
     ]
 )
