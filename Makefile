@@ -19,7 +19,8 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 hypercorn==0.18.0 multipart=
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
 .PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak sockets chaos \
-	test-loops test-urlsession lint format api bench bench-quick docs clean
+	test-loops test-urlsession lint format api bench bench-quick docs docs-preview \
+	test-docs clean
 
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
@@ -38,7 +39,8 @@ help:
 	@echo 'make api                   the lists of public declarations, into API'
 	@echo 'make bench                 the benchmarks, into RESULTS.md and RESULTS-caches, -http-cache, -images, -pipeline, -streaming and -transfers.md'
 	@echo 'make bench-quick [PEERS=…]  small GETs of Tern and some peers, in less than 3 minutes'
-	@echo 'make docs                  the documentation, into .build/docs'
+	@echo 'make docs                  the documentation as a site of static files, into .build/docs/site'
+	@echo 'make docs-preview [PORT=…] serves the site on this machine; test-docs: checks it in headless Chromium'
 	@echo 'make clean'
 
 demo:
@@ -128,6 +130,7 @@ lint:
 	scripts/checks/coverage
 	scripts/checks/docs
 	scripts/checks/articles
+	scripts/checks/site
 	scripts/checks/apple
 	scripts/checks/language
 	scripts/checks/labels
@@ -164,5 +167,13 @@ docs:
 	@scripts/set-up build
 	scripts/docs
 
+docs-preview: docs
+	scripts/docs serve $(PORT)
+
+# The links of the site, and the landing page, a search and ten random links in headless Chromium.
+test-docs:
+	@scripts/set-up docs
+	scripts/checks/site --browser
+
 clean:
-	rm -rf .build Examples/.build Examples/Gallery/.build Benchmarks/.build Tests/Consumers/.build
+	rm -rf .build Examples/.build Examples/Gallery/.build Examples/Server/.build Benchmarks/.build Tests/Consumers/.build

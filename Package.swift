@@ -195,6 +195,12 @@ let package = Package(
             dependencies: ["Tern", "TernTesting", "TernXML"],
             swiftSettings: settings
         ),
+        // The programs of the tutorial and the cookbook, which use public declarations alone.
+        .testTarget(
+            name: "ArticleTests",
+            dependencies: ["Tern", "TernHTTPCache", "TernImages", "TernTesting", "TernViewModels"],
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "WireTests",
             dependencies: [

@@ -43,6 +43,18 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // The programs of Documentation/Comparison.md.
+        .executableTarget(
+            name: "comparison",
+            dependencies: [
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "Tern", package: "Tern"),
+                .product(name: "TernHTTPCache", package: "Tern"),
+                .product(name: "TernImages", package: "Tern"),
+            ]
+        ),
         .executableTarget(
             name: "bench-cache",
             dependencies: [.product(name: "TernCache", package: "Tern")],

@@ -23,7 +23,7 @@ extension Client {
     ///
     /// The part is continued only if a strong validator proves that the file is the same (RFC 9110 §13.1.5). Otherwise the
     /// download starts over, and its trace says why. The download starts at once. Only one download can have a destination at a
-    /// time: ``DurableDownloadOptions/contention``.
+    /// time: ``TernTransfers/DurableDownloadOptions/contention``.
     ///
     /// - Parameters:
     ///   - path: The path, resolved against the base URL, or an absolute URL.

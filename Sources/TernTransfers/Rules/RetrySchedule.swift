@@ -8,9 +8,9 @@ import Foundation
 
 /// The rules by which a durable download or upload is taken up again after a failure.
 ///
-/// A failure is temporary by the rules of ``RetryPolicy``: its statuses and kinds, its delays and its bound for `Retry-After`.
-/// An attempt that moved new bytes sets the count of failures back, so that a transfer over a bad connection ends as long as it
-/// proceeds. A wait for the network is no attempt.
+/// A failure is temporary by the rules of ``Tern/RetryPolicy``: its statuses and kinds, its delays and its bound for
+/// `Retry-After`. An attempt that moved new bytes sets the count of failures back, so that a transfer over a bad connection
+/// ends as long as it proceeds. A wait for the network is no attempt.
 public struct TransferRetry: Sendable {
     /// The failures that are temporary, and the delays. Its `limit` is the number of attempts in a row that move no new byte
     /// and are followed by another one: 9 by default. The longest `Retry-After` is 2 minutes by default.

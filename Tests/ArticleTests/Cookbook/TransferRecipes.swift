@@ -1,0 +1,124 @@
+import Tern
+import TernTesting
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+// The recipes for files of Documentation/Cookbook.md, word for word. `scripts/checks/articles` compares them.
+
+/// Downloads the files that a manifest names, four at a time. Files that are there stay as they are.
+private func mirror(_ client: Client, into folder: URL) async throws {
+    let names = try await client.get("manifest.json", as: [String].self)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        for (index, name) in names.enumerated() {
+            if index >= 4 { try await group.next() }
+            group.addTask {
+                // Escapes each part, and refuses ".." before a file is touched.
+                let path = try Request.path(name.split(separator: "/").map(String.init))
+                let file = folder.appending(path: name)
+                if FileManager.default.fileExists(atPath: file.path) { return }
+                _ = try await client.download(path, to: file, options: .init(createsFolders: true)).value
+            }
+        }
+        try await group.waitForAll()
+    }
+}
+
+/// The progress of several tasks as one fraction.
+private actor TotalProgress {
+    private var parts: [TaskID: Session.Progress]
+
+    init(of tasks: [SessionTask<URL>]) {
+        parts = Dictionary(uniqueKeysWithValues: tasks.map { ($0.id, Session.Progress()) })
+    }
+
+    /// Returns the new fraction; nil as long as the length of a file is unknown.
+    func fraction(with progress: Session.Progress, of task: TaskID) -> Double? {
+        parts[task] = progress
+        let totals = parts.values.compactMap(\.totalBytes)
+        let total = totals.reduce(0, +)
+        guard totals.count == parts.count, total > 0 else { return nil }
+        return Double(parts.values.map(\.completedBytes).reduce(0, +)) / Double(total)
+    }
+}
+
+/// Downloads files at the same time, and shows one fraction for all of them.
+private func download(
+    _ names: [String], with client: Client, into folder: URL, show: @escaping @Sendable (Double) -> Void
+) async throws {
+    let tasks = names.map { client.download($0, to: folder.appending(path: $0)) }
+    let total = TotalProgress(of: tasks)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        for task in tasks {
+            group.addTask {
+                for await progress in task.progress {
+                    if let fraction = await total.fraction(with: progress, of: task.id) { show(fraction) }
+                }
+                _ = try await task.value
+            }
+        }
+        try await group.waitForAll()
+    }
+}
+
+@Suite("Documentation: recipes for files", .timeLimit(.minutes(1)))
+struct TransferRecipes {
+    let server: LoopbackServer
+    let client: Client
+    let folder: URL
+
+    init() throws {
+        server = try LoopbackServer { exchange in
+            switch exchange.request.path {
+            case "/manifest.json": try exchange.respond(json: ["a.txt", "b/c d.txt", "e", "f", "g", "h"])
+            case "/bad/manifest.json": try exchange.respond(json: ["../outside"])
+            case "/photos": try exchange.respond(text: "\(exchange.readBody().count)")
+            case "/one", "/two": try exchange.serveFile(LoopbackServer.Pattern(count: 300_000))
+            default: try exchange.respond(text: exchange.request.target)
+            }
+        }
+        client = Client(baseURL: server.url)
+        folder = FileManager.default.temporaryDirectory.appending(path: "tern-book-\(UInt64.random(in: 0 ... .max))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    @Test func aFolderIsMirrored() async throws {
+        try await mirror(client, into: folder)
+        let file = folder.appending(path: "b/c d.txt")
+        #expect(try String(contentsOf: file, encoding: .utf8) == "/b/c%20d.txt")
+        let count = server.requests.count
+        try await mirror(client, into: folder)
+        #expect(server.requests.count == count + 1)
+
+        let bad = Client(baseURL: server.url("/bad"))
+        await #expect(throws: NetworkError.self) { try await mirror(bad, into: folder) }
+    }
+
+    @Test func aFormShowsItsProgress() async throws {
+        let photo = folder.appending(path: "photo.jpg")
+        try Data(repeating: 7, count: 500_000).write(to: photo)
+        let last = FractionLog()
+        let show: @Sendable (Double) -> Void = { last.add($0) }
+
+        var form = MultipartForm()
+        form.append("summer", named: "album")
+        try form.append(file: photo, named: "photo", contentType: "image/jpeg")
+
+        let task = client.upload("photos", multipart: form, as: String.self)
+        for await progress in task.uploadProgress { show(progress.fractionCompleted ?? 0) }
+        print("the server says", try await task.value)
+
+        #expect(last.all.last == 1)
+    }
+
+    @Test func severalDownloadsHaveOneBar() async throws {
+        let fractions = FractionLog()
+        try await download(["one", "two"], with: client, into: folder) { fractions.add($0) }
+        #expect(fractions.all.contains(1))
+        #expect(try Data(contentsOf: folder.appending(path: "two")).count == 300_000)
+    }
+}
