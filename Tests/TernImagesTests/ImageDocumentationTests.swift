@@ -23,7 +23,7 @@ import Foundation
         request.priority = .high
         let response = try await pipeline.response(for: request)
         #expect(response.image.size == PixelSize(width: 200, height: 200))
-        #expect(response.trace.description.contains("variant hit"))
+        #expect(response.trace.description.contains("another size: memory hit"))
 
         let task = pipeline.task(for: request)
         var shown: RasterImage?

@@ -174,13 +174,13 @@ struct MovingFromSDWebImageDocumentationTests {
             request.options.retriesFailed = true
             var display = ImageDisplay(placeholder: .image(grey))
             display.revalidatesCachedImage = true
-            imageView.loadImage(request, display: display)
+            imageView.loadImage(from: request, display: display)
         }
         await photos.whileSlowOnesCome { await imageView.log.wait { $0.last == "ended" } }
         var request = ImageRequest(url, targetSize: PixelSize(width: 200, height: 200))
         request.processors = [.roundedCorners(radius: 12)]
         request.caching = .memoryOnly
-        imageView.loadImage(request)
+        imageView.loadImage(from: request)
         await imageView.log.wait { $0.filter { $0 == "ended" }.count == 2 }
         #expect(imageView.lines.first == "1 placeholder" && imageView.imagePhase() == .success(.memory))
     }
@@ -233,6 +233,6 @@ struct MovingFromSDWebImageDocumentationTests {
                 try ImageProcessors.Monochrome().process(image)
             }
         ]
-        #expect(try await photos.pipeline.image(for: request).size.width == 40)
+        #expect(try await photos.pipeline.image(from: request).size.width == 40)
     }
 }

@@ -19,7 +19,7 @@ enum Answers {
                         var number = 0
                         while !Task.isCancelled {
                             number += 1
-                            _ = try await pipeline.image(for: ImageRequest(.data("\(index)-\(number)") { picture }))
+                            _ = try await pipeline.image(from: ImageRequest(.data("\(index)-\(number)") { picture }))
                         }
                     }
                 }

@@ -42,7 +42,7 @@ enum Coalescing {
             for _ in 0..<count {
                 group.addTask {
                     started.update { $0 += 1 }
-                    _ = try await pipeline.image(for: request)
+                    _ = try await pipeline.image(from: request)
                     return Moment.wall()
                 }
             }

@@ -60,7 +60,11 @@ struct DownloadExecution: Sendable {
     }
 
     private func requestAndSave() async throws(NetworkError) -> URL {
-        let response = try await acceptedResponse()
+        try await save(try await acceptedResponse())
+    }
+
+    /// Writes an accepted response to a temporary file and moves that to its destination.
+    func save(_ response: IncomingResponse) async throws(NetworkError) -> URL {
         let file = try await openFile(for: response)
         // Claim the file: another task could resume from `task.resumeData` while this one still writes.
         guard options.isResumable, resumed == nil else { return try await save(response, to: file) }
@@ -155,7 +159,10 @@ struct DownloadExecution: Sendable {
         to request: PreparedRequest, _ execution: RequestExecution
     ) async throws(NetworkError) -> IncomingResponse {
         let response = try await performAtOffset(request, execution)
-        if let refusal = response.request.refusal(of: response) { throw await response.error(refusal) }
+        if let refusal = response.request.refusal(of: response) {
+            throw await execution.refused(response, for: refusal)
+        }
+        record.registry.observe { $0.didValidate(response.head, error: nil, of: AnySessionTask(record)) }
         return response
     }
 
@@ -229,6 +236,8 @@ struct DownloadExecution: Sendable {
             try await writeChunks(of: response, to: file, until: end, resumable: beginning, isolation: place)
             let outcome = await response.finalOutcome()
             if let failure = outcome.failure { throw response.request.error(failure, outcome) }
+            // A transport can collect the body of a task whose response became a download.
+            if file.writtenLength == 0, !outcome.body.isEmpty { try await file.write([outcome.body]) }
             if let end, file.writtenLength < end {
                 let reason = "the part (206) ended after \(file.writtenLength) of \(end) bytes"
                 throw response.request.error(TransferFailure(.truncatedBody, reason), outcome)

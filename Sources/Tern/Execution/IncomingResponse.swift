@@ -20,11 +20,14 @@ package struct IncomingResponse: Sendable {
         let ownBody: OwnBody?
         /// Receives a copy of the body; nil if nobody wants one.
         let recorder: (any BodyRecorder)?
+        /// The place that a policy has named for the body; nil to leave it in memory.
+        let downloadPlace: DownloadPlace?
 
         init(
             _ request: PreparedRequest, _ attempt: Attempt?, decoder: ContentDecoder? = nil, ownBody: OwnBody? = nil,
-            recorder: (any BodyRecorder)? = nil
+            recorder: (any BodyRecorder)? = nil, downloadPlace: DownloadPlace? = nil
         ) {
+            self.downloadPlace = downloadPlace
             self.request = request
             self.attempt = attempt
             self.decoder = decoder
@@ -135,6 +138,26 @@ package struct IncomingResponse: Sendable {
         return (body, end.metrics)
     }
 
+    // MARK: A response that becomes a download
+
+    /// The place that a policy has named for the body; nil to leave it in memory.
+    var downloadPlace: DownloadPlace? { source.downloadPlace }
+
+    /// Returns the response as one whose body is written to a file.
+    func becomingDownload(_ place: DownloadPlace) -> IncomingResponse {
+        var response = self
+        response.source = Source(
+            source.request, source.attempt, decoder: source.decoder, ownBody: source.ownBody,
+            recorder: source.recorder, downloadPlace: place)
+        return response
+    }
+
+    /// The response with a body that can be read, also if all of it has arrived.
+    var unread: IncomingResponse {
+        guard let outcome else { return self }
+        return IncomingResponse(customBody: outcome.body, request: request, head: head, metrics: outcome.metrics)
+    }
+
     // MARK: The body
 
     /// A Boolean value that indicates whether the body is decompressed while it is read.
@@ -143,6 +166,19 @@ package struct IncomingResponse: Sendable {
     /// Returns the next bytes of the body, about as many as wanted; nil at the end. `finalOutcome()` gives the reason
     /// of the end.
     func chunks(_ wanted: Int = .max) async -> [Data]? {
+        let chunks = await decodedChunks(wanted)
+        let registry = request.registry
+        // A body that has arrived whole was reported before.
+        if !registry.observers.isEmpty, outcome == nil, let chunks,
+            let record = attempt?.record ?? source.ownBody?.record
+        {
+            for chunk in chunks { registry.observe { $0.didReceive(bytes: chunk, of: AnySessionTask(record)) } }
+        }
+        return chunks
+    }
+
+    @inline(__always)
+    private func decodedChunks(_ wanted: Int) async -> [Data]? {
         guard let decoder else { return await receivedChunks() }
         while true {
             let chunks = decoder.next(wanted)
@@ -283,6 +319,17 @@ package struct IncomingResponse: Sendable {
         }
         defer { timer.cancel() }
         return await read()
+    }
+}
+
+/// The place of a body that a policy has made a download of.
+final class DownloadPlace: Sendable {
+    let file: URL
+    let options: Download.Options
+
+    init(file: URL, options: Download.Options) {
+        self.file = file
+        self.options = options
     }
 }
 

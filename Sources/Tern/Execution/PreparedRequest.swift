@@ -242,6 +242,7 @@ final class PreparedRequest: Sendable {
             let reason =
                 "the response body (\(outcome.body.count) bytes) could not be decoded as \(Value.self): "
                 + DecodingProblem.text(error)
+                + (head.file == nil ? "" : "; a policy made a download of it")
             throw self.error(TransferFailure(.decoding, reason, underlying: error), outcome)
         }
     }

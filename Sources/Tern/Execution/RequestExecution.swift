@@ -41,7 +41,7 @@ struct RequestExecution: Sendable {
         // Consumed: copying a response copies many references.
         switch consume result {
         case .success(let response):
-            record.end(nil)
+            if registry.observers.isEmpty { record.end(nil) } else { record.end(nil, value: response) }
             return response
         case .failure(let error):
             record.end(error)
@@ -73,8 +73,26 @@ struct RequestExecution: Sendable {
         let response = try await acceptedResponse()
         // Most responses are whole by now.
         let outcome = if let outcome = response.outcome { outcome } else { await response.finalOutcome() }
-        let value = try response.request.decode(outcome, head: response.head, with: decoder)
+        let value =
+            registry.observers.isEmpty
+            ? try response.request.decode(outcome, head: response.head, with: decoder)
+            : try decodeAndReport(response, outcome, with: decoder)
         return Response(value: value, head: response.head, trailers: outcome.trailers, metrics: outcome.metrics)
+    }
+
+    /// Decodes a collected body, and tells the observers.
+    private func decodeAndReport<Value: Sendable>(
+        _ response: IncomingResponse, _ outcome: TransferOutcome, with decoder: BodyDecoder<Value>
+    ) throws(NetworkError) -> Value {
+        let result: Result<Value, NetworkError>
+        do throws(NetworkError) {
+            result = .success(try response.request.decode(outcome, head: response.head, with: decoder))
+        } catch {
+            result = .failure(error)
+        }
+        let reported = result.map { $0 as any Sendable }
+        registry.observe { $0.didDecode(reported, from: outcome.body, of: AnySessionTask(record)) }
+        return try result.get()
     }
 
     // MARK: Interceptors and validation
@@ -95,9 +113,42 @@ struct RequestExecution: Sendable {
     @inline(__always)
     private func validatedResponse(to request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
         var response = try await perform(request)
+        if let place = response.downloadPlace { return try await download(response, to: place) }
         if response.outcome == nil, request.delivery == .collected { response.outcome = try await collect(response) }
-        if let refusal = response.request.refusal(of: response) { throw await response.error(refusal) }
+        if let refusal = response.request.refusal(of: response) { throw await refused(response, for: refusal) }
+        registry.observe { $0.didValidate(response.head, error: nil, of: AnySessionTask(record)) }
         return response
+    }
+
+    /// Returns the error of a response that the validation refuses, and tells the observers.
+    func refused(_ response: IncomingResponse, for refusal: TransferFailure) async -> NetworkError {
+        let error = await response.error(refusal)
+        registry.observe { $0.didValidate(response.head, error: error, of: AnySessionTask(record)) }
+        return error
+    }
+
+    /// Writes the body of a response to a file, because a policy has made a download of it. Returns the response without a
+    /// body.
+    private func download(
+        _ response: IncomingResponse, to place: DownloadPlace
+    ) async throws(NetworkError) -> IncomingResponse {
+        if let refusal = response.request.refusal(of: response) { throw await refused(response, for: refusal) }
+        registry.observe { $0.didValidate(response.head, error: nil, of: AnySessionTask(record)) }
+        let path: String
+        do throws(FilePath.NotAFile) {
+            path = try FilePath.of(place.file)
+        } catch {
+            let failure = TransferFailure(.policy, "the response cannot become a download: the destination \(error)")
+            throw await response.error(failure, readsBody: false)
+        }
+        let execution = DownloadExecution(
+            request: response.request, record: record, destination: .file(path), options: place.options)
+        let file = try await execution.save(response.unread)
+        var saved = response
+        saved.head = response.head.saved(as: file)
+        saved.outcome = TransferOutcome(head: saved.head, metrics: record.metrics ?? TaskMetrics())
+        record.receive(saved.head)
+        return saved
     }
 
     /// Collects the body of a response whose head has arrived.
@@ -137,21 +188,34 @@ struct RequestExecution: Sendable {
                 response.head.redirects = rules.history
                 record.receive(response.head)
             }
-            if let policies = first.policies { try await checkDisposition(of: response, policies: policies) }
+            if let policies = first.policies { try await applyDisposition(of: policies, to: &response) }
+            if !registry.observers.isEmpty, let body = response.wholeBody, !body.isEmpty {
+                registry.observe { $0.didReceive(bytes: body, of: AnySessionTask(record)) }
+            }
             return response
         }
     }
 
-    /// Asks the policies whether the task wants the body of its final response.
+    /// Asks the policies whether the task wants the body of its final response, and where.
     ///
-    /// - Throws: An error of kind `.cancelled` if it does not.
-    private func checkDisposition(of response: IncomingResponse, policies: Policies) async throws(NetworkError) {
+    /// - Throws: An error of kind `.cancelled` if it does not want it.
+    private func applyDisposition(
+        of policies: Policies, to response: inout IncomingResponse
+    ) async throws(NetworkError) {
+        let head = response.head
         let disposition = try await policies.ask(about: response.request.request) { policy in
-            try await policy.disposition(of: response.head, for: AnySessionTask(record))
+            try await policy.disposition(of: head, for: AnySessionTask(record))
         }
-        guard disposition == .cancel else { return }
-        let failure = TransferFailure(.cancelled, "the policy does not want the response")
-        throw await response.error(failure, readsBody: false)
+        switch disposition {
+        case nil, .accept:
+            break
+        case .cancel:
+            let failure = TransferFailure(.cancelled, "the policy does not want the response")
+            throw await response.error(failure, readsBody: false)
+        case .becomeDownload(let file, let options):
+            guard response.request.delivery == .collected, !response.isStoppedRedirect else { return }
+            response = response.becomingDownload(DownloadPlace(file: file, options: options))
+        }
     }
 
     // MARK: One request, answered by the cache or on the wire
@@ -251,7 +315,8 @@ extension TaskRecord {
     func assign<Value: Sendable>(operation: @escaping TaskOperation<Value>, to result: TaskValue<Value>) {
         assign(result) { record in
             let value = await record.run(operation)
-            record.end(value.failure, file: value.file) { result.deliver(value) }
+            let reported: (any Sendable)? = record.registry.observers.isEmpty ? nil : value.success
+            record.end(value.failure, file: value.file, value: reported) { result.deliver(value) }
         }
     }
 
@@ -285,6 +350,11 @@ extension Result where Failure == NetworkError {
     /// The error; nil for a value.
     var failure: NetworkError? {
         if case .failure(let error) = self { error } else { nil }
+    }
+
+    /// The value; nil for an error.
+    fileprivate var success: Success? {
+        if case .success(let value) = self { value } else { nil }
     }
 
     /// The file of a download.

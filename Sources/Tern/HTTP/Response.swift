@@ -23,6 +23,9 @@ public struct Response<Value: Sendable>: Sendable {
     public let metrics: TaskMetrics
     /// The record of how the session's cache handled the response; nil for a session without a cache.
     public var cacheTrace: CacheTrace? { head.cacheTrace }
+    /// The file of the body, if a policy made a download of the response (`ResponseDisposition.becomeDownload`); otherwise
+    /// nil.
+    public var file: URL? { head.file }
 
     package init(value: Value, head: ResponseHead, trailers: Headers, metrics: TaskMetrics) {
         self.value = value
@@ -55,6 +58,7 @@ public struct ResponseHead: Sendable {
         let bytes: [UInt8]
         let maySetCookies: Bool
         let trace: (any CacheTraceSource)?
+        let file: URL?
         private let parsed: Lock<(reason: String, headers: Headers)?>
 
         init(_ target: Target, _ bytes: [UInt8], maySetCookies: Bool) {
@@ -62,6 +66,7 @@ public struct ResponseHead: Sendable {
             self.bytes = bytes
             self.maySetCookies = maySetCookies
             trace = nil
+            file = nil
             parsed = Lock(nil)
         }
 
@@ -70,11 +75,13 @@ public struct ResponseHead: Sendable {
             bytes = []
             maySetCookies = headers.contains("Set-Cookie")
             trace = nil
+            file = nil
             parsed = Lock((reason, headers))
         }
 
-        /// Creates the same state with a trace.
-        init(_ other: Shared, trace: any CacheTraceSource) {
+        /// Creates the same state with a trace or a file.
+        init(_ other: Shared, trace: (any CacheTraceSource)?, file: URL?) {
+            self.file = file
             target = other.target
             bytes = other.bytes
             maySetCookies = other.maySetCookies
@@ -123,7 +130,18 @@ public struct ResponseHead: Sendable {
     /// Returns the head with the record of the cache.
     package func traced(by trace: any CacheTraceSource) -> ResponseHead {
         var head = self
-        head.shared = Shared(shared, trace: trace)
+        head.shared = Shared(shared, trace: trace, file: shared.file)
+        return head
+    }
+
+    /// The file of the body, if a policy made a download of the response (`ResponseDisposition.becomeDownload`); otherwise
+    /// nil.
+    public var file: URL? { shared.file }
+
+    /// Returns the head of a response whose body was written to a file.
+    func saved(as file: URL) -> ResponseHead {
+        var head = self
+        head.shared = Shared(shared, trace: shared.trace, file: file)
         return head
     }
 

@@ -101,18 +101,48 @@ struct InterceptorChain: Sendable {
 
     private func send(_ request: Request, latest: LatestResponse) async throws(NetworkError) -> Reply {
         await latest.take()?.discard()
-        let response = try await innermost(try prepared.replacing(request))
-        latest.keep(response)
-        return Reply(response)
+        let prepared = try prepared.replacing(request)
+        if let previous = latest.begin() {
+            record.registry.observe { $0.willRetry(request, after: previous.error, of: AnySessionTask(record)) }
+        }
+        do throws(NetworkError) {
+            let response = try await innermost(prepared)
+            latest.keep(response)
+            return Reply(response)
+        } catch {
+            latest.fail(error)
+            throw error
+        }
     }
 }
 
 /// The latest response, whose body can still be arriving when an interceptor sends the request again.
 private final class LatestResponse: Sendable {
-    private let response = Lock<IncomingResponse?>(nil)
+    /// The end of an attempt.
+    struct Attempt: Sendable {
+        /// nil for an accepted response.
+        var error: NetworkError?
+    }
 
-    func take() -> IncomingResponse? { response.withLock { $0.take() } }
-    func keep(_ response: IncomingResponse) { self.response.withLock { $0 = response } }
+    private struct State {
+        var response: IncomingResponse?
+        /// The last attempt; nil before the first.
+        var attempt: Attempt?
+    }
+
+    private let state = Lock(State())
+
+    func take() -> IncomingResponse? { state.withLock { $0.response.take() } }
+    func keep(_ response: IncomingResponse) { state.withLock { $0.response = response } }
+    func fail(_ error: NetworkError) { state.withLock { $0.attempt = Attempt(error: error) } }
+
+    /// Begins an attempt. Returns the end of the one before; nil for the first.
+    func begin() -> Attempt? {
+        state.withLock { state in
+            defer { state.attempt = Attempt() }
+            return state.attempt
+        }
+    }
 }
 
 /// The reply that an interceptor receives from `next` and returns: the head of an accepted response, and its body if it

@@ -38,6 +38,12 @@ public protocol SessionPolicy: Sendable {
     /// Decides whether a response is wanted. Called when the head has arrived and before the body is read. While the
     /// policy decides, about 2 MiB of the body are buffered; then the socket waits.
     ///
+    /// A large response can be written to a file instead of memory:
+    ///
+    /// ```swift
+    /// (response.contentLength ?? 0) > 10_000_000 ? .becomeDownload(to: file) : nil
+    /// ```
+    ///
     /// By default, a response is accepted if its status and content type are accepted.
     @concurrent func disposition(
         of response: ResponseHead, for task: AnySessionTask
@@ -115,6 +121,14 @@ public enum ResponseDisposition: Sendable, Hashable {
     case accept
     /// End the transfer. The task fails with an error of kind `.cancelled`.
     case cancel
+    /// Write the body of a task that collects it in memory to a file instead, if the status and content type are accepted.
+    ///
+    /// The file is written and moved as that of a download with these options: `Session.Configuration.destination` and
+    /// ``SessionPolicy/destination(for:response:of:)`` are asked first, and `.fileMoved` is published. Then the body counts
+    /// as empty: a task for data gives no bytes, an optional is nil, and another type fails with an error of kind
+    /// `.decoding`; the file stays. `Response.file` and `ResponseHead.file` name the file. Limits of bodies in memory do not
+    /// apply. The decision has no effect on downloads and streams, which hold no body in memory.
+    case becomeDownload(to: URL, options: Download.Options = Download.Options())
 }
 
 /// The decision about storing a response in the session's cache.
@@ -140,6 +154,10 @@ public struct ResponseStoring: Sendable, Hashable {
 /// Observes the stages of a session's requests without changing them. A session can have several observers
 /// (`Session.Configuration.observers`).
 ///
+/// For one task the stages are: `willSend`, `didReceive(interim:)`, `didReceive(_:of:)`, then for a redirect or a challenge
+/// its own call and `willSend` again, otherwise `didReceive(bytes:)`, `didValidate` and `didDecode`; `willRetry` comes before
+/// the `willSend` of a request that an interceptor sends again.
+///
 /// Every method has an empty default implementation. Observers are called synchronously, where the event happens: in
 /// the task's own Swift task, or in that of the caller that caused the event. They run on the session's event loop only if
 /// that Swift task prefers `Session.executor`. An observer must return soon and never block. The invalidation is observed
@@ -162,6 +180,32 @@ public protocol SessionObserver: Sendable {
     /// Called when the head of a response has arrived, with any status, including redirects and challenges.
     func didReceive(_ response: ResponseHead, of task: AnySessionTask)
 
+    /// Called when bytes of the final response's body have arrived, after decompression: for each portion that a stream, a
+    /// download or a task with a policy reads, and otherwise once for the whole body. Not called for the bodies of redirects
+    /// and challenges, which are discarded. The call comes in the Swift task that reads the body.
+    func didReceive(bytes: Data, of task: AnySessionTask)
+
+    /// Called when the final response was checked by `ResponseValidation`: before the body of a download or a stream is
+    /// read, and after the body was collected in memory.
+    ///
+    /// - Parameter error: The error that the task, or the interceptor around the request, receives; nil for an accepted
+    ///   response.
+    func didValidate(_ response: ResponseHead, error: NetworkError?, of task: AnySessionTask)
+
+    /// Called when the body of a task that collects it in memory was decoded.
+    ///
+    /// - Parameters:
+    ///   - result: The decoded value, or the error of the task.
+    ///   - body: The bytes that the decoder received.
+    func didDecode(_ result: Result<any Sendable, NetworkError>, from body: Data, of task: AnySessionTask)
+
+    /// Called before an interceptor sends a request again, such as `RetryInterceptor` after its delay.
+    ///
+    /// A request that Tern itself sends again on a new connection is not reported; `TaskMetrics.transactions` counts it.
+    ///
+    /// - Parameter error: The failure of the attempt before; nil if its response was accepted.
+    func willRetry(_ request: Request, after error: NetworkError?, of task: AnySessionTask)
+
     /// Called when a redirect is followed.
     func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask)
 
@@ -173,7 +217,7 @@ public protocol SessionObserver: Sendable {
     func didFindUnpinned(_ report: String, of task: AnySessionTask)
 
     /// Called for each event of a task or of the session: the events of `TaskRegistry.events`, without a bound and
-    /// without loss.
+    /// without loss. The `TaskRegistry.Completion` of a task that has a value contains it.
     func didObserve(_ event: TaskRegistry.Event)
 }
 
@@ -184,6 +228,14 @@ extension SessionObserver {
     public func didReceive(interim response: ResponseHead, of task: AnySessionTask) {}
     /// Does nothing.
     public func didReceive(_ response: ResponseHead, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func didReceive(bytes: Data, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func didValidate(_ response: ResponseHead, error: NetworkError?, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func didDecode(_ result: Result<any Sendable, NetworkError>, from body: Data, of task: AnySessionTask) {}
+    /// Does nothing.
+    public func willRetry(_ request: Request, after error: NetworkError?, of task: AnySessionTask) {}
     /// Does nothing.
     public func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask) {}
     /// Does nothing.

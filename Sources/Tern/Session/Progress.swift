@@ -31,9 +31,10 @@ extension Session {
             return min(1, Double(completedBytes) / Double(totalBytes))
         }
 
-        /// The remaining time, estimated from the throughput; nil until enough bytes were measured, zero at the end.
+        /// The remaining time, estimated from the throughput; nil until enough bytes were measured, zero at the end of a whole
+        /// body, and nil for a transfer that ended before it.
         public var estimatedTimeRemaining: Duration? {
-            if isFinished { return .zero }
+            if isFinished { return completedBytes == totalBytes ? .zero : nil }
             guard let totalBytes, let bytesPerSecond, bytesPerSecond > 0 else { return nil }
             return .seconds(Double(max(0, totalBytes - completedBytes)) / bytesPerSecond)
         }

@@ -143,6 +143,9 @@ extension TaskHandle {
 /// The value of a task, without its type.
 package protocol TaskResult: AnyObject, Sendable {
     func erasedValue() async throws(NetworkError) -> any Sendable
+
+    /// The value; nil before its delivery, and for an error.
+    var deliveredValue: (any Sendable)? { get }
 }
 
 /// The value of one task. It is delivered once and awaited by any number of callers.
@@ -198,6 +201,11 @@ package final class TaskValue<Value: Sendable>: TaskResult {
     }
 
     package func erasedValue() async throws(NetworkError) -> any Sendable { try await value() }
+
+    package var deliveredValue: (any Sendable)? {
+        guard case .success(let value) = shared.withLock({ $0.result }) else { return nil }
+        return value
+    }
 }
 
 /// The number of a task. It is unique within its session and never used again there.

@@ -23,7 +23,10 @@ extension TaskRegistry {
         case dropped(Int)
     }
 
-    /// The end of a task, without its body or decoded value. Those are read through the task's own handle.
+    /// The end of a task.
+    ///
+    /// A completion that waits in a stream of events keeps no body alive: it finds the value through the task's own handle,
+    /// and without one it has none.
     public struct Completion: Sendable {
         /// The task.
         public let task: AnySessionTask
@@ -31,18 +34,33 @@ extension TaskRegistry {
         public let response: ResponseHead?
         /// The error; nil if the task has a value.
         public let error: NetworkError?
-        /// The file of a download; nil for other tasks and without a file.
+        /// The file of a download, or of a response that a policy made one of; nil for other tasks and without a file.
         public let file: URL?
         /// The type of the task's value.
         public let valueType: any Any.Type
         /// The measurements of the task.
         public let metrics: TaskMetrics?
+        private var observed: (any Sendable)?
+
+        /// The value of the task, such as `Response<Data>` for `Session.task(for:)`; nil for a task that failed, and for a
+        /// stream.
+        ///
+        /// An observer (`SessionObserver.didObserve(_:)`) receives the value of each task. In a stream of events, it is nil
+        /// once no typed handle of the task is left, and always for a call without a handle, such as `client.get`.
+        public var value: (any Sendable)? { observed ?? task.record.result?.deliveredValue }
+
+        /// Returns the same completion with the value.
+        func carrying(_ value: (any Sendable)?) -> Completion {
+            var completion = self
+            completion.observed = value
+            return completion
+        }
 
         init(_ task: AnySessionTask, error: NetworkError?, file: URL?) {
             self.task = task
             self.error = error
-            self.file = file
             response = task.record.head
+            self.file = file ?? response?.file
             valueType = task.record.valueType
             metrics = task.record.metrics
         }

@@ -52,3 +52,45 @@ public struct TaskMetrics: Sendable, Hashable {
         microseconds >= 0 ? .microseconds(max(0, microseconds - max(0, start))) : nil
     }
 }
+
+extension TaskMetrics: CustomStringConvertible, CustomReflectable {
+    /// The measurements with their units, such as `12.1 ms in all, first byte after 11.8 ms, connected in 0.4 ms; sent 120
+    /// bytes, received 2345 bytes; HTTP/1.1 with 192.0.2.1:443`. Stages that were not reached are left out.
+    public var description: String {
+        let times = [
+            total.map { "\(Self.milliseconds($0)) in all" },
+            firstByte.map { "first byte after \(Self.milliseconds($0))" },
+            nameLookup.map { "name looked up in \(Self.milliseconds($0))" },
+            connect.map { "connected in \(Self.milliseconds($0))" }, tls.map { "TLS in \(Self.milliseconds($0))" },
+        ]
+        let decoded = decodedBodyBytes > receivedBytes ? ", \(decodedBodyBytes) bytes decompressed" : ""
+        let peer = remoteAddress.map { address in
+            let host = address.contains(":") ? "[\(address)]" : address
+            return " with \(host)\(remotePort.map { ":\($0)" } ?? "")"
+        }
+        let connection = [
+            httpVersion.map { $0.rawValue + (peer ?? "") }, isReusedConnection ? "reused connection" : nil,
+            transactions > 1 ? "sent \(transactions) times" : nil, pinReport.map { "pins: \($0)" },
+        ]
+        let parts = [times, ["sent \(sentBytes) bytes, received \(receivedBytes) bytes\(decoded)"], connection]
+        return parts.map { $0.compactMap { $0 }.joined(separator: ", ") }.filter { !$0.isEmpty }.joined(separator: "; ")
+    }
+
+    /// The public properties.
+    public var customMirror: Mirror {
+        Mirror(
+            self,
+            children: [
+                "nameLookup": nameLookup as Any, "connect": connect as Any, "tls": tls as Any,
+                "firstByte": firstByte as Any, "total": total as Any, "receivedBytes": receivedBytes,
+                "sentBytes": sentBytes, "decodedBodyBytes": decodedBodyBytes, "httpVersion": httpVersion as Any,
+                "isReusedConnection": isReusedConnection, "remoteAddress": remoteAddress as Any,
+                "remotePort": remotePort as Any, "pinReport": pinReport as Any, "transactions": transactions,
+            ])
+    }
+
+    private static func milliseconds(_ duration: Duration) -> String {
+        let tenths = duration.components.seconds * 10_000 + duration.components.attoseconds / 100_000_000_000_000
+        return "\(tenths / 10).\(tenths % 10) ms"
+    }
+}

@@ -369,8 +369,10 @@ package final class TaskRecord: Sendable {
     }
 
     /// Ends the task, in this order: it leaves the registry, `deliver` delivers its value, then `completed` is published.
-    /// Without `deliver`, the caller has the value itself.
-    func end(_ error: NetworkError?, file: URL? = nil, deliver: (() -> Void)? = nil) {
+    /// Without `deliver`, the caller has the value itself. `value` is for the observers.
+    func end(
+        _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, deliver: (() -> Void)? = nil
+    ) {
         let state: Session.TaskState = error.map { $0.isCancelled ? .cancelled : .failed } ?? .completed
         let ended = shared.withLock { shared -> End? in
             guard shared.lifecycle.end(state) else { return nil }
@@ -396,7 +398,9 @@ package final class TaskRecord: Sendable {
         deliver?()
         for waiter in ended.waiters { waiter.resume() }
         ended.states?.finish { _ in state }
-        registry.publish { .completed(TaskRegistry.Completion(AnySessionTask(self), error: error, file: file)) }
+        if registry.hasSubscribers {
+            registry.publish(TaskRegistry.Completion(AnySessionTask(self), error: error, file: file), value: value)
+        }
         if ended.isUnregistered { return registry.endUnregistered() }
         if ended.isLazy { registry.postDeliveryLazily(of: self) } else { registry.post(.deliver, of: self) }
     }

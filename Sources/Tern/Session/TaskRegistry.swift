@@ -279,6 +279,15 @@ public actor TaskRegistry {
         observe { $0.didObserve(event) }
     }
 
+    /// Publishes the end of a task. The observers receive its value; a stream of events, which can hold many of them, does
+    /// not.
+    nonisolated func publish(_ completion: Completion, value: (any Sendable)?) {
+        enqueue(.completed(completion))
+        if observers.isEmpty { return }
+        let event = Event.completed(completion.carrying(value))
+        observe { $0.didObserve(event) }
+    }
+
     /// Publishes an event to the streams. Called with the lock of a task held, so that its events keep their order.
     nonisolated func enqueue(_ event: Event) {
         if subscriberCount.load(ordering: .relaxed) > 0 { post(Publication(event, registry: self), operation: 0) }

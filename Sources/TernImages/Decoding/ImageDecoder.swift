@@ -108,7 +108,7 @@ public final class ImageDecoders: Sendable {
         #if os(Linux)
         isSystem = decoders.count == 1 && decoders[0] is CodecImageDecoder
         #else
-        isSystem = false
+        isSystem = decoders.count == 1 && decoders[0] is ImageIODecoder
         #endif
     }
 

@@ -91,6 +91,16 @@ struct ImageIOFile {
         if format == .jpeg { try surveyScans(data, header(at: 0).stored) }
     }
 
+    /// Creates the part of a file that has arrived.
+    init(_ source: CGImageSource, format: ImageFormat, options: ImageDecodingOptions) {
+        self.format = format
+        self.source = source
+        self.options = options
+        count = CGImageSourceGetCount(source)
+        times = CGImageSourceGetType(source).flatMap { ImageIOTimes(type: ($0 as NSString).description) }
+        isWhole = false
+    }
+
     /// Counts the scans by their markers, because ImageIO would decode any number of them.
     private func surveyScans(_ data: Data, _ size: PixelSize) throws(ImageError) {
         var message = [CChar](repeating: 0, count: 200)

@@ -90,10 +90,8 @@ final class LoadImageJob: LoadJob {
     var lookUps = ImageTrace()
     var bytes: Result<EncodedImage, ImageError>?
     var decoded: Result<StoredImage, ImageError>?
-    #if os(Linux)
     /// The previews, while bytes arrive.
     var preview: PreviewDecoding?
-    #endif
     /// The priority without subscribers.
     private let ownPriority: LoadPriority
 

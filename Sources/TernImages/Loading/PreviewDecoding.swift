@@ -56,7 +56,6 @@ final class ChunkBuffer: Sendable {
     }
 }
 
-#if os(Linux)
 /// The decoding of previews for one load, while its bytes arrive.
 struct PreviewDecoding: Sendable {
     let decoding: ProgressiveDecoding
@@ -148,7 +147,6 @@ extension LoadImageJob {
         return image
     }
 }
-#endif
 
 extension ImagePipeline.Configuration {
     /// Returns a Boolean value that indicates whether a load with these options decodes previews: the bytes must be readable

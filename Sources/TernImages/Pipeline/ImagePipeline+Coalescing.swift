@@ -15,9 +15,7 @@ extension ImagePipeline {
         add(.task(task), task.priorityInQueue, to: job, waitsForScrolling: waitsForScrolling)
         guard running != nil else { return start(job, stale: stale) }
         if let progress = job.fetchProgress { task.report(progress) }
-        #if os(Linux)
         if let preview = job.preview?.newest { task.preview(preview) }
-        #endif
         if let cached = job.cachedImage { deliver(cached: cached, of: job, to: [.task(task)]) }
     }
 
@@ -68,7 +66,6 @@ extension ImagePipeline {
         let key = EncodedLoadKey(job.key, revalidating: cachedFreshness, skipsStoredBytes: skipsStoredBytes)
         let waiter = Waiter<Result<EncodedImage, ImageError>>()
         let input = join(key, for: job, revalidating: cachedFreshness, waiter: waiter)
-        #if os(Linux)
         if cachedFreshness == nil, let chunks = input.chunks,
             let preview = job.beginPreviews(from: chunks, configuration)
         {
@@ -76,7 +73,6 @@ extension ImagePipeline {
             Task { await self.show(preview, of: job) }
             job.decodeNewChunks()
         }
-        #endif
         let result = await waiter.wait(cancelled: .failure(.cancelled))
         leaveInput(of: job)
         return try result.get()
@@ -109,19 +105,15 @@ extension ImagePipeline {
         _ key: EncodedLoadKey, for job: LoadImageJob, revalidating cachedFreshness: Freshness?
     ) -> LoadDataJob {
         var chunks: ChunkBuffer?
-        #if os(Linux)
         if cachedFreshness == nil, configuration.showsPreviews(job.key.options) {
             chunks = ChunkBuffer { [weak self] in self?.send(.chunksArrived(key)) }
         }
-        #endif
         return LoadDataJob(key, job.request, cachedFreshness: cachedFreshness, chunks: chunks)
     }
 
-    #if os(Linux)
     private func show(_ preview: PreviewDecoding, of job: LoadImageJob) async {
         await job.show(preview, processingOn: configuration.executor)
     }
-    #endif
 
     /// Adds a subscriber to a load, which takes over the highest priority and need not wait for scrolling longer than it.
     private func add(
@@ -166,9 +158,7 @@ extension ImagePipeline {
         switch job {
         case let job as LoadImageJob:
             end(job)
-            #if os(Linux)
             job.endPreviews()
-            #endif
             leaveInput(of: job)
         case let job as LoadDataJob:
             end(job)

@@ -27,9 +27,7 @@ extension ImagePipeline {
             } catch {
                 result = .failure(error)
             }
-            #if os(Linux)
             job.endPreviews()
-            #endif
             guard job.isRunning else { return }
             switch result {
             case .success(let loaded):
@@ -165,12 +163,10 @@ extension ImagePipeline {
         _ encoded: EncodedImage, for job: LoadImageJob
     ) async throws(ImageError) -> LoadedImage {
         do throws(ImageError) {
-            #if os(Linux)
             if let image = try await job.lastPreview(of: encoded) {
                 let stored = StoredImage(image: image, animation: nil, data: nil, freshness: .always)
                 return encoded.loaded(stored, for: job.key)
             }
-            #endif
             return try await decode(encoded, for: job)
         } catch {
             guard encoded.source == .original, error.isRemembered, job.key.caching.network else { throw error }

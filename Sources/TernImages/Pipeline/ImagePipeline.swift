@@ -152,19 +152,24 @@ public actor ImagePipeline {
     /// Loads an image. Cancelling the calling Swift task cancels the load.
     ///
     /// Returns a stale image as it is in the cache; the load continues to revalidate it.
-    public nonisolated func image(for request: ImageRequest) async throws(ImageError) -> RasterImage {
+    public nonisolated func image(from request: ImageRequest) async throws(ImageError) -> RasterImage {
         try await response(for: request).image
     }
 
-    /// Loads the image at a URL, in its own size. Otherwise like `image(for:)`.
+    /// Loads the image at a URL, in its own size. Otherwise like `image(from:)` of a request.
     public nonisolated func image(from url: URL) async throws(ImageError) -> RasterImage {
-        try await image(for: ImageRequest(url))
+        try await image(from: ImageRequest(url))
     }
 
-    /// Loads an image, with its origin and trace. Otherwise like `image(for:)`.
+    /// Loads an image, with its origin and trace. Otherwise like `image(from:)`.
     public nonisolated func response(for request: ImageRequest) async throws(ImageError) -> ImageResponse {
         let task = task(for: request)
         return try await task.response { _ in task.cancel() }
+    }
+
+    /// Loads the image at a URL, in its own size, with its origin and trace. Otherwise like `image(from:)`.
+    public nonisolated func response(for url: URL) async throws(ImageError) -> ImageResponse {
+        try await response(for: ImageRequest(url))
     }
 
     /// Loads the encoded bytes of a request's source, from the disk or the network, and stores them. Nothing is decoded.
@@ -344,9 +349,7 @@ extension ImagePipeline {
         case .changePriority(let task): changePriority(of: task)
         case .progress(let key, let progress): job(of: key)?.report(progress)
         case .chunksArrived(let key):
-            #if os(Linux)
             job(of: key)?.forEachDependent { $0.decodeNewChunks() }
-            #endif
         case .fetched(let key, let result):
             releaseSlot(at: .fetch)
             if let job = job(of: key) { fetchEnded(job, with: result) }

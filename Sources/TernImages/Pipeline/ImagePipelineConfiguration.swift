@@ -74,6 +74,9 @@ extension ImagePipeline {
         /// Returns the current date, for the freshness of responses.
         public var now: @Sendable () -> Date = { Date() }
 
+        /// The system that grants time in the background; nil for one that suspends no process.
+        var backgroundTime = BackgroundActivity.system
+
         /// Creates a configuration with the defaults.
         public init() {}
     }

@@ -96,10 +96,32 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         /// The reason in plain text; empty if none is needed. The text is made at each access.
         public var detail: String { lazyDetail.text }
 
-        /// The step as `memory miss` or `originals not-stored (no-store)`.
+        /// The step in words, such as `image: memory miss` or `original: not stored on disk (no-store)`.
         public var description: String {
             let detail = detail
-            return "\(stage.rawValue) \(outcome.rawValue)\(detail.isEmpty ? "" : " (\(detail))")"
+            return "\(words)\(detail.isEmpty ? "" : " (\(detail))")"
+        }
+
+        private var words: String {
+            let (thing, place) =
+                switch stage {
+                case .memory: ("image", "memory")
+                case .variant: ("another size", "memory")
+                case .processed: ("processed image", "disk")
+                case .originals: ("original", "disk")
+                case .network: ("original", "fetch")
+                case .decoding: ("decoding", "")
+                case .processing: ("processing", "")
+                }
+            let isWork = place.isEmpty || stage == .network
+            let result =
+                switch outcome {
+                case .hit where isWork: stage == .network ? "fetched" : "done"
+                case .stored: "stored in \(place)"
+                case .notStored: "not stored in \(place)"
+                default: place.isEmpty ? outcome.rawValue : "\(place) \(outcome.rawValue)"
+                }
+            return "\(thing): \(result.replacing("in disk", with: "on disk"))"
         }
     }
 
@@ -143,6 +165,7 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
     /// Returns the last result of a stage; nil if the load did not reach it.
     public subscript(stage: Stage) -> Outcome? { steps.last { $0.stage == stage }?.outcome }
 
-    /// The steps, separated by commas.
-    public var description: String { steps.map(\.description).joined(separator: ", ") }
+    /// The steps in words, such as `image: memory miss; processed image: disk miss; original: disk hit (1234 bytes);
+    /// decoding: done (JPEG to 100×80)`.
+    public var description: String { steps.map(\.description).joined(separator: "; ") }
 }

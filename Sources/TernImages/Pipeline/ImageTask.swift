@@ -7,10 +7,6 @@ import FoundationEssentials
 import Foundation
 #endif
 
-#if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
-import Dispatch
-#endif
-
 /// The load of an image: its request, its progress, and its result.
 ///
 /// Created by `ImagePipeline.task(for:)`, it runs at once, until it ends or `cancel()` is called: releasing the task does not
@@ -56,7 +52,9 @@ public final class ImageTask: Sendable, Identifiable {
         self.loadKey = loadKey
         self.pipeline = pipeline
         state = Lock(State(priority: LoadPriority(request.priority, isVisible: request.isVisible)))
-        activity = request.options.continuesInBackground ? BackgroundActivity.begin() : nil
+        activity =
+            request.options.continuesInBackground
+            ? pipeline.configuration.backgroundTime.map(BackgroundActivity.init) : nil
     }
 
     // MARK: Result
@@ -261,30 +259,3 @@ extension ImageTask: CustomReflectable {
     /// whole URL.
     public var customMirror: Mirror { Mirror(self, children: ["id": id, "request": request]) }
 }
-
-#if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
-/// Time that the system grants a load while the app is in the background, until the load ends or the system takes it back.
-private final class BackgroundActivity: Sendable {
-    private let ended = DispatchSemaphore(value: 0)
-
-    /// Asks the system for time.
-    static func begin() -> BackgroundActivity? {
-        let activity = BackgroundActivity()
-        let ended = activity.ended
-        ProcessInfo.processInfo.performExpiringActivity(withReason: "loading an image") { isExpired in
-            // Called on a thread of the system: the time lasts until this closure returns. Called again when the time expires.
-            if isExpired { ended.signal() } else { ended.wait() }
-        }
-        return activity
-    }
-
-    func end() { ended.signal() }
-}
-#else
-/// An empty activity: this system does not suspend processes in the background.
-private final class BackgroundActivity: Sendable {
-    static func begin() -> BackgroundActivity? { nil }
-
-    func end() {}
-}
-#endif

@@ -1,4 +1,3 @@
-#if os(Linux)
 import Synchronization
 import TernConcurrency
 
@@ -180,4 +179,3 @@ public final class ProgressiveDecoding: Sendable {
         return try outcome.get()
     }
 }
-#endif

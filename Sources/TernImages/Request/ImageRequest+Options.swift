@@ -2,7 +2,8 @@ extension ImageRequest {
     /// The options that few requests change. `Documentation/Reference/ImageOptions.md` lists the corresponding options of SDWebImage.
     public struct Options: Sendable, Hashable {
         /// A Boolean value that indicates whether the pipeline forgets a remembered failure and tries the load again. False
-        /// by default.
+        /// by default: a failure that would only repeat itself, such as a 404, is returned from memory for 5 minutes
+        /// (`ImagePipeline.Configuration.failureLifetime`; zero remembers none).
         public var retriesFailed = false
         /// A Boolean value that indicates whether the fetch waits until scrolling has settled
         /// (`ImagePipeline.setScrolling`). It does not wait if another load of the same bytes does not. False by default.
@@ -11,7 +12,7 @@ extension ImageRequest {
         /// `ImageTask.previews` delivers them.
         ///
         /// Only bytes from the network give previews. There are none for a load that joins a fetch that began without them,
-        /// for a hook that changes the bytes, for a registered decoder, and at present on Apple's systems.
+        /// for a hook that changes the bytes, and for a registered decoder. On Apple's systems, ImageIO makes them.
         public var progressive = ProgressivePolicy.none
         /// The condition for asking the server about a cached image again; `.whenStale` by default.
         public var revalidation = Revalidation.whenStale
@@ -29,7 +30,9 @@ extension ImageRequest {
         /// A Boolean value that indicates whether the request accepts any certificate. False by default; never enable it in
         /// production.
         ///
-        /// The request uses a connection of its own, shares no load, and has its own keys in the caches.
+        /// The request uses a connection of its own, shares no load, and has its own keys in the caches. On Apple's systems
+        /// the load fails with an error of kind `.network`, because URLSession has one trust for a session: give the pipeline
+        /// a session whose `Session.Configuration.trust` accepts the host.
         public var allowsInvalidCertificates = false
         /// A Boolean value that indicates whether processors are applied to every frame of an animation. False by default:
         /// the response then has the processed first frame, and the unprocessed frames.

@@ -13,7 +13,7 @@ public import Foundation
 /// var request = ImageRequest(url, targetSize: PixelSize(width: 200, height: 200), contentMode: .fill)
 /// request.processors = [.circle()]
 /// request.priority = .high
-/// let image = try await ImagePipeline.shared.image(for: request)
+/// let image = try await ImagePipeline.shared.image(from: request)
 /// ```
 public struct ImageRequest: Sendable {
     /// The source of the bytes.

@@ -69,18 +69,19 @@ extension ButtonImageViewModel {
         receive: ImageLoad.Receiver? = nil
     ) -> ImageLoad {
         loadImage(
-            ImageRequest(url), into: .button(part, state), display: display, completion: completion, receive: receive)
+            from: ImageRequest(url), into: .button(part, state), display: display, completion: completion,
+            receive: receive)
     }
 
-    /// Loads the image of a state. Otherwise works like `loadImage(_:into:)`.
+    /// Loads the image of a state. Otherwise works like `loadImage(from:into:)`.
     @discardableResult
     public func loadImage(
-        _ request: ImageRequest, as part: ButtonImagePart = .image, for state: ButtonState,
+        from request: ImageRequest, as part: ButtonImagePart = .image, for state: ButtonState,
         display: ImageDisplay = ImageDisplay(), completion: ImageLoad.Completion? = nil,
         receive: ImageLoad.Receiver? = nil
     ) -> ImageLoad {
         loadImage(
-            request, into: .button(part, state), display: display, completion: completion, receive: receive)
+            from: request, into: .button(part, state), display: display, completion: completion, receive: receive)
     }
 
     /// Cancels the loads for one state: of its image and its background, or of one of them. The button keeps what it

@@ -70,7 +70,7 @@ extension ImageViewModel {
         from url: URL?, into slot: ImageSlot = .image, display: ImageDisplay = ImageDisplay(),
         completion: ImageLoad.Completion? = nil, receive: ImageLoad.Receiver? = nil
     ) -> ImageLoad {
-        loadImage(ImageRequest(url), into: slot, display: display, completion: completion, receive: receive)
+        loadImage(from: ImageRequest(url), into: slot, display: display, completion: completion, receive: receive)
     }
 
     /// Loads the image of a request into a slot, and cancels the previous load of the slot. An image in memory is shown
@@ -84,7 +84,7 @@ extension ImageViewModel {
     /// - Returns: The load. The caller need not keep it.
     @discardableResult
     public func loadImage(
-        _ request: ImageRequest, into slot: ImageSlot = .image, display: ImageDisplay = ImageDisplay(),
+        from request: ImageRequest, into slot: ImageSlot = .image, display: ImageDisplay = ImageDisplay(),
         completion: ImageLoad.Completion? = nil, receive: ImageLoad.Receiver? = nil
     ) -> ImageLoad {
         let pipeline = currentImagePipeline

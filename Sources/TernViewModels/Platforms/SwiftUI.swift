@@ -71,7 +71,7 @@ public struct RemoteImage<Content: View>: View {
 
     private func load() {
         model.imagePipeline = source.pipeline
-        model.loadImage(source.request, display: source.display)
+        model.loadImage(from: source.request, display: source.display)
     }
 
     /// Frames the content so that there is always something that can appear and has a size.

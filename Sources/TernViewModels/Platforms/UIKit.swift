@@ -112,11 +112,11 @@ extension UIActivityIndicatorView: ActivityViewModel {
     public func endActivity() { stopAnimating() }
 }
 
-/// Shows the fraction. The bar cannot show an unknown total and then stays at zero.
+/// Shows the fraction. The bar cannot show an unknown total, and stays as it is meanwhile.
 extension UIProgressView: ProgressViewModel {
-    /// Sets the progress.
+    /// Sets the progress if the total is known.
     public func showProgress(_ progress: ProgressUpdate) {
-        setProgress(Float(progress.fraction ?? 0), animated: progress.isAnimated)
+        if let fraction = progress.fraction { setProgress(Float(fraction), animated: progress.isAnimated) }
     }
 }
 

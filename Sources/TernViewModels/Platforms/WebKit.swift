@@ -5,8 +5,8 @@ public import WebKit
 
 /// Shows pages that Tern has loaded.
 ///
-/// WebKit's own `goBack()`, `canGoBack`, `reload()` and related members do not know these pages. Use Tern's through the
-/// protocol, as in `(webView as any WebContentViewModel).goBack()`.
+/// WebKit's own `goBack()`, `canGoBack`, `reload()` and related members do not know these pages. Use Tern's:
+/// `hasPreviousPage`, `hasNextPage`, `loadPreviousPage()`, `loadNextPage()` and `reloadPage()`.
 extension WKWebView: WebContentViewModel {
     /// Loads the content into the view.
     public func showContent(_ content: WebContent) {

@@ -147,10 +147,10 @@ extension WebContentViewModel {
 
     /// A Boolean value that indicates whether there is a page before the current one. While a page of the history
     /// loads, it counts as current.
-    public var canGoBack: Bool { history.entry(.back, pending: webLoad?.placement) != nil }
+    public var canGoBack: Bool { hasPreviousPage }
 
     /// A Boolean value that indicates whether there is a page after the current one.
-    public var canGoForward: Bool { history.entry(.forward, pending: webLoad?.placement) != nil }
+    public var canGoForward: Bool { hasNextPage }
 
     /// Loads the page before the current one; returns nil if there is none. It becomes the current page when it is
     /// shown.
@@ -167,6 +167,27 @@ extension WebContentViewModel {
     /// Loads the current page again; returns nil if there is none.
     @discardableResult
     public func reload() -> WebLoad? { visit(.none) }
+
+    // The same under names that no web view has, such as WKWebView, whose own `canGoBack` and `goBack()` do not know the
+    // pages loaded through Tern.
+
+    /// The same as ``canGoBack``, for views with a property of that name.
+    public var hasPreviousPage: Bool { history.entry(.back, pending: webLoad?.placement) != nil }
+
+    /// The same as ``canGoForward``, for views with a property of that name.
+    public var hasNextPage: Bool { history.entry(.forward, pending: webLoad?.placement) != nil }
+
+    /// The same as ``goBack()``, for views with a method of that name.
+    @discardableResult
+    public func loadPreviousPage() -> WebLoad? { visit(.back) }
+
+    /// The same as ``goForward()``, for views with a method of that name.
+    @discardableResult
+    public func loadNextPage() -> WebLoad? { visit(.forward) }
+
+    /// The same as ``reload()``, for views with a method of that name.
+    @discardableResult
+    public func reloadPage() -> WebLoad? { visit(.none) }
 
     private func visit(_ step: WebHistory.Step) -> WebLoad? {
         history.entry(step, pending: webLoad?.placement).map {

@@ -68,7 +68,7 @@ import Foundation
         let kit = PipelineKit(
             picture: try Pictures.png(), headers: ["Cache-Control": "no-store"], disk: .cache(cache))
         let response = try await kit.pipeline.response(for: ImageRequest(try url("https://a.example/1.png")))
-        #expect(response.trace.description.contains("originals not-stored (no-store)"))
+        #expect(response.trace.description.contains("original: not stored on disk (no-store)"))
         #expect(try await cache.usage.count == 0)
     }
 
@@ -99,7 +99,7 @@ import Foundation
         let folder = try ScratchFolder()
         let first = PipelineKit(picture: try Pictures.png(), disk: .folder(folder.url))
         let request = ImageRequest(try url("https://a.example/1.png"))
-        _ = try await first.pipeline.image(for: request)
+        _ = try await first.pipeline.image(from: request)
         let second = PipelineKit(StubTransport([:]), disk: .folder(folder.url))
         #expect(try await second.pipeline.response(for: request).source == .original)
         #expect(await second.pipeline.disk.cache === first.pipeline.disk.cache)
@@ -110,7 +110,7 @@ import Foundation
         let cache = try await DiskCache(folder: folder.url)
         let kit = PipelineKit(picture: try Pictures.jpeg(50, 50), disk: .cache(cache))
         let small = ImageRequest(try url("https://a.example/1.jpg"), targetSize: PixelSize(width: 20, height: 20))
-        _ = try await kit.pipeline.image(for: small)
+        _ = try await kit.pipeline.image(from: small)
         let whole = ImageRequest(try url("https://a.example/1.jpg"))
         try await kit.pipeline.remove(whole)
         #expect(kit.pipeline.cachedImage(for: small) == nil)
@@ -146,7 +146,7 @@ import Foundation
         let (version, gate) = (Setting(10), LoopbackServer.Gate())
         let kit = PipelineKit(versions(version, changesAfter: gate), disk: .cache(cache))
         let request = ImageRequest(try url("https://a.example/1.png"))
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         func forget() { if fromDisk { kit.pipeline.memory.removeAll() } }
         // Unchanged: one response, one request.
         forget()
@@ -165,14 +165,14 @@ import Foundation
         #expect(kit.pipeline.cachedImage(for: request)?.size.width == 20)
         try await kit.pipeline.flush()
         kit.pipeline.memory.removeAll()
-        #expect(try await kit.pipeline.image(for: request).size.width == 20)
+        #expect(try await kit.pipeline.image(from: request).size.width == 20)
     }
 
     @Test func aFreshImageIsRevalidatedOnlyOnRequest() async throws {
         let (version, gate) = (Setting(10), LoopbackServer.Gate())
         let kit = PipelineKit(versions(version, maxAge: 3_600, changesAfter: gate))
         var request = ImageRequest(try url("https://a.example/1.png"))
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         let hit = kit.pipeline.task(for: request)
         #expect(hit.isFinished)
         #expect(kit.stub.calls.count == 1)
@@ -192,7 +192,7 @@ import Foundation
         }
         let kit = PipelineKit(stub)
         let request = ImageRequest(try url("https://a.example/1.png"))
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         let task = kit.pipeline.task(for: request)
         #expect(await widths(task) == [40])
         var end: ImageError?
@@ -229,7 +229,7 @@ import Foundation
         let kit = PipelineKit(stub)
         var request = ImageRequest(try url("https://a.example/1.png"))
         request.options.revalidation = .beforeDelivery
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         let stale = try await kit.pipeline.response(for: request)
         #expect(stale.isStale && stale.source == .memory)
         #expect(stale.trace[.network] == .failed)
@@ -248,7 +248,7 @@ import Foundation
                     headers: ["Content-Length": "\(picture.count)", "ETag": "\"v1\""],
                     steps: [.chunk(picture.prefix(cut)), .fail(.init(.connectionLost))])
             }, disk: .folder(folder.url))
-        let error = await #expect(throws: ImageError.self) { _ = try await breaking.pipeline.image(for: request) }
+        let error = await #expect(throws: ImageError.self) { _ = try await breaking.pipeline.image(from: request) }
         #expect(error?.network?.kind == .connectionLost)
         try await breaking.pipeline.disk.cache?.close()
         let kit = PipelineKit(
@@ -294,7 +294,7 @@ import Foundation
         let request = ImageRequest(try url("https://a.example/1.png"))
         let part = PartialImage(data: Data(repeating: 7, count: 10), validator: "\"v1\"", length: nil)
         try await cache.insert(part.data, for: PartialImage.key(request.source.key), metadata: part.metadata)
-        #expect(try await kit.pipeline.image(for: request).size == PixelSize(width: 300, height: 200))
+        #expect(try await kit.pipeline.image(from: request).size == PixelSize(width: 300, height: 200))
         #expect(kit.stub.calls.count == (behaviour == "whole" ? 1 : 2))
     }
 }

@@ -17,10 +17,10 @@ import Foundation
         let picture = try Pictures.png(40, 30)
         let kit = PipelineKit(picture: picture)
         var request = ImageRequest(try url("https://a.example/1.png"))
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         #expect(kit.pipeline.memory.cache.totalCost == 40 * 30 * 4)
         request.options.includesData = true
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         #expect(kit.pipeline.memory.cache.count == 1)
         #expect(kit.pipeline.memory.cache.totalCost == 40 * 30 * 4 + picture.count)
     }
@@ -38,8 +38,8 @@ import Foundation
         let kit = PipelineKit(picture: try Pictures.png(40, 30)) { $0.memoryLimit = 40 * 30 * 4 }
         let first = ImageRequest(try url("https://a.example/1.png"))
         let second = ImageRequest(try url("https://a.example/2.png"))
-        let shown = try await kit.pipeline.image(for: first)
-        _ = try await kit.pipeline.image(for: second)
+        let shown = try await kit.pipeline.image(from: first)
+        _ = try await kit.pipeline.image(from: second)
         // There is room for one image.
         #expect(kit.pipeline.memory.cache.keys == [kit.pipeline.key(of: second)])
         let response = try await kit.pipeline.response(for: first)

@@ -62,7 +62,7 @@ import Foundation
     @Test func bytesThatTurnOutToBeTheSameAreNotDeliveredAgain() async throws {
         let kit = PipelineKit(versions(Setting(20), tags: false))
         let request = ImageRequest(try url("https://a.example/1.png"))
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         let task = kit.pipeline.task(for: request)
         var responses = 0
         for await event in task.events { if case .response = event { responses += 1 } }
@@ -80,7 +80,7 @@ import Foundation
         let kit = PipelineKit(versions(version), disk: .cache(cache)) { $0.diskContent = .processed }
         var request = ImageRequest(try url("https://a.example/1.png"), targetSize: PixelSize(width: 100, height: 20))
         request.options.waitsForStore = true
-        #expect(try await kit.pipeline.image(for: request).size.width == 10)
+        #expect(try await kit.pipeline.image(from: request).size.width == 10)
         let key = kit.pipeline.key(of: request).text
         func received() async throws -> Double? {
             let entry = try await cache.entry(for: key)
@@ -124,7 +124,7 @@ import Foundation
         #expect(try await second.response.isStale)
         var turned = request
         turned.processors = [.rotate(degrees: 90)]
-        #expect(try await kit.pipeline.image(for: turned).size == PixelSize(width: 30, height: 40))
+        #expect(try await kit.pipeline.image(from: turned).size == PixelSize(width: 30, height: 40))
         gate.open()
         #expect(await widths(second) == [40])
         await kit.expectNothingLeft()
@@ -134,15 +134,15 @@ import Foundation
         let version = Setting(20)
         let kit = PipelineKit(versions(version, maxAge: 3_600))
         let whole = ImageRequest(try url("https://a.example/1.png"))
-        _ = try await kit.pipeline.image(for: whole)
+        _ = try await kit.pipeline.image(from: whole)
         version.value = 40
         var reload = ImageRequest(try url("https://a.example/1.png"), targetSize: PixelSize(width: 10, height: 10))
         reload.caching = .reload
-        _ = try await kit.pipeline.image(for: reload)
+        _ = try await kit.pipeline.image(from: reload)
         // The old version is removed.
         #expect(kit.pipeline.cachedImage(for: whole) == nil)
         #expect(kit.pipeline.cachedImage(for: reload)?.size == PixelSize(width: 10, height: 10))
-        #expect(try await kit.pipeline.image(for: whole).size.width == 40)
+        #expect(try await kit.pipeline.image(from: whole).size.width == 40)
     }
 
     @Test func bothSizesOfAChangedPictureStayInMemory() async throws {
@@ -150,7 +150,7 @@ import Foundation
         let kit = PipelineKit(versions(version))
         let whole = ImageRequest(try url("https://a.example/1.png"))
         let small = ImageRequest(try url("https://a.example/1.png"), targetSize: PixelSize(width: 10, height: 10))
-        for request in [small, whole] { _ = try await kit.pipeline.image(for: request) }
+        for request in [small, whole] { _ = try await kit.pipeline.image(from: request) }
         version.value = 40
         let tasks = [small, whole].map { kit.pipeline.task(for: $0) }
         for task in tasks { _ = await widths(task) }
@@ -161,7 +161,7 @@ import Foundation
     @Test func anUnnecessaryRevalidationIsNotReportedAsStale() async throws {
         let kit = PipelineKit(versions(Setting(20), maxAge: 3_600))
         var request = ImageRequest(try url("https://a.example/1.png"))
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         request.options.revalidation = .always
         let task = kit.pipeline.task(for: request)
         #expect(try await task.response.isStale == false)
@@ -169,7 +169,7 @@ import Foundation
         // A stale image is reported as stale even to a request that does not revalidate.
         let old = PipelineKit(versions(Setting(20)))
         request.options.revalidation = .never
-        _ = try await old.pipeline.image(for: request)
+        _ = try await old.pipeline.image(from: request)
         #expect(try await old.pipeline.response(for: request).isStale)
     }
 
@@ -187,7 +187,7 @@ import Foundation
         let request = ImageRequest(.request(post))
         let part = PartialImage(data: picture.prefix(10), validator: "\"1\"", length: nil)
         try await cache.insert(part.data, for: PartialImage.key(request.source.key), metadata: part.metadata)
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         #expect(await widths(kit.pipeline.task(for: request)) == [20])
         #expect(stub.calls.count == 2)
         #expect(kit.pipeline.cachedImage(for: request) != nil)

@@ -21,7 +21,7 @@ import Foundation
         request.processors = [.custom(identifier: "picky") { _ in throw ImageError(.corrupt, "not to my taste") }]
         #expect(await kit.pipeline.failure(of: request)?.kind == .corrupt)
         request.processors = []
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
     }
 
     @Test func aFileThatIsMendedIsReadAgain() async throws {
@@ -42,6 +42,13 @@ import Foundation
         // The second answer does not extend the lifetime, and removing the image forgets the failure.
         try await kit.pipeline.remove(request)
         #expect(await kit.pipeline.failure(of: request)?.kind == .unknownFormat)
+        #expect(kit.stub.calls.count == 2)
+    }
+
+    @Test func aLifetimeOfZeroRemembersNoFailure() async throws {
+        let kit = PipelineKit(StubTransport { _ in .status(404) }) { $0.failureLifetime = .zero }
+        let request = ImageRequest(try url("https://a.example/1.png"))
+        for _ in 0..<2 { #expect(await kit.pipeline.failure(of: request)?.kind == .network) }
         #expect(kit.stub.calls.count == 2)
     }
 
@@ -93,7 +100,7 @@ import Foundation
         let kit = PipelineKit(picture: try Pictures.png(300, 300), disk: .cache(cache)) { $0.diskContent = .all }
         for number in 0..<10 {
             let request = ImageRequest(try url("https://a.example/\(number).png"))
-            _ = try await kit.pipeline.image(for: request)
+            _ = try await kit.pipeline.image(from: request)
             try await kit.pipeline.remove(request)
             try await kit.pipeline.flush()
             #expect(await kit.pipeline.isOnDisk(request) == false)
@@ -127,7 +134,7 @@ import Foundation
         let part = PartialImage(data: picture.prefix(10), validator: "\"v1\"", length: nil)
         let key = PartialImage.key(request.source.key)
         try await cache.insert(part.data, for: key, metadata: part.metadata)
-        #expect(try await kit.pipeline.image(for: request).size == PixelSize(width: 300, height: 200))
+        #expect(try await kit.pipeline.image(from: request).size == PixelSize(width: 300, height: 200))
         // A mismatched part is not tried again.
         #expect(!cache.contains(key))
     }

@@ -25,7 +25,7 @@ import Foundation
             }
         }
         let request = ImageRequest(try url("https://a.example/1.png"))
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         #expect(kit.stub.calls[0].headers["Authorization"] == "Bearer token")
         #expect(kit.pipeline.cachedImage(for: request) != nil)
     }
@@ -54,7 +54,7 @@ import Foundation
             #expect(error?.underlying is Refusal)
         }
         failing.value = 0
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         #expect(kit.stub.calls.count == 3)
     }
 
@@ -70,7 +70,7 @@ import Foundation
             }
         }
         let request = ImageRequest(try url("https://a.example/1.png"))
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         try await kit.pipeline.flush()
         #expect(try await cache.value(for: DiskTier.encodedKey(request.source.key)) == picture)
     }
@@ -104,9 +104,9 @@ import Foundation
             }
         }
         let request = ImageRequest(try url("https://a.example/1.png"))
-        #expect(try await kit.pipeline.image(for: request).size.width == 40)
+        #expect(try await kit.pipeline.image(from: request).size.width == 40)
         kit.pipeline.memory.removeAll()
-        #expect(try await kit.pipeline.image(for: request).size.width == 4)
+        #expect(try await kit.pipeline.image(from: request).size.width == 4)
         let never = ImageRequest(try url("https://a.example/never.png"))
         let trace = try await kit.pipeline.response(for: never).trace
         #expect(trace[.originals] == .notStored)
@@ -120,7 +120,7 @@ import Foundation
             }
         }
         let signed = try ["a", "b"].map { ImageRequest(try url("https://a.example/signed?by=\($0)")) }
-        for request in signed { _ = try await kit.pipeline.image(for: request) }
+        for request in signed { _ = try await kit.pipeline.image(from: request) }
         #expect(kit.stub.calls.count == 1)
         _ = try await kit.pipeline.image(from: try url("https://a.example/1.png"))
         #expect(kit.stub.calls.count == 2)

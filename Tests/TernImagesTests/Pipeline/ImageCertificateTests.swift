@@ -27,7 +27,7 @@ struct ImageCertificateTests {
         #expect(await refusal() == .untrustedServer)
         request.options.allowsInvalidCertificates = true
         #expect(try await pipeline.response(for: request).source == .network)
-        #expect(try await pipeline.image(for: request).size == PixelSize(width: 40, height: 30))
+        #expect(try await pipeline.image(from: request).size == PixelSize(width: 40, height: 30))
         // Neither the image nor the connection serves a request without the option.
         request.options.allowsInvalidCertificates = false
         #expect(pipeline.cachedImage(for: request) == nil)

@@ -83,7 +83,7 @@ import Foundation
         let kit = PipelineKit(picture: try Pictures.png())
         var request = ImageRequest(try url("https://a.example/photo@2x.png"))
         request.scale = scale
-        #expect(try await kit.pipeline.image(for: request).scale == 2)
+        #expect(try await kit.pipeline.image(from: request).scale == 2)
         // A key with NaN would never be found again.
         #expect(try await kit.pipeline.response(for: request).source == .memory)
     }
@@ -92,6 +92,6 @@ import Foundation
     func aSizeWithoutPixelsCountsAsNil(size: PixelSize) async throws {
         let kit = PipelineKit(picture: try Pictures.png())
         let request = ImageRequest(try url("https://a.example/1.png"), targetSize: size)
-        #expect(try await kit.pipeline.image(for: request).size == PixelSize(width: 40, height: 30))
+        #expect(try await kit.pipeline.image(from: request).size == PixelSize(width: 40, height: 30))
     }
 }

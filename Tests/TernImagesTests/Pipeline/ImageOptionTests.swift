@@ -34,20 +34,20 @@ import Foundation
         let kit = PipelineKit(StubTransport { _ in .data(picture, headers: ["Set-Cookie": "a=1"]) })
         var anew = try request { $0.handlesCookies = true }
         anew.caching = .none
-        _ = try await kit.pipeline.image(for: anew)
-        _ = try await kit.pipeline.image(for: anew)
+        _ = try await kit.pipeline.image(from: anew)
+        _ = try await kit.pipeline.image(from: anew)
         #expect(kit.stub.calls[1].headers["Cookie"] == "a=1")
         anew.options.handlesCookies = false
-        _ = try await kit.pipeline.image(for: anew)
+        _ = try await kit.pipeline.image(from: anew)
         #expect(kit.stub.calls[2].headers["Cookie"] == nil)
     }
 
     @Test func aLimitOfBytesMakesThePictureSmaller() async throws {
         let kit = PipelineKit(picture: try Pictures.jpeg(200, 100))
-        let image = try await kit.pipeline.image(for: request { $0.decodedByteLimit = 20_000 })
+        let image = try await kit.pipeline.image(from: request { $0.decodedByteLimit = 20_000 })
         #expect(image.size == PixelSize(width: 100, height: 50))
         // The first frame has a key of its own: the whole animation is still available.
-        #expect(try await kit.pipeline.image(for: request()).size == PixelSize(width: 200, height: 100))
+        #expect(try await kit.pipeline.image(from: request()).size == PixelSize(width: 200, height: 100))
     }
 
     @Test func aResponseHasItsLimit() async throws {
@@ -91,7 +91,7 @@ import Foundation
         let kit = PipelineKit(picture: try Pictures.png())
         let strict = try request { $0.requiresAnimation = true }
         #expect(await kit.pipeline.failure(of: strict)?.kind == .unsupported)
-        _ = try await kit.pipeline.image(for: request())
+        _ = try await kit.pipeline.image(from: request())
         #expect(await kit.pipeline.failure(of: strict)?.kind == .unsupported)
         let moving = PipelineKit(picture: animation)
         #expect(await moving.pipeline.failure(of: strict) == nil)
@@ -130,7 +130,7 @@ import Foundation
             configuration.hooks.serialize = { _, request in request.priority == .high ? nil : smaller }
         }
         let stored = try request()
-        _ = try await kit.pipeline.image(for: stored)
+        _ = try await kit.pipeline.image(from: stored)
         try await kit.pipeline.flush()
         #expect(try await cache.value(for: DiskTier.encodedKey(stored.source.key)) == smaller)
         var unstored = ImageRequest(try url("https://a.example/2"))
@@ -148,7 +148,7 @@ import Foundation
                 return data.dropFirst(3)
             }
         }
-        #expect(try await kit.pipeline.image(for: request()).size == PixelSize(width: 40, height: 30))
+        #expect(try await kit.pipeline.image(from: request()).size == PixelSize(width: 40, height: 30))
         let error = await kit.pipeline.failure(of: ImageRequest(try url("https://a.example/bad")))
         #expect(error?.kind == .hook)
         #expect(error?.underlying is Refused)
@@ -162,7 +162,7 @@ import Foundation
             configuration.hooks.decrypt = { data in Data(data.map { $0 ^ 0x5A }) }
         }
         let plain = try request()
-        #expect(try await kit.pipeline.image(for: plain).size == PixelSize(width: 40, height: 30))
+        #expect(try await kit.pipeline.image(from: plain).size == PixelSize(width: 40, height: 30))
         try await kit.pipeline.flush()
         #expect(try await cache.value(for: DiskTier.encodedKey(plain.source.key)) == secret)
         kit.pipeline.memory.removeAll()
@@ -189,7 +189,7 @@ import Foundation
         let decoders = ImageDecoders()
         let kit = PipelineKit(picture: Data("DOT".utf8)) { $0.decoders = decoders }
         let registration = decoders.register(DotDecoder())
-        #expect(try await kit.pipeline.image(for: request()).pixels.bytes == [9, 9, 9, 255])
+        #expect(try await kit.pipeline.image(from: request()).pixels.bytes == [9, 9, 9, 255])
         decoders.remove(registration)
         #expect(await kit.pipeline.failure(of: ImageRequest(try url("https://a.example/2")))?.kind == .unknownFormat)
     }

@@ -19,7 +19,8 @@ import Foundation
         #expect(first.image.size == PixelSize(width: 40, height: 30))
         #expect(first.source == .network)
         #expect(first.trace[.memory] == .stored)
-        #expect(first.trace.steps.first?.description == "memory miss")
+        #expect(first.trace.steps.first?.description == "image: memory miss")
+        #expect(try await kit.pipeline.response(for: try url("https://a.example/1.png")).source == .memory)
         // A memory hit is available before the call returns.
         let task = kit.pipeline.task(for: request)
         #expect(try task.current?.get().source == .memory)
@@ -53,17 +54,17 @@ import Foundation
         let kit = PipelineKit(picture: try Pictures.jpeg(200, 100))
         let whole = ImageRequest(try url("https://a.example/1.jpg"))
         let small = ImageRequest(try url("https://a.example/1.jpg"), targetSize: PixelSize(width: 20, height: 20))
-        #expect(try await kit.pipeline.image(for: small).size == PixelSize(width: 20, height: 10))
+        #expect(try await kit.pipeline.image(from: small).size == PixelSize(width: 20, height: 10))
         #expect(kit.pipeline.cachedImage(for: whole) == nil)
         #expect(kit.pipeline.cachedVariant(of: whole)?.size == PixelSize(width: 20, height: 10))
-        #expect(try await kit.pipeline.image(for: whole).size == PixelSize(width: 200, height: 100))
+        #expect(try await kit.pipeline.image(from: whole).size == PixelSize(width: 200, height: 100))
         #expect(kit.pipeline.cachedVariant(of: small)?.size == PixelSize(width: 200, height: 100))
     }
 
     @Test func aSmallerSizeIsMadeOfALargerOneInMemory() async throws {
         let kit = PipelineKit(picture: try Pictures.jpeg(200, 100))
         let address = try url("https://a.example/1.jpg")
-        _ = try await kit.pipeline.image(for: ImageRequest(address, targetSize: PixelSize(width: 100, height: 100)))
+        _ = try await kit.pipeline.image(from: ImageRequest(address, targetSize: PixelSize(width: 100, height: 100)))
         let square = PixelSize(width: 30, height: 30)
         let derived = try await kit.pipeline.response(
             for: ImageRequest(address, targetSize: square, contentMode: .fill))
@@ -84,7 +85,7 @@ import Foundation
         let addresses = [nil, URL(string: "ftp://a.example/x"), URL(string: "nothing")]
         for address in addresses {
             let error = await #expect(throws: ImageError.self) {
-                _ = try await kit.pipeline.image(for: ImageRequest(address))
+                _ = try await kit.pipeline.image(from: ImageRequest(address))
             }
             #expect(error?.kind == .invalidURL)
         }
@@ -100,7 +101,7 @@ import Foundation
         #expect(fromFile.size == PixelSize(width: 40, height: 30))
         #expect(fromFile.scale == 2)
         let data = try Pictures.jpeg(10, 10)
-        let fromData = try await kit.pipeline.image(for: ImageRequest(.data("mine") { data }))
+        let fromData = try await kit.pipeline.image(from: ImageRequest(.data("mine") { data }))
         #expect(fromData.size == PixelSize(width: 10, height: 10))
         let missing = await #expect(throws: ImageError.self) {
             _ = try await kit.pipeline.image(from: folder.url.appending(path: "none.png"))
@@ -112,7 +113,7 @@ import Foundation
     @Test func anErrorTellsWhatFailedOnWhatWithoutSecrets() async throws {
         let kit = PipelineKit(StubTransport(["GET /1.png": .status(404)]))
         let request = ImageRequest(try url("https://me:secret@a.example/1.png?token=hidden"))
-        let error = await #expect(throws: ImageError.self) { _ = try await kit.pipeline.image(for: request) }
+        let error = await #expect(throws: ImageError.self) { _ = try await kit.pipeline.image(from: request) }
         #expect(error?.kind == .network)
         #expect(error?.network?.status == 404)
         let text = try #require(error).description
@@ -129,7 +130,7 @@ import Foundation
         }
         let missing = ImageRequest(try url("https://a.example/1.png"))
         func kind(_ request: ImageRequest) async -> ImageError.Kind? {
-            await #expect(throws: ImageError.self) { _ = try await kit.pipeline.image(for: request) }?.kind
+            await #expect(throws: ImageError.self) { _ = try await kit.pipeline.image(from: request) }?.kind
         }
         #expect(await kind(missing) == .network)
         #expect(await kind(missing) == .failedBefore)
@@ -158,11 +159,11 @@ import Foundation
         #expect(error?.kind == .notCached)
         #expect(kit.stub.calls.isEmpty)
         request.caching = .none
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         #expect(kit.pipeline.cachedImage(for: request) == nil)
         request.caching = .reload
-        _ = try await kit.pipeline.image(for: request)
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
+        _ = try await kit.pipeline.image(from: request)
         #expect(kit.stub.calls.count == 3)
         request.caching = .cacheOnly
         #expect(try await kit.pipeline.response(for: request).source == .memory)
@@ -186,14 +187,14 @@ import Foundation
                 return .data(picture)
             })
         let request = ImageRequest(try url("https://a.example/1.png"))
-        let waiting = Task { try await kit.pipeline.image(for: request) }
+        let waiting = Task { try await kit.pipeline.image(from: request) }
         try await kit.stub.waitForCalls(1)
         waiting.cancel()
         let error = await #expect(throws: ImageError.self) { _ = try await waiting.value }
         #expect(error?.kind == .cancelled)
         gate.open()
         // A load directly after a cancellation is a new one.
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         #expect(kit.stub.calls.count == 2)
     }
 

@@ -45,7 +45,7 @@ import Foundation
         }
         let kit = PipelineKit(stub) { $0.decoders = ImageDecoders() }
         let request = try progressive("https://a.example/1.jpg")
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         let task = kit.pipeline.task(for: request)
         for await _ in task.previews { Issue.record("a preview") }
         #expect(kit.pipeline.cachedImage(for: request)?.size.width == 60)

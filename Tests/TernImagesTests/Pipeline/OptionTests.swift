@@ -37,7 +37,7 @@ import Foundation
         #expect(await still.pipeline.failure(of: request)?.kind == .unsupported)
         // An image in memory is rejected too, and other requests are not affected.
         #expect(await still.pipeline.failure(of: request)?.kind == .unsupported)
-        _ = try await still.pipeline.image(for: try self.request())
+        _ = try await still.pipeline.image(from: try self.request())
     }
 
     @Test func theFirstFrameCanBeHadAlone() async throws {
@@ -120,7 +120,7 @@ import Foundation
             #expect(await kit.pipeline.failure(of: request)?.kind == .limitExceeded)
             // The failure depends on the limit: a request with a higher limit succeeds.
             request.options.responseByteLimit = picture.count
-            _ = try await kit.pipeline.image(for: request)
+            _ = try await kit.pipeline.image(from: request)
         }
         let data = ImageRequest(.data("mine") { picture })
         var limited = data
@@ -132,7 +132,7 @@ import Foundation
         let kit = PipelineKit(picture: try Pictures.jpeg(200, 100))
         var request = ImageRequest(try url("https://a.example/1.jpg"))
         request.options.decodedByteLimit = 20_000
-        let image = try await kit.pipeline.image(for: request)
+        let image = try await kit.pipeline.image(from: request)
         #expect(image.byteCount <= 20_000 && image.size.width > 50)
         #expect(kit.pipeline.cachedImage(for: ImageRequest(try url("https://a.example/1.jpg"))) == nil)
     }
@@ -158,7 +158,7 @@ import Foundation
         func load(_ name: String, _ handlesCookies: Bool) async throws -> String? {
             var request = ImageRequest(try url("https://a.example/\(name)"))
             request.options.handlesCookies = handlesCookies
-            _ = try await kit.pipeline.image(for: request)
+            _ = try await kit.pipeline.image(from: request)
             return stub.calls.last?.headers["Cookie"]
         }
         #expect(try await load("1", false) == nil)
@@ -182,7 +182,7 @@ import Foundation
 
     @Test func continuingInTheBackgroundChangesNothingOnLinux() async throws {
         let kit = kit()
-        _ = try await kit.pipeline.image(for: try request { $0.continuesInBackground = true })
+        _ = try await kit.pipeline.image(from: try request { $0.continuesInBackground = true })
         #expect(kit.pipeline.task(for: try request()).isFinished)
     }
 }

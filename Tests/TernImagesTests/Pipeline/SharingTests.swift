@@ -37,7 +37,7 @@ import Foundation
         for task in tasks { _ = try await task.image }
         #expect(stub.calls.count == 2)
         kit.pipeline.memory.removeAll()
-        _ = try await kit.pipeline.image(for: known)
+        _ = try await kit.pipeline.image(from: known)
         #expect(kit.pipeline.cachedImage(for: plain) == nil)
     }
 
@@ -53,15 +53,15 @@ import Foundation
         var request = try Request(.get, "https://a.example/1.png")
         request.credentials = Nobody()
         let (ada, grace) = (ImageRequest(.request(request)), ImageRequest(.request(request)))
-        _ = try await kit.pipeline.image(for: ada)
+        _ = try await kit.pipeline.image(from: ada)
         #expect(kit.pipeline.cachedImage(for: ada) != nil)
         #expect(kit.pipeline.cachedImage(for: grace) == nil)
         #expect(kit.pipeline.cachedImage(for: ImageRequest(try url("https://a.example/1.png"))) == nil)
         try await kit.pipeline.flush()
         #expect(try await cache.usage.count == 0)
-        _ = try await kit.pipeline.image(for: grace)
+        _ = try await kit.pipeline.image(from: grace)
         #expect(kit.stub.calls.count == 2)
-        _ = try await kit.pipeline.image(for: ada)
+        _ = try await kit.pipeline.image(from: ada)
         #expect(kit.stub.calls.count == 2)
     }
 

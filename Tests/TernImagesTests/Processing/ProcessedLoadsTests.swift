@@ -22,7 +22,7 @@ import Foundation
             [first, CountingProcessor(name: "b", counter: b)],
             [.composition([.composition([first])]), CountingProcessor(name: "c", counter: c)],
         ]
-        for list in lists { _ = try await kit.pipeline.image(for: ImageRequest(address, processors: list)) }
+        for list in lists { _ = try await kit.pipeline.image(from: ImageRequest(address, processors: list)) }
         #expect([a.value, b.value, c.value] == [1, 1, 1])
         #expect(kit.decoder.decodes == 1)
     }
@@ -31,12 +31,12 @@ import Foundation
         let kit = PipelineKit(picture: try Pictures.jpeg(200, 100))
         let address = try url("https://a.example/1.jpg")
         for side in [20, 60, 100, 180] {
-            _ = try await kit.pipeline.image(for: ImageRequest(address, targetSize: size(side, side)))
+            _ = try await kit.pipeline.image(from: ImageRequest(address, targetSize: size(side, side)))
         }
         let request = ImageRequest(address, targetSize: size(40, 40), processors: [.circle()])
         let response = try await kit.pipeline.response(for: request)
         #expect(response.image.size == size(20, 20))
-        #expect(response.trace.description.contains("variant hit (60×30)"))
+        #expect(response.trace.description.contains("another size: memory hit (60×30)"))
         #expect(kit.decoder.decodes == 4)
     }
 

@@ -133,7 +133,7 @@ import Foundation
     }
 
     private func load(_ request: ImageRequest, _ kit: PipelineKit) async throws {
-        _ = try await kit.pipeline.image(for: request)
+        _ = try await kit.pipeline.image(from: request)
         try await kit.pipeline.flush()
     }
 
@@ -213,7 +213,7 @@ import Foundation
             let pipeline = ImagePipeline(configuration: configuration)
             var request = try Request(.get, "https://a.example/1.png")
             request.headers["Authorization"] = token
-            _ = try await pipeline.image(for: ImageRequest(.request(request)))
+            _ = try await pipeline.image(from: ImageRequest(.request(request)))
             try await pipeline.flush()
         }
         let ways: [(String, String?)] = [("ada", nil), ("eve", nil), ("ada", "bob"), ("ada", "eve"), ("ada", "eve")]

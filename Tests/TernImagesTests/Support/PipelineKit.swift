@@ -46,7 +46,7 @@ extension ImagePipeline {
     /// Returns the error of a load; nil if it succeeds.
     func failure(of request: ImageRequest) async -> ImageError? {
         do throws(ImageError) {
-            _ = try await image(for: request)
+            _ = try await image(from: request)
             return nil
         } catch {
             return error

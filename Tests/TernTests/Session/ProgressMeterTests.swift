@@ -48,8 +48,17 @@ struct ProgressMeterTests {
         let last = await iterator.next()
         #expect(last?.completedBytes == 150)
         #expect(last?.isFinished == true)
-        #expect(last?.estimatedTimeRemaining == .zero)
         #expect(await iterator.next() == nil)
+    }
+
+    @Test func onlyAWholeBodyHasNoTimeLeft() {
+        func left(_ completed: Int64, of total: Int64?) -> Duration? {
+            Session.Progress(completedBytes: completed, totalBytes: total, bytesPerSecond: 10, isFinished: true)
+                .estimatedTimeRemaining
+        }
+        #expect(left(200, of: 200) == .zero)
+        // A transfer that was cancelled or has failed.
+        #expect(left(150, of: 200) == nil && left(150, of: nil) == nil)
     }
 
     @Test func lateSubscriberReceivesTheLastValue() async {

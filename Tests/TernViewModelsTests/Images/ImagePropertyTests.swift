@@ -169,7 +169,7 @@ struct ImagePropertyTests {
                 self?.record(result, ofLoad: index, number: kept, in: slot, of: view)
             }
             let load = view.loadImage(
-                request, into: slot, display: display, completion: completion, receive: receiver)
+                from: request, into: slot, display: display, completion: completion, receive: receiver)
             guard !loads.contains(where: { $0 === load }) else { return loads.append(load) }
             loads.append(load)
             callers.append(

@@ -62,9 +62,9 @@ struct ImageRefreshTests {
 
     @Test func anImageInMemoryIsShownAtOnceAndAgainOnlyIfItHasChanged() async throws {
         let changing = Changing()
-        _ = try await changing.pipeline.image(for: changing.request)
+        _ = try await changing.pipeline.image(from: changing.request)
         let photo = Photo(changing.pipeline)
-        let unchanged = photo.loadImage(changing.request, display: refreshing)
+        let unchanged = photo.loadImage(from: changing.request, display: refreshing)
         #expect(photo.lines == ["40 memory"])
         #expect(unchanged.isActive)
         try await changing.answer()
@@ -74,7 +74,7 @@ struct ImageRefreshTests {
 
         changing.version.number = 50
         photo.log.removeAll()
-        let changed = photo.loadImage(changing.request, display: refreshing)
+        let changed = photo.loadImage(from: changing.request, display: refreshing)
         #expect(photo.lines == ["40 memory"])
         try await changing.answer()
         await photo.log.wait { $0.last == "ended" }
@@ -89,13 +89,13 @@ struct ImageRefreshTests {
         // `try?`: nothing depends on the removal of the folder.
         defer { try? FileManager.default.removeItem(at: folder) }
         let changing = Changing(disk: .folder(folder))
-        _ = try await changing.pipeline.image(for: changing.request)
+        _ = try await changing.pipeline.image(from: changing.request)
         try await changing.pipeline.flush()
         var request = changing.request
         request.caching.memory = .write
         changing.version.number = 50
         let photo = Photo(changing.pipeline)
-        photo.loadImage(request, display: refreshing)
+        photo.loadImage(from: request, display: refreshing)
         #expect(!photo.lines.contains("40 original"))
         await photo.log.wait { $0.last?.hasPrefix("40") ?? false }
         try await changing.answer()
@@ -105,11 +105,11 @@ struct ImageRefreshTests {
 
     @Test func theChangedPictureIsNeverLostHoweverSoonItComes() async throws {
         let changing = Changing(delay: .zero)
-        _ = try await changing.pipeline.image(for: changing.request)
+        _ = try await changing.pipeline.image(from: changing.request)
         let photo = Photo(changing.pipeline)
         for width in 50..<250 {
             changing.version.number = width
-            let load = photo.loadImage(changing.request, display: refreshing)
+            let load = photo.loadImage(from: changing.request, display: refreshing)
             #expect(try await load.value.image.size.width == width)
             #expect(photo.lines.last { $0 != "ended" } == "\(width) network slowly")
         }
@@ -117,11 +117,11 @@ struct ImageRefreshTests {
 
     @Test func whileARefreshGoesOnAViewThatAsksAgainIsShownThePictureAgain() async throws {
         let changing = Changing()
-        _ = try await changing.pipeline.image(for: changing.request)
+        _ = try await changing.pipeline.image(from: changing.request)
         let photo = Photo(changing.pipeline)
-        let first = photo.loadImage(changing.request, display: refreshing)
+        let first = photo.loadImage(from: changing.request, display: refreshing)
         // The cell may have been cleared in between, because it was reused.
-        let second = photo.loadImage(changing.request, display: refreshing)
+        let second = photo.loadImage(from: changing.request, display: refreshing)
         #expect(photo.lines == ["40 memory", "40 memory"] && !first.isActive && second.isActive)
         // The revalidation of the first load may still be running, without a caller.
         while photo.lines.last != "ended", !Task.isCancelled {
@@ -133,10 +133,10 @@ struct ImageRefreshTests {
 
     @Test func aRefreshThatIsCancelledShowsNothingMore() async throws {
         let changing = Changing()
-        _ = try await changing.pipeline.image(for: changing.request)
+        _ = try await changing.pipeline.image(from: changing.request)
         changing.version.number = 50
         let photo = Photo(changing.pipeline)
-        let load = photo.loadImage(changing.request, display: refreshing)
+        let load = photo.loadImage(from: changing.request, display: refreshing)
         try await changing.clock.waitForSleepers(1)
         photo.cancelImageLoad()
         changing.clock.advance(by: .seconds(1))
@@ -159,7 +159,7 @@ struct ImageRefreshTests {
         let photo = Photo(Photos.pipeline(stub) { $0.decoders = ImageDecoders() })
         var request = ImageRequest(URL(string: "https://a.example/1.jpg"))
         request.options.progressive = .scans
-        photo.loadImage(request)
+        photo.loadImage(from: request)
         // Five pieces contain the end of at least one scan. The next ones arrive after a preview of them was shown.
         for (pieces, previews) in [(5, 1), (5, 2), (1, 2)] {
             for _ in 0..<pieces {

@@ -175,7 +175,7 @@ struct ImageViewModelTests {
         request.caching.memory = .write
         var display = grey
         display.usesCachedVariant = true
-        photo.loadImage(request, display: display)
+        photo.loadImage(from: request, display: display)
         #expect(photo.lines == ["40 placeholder", "begin"])
         try await photos.advance()
         await photo.log.wait { $0.last == "ended" }

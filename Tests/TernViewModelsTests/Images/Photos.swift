@@ -103,7 +103,7 @@ struct Photos {
     func request(_ path: String) -> ImageRequest { ImageRequest(url(path)) }
 
     /// Loads the image into memory.
-    func load(_ path: String) async throws { _ = try await pipeline.image(for: request(path)) }
+    func load(_ path: String) async throws { _ = try await pipeline.image(from: request(path)) }
 
     /// Delivers slow responses. Requires one running call and no call that was cancelled just before and may still
     /// sleep.

@@ -167,6 +167,16 @@ struct WebContentViewModelTests {
         #expect(site.stub.calls.map(\.path) == ["/a", "/b", "/a", "/b", "/b"])
     }
 
+    @Test func theHistoryHasNamesThatNoWebViewHas() async throws {
+        for path in ["/a", "/b"] { _ = try await view.load(try site.request(path)).value }
+        #expect(view.hasPreviousPage && !view.hasNextPage && view.loadNextPage() == nil)
+        _ = try await view.loadPreviousPage()?.value
+        #expect(!view.hasPreviousPage && view.hasNextPage)
+        _ = try await view.reloadPage()?.value
+        _ = try await view.loadNextPage()?.value
+        #expect(site.stub.calls.map(\.path) == ["/a", "/b", "/a", "/a", "/b"])
+    }
+
     @Test func aFailedStepBackStaysWhereItIs() async throws {
         for path in ["/a", "/slow"] {
             let load = view.load(try site.request(path))

@@ -26,6 +26,17 @@ private struct StayHome: SessionPolicy {
     }
 }
 
+private struct LargeToFile: SessionPolicy {
+    let folder: URL
+
+    @concurrent func disposition(
+        of response: ResponseHead, for task: AnySessionTask
+    ) async throws -> ResponseDisposition? {
+        guard (response.contentLength ?? 0) > 10_000_000 else { return nil }
+        return .becomeDownload(to: folder.appending(path: response.suggestedFilename))
+    }
+}
+
 private struct Journal: SessionObserver {
     func didReceive(_ response: ResponseHead, of task: AnySessionTask) {
         print(task.id, response.status)
@@ -62,6 +73,29 @@ struct HookDocumentationTests {
         let client = try Client(baseURL: "https://a.example", session: session)
         #expect(try await client.get("near", as: String.self).count == 36)
         #expect(try await session.response(for: client.request(.get, "away")).status == 302)
+    }
+
+    @Test func aLargeResponseIsReadFromItsFile() async throws {
+        let stub = StubTransport { call in
+            .data(Data(repeating: 1, count: call.path == "/large.bin" ? 10_000_001 : 3))
+        }
+        try await inTestFolder { folder in
+            var configuration = Session.Configuration()
+            configuration.policy = LargeToFile(folder: URL(filePath: folder.path))
+            let session = Session(configuration: configuration, stub: stub)
+            for (path, count) in [("large.bin", 10_000_001), ("small.bin", 3)] {
+                let request = try Request(.get, "https://a.example/\(path)")
+                let response = try await session.response(for: request)
+                let data =
+                    if let file = response.file {
+                        try Data(contentsOf: file, options: .alwaysMapped)
+                    } else {
+                        response.value
+                    }
+                #expect(data.count == count)
+            }
+            #expect(try folder.names == ["large.bin"])
+        }
     }
 
     @Test func retryAndRefreshMatchTheirArticle() async throws {

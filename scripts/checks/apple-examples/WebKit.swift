@@ -18,5 +18,7 @@ private final class Browser {
     }
 
     func open(_ page: Request) { webView.load(page) }
-    func back() { (webView as any WebContentViewModel).goBack() }
+    func back() { if webView.hasPreviousPage { webView.loadPreviousPage() } }
+    func forward() { if webView.hasNextPage { webView.loadNextPage() } }
+    func again() { webView.reloadPage() }
 }

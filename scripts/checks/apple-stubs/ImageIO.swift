@@ -19,6 +19,8 @@ public enum CGImageSourceStatus: Int32, Sendable {
 
 public func CGImageSourceCopyTypeIdentifiers() -> CFArray { NSArray() }
 public func CGImageSourceCreateWithData(_ data: CFData, _ options: CFDictionary?) -> CGImageSource? { nil }
+public func CGImageSourceCreateIncremental(_ options: CFDictionary?) -> CGImageSource { CGImageSource() }
+public func CGImageSourceUpdateData(_ isrc: CGImageSource, _ data: CFData, _ final: Bool) {}
 public func CGImageSourceGetType(_ isrc: CGImageSource) -> CFString? { nil }
 public func CGImageSourceGetCount(_ isrc: CGImageSource) -> Int { 0 }
 public func CGImageSourceGetPrimaryImageIndex(_ isrc: CGImageSource) -> Int { 0 }

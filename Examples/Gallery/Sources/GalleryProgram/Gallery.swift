@@ -126,7 +126,7 @@ extension PhotoCell {
     func load(_ request: ImageRequest) {
         var display = ImageDisplay(placeholder: Self.grey.map { .image($0) }, failure: Self.red.map { .image($0) })
         display.decodesToViewSize = true
-        loadImage(request, display: display)
+        loadImage(from: request, display: display)
     }
 
     private static let grey = RasterImage(size: PixelSize(width: 1, height: 1), premultiplied: [224, 224, 224, 255])

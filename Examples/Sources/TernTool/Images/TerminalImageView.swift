@@ -136,7 +136,7 @@ struct ImagePresentation {
                 minimumInterval: .milliseconds(150), showsRows: true, skipsWhenBehind: true)
             display.playback = PlaybackOptions(loopCount: loops)
         }
-        let load = view.loadImage(request, display: display)
+        let load = view.loadImage(from: request, display: display)
         if let task = load.task {
             bar.bindProgress(task.progress)
             interrupt.performs { task.cancel() }

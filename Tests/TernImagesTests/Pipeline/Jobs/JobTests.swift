@@ -56,7 +56,7 @@ import Foundation
         let isProcessed = stage == .process || stage == .delivery
         #expect(hold.processes.value == others + (isProcessed ? 1 : 0))
         // A later request begins anew.
-        #expect(try await hold.kit.pipeline.image(for: try hold.request()).size.width == 40)
+        #expect(try await hold.kit.pipeline.image(from: try hold.request()).size.width == 40)
     }
 
     @Test(arguments: [1, 2])

@@ -1,0 +1,192 @@
+import Synchronization
+import Tern
+import TernTesting
+import Testing
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The stages that a `SessionObserver` sees.
+@Suite("Wire: stages of observers", .timeLimit(.minutes(1)))
+struct ObserverStageTests {
+    private final class Watcher: SessionObserver {
+        private let log = Mutex<[String]>([])
+
+        var all: [String] { log.withLock { $0 } }
+
+        private func add(_ entry: String) { log.withLock { $0.append(entry) } }
+
+        func willSend(_ request: Request, of task: AnySessionTask) { add("send") }
+        func didReceive(_ response: ResponseHead, of task: AnySessionTask) { add("head \(response.status)") }
+        func didReceive(bytes: Data, of task: AnySessionTask) { add("bytes \(String(decoding: bytes, as: UTF8.self))") }
+        func didValidate(_ response: ResponseHead, error: NetworkError?, of task: AnySessionTask) {
+            add("valid \(error?.kind.description ?? "yes")")
+        }
+        func didDecode(_ result: Result<any Sendable, NetworkError>, from body: Data, of task: AnySessionTask) {
+            switch result {
+            case .success(let value): add("decoded \(value) of \(body.count)")
+            case .failure(let error): add("decoding failed: \(error.kind) of \(body.count)")
+            }
+        }
+        func willRetry(_ request: Request, after error: NetworkError?, of task: AnySessionTask) {
+            add("retry after \(error?.status ?? 0)")
+        }
+        func didReceive(_ challenge: AuthenticationChallenge, of task: AnySessionTask) {
+            add("challenge \(challenge.realm ?? "")")
+        }
+        func didObserve(_ event: TaskRegistry.Event) {
+            guard case .completed(let end) = event else { return }
+            switch end.value {
+            case let response as Response<String>: add("completed response \(response.value)")
+            case let value?: add("completed \(value)")
+            case nil: add("completed \(end.error?.kind.description ?? "without a value")")
+            }
+        }
+    }
+
+    private static let handler: LoopbackServer.Handler = { exchange in
+        switch exchange.request.path {
+        case "/moved": try exchange.respond(status: 302, headers: [("Location", "/x")], text: "elsewhere")
+        case "/missing": try exchange.respond(status: 404, text: "none")
+        default: try exchange.respond(text: "body")
+        }
+    }
+
+    private func withWatcher(
+        _ change: (inout Session.Configuration) -> Void = { _ in }, _ handler: LoopbackServer.Handler? = nil,
+        test: (Client, Watcher) async throws -> Void
+    ) async throws {
+        let watcher = Watcher()
+        let configuration = Session.Configuration.test {
+            $0.observers = [watcher]
+            change(&$0)
+        }
+        try await withServer(configuration: configuration, handler ?? Self.handler) { _, client in
+            try await test(client, watcher)
+        }
+    }
+
+    @Test func aCallShowsItsStagesInOrder() async throws {
+        try await withWatcher { client, watcher in
+            let text: String = try await client.get("moved")
+            #expect(text == "body")
+            #expect(
+                watcher.all == [
+                    "send", "head 302", "send", "head 200", "bytes body", "valid yes", "decoded body of 4",
+                    "completed response body",
+                ])
+        }
+    }
+
+    @Test func aRefusedResponseShowsItsError() async throws {
+        try await withWatcher { client, watcher in
+            _ = try await failure { try await client.get("missing", as: String.self) }
+            #expect(watcher.all == ["send", "head 404", "bytes none", "valid status", "completed status"])
+        }
+    }
+
+    @Test func aFailedDecodingShowsTheBytes() async throws {
+        try await withWatcher { client, watcher in
+            let error = try await failure { try await client.get("x", as: Int.self) { $0.validation = .any } }
+            #expect(error.kind == .decoding)
+            #expect(watcher.all.suffix(2) == ["decoding failed: decoding of 4", "completed decoding"])
+        }
+    }
+
+    @Test func aHandleShowsItsValueAtItsEnd() async throws {
+        try await withWatcher { client, watcher in
+            _ = try await client.task(.get, "x", as: String.self).value
+            await client.session.drained()
+            #expect(watcher.all.last == "completed body")
+        }
+    }
+
+    @Test func aRepeatedRequestShowsTheFailureBefore() async throws {
+        let count = Mutex(0)
+        let counting = Counter(count)
+        try await withWatcher {
+            var policy = RetryPolicy()
+            policy.firstDelay = .zero
+            $0.interceptors = [RetryInterceptor(policy)]
+        } _: { exchange in
+            try exchange.respond(status: counting.next() < 3 ? 503 : 200, text: "x")
+        } test: { client, watcher in
+            let text: String = try await client.get("x")
+            #expect(text == "x")
+            #expect(watcher.all.filter { $0.hasPrefix("retry") } == ["retry after 503", "retry after 503"])
+            #expect(watcher.all.filter { $0.hasPrefix("valid") } == ["valid status", "valid status", "valid yes"])
+        }
+    }
+
+    @Test func aChallengeIsShownBeforeItsAnswer() async throws {
+        try await withWatcher {
+            $0.policy = Answering()
+        } _: { exchange in
+            if exchange.request["Authorization"] == nil {
+                try exchange.respond(status: 401, headers: [("WWW-Authenticate", "Basic realm=\"r\"")])
+            } else {
+                try exchange.respond(text: "in")
+            }
+        } test: { client, watcher in
+            let text: String = try await client.get("x")
+            #expect(text == "in")
+            #expect(Array(watcher.all.prefix(4)) == ["send", "head 401", "challenge r", "send"])
+        }
+    }
+
+    private struct Answering: SessionPolicy {
+        @concurrent func answer(
+            to challenge: AuthenticationChallenge, for request: Request, of task: AnySessionTask
+        ) async throws -> ChallengeDecision? { .use(.user("ada", password: "x")) }
+    }
+
+    private final class Counter: Sendable {
+        private let count: Mutex<Int>
+        init(_ count: consuming Mutex<Int>) { self.count = count }
+        func next() -> Int {
+            count.withLock {
+                $0 += 1
+                return $0
+            }
+        }
+    }
+
+    @Test(arguments: ["stream", "download", "policy"])
+    func bytesAreThoseThatTheTaskReads(form: String) async throws {
+        try await withWatcher { client, watcher in
+            switch form {
+            case "stream":
+                for try await _ in client.stream("x") {}
+            case "download":
+                try await inTestFolder { folder in _ = try await client.download("x", to: folder.url("file")).value }
+            default:
+                struct Accepting: SessionPolicy {}
+                _ = try await client.get("x") { $0.policy = Accepting() }
+            }
+            await client.session.drained()
+            #expect(watcher.all.filter { $0.hasPrefix("bytes") } == ["bytes body"])
+            #expect(watcher.all.filter { $0.hasPrefix("valid") } == ["valid yes"])
+        }
+    }
+
+    // MARK: The value in a stream of events
+
+    @Test func anEventHasTheValueAsLongAsAHandleHasIt() async throws {
+        try await withServer(Self.handler) { _, client in
+            let events = client.session.tasks.events
+            var task: SessionTask<String>? = client.task(.get, "x", as: String.self)
+            _ = try await task?.value
+            let _: String = try await client.get("x")
+            await client.session.finishTasksAndInvalidate()
+            var ends: [TaskRegistry.Completion] = []
+            for await event in events { if case .completed(let end) = event { ends.append(end) } }
+            #expect(ends.count == 2 && ends[0].value as? String == "body" && ends[1].value == nil)
+            withExtendedLifetime(task) {}
+            task = nil
+            #expect(ends[0].value == nil)
+        }
+    }
+}
