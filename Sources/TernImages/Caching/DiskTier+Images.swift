@@ -211,7 +211,9 @@ extension DiskTier {
     }
 
     private func skipsStoringProcessed(_ loaded: inout LoadedImage, for key: ImageLoadKey) -> Bool {
-        guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.write) else { return true }
+        guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.write) else {
+            return true
+        }
         if loaded.stored.animation != nil {
             loaded.trace.add(.processed, .notStored, detail: "an animation")
         } else if loaded.stored.freshness.forbidsStorage {

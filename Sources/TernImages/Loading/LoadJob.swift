@@ -59,7 +59,7 @@ class LoadJob {
 
     /// Calls the closure for all tasks that wait for this load or for a result of it.
     final func forEachTask(_ body: (ImageTask) -> Void) {
-        subscribers.forEach { subscriber in
+        subscribers.visit { subscriber in
             switch subscriber {
             case .task(let task): body(task)
             case .job(let job): job.forEachTask(body)

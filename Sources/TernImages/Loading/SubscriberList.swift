@@ -52,7 +52,7 @@ struct SubscriberList<Subscriber: Identifiable> {
     var all: [Subscriber] { entries[first...].compactMap { $0?.subscriber } }
 
     /// Calls the closure for each subscriber, in the order in which they joined. The closure must not change the list.
-    func forEach(_ body: (Subscriber) -> Void) {
+    func visit(_ body: (Subscriber) -> Void) {
         for index in first..<entries.count { if let entry = entries[index] { body(entry.subscriber) } }
     }
 
