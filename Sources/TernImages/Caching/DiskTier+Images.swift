@@ -13,12 +13,23 @@ extension DiskTier {
     /// Returns the key of the encoded bytes of a source.
     static func encodedKey(_ source: SourceKey) -> String { "bytes \(source.text)" }
 
+    /// Returns true, and adds the reason to the trace, if it is known without a wait that there are no encoded bytes to read.
+    func lacksBytes(for key: EncodedLoadKey, trace: inout ImageTrace) -> Bool {
+        if !key.caching.contains(.read) {
+            trace.add(.originals, .skipped)
+        } else if let reason {
+            trace.add(.originals, .skipped, detail: reason)
+        } else if let openCache, !openCache.contains(Self.encodedKey(key.source)) {
+            trace.add(.originals, .miss)
+        } else {
+            return false
+        }
+        return true
+    }
+
     /// Returns the encoded bytes on the disk, or nil; the trace says why.
     func encodedImage(for key: EncodedLoadKey, trace: inout ImageTrace) async -> EncodedImage? {
-        guard key.caching.contains(.read) else {
-            trace.add(.originals, .skipped)
-            return nil
-        }
+        if lacksBytes(for: key, trace: &trace) { return nil }
         guard let cache = await cache else {
             trace.add(.originals, .skipped, detail: reason ?? "")
             return nil
@@ -38,17 +49,25 @@ extension DiskTier {
         }
     }
 
+    /// Returns true, and adds the reason to their trace, if encoded bytes are not to be stored.
+    func skipsStoring(_ image: inout EncodedImage, for key: EncodedLoadKey, request: ImageRequest) -> Bool {
+        if !key.caching.contains(.write) || !configuration.diskContent.holdsEncodedBytes(of: request) {
+            image.trace.add(.originals, .skipped)
+        } else if request.source.request == nil {
+            return true
+        } else if image.freshness.forbidsStorage {
+            image.trace.add(.originals, .notStored, detail: "no-store")
+        } else if let reason {
+            image.trace.add(.originals, .notStored, detail: reason)
+        } else {
+            return false
+        }
+        return true
+    }
+
     /// Stores encoded bytes, and records the outcome in their trace.
     func store(_ image: inout EncodedImage, for key: EncodedLoadKey, request: ImageRequest) async {
-        guard key.caching.contains(.write), configuration.diskContent.holdsEncodedBytes(of: request) else {
-            image.trace.add(.originals, .skipped)
-            return
-        }
-        guard request.source.request != nil else { return }
-        if image.freshness.forbidsStorage {
-            image.trace.add(.originals, .notStored, detail: "no-store")
-            return
-        }
+        if skipsStoring(&image, for: key, request: request) { return }
         guard let cache = await cache else {
             image.trace.add(.originals, .notStored, detail: reason ?? "")
             return
@@ -136,10 +155,31 @@ extension DiskTier {
 // Processed images, encoded for the disk.
 
 extension DiskTier {
+    /// Returns a Boolean value that indicates whether the processed image of a load may be read.
+    func readsProcessed(_ key: ImageLoadKey) -> Bool {
+        // A processed image is stored without its encoded bytes.
+        key.storesProcessed(configuration.diskContent) && key.caching.processed.contains(.read)
+            && !key.options.includesData
+    }
+
+    /// Returns true, and adds the reason to the trace, if it is known without a wait that there is no processed image to read.
+    func lacksProcessed(_ key: ImageLoadKey, trace: inout ImageTrace) -> Bool {
+        guard readsProcessed(key) else { return true }
+        if let reason {
+            trace.add(.processed, .skipped, detail: reason)
+        } else if let openCache, !openCache.contains(key.imageKey.text) {
+            trace.add(.processed, .miss)
+        } else {
+            return false
+        }
+        return true
+    }
+
     /// Returns the stored processed image, or nil; the trace says why.
     func processedEntry(
         for key: ImageLoadKey, trace: inout ImageTrace
     ) async throws(DiskCacheError) -> DiskCache.Entry? {
+        if lacksProcessed(key, trace: &trace) { return nil }
         guard let cache = await cache else {
             trace.add(.processed, .skipped, detail: reason ?? "")
             return nil
@@ -150,6 +190,12 @@ extension DiskTier {
             return nil
         }
         return entry
+    }
+
+    /// Returns true, and adds the reason to the trace, if there is nothing to store or to wait for.
+    func skipsStoring(_ loaded: inout LoadedImage, for key: ImageLoadKey) -> Bool {
+        if key.options.waitsForStore, loaded.source == .network, reason == nil { return false }
+        return skipsStoringProcessed(&loaded, for: key)
     }
 
     /// Stores a processed image in the background if the configuration and the request say so. With `waitsForStore` it
@@ -164,16 +210,24 @@ extension DiskTier {
         }
     }
 
-    private func storeProcessed(_ loaded: inout LoadedImage, for key: ImageLoadKey) async {
-        guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.write) else { return }
+    private func skipsStoringProcessed(_ loaded: inout LoadedImage, for key: ImageLoadKey) -> Bool {
+        guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.write) else {
+            return true
+        }
         if loaded.stored.animation != nil {
             loaded.trace.add(.processed, .notStored, detail: "an animation")
-            return
-        }
-        if loaded.stored.freshness.forbidsStorage {
+        } else if loaded.stored.freshness.forbidsStorage {
             loaded.trace.add(.processed, .notStored, detail: "no-store")
-            return
+        } else if let reason {
+            loaded.trace.add(.processed, .notStored, detail: reason)
+        } else {
+            return false
         }
+        return true
+    }
+
+    private func storeProcessed(_ loaded: inout LoadedImage, for key: ImageLoadKey) async {
+        if skipsStoringProcessed(&loaded, for: key) { return }
         guard let cache = await cache else {
             loaded.trace.add(.processed, .notStored, detail: reason ?? "")
             return

@@ -45,6 +45,11 @@ final class DiskTier: Sendable {
         state.withLock { if case .open = $0 { true } else { false } }
     }
 
+    /// The disk cache if it is open. Without a wait.
+    var openCache: DiskCache? {
+        state.withLock { if case .open(let cache) = $0 { cache } else { nil } }
+    }
+
     /// The disk cache; nil if it cannot be opened. The first access opens it.
     var cache: DiskCache? {
         get async {

@@ -80,6 +80,17 @@ struct DecodingContext: Sendable {
         return try await executor.run { () throws(ImageError) in try decodedNow(bytes, for: key) }
     }
 
+    /// A Boolean value that indicates whether bytes are decoded as they are, without a hook that decrypts them.
+    var decodesDirectly: Bool { decrypt == nil }
+
+    /// Starts to decode bytes that no hook decrypts, and reports the image on the thread that has decoded it. The returned task
+    /// can be cancelled.
+    func start(
+        _ data: Data, for key: ImageLoadKey, then report: @escaping @Sendable (Result<StoredImage, ImageError>) -> Void
+    ) -> Task<Void, Never> {
+        executor.start({ () throws(ImageError) in try decodedNow(data, for: key) }, then: report)
+    }
+
     private func decodedNow(_ data: Data, for key: ImageLoadKey) throws(ImageError) -> StoredImage {
         let decoder = try decoders.decoder(for: data)
         let options = key.imageKey.decoding

@@ -137,13 +137,16 @@ public final class ImageDecoders: Sendable {
     ///   decoder accepts it.
     func decoder(for data: Data) throws(ImageError) -> any ImageDecoder {
         if data.isEmpty { throw ImageError(.truncated, "there are no bytes") }
-        for decoder in registered.withLock({ $0.map(\.1) }) + system {
-            if let format = decoder.format(of: data), decoder.decodes(format) { return decoder }
-        }
+        for (_, decoder) in registered.withLock({ $0 }) where Self.accepts(data, decoder) { return decoder }
+        for decoder in system where Self.accepts(data, decoder) { return decoder }
         guard let format = ImageFormat(sniffing: data) else {
             throw ImageError(.unknownFormat, "the first of \(data.count) bytes are of no known format")
         }
         throw ImageError(.unsupported, format: format, "no decoder for it here")
+    }
+
+    private static func accepts(_ data: Data, _ decoder: any ImageDecoder) -> Bool {
+        decoder.format(of: data).map { decoder.decodes($0) } ?? false
     }
 }
 

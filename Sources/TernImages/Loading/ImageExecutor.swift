@@ -49,9 +49,19 @@ public final class ImageExecutor: TaskExecutor {
         _ work: @escaping @Sendable () throws(ImageError) -> Value
     ) async throws(ImageError) -> Value {
         let waiter = Waiter<Result<Value, ImageError>>()
-        let job = Task(executorPreference: self) { waiter.resume(returning: Self.outcome(of: work)) }
+        let job = start(work) { waiter.resume(returning: $0) }
         // Also waits for cancelled work to end.
         return try await waiter.wait(onCancel: { job.cancel() }).get()
+    }
+
+    /// Starts the work on one of the threads, and reports its result there. Cancelling the returned task cancels the work, whose
+    /// result is reported nevertheless.
+    func start<Value: Sendable>(
+        _ work: @escaping @Sendable () throws(ImageError) -> Value,
+        then report: @escaping @Sendable (Result<Value, ImageError>) -> Void
+    ) -> Task<Void, Never> {
+        // Ends with the work. Its owner cancels it.
+        Task(executorPreference: self) { report(Self.outcome(of: work)) }
     }
 
     private static func outcome<Value: Sendable>(

@@ -41,6 +41,9 @@ struct ImageLoadKey: Sendable, Hashable {
         content = Content(imageKey: imageKey, caching: key.caching, options: key.options, serial: key.serial)
     }
 
+    /// Returns a Boolean value that indicates whether this is the very key, not an equal one.
+    func isSame(as other: ImageLoadKey) -> Bool { content === other.content }
+
     /// The load of the image before the last processor; nil without processors.
     var inputKey: ImageLoadKey? { imageKey.inputKey.map { ImageLoadKey(self, imageKey: $0) } }
 

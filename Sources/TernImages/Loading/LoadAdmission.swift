@@ -224,6 +224,9 @@ struct NegativeCache<Key: Hashable & Sendable>: Sendable {
 
     var count: Int { entries.count }
 
+    /// A Boolean value that indicates whether no failure is remembered. Without one, nobody needs to read the clock.
+    var isEmpty: Bool { entries.isEmpty }
+
     mutating func error(for key: Key, at now: Duration) -> ImageError? {
         guard let entry = entries[key] else { return nil }
         if entry.until > now { return entry.error }

@@ -1,6 +1,12 @@
 import Tern
 import TernConcurrency
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// A stage with a limited number of loads at a time.
 enum LoadStage: Int, Sendable, CaseIterable {
     case fetch, decode, process
@@ -31,7 +37,8 @@ enum LoadSubscriber: Identifiable {
 class LoadJob {
     /// Those that wait for the result.
     var subscribers = SubscriberList<LoadSubscriber>()
-    /// The task that runs the load. The pipeline cancels it when the last subscriber leaves.
+    /// The task that runs the load or its present step; nil while a load that needs none waits for a slot or for its bytes. The
+    /// pipeline cancels it when the last subscriber leaves.
     var task: Task<Void, Never>?
     /// A Boolean value that indicates whether the load is in its table.
     var isRunning = true
@@ -52,7 +59,7 @@ class LoadJob {
 
     /// Calls the closure for all tasks that wait for this load or for a result of it.
     final func forEachTask(_ body: (ImageTask) -> Void) {
-        for subscriber in subscribers.all {
+        subscribers.visit { subscriber in
             switch subscriber {
             case .task(let task): body(task)
             case .job(let job): job.forEachTask(body)
@@ -63,10 +70,10 @@ class LoadJob {
 
 /// The load of an image: decoded, and processed by all of its processors.
 final class LoadImageJob: LoadJob {
-    /// Another load that this one waits for, with the waiter that its result resumes.
+    /// Another load that this one waits for, with the waiter that its result resumes; nil for a load without a task.
     enum Input {
         case image(LoadImageJob, Waiter<Result<LoadedImage, ImageError>>)
-        case data(LoadDataJob, Waiter<Result<EncodedImage, ImageError>>)
+        case data(LoadDataJob, Waiter<Result<EncodedImage, ImageError>>?)
     }
 
     let key: ImageLoadKey
@@ -78,6 +85,11 @@ final class LoadImageJob: LoadJob {
     var input: Input?
     /// The cached image that was delivered and is being revalidated.
     var cachedImage: LoadedImage?
+    /// The steps of a load that had no task yet: its look-ups, its bytes, and the image decoded from them. The task takes them
+    /// in place of its own.
+    var lookUps = ImageTrace()
+    var bytes: Result<EncodedImage, ImageError>?
+    var decoded: Result<StoredImage, ImageError>?
     /// The previews, while bytes arrive.
     var preview: PreviewDecoding?
     /// The priority without subscribers.
@@ -121,6 +133,9 @@ final class LoadDataJob: LoadJob, Equatable {
     let chunks: ChunkBuffer?
     /// Resumed when scrolling has settled; nil while the load does not wait for it.
     var scrollWaiter: Waiter<Bool>?
+    /// The steps of a load that had no task yet: its look-up and its fetch. The task takes them in place of its own.
+    var lookUps = ImageTrace()
+    var fetched: Result<ImageFetcher.Fetched, ImageError>?
     /// The last progress of the fetch, for later subscribers.
     private var progress: Session.Progress?
 
@@ -140,18 +155,29 @@ final class LoadDataJob: LoadJob, Equatable {
         forEachTask { $0.report(progress) }
     }
 
+    /// Reports the arrival of all bytes, for tasks that saw no earlier progress.
+    func reportWhole(_ data: Data) {
+        report(Session.Progress(completedBytes: Int64(data.count), totalBytes: Int64(data.count)))
+    }
+
     /// Calls the closure for all image loads that wait for the bytes.
     func forEachDependent(_ body: (LoadImageJob) -> Void) {
         for case .job(let job) in subscribers.all { body(job) }
     }
 
-    /// Passes a result to an image load that waits for the bytes.
-    func resume(_ dependent: LoadSubscriber, with result: Result<EncodedImage, ImageError>) {
-        guard case .job(let job) = dependent, case .data(let input, let waiter)? = job.input, input === self else {
-            return
-        }
-        waiter.resume(returning: result)
-    }
-
     static func == (one: LoadDataJob, other: LoadDataJob) -> Bool { one === other }
+}
+
+/// The work and the results that the actor hands to other threads at the end of a turn, in which it handles many messages: one
+/// wake-up of a thread then serves many loads.
+struct Outbox {
+    /// The loads whose fetch begins. Each holds a slot.
+    var fetches: [LoadDataJob] = []
+    /// The loads whose bytes are decoded. Each holds a slot.
+    var decodes: [LoadImageJob] = []
+    /// The callers that have a result.
+    var callers: [Waiter<Bool>] = []
+
+    /// The number of callers that are resumed together. More would wait for the last of them.
+    static let callerLimit = 64
 }

@@ -13,7 +13,26 @@ struct EncodedImage: Sendable {
     var source: ImageResponse.Source
     var trace: ImageTrace
     /// A Boolean value that indicates whether a revalidation confirmed the cached bytes; `data` is then empty.
-    var isUnchanged = false
+    var isUnchanged: Bool
+
+    /// Creates the result of a fetch.
+    /// - Parameters:
+    ///   - offset: The number of bytes that a partial download contributed.
+    ///   - trace: The look-ups before the fetch.
+    init(fetched data: Data, freshness: Freshness, resumedFrom offset: Int, trace: ImageTrace) {
+        self.init(data: data, freshness: freshness, source: .network, trace: trace)
+        self.trace.add(.network, .hit, detail: .bytes(data.count, before: offset))
+    }
+
+    init(
+        data: Data, freshness: Freshness, source: ImageResponse.Source, trace: ImageTrace, isUnchanged: Bool = false
+    ) {
+        self.data = data
+        self.freshness = freshness
+        self.source = source
+        self.trace = trace
+        self.isUnchanged = isUnchanged
+    }
 
     /// Returns the result of a load for an image that was decoded from these bytes.
     func loaded(_ decoded: StoredImage, for key: ImageLoadKey) -> LoadedImage {

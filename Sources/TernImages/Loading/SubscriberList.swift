@@ -51,6 +51,11 @@ struct SubscriberList<Subscriber: Identifiable> {
     /// The subscribers in the order in which they joined.
     var all: [Subscriber] { entries[first...].compactMap { $0?.subscriber } }
 
+    /// Calls the closure for each subscriber, in the order in which they joined. The closure must not change the list.
+    func visit(_ body: (Subscriber) -> Void) {
+        for index in first..<entries.count { if let entry = entries[index] { body(entry.subscriber) } }
+    }
+
     /// Adds a subscriber. Returns the new priority of the load if it has changed.
     mutating func add(_ subscriber: Subscriber, _ priority: LoadPriority) -> LoadPriority? {
         let before = self.priority

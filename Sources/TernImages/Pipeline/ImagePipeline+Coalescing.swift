@@ -21,8 +21,21 @@ extension ImagePipeline {
 
     private func start(_ job: LoadImageJob, stale: StoredImage? = nil) {
         imageJobs[job.key] = job
+        guard stale == nil, needsBytes(job) else { return startTask(of: job, stale: stale) }
+        join(EncodedLoadKey(job.key, revalidating: nil), for: job, revalidating: nil, waiter: nil)
+    }
+
+    func startTask(of job: LoadImageJob, stale: StoredImage? = nil) {
         job.task = Task { await self.run(job, stale: stale) }
     }
+
+    /// Starts a load of encoded bytes: with a task, or in the queue if it only needs a slot.
+    private func start(_ job: LoadDataJob) {
+        guard needsSlot(job) else { return startTask(of: job) }
+        enter(.fetch, job)
+    }
+
+    func startTask(of job: LoadDataJob) { job.task = Task { await self.runData(job) } }
 
     /// Returns the image before the last processor of a load, and starts the load of that image if there is none.
     func inputImage(_ key: ImageLoadKey, for job: LoadImageJob) async throws(ImageError) -> LoadedImage {
@@ -51,18 +64,8 @@ extension ImagePipeline {
         // If the caller is already cancelled, start nothing, because nothing would cancel the new load.
         guard job.isRunning, !Task.isCancelled else { throw .cancelled }
         let key = EncodedLoadKey(job.key, revalidating: cachedFreshness, skipsStoredBytes: skipsStoredBytes)
-        if job.request.options.ignores(failures.error(for: key.source, at: now)) { failures.remove(key.source) }
-        let running = dataJobs[key]
-        let input = running ?? makeDataJob(key, for: job, revalidating: cachedFreshness)
         let waiter = Waiter<Result<EncodedImage, ImageError>>()
-        job.input = .data(input, waiter)
-        add(.job(job), job.priority, to: input, waitsForScrolling: job.waitsForScrolling)
-        if running == nil {
-            dataJobs[key] = input
-            input.task = Task { await self.runData(input) }
-        } else {
-            reportProgress(to: job)
-        }
+        let input = join(key, for: job, revalidating: cachedFreshness, waiter: waiter)
         if cachedFreshness == nil, let chunks = input.chunks,
             let preview = job.beginPreviews(from: chunks, configuration)
         {
@@ -73,6 +76,29 @@ extension ImagePipeline {
         let result = await waiter.wait(cancelled: .failure(.cancelled))
         leaveInput(of: job)
         return try result.get()
+    }
+
+    /// Subscribes an image load to the load of its encoded bytes, and starts that load if there is none.
+    /// - Parameter waiter: Resumed with the bytes; nil for a load without a task, which starts to decode when they are there.
+    @discardableResult
+    private func join(
+        _ key: EncodedLoadKey, for job: LoadImageJob, revalidating cachedFreshness: Freshness?,
+        waiter: Waiter<Result<EncodedImage, ImageError>>?
+    ) -> LoadDataJob {
+        if !failures.isEmpty, job.request.options.ignores(failures.error(for: key.source, at: now)) {
+            failures.remove(key.source)
+        }
+        let running = dataJobs[key]
+        let input = running ?? makeDataJob(key, for: job, revalidating: cachedFreshness)
+        job.input = .data(input, waiter)
+        add(.job(job), job.priority, to: input, waitsForScrolling: job.waitsForScrolling)
+        if running == nil {
+            dataJobs[key] = input
+            start(input)
+        } else {
+            reportProgress(to: job)
+        }
+        return input
     }
 
     private func makeDataJob(
@@ -139,7 +165,10 @@ extension ImagePipeline {
             scrollDebouncer.remove(job)
         default: break
         }
-        if let place = job.place.take() { queues[place.stage.rawValue].remove(place) }
+        if let place = job.place.take() {
+            queues[place.stage.rawValue].remove(place)
+            queuedJobs[ObjectIdentifier(place.waiter)] = nil
+        }
         job.task?.cancel()
     }
 
@@ -186,8 +215,30 @@ extension ImagePipeline {
             switch subscriber {
             case .job(let dependent): job.resume(dependent, with: result)
             case .task(let task) where isUnchanged && task.current != nil: task.end(.success(nil))
-            case .task(let task): _ = task.deliver(delivered, isLast: true)
+            case .task(let task): task.end(delivered, callers: &outbox.callers)
             }
+            if outbox.callers.count >= Outbox.callerLimit { resumeCallers() }
+        }
+        if !isInTurn { resumeCallers() }
+    }
+
+    /// Ends a load of encoded bytes, and passes its result to all subscribers.
+    func finish(_ job: LoadDataJob, with result: Result<EncodedImage, ImageError>) {
+        for subscriber in end(job) { resume(subscriber, of: job, with: result) }
+    }
+
+    /// Passes a result to an image load that waits for the bytes.
+    func resume(
+        _ subscriber: LoadSubscriber, of job: LoadDataJob, with result: Result<EncodedImage, ImageError>
+    ) {
+        guard case .job(let dependent) = subscriber, case .data(let input, let waiter)? = dependent.input, input === job
+        else { return }
+        if let waiter {
+            waiter.resume(returning: result)
+        } else {
+            // It has left the list of subscribers.
+            dependent.input = nil
+            bytesArrived(for: dependent, result)
         }
     }
 
@@ -195,13 +246,15 @@ extension ImagePipeline {
     func deliver(_ error: ImageError, of job: LoadImageJob, to subscriber: LoadSubscriber) {
         switch subscriber {
         case .job(let dependent): job.resume(dependent, with: .failure(error))
-        case .task(let task): _ = task.deliver(.failure(error), isLast: true)
+        case .task(let task):
+            task.end(.failure(error), callers: &outbox.callers)
+            if !isInTurn { resumeCallers() }
         }
     }
 
     /// Delivers a cached image that is being revalidated to the subscribers that have no response yet.
     func deliver(cached: LoadedImage, of job: LoadImageJob, to subscribers: [LoadSubscriber]) {
-        let delivered = delivered(.success(cached), of: job)
+        let delivered = response(of: cached, job)
         for subscriber in subscribers {
             switch subscriber {
             case .job(let dependent):
@@ -210,7 +263,7 @@ extension ImagePipeline {
                 leaveInput(of: dependent)
             case .task(let task) where task.current == nil:
                 // A task that rejects the image leaves the load, even if others stay.
-                if !task.deliver(delivered, isLast: false) { unsubscribe(task) }
+                if !task.deliver(delivered) { unsubscribe(task) }
             case .task: break
             }
         }
@@ -220,7 +273,11 @@ extension ImagePipeline {
     private func delivered(
         _ result: Result<LoadedImage, ImageError>, of job: LoadImageJob
     ) -> Result<DeliveredResponse, ImageError> {
-        result.map { DeliveredResponse($0, options: job.key.options, at: date()) }
+        result.map { response(of: $0, job) }
+    }
+
+    private func response(of loaded: LoadedImage, _ job: LoadImageJob) -> DeliveredResponse {
+        DeliveredResponse(loaded, options: job.key.options, at: date())
     }
 }
 
@@ -249,6 +306,13 @@ extension ImagePipeline {
         return try await operation()
     }
 
+    /// Gives a slot to a load without a task, now or when its turn in the queue comes.
+    func enter(_ stage: LoadStage, _ job: LoadJob) {
+        guard let place = queues[stage.rawValue].enter(job.priority) else { return begin(job) }
+        job.place = place
+        queuedJobs[ObjectIdentifier(place.waiter)] = job
+    }
+
     /// Returns nil if the stage has a slot for a load now.
     private func enterQueue(at stage: LoadStage, _ priority: LoadPriority) -> QueuePlace? {
         // The rate limit admits the first in the queue at that time, not the first to arrive.
@@ -256,7 +320,7 @@ extension ImagePipeline {
             ? queues[stage.rawValue].append(priority) : queues[stage.rawValue].enter(priority)
     }
 
-    private func releaseSlot(at stage: LoadStage) {
+    func releaseSlot(at stage: LoadStage) {
         queues[stage.rawValue].leave()
         admitNext(at: stage)
     }
@@ -268,7 +332,13 @@ extension ImagePipeline {
                 admitFetches(after: delay)
                 return
             }
-            if queues[stage.rawValue].next()?.resume(returning: true) == true { continue }
+            let waiter = queues[stage.rawValue].next()
+            if let waiter, let job = queuedJobs.removeValue(forKey: ObjectIdentifier(waiter)) {
+                job.place = nil
+                begin(job)
+                continue
+            }
+            if waiter?.resume(returning: true) == true { continue }
             // The load was cancelled at this moment: its slot goes to the next one.
             queues[stage.rawValue].leave()
             if stage == .fetch { rateLimiter?.returnToken() }

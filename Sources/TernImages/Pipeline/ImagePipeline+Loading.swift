@@ -54,6 +54,7 @@ extension ImagePipeline {
     /// Loads an image: memory → another variant in memory → processed image on the disk → encoded bytes (disk, then network) →
     /// decode → process → store.
     private func load(_ job: LoadImageJob) async throws(ImageError) -> LoadedImage {
+        if let bytes = job.bytes.take() { return try await load(job, from: bytes.get()) }
         var trace = ImageTrace()
         if let image = imageInMemory(for: job.key, trace: &trace) { return image }
         if let image = try await imageFromVariant(for: job, trace: &trace) { return image }
@@ -73,6 +74,14 @@ extension ImagePipeline {
         return loaded
     }
 
+    /// Loads an image whose bytes were there before the load had a task: decode → store.
+    private func load(_ job: LoadImageJob, from encoded: EncodedImage) async throws(ImageError) -> LoadedImage {
+        var loaded = try await decodeOrReload(encoded, for: job)
+        loaded.trace.prepend(job.lookUps)
+        await store(&loaded, for: job.key)
+        return loaded
+    }
+
     // MARK: Caches
 
     private func imageInMemory(for key: ImageLoadKey, trace: inout ImageTrace) -> LoadedImage? {
@@ -88,15 +97,19 @@ extension ImagePipeline {
         return LoadedImage(stored: stored, source: .memory, trace: trace)
     }
 
+    private func suitableVariant(for key: ImageLoadKey) -> (stored: StoredImage, plan: DecodingPlan)? {
+        guard key.caching.memory.contains(.read), key.imageKey.processors.isEmpty, !key.options.includesData else {
+            return nil
+        }
+        return VariantCandidate.best(of: memory.candidates(of: key.imageKey.source), for: key.imageKey)
+    }
+
     /// Makes the image from another size in memory, if one is suitable.
     private func imageFromVariant(
         for job: LoadImageJob, trace: inout ImageTrace
     ) async throws(ImageError) -> LoadedImage? {
         let key = job.key
-        guard key.caching.memory.contains(.read), key.imageKey.processors.isEmpty, !key.options.includesData,
-            let (variant, plan) = VariantCandidate.best(
-                of: memory.candidates(of: key.imageKey.source), for: key.imageKey)
-        else { return nil }
+        guard let (variant, plan) = suitableVariant(for: key) else { return nil }
         trace.add(.variant, .hit, detail: "\(variant.image.size)")
         let decodingContext = decodingContext
         let stored = try await withSlot(at: .process, for: job) { () async throws(ImageError) in
@@ -110,10 +123,7 @@ extension ImagePipeline {
         for job: LoadImageJob, trace: inout ImageTrace
     ) async throws(ImageError) -> LoadedImage? {
         let key = job.key
-        // A processed image is stored without its encoded bytes.
-        guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.read),
-            !key.options.includesData
-        else { return nil }
+        guard disk.readsProcessed(key) else { return nil }
         do {
             guard let entry = try await disk.processedEntry(for: key, trace: &trace) else { return nil }
             let decodingContext = decodingContext
@@ -132,13 +142,18 @@ extension ImagePipeline {
     }
 
     private func store(_ loaded: inout LoadedImage, for key: ImageLoadKey) async {
+        if storeInMemory(&loaded, for: key) { await disk.store(&loaded, for: key) }
+    }
+
+    /// Returns false if the image is not to be stored anywhere.
+    private func storeInMemory(_ loaded: inout LoadedImage, for key: ImageLoadKey) -> Bool {
         if loaded.stored.image.metadata.isPartial {
             loaded.trace.add(.memory, .notStored, detail: "a partial image")
-            return
+            return false
         }
         if loaded.source == .network { memory.removeVariants(otherThan: loaded.stored.freshness, of: key) }
         memory.insert(loaded.stored, for: key, trace: &loaded.trace)
-        await disk.store(&loaded, for: key)
+        return true
     }
 
     // MARK: Decoding and processing
@@ -168,6 +183,7 @@ extension ImagePipeline {
     }
 
     private func decode(_ encoded: EncodedImage, for job: LoadImageJob) async throws(ImageError) -> LoadedImage {
+        if let decoded = job.decoded.take() { return encoded.loaded(try decoded.get(), for: job.key) }
         let (decodingContext, key, data) = (decodingContext, job.key, encoded.data)
         let stored = try await withSlot(at: .decode, for: job) { () async throws(ImageError) in
             try await decodingContext.decode(data, for: key)
@@ -262,17 +278,19 @@ extension ImagePipeline {
                 recordFailure(error, of: job.key.source, request: job.request)
                 if case .retry(let first) = job.subscribers.fail(isFinal: error.isFinal) {
                     job.chunks?.restart()
-                    job.resume(first, with: result)
+                    resume(first, of: job, with: result)
                     continue
                 }
             }
-            for subscriber in end(job) { job.resume(subscriber, with: result) }
-            return
+            return finish(job, with: result)
         }
     }
 
     /// Loads encoded bytes: disk → remembered failure → scrolling, rate limit and slot → network → disk.
     private func loadData(_ job: LoadDataJob) async throws(ImageError) -> EncodedImage {
+        if let fetched = job.fetched.take() {
+            return try await stored(fetched.get(), of: job, trace: job.lookUps)
+        }
         let key = job.key
         var trace = ImageTrace()
         if job.cachedFreshness == nil, let stored = await disk.encodedImage(for: key, trace: &trace) { return stored }
@@ -280,19 +298,27 @@ extension ImagePipeline {
             throw ImageError(
                 .notCached, "the image is not cached, and the request does not allow network access")
         }
-        if let error = failures.error(for: key.source, at: now) {
+        if !failures.isEmpty, let error = failures.error(for: key.source, at: now) {
             throw ImageError(.failedBefore, "the load failed recently: \(error.message)", underlying: error)
         }
         try await waitForScrolling(job)
-        switch try await withSlot(at: .fetch, for: job, { () async throws(ImageError) in try await fetch(job) }) {
+        let fetched = try await withSlot(at: .fetch, for: job) { () async throws(ImageError) in try await fetch(job) }
+        return try await stored(fetched, of: job, trace: trace)
+    }
+
+    /// Stores the result of a fetch on the disk.
+    private func stored(
+        _ fetched: ImageFetcher.Fetched, of job: LoadDataJob, trace: ImageTrace
+    ) async throws(ImageError) -> EncodedImage {
+        let key = job.key
+        switch fetched {
         case .bytes(let data, let freshness, let offset):
-            trace.add(.network, .hit, detail: .bytes(data.count, before: offset))
-            // Subscribers that saw no earlier progress get the whole.
-            job.report(Session.Progress(completedBytes: Int64(data.count), totalBytes: Int64(data.count)))
-            var encoded = EncodedImage(data: data, freshness: freshness, source: .network, trace: trace)
+            job.reportWhole(data)
+            var encoded = EncodedImage(fetched: data, freshness: freshness, resumedFrom: offset, trace: trace)
             await disk.store(&encoded, for: key, request: job.request)
             return encoded
         case .notModified(let freshness):
+            var trace = trace
             trace.add(.network, .hit, detail: "304")
             await disk.updateFreshness(ofBytesFor: key, to: freshness)
             return EncodedImage(
@@ -300,15 +326,101 @@ extension ImagePipeline {
         }
     }
 
-    private func fetch(_ job: LoadDataJob) async throws(ImageError) -> ImageFetcher.Fetched {
-        let (fetcher, key) = (fetcher, job.key)
+    private func makeFetch(for job: LoadDataJob) -> ImageFetch {
+        let key = job.key
         // The priority of this moment: it may have changed in the queue.
-        let fetch = ImageFetch(
+        return ImageFetch(
             request: job.request, key: key.source, cachedFreshness: job.cachedFreshness,
             priority: job.priority.requested, keepsPartialData: key.caching.contains(.write), chunks: job.chunks
         ) { [weak self] in self?.send(.progress(key, $0)) }
+    }
+
+    private func fetch(_ job: LoadDataJob) async throws(ImageError) -> ImageFetcher.Fetched {
+        let (fetcher, fetch) = (fetcher, makeFetch(for: job))
         // A child task keeps the actor: a busy actor would change threads at each suspension.
         async let result = fetcher.result(of: fetch)
         return try await result.get()
+    }
+}
+
+// MARK: Steps without a task
+
+// Most loads wait for a slot, fetch bytes and decode them. Each of these steps ends with a message, so that a load takes neither
+// the memory of a task while it waits nor a turn of the actor for each step. A load goes on in a task where more is to be done:
+// after a failure, and for the disk.
+
+extension ImagePipeline {
+    /// Returns true, with the look-ups in the load's trace, if only encoded bytes can give the image.
+    func needsBytes(_ job: LoadImageJob) -> Bool {
+        let key = job.key
+        var trace = ImageTrace()
+        guard job.processor == nil, key.options.progressive.every <= 0, decodingContext.decodesDirectly,
+            imageInMemory(for: key, trace: &trace) == nil, suitableVariant(for: key) == nil,
+            disk.lacksProcessed(key, trace: &trace)
+        else { return false }
+        job.lookUps = trace
+        return true
+    }
+
+    /// Returns true, with the look-up in the load's trace, if only a slot is missing for the fetch.
+    func needsSlot(_ job: LoadDataJob) -> Bool {
+        var trace = ImageTrace()
+        guard rateLimiter == nil, failures.isEmpty, job.key.allowsNetwork,
+            !job.waitsForScrolling || scrollDebouncer.isSettled,
+            job.cachedFreshness != nil || disk.lacksBytes(for: job.key, trace: &trace)
+        else { return false }
+        job.lookUps = trace
+        return true
+    }
+
+    /// Starts the fetch of a load that has a slot.
+    func startFetch(_ job: LoadDataJob) {
+        guard job.isRunning else { return releaseSlot(at: .fetch) }
+        let (fetcher, fetch, key) = (fetcher, makeFetch(for: job), job.key)
+        // Ends with the fetch. `cancel(_:)` cancels it.
+        job.task = Task { @concurrent in
+            if Task.isCancelled { return self.send(.fetched(key, .failure(.cancelled))) }
+            let result = await fetcher.result(of: fetch)
+            self.send(.fetched(key, result))
+        }
+    }
+
+    func fetchEnded(_ job: LoadDataJob, with result: Result<ImageFetcher.Fetched, ImageError>) {
+        if case .success(.bytes(let data, let freshness, let offset)) = result {
+            var encoded = EncodedImage(
+                fetched: data, freshness: freshness, resumedFrom: offset, trace: job.lookUps)
+            if disk.skipsStoring(&encoded, for: job.key, request: job.request) {
+                job.reportWhole(data)
+                return finish(job, with: .success(encoded))
+            }
+        }
+        job.fetched = result
+        startTask(of: job)
+    }
+
+    /// Decodes the bytes of a load without a task.
+    func bytesArrived(for job: LoadImageJob, _ bytes: Result<EncodedImage, ImageError>) {
+        job.bytes = bytes
+        if case .success = bytes { enter(.decode, job) } else { startTask(of: job) }
+    }
+
+    /// Starts to decode the bytes of a load that has a slot.
+    func startDecoding(_ job: LoadImageJob) {
+        guard job.isRunning, case .success(let encoded)? = job.bytes else { return releaseSlot(at: .decode) }
+        let key = job.key
+        job.task = decodingContext.start(encoded.data, for: key) { self.send(.decoded(key, $0)) }
+    }
+
+    func decodingEnded(_ job: LoadImageJob, with result: Result<StoredImage, ImageError>) {
+        job.decoded = result
+        // An image from a cache may have to be revalidated, and fetched again if it cannot be decoded.
+        guard case .success(let stored) = result, case .success(let encoded)? = job.bytes, encoded.source == .network
+        else { return startTask(of: job) }
+        var loaded = encoded.loaded(stored, for: job.key)
+        loaded.trace.prepend(job.lookUps)
+        var storedOnDisk = loaded
+        guard disk.skipsStoring(&storedOnDisk, for: job.key) else { return startTask(of: job) }
+        if storeInMemory(&loaded, for: job.key) { _ = disk.skipsStoring(&loaded, for: job.key) }
+        finish(job, with: .success(loaded))
     }
 }

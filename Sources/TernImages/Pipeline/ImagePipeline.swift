@@ -47,6 +47,12 @@ public actor ImagePipeline {
 
     /// A queue for each stage, in the order of `LoadStage`.
     var queues: [StageQueue]
+    /// The loads without a task that wait for a slot, by the waiter of their place.
+    var queuedJobs: [ObjectIdentifier: LoadJob] = [:]
+    /// The work and the results for other threads.
+    var outbox = Outbox()
+    /// A Boolean value that indicates whether the outbox is emptied when the actor has handled its messages.
+    var isInTurn = false
     var rateLimiter: TokenBucket?
     /// A Boolean value that indicates whether a timer runs until the rate allows the next fetch.
     var isAwaitingRate = false
@@ -139,7 +145,7 @@ public actor ImagePipeline {
     ) -> ImageTask {
         let task = ImageTask(request, loadKey: ImageLoadKey(key, request), pipeline: self)
         if let response { task.deliver(response) }
-        send(.begin(task, stale: stale))
+        send(stale.map { .revalidate(task, $0) } ?? .begin(task))
         return task
     }
 
@@ -280,13 +286,18 @@ public actor ImagePipeline {
 extension ImagePipeline {
     /// A message to the actor from another thread.
     enum Message: Sendable {
-        /// `stale` is the image from memory to revalidate. With `.beforeDelivery`, the task has not received it yet.
-        case begin(ImageTask, stale: StoredImage?)
+        case begin(ImageTask)
+        /// Begins a task for a stale image from memory. With `.beforeDelivery`, the task has not received the image yet.
+        indirect case revalidate(ImageTask, StoredImage)
         case cancel(ImageTask)
         case changePriority(ImageTask)
         /// The key is the very one of the load.
         case progress(EncodedLoadKey, Session.Progress)
         case chunksArrived(EncodedLoadKey)
+        /// A fetch has ended, and its slot is free.
+        indirect case fetched(EncodedLoadKey, Result<ImageFetcher.Fetched, ImageError>)
+        /// A decode has ended, and its slot is free. The key is the very one of the load.
+        indirect case decoded(ImageLoadKey, Result<StoredImage, ImageError>)
         case scrolling(Bool)
         case barrier(Waiter<Void>)
     }
@@ -303,10 +314,25 @@ extension ImagePipeline {
         await waiter.wait()
     }
 
-    private func handleMessages() {
+    /// Handles all messages, in turns.
+    private func handleMessages() async {
         var messages: [Message] = []
+        var count = 0
         while inbox.takeAll(&messages) {
-            for message in messages { handle(message) }
+            isInTurn = true
+            for (index, message) in messages.enumerated() {
+                handle(message)
+                // A turn of many messages would keep other threads without work.
+                if index % 64 == 63 { emptyOutbox() }
+            }
+            isInTurn = false
+            emptyOutbox()
+            count += messages.count
+            // Lets other calls in, even if messages come without a pause.
+            if count >= 1_024 {
+                count = 0
+                await Task.yield()
+            }
         }
     }
 
@@ -317,15 +343,63 @@ extension ImagePipeline {
 
     private func handle(_ message: Message) {
         switch message {
-        case .begin(let task, let stale): subscribe(task, stale: stale)
+        case .begin(let task): subscribe(task, stale: nil)
+        case .revalidate(let task, let stale): subscribe(task, stale: stale)
         case .cancel(let task): unsubscribe(task)
         case .changePriority(let task): changePriority(of: task)
         case .progress(let key, let progress): job(of: key)?.report(progress)
         case .chunksArrived(let key):
             job(of: key)?.forEachDependent { $0.decodeNewChunks() }
+        case .fetched(let key, let result):
+            releaseSlot(at: .fetch)
+            if let job = job(of: key) { fetchEnded(job, with: result) }
+        case .decoded(let key, let result):
+            releaseSlot(at: .decode)
+            if let job = imageJobs[key], job.key.isSame(as: key) { decodingEnded(job, with: result) }
         case .barrier(let waiter): waiter.resume()
         case .scrolling(let isScrolling): perform(scrollDebouncer.report(isScrolling: isScrolling))
         }
+    }
+}
+
+// MARK: Turns
+
+extension ImagePipeline {
+    /// Begins the step for which a load without a task has a slot, at the end of the turn.
+    func begin(_ job: LoadJob) {
+        switch job {
+        case let job as LoadDataJob: outbox.fetches.append(job)
+        case let job as LoadImageJob: outbox.decodes.append(job)
+        default: break
+        }
+        if !isInTurn { emptyOutbox() }
+    }
+
+    /// Hands the work and the results of the turn to other threads.
+    func emptyOutbox() {
+        // A load that was cancelled meanwhile gives its slot to the next one, which is added at the end.
+        let wasInTurn = isInTurn
+        isInTurn = true
+        defer { isInTurn = wasInTurn }
+        var index = 0
+        while index < outbox.fetches.count {
+            startFetch(outbox.fetches[index])
+            index += 1
+        }
+        outbox.fetches.removeAll(keepingCapacity: true)
+        index = 0
+        while index < outbox.decodes.count {
+            startDecoding(outbox.decodes[index])
+            index += 1
+        }
+        outbox.decodes.removeAll(keepingCapacity: true)
+        resumeCallers()
+    }
+
+    /// Resumes the callers that have a result.
+    func resumeCallers() {
+        for caller in outbox.callers { caller.resume(returning: true) }
+        outbox.callers.removeAll(keepingCapacity: true)
     }
 }
 

@@ -149,38 +149,41 @@ public final class ImageTask: Sendable, Identifiable {
         }
     }
 
-    /// Delivers the result of a load, and ends the task with the last one.
+    /// Delivers an image of a load, after which the task may continue.
     ///
     /// Returns false if the request rejects the image; the task has ended then.
-    func deliver(_ result: Result<DeliveredResponse, ImageError>, isLast: Bool) -> Bool {
-        switch result {
-        case .failure(let error):
-            // A failed revalidation keeps the delivered image.
-            let named = error.from(request.source.description)
-            end { $0.delivered == nil ? .failure(named) : .success(nil) }
-        case .success(let delivered):
-            if let error = delivered.stored?.rejection(by: request.options) {
-                end(.failure(error.from(request.source.description)))
-                return false
-            }
-            guard isLast else {
-                deliver(delivered)
-                return true
-            }
-            // The same image may have been delivered from memory before the load began.
-            let pixels = delivered.response.image.pixels
-            end { .success($0.response?.image.pixels === pixels ? nil : delivered) }
+    func deliver(_ delivered: DeliveredResponse) -> Bool {
+        if let error = delivered.stored?.rejection(by: request.options) {
+            end(.failure(error.from(request.source.description)))
+            return false
+        }
+        update { newest in
+            newest.add(delivered)
+            return true
         }
         return true
     }
 
     /// Delivers an image after which the task may continue.
-    func deliver(_ response: ImageResponse) { deliver(DeliveredResponse(response)) }
+    func deliver(_ response: ImageResponse) { _ = deliver(DeliveredResponse(response)) }
 
-    private func deliver(_ delivered: DeliveredResponse) {
-        update { newest in
-            newest.add(delivered)
-            return true
+    /// Ends the task with the last result of its load, and adds the callers that wait for a result to the list: the caller must
+    /// resume them.
+    func end(_ result: Result<DeliveredResponse, ImageError>, callers: inout [Waiter<Bool>]) {
+        switch result {
+        case .failure(let error):
+            // A failed revalidation keeps the delivered image.
+            let named = error.from(request.source.description)
+            end(callers: &callers) { $0.delivered == nil ? .failure(named) : .success(nil) }
+        case .success(let delivered):
+            if let error = delivered.stored?.rejection(by: request.options) {
+                let named = error.from(request.source.description)
+                end(callers: &callers) { _ in .failure(named) }
+                return
+            }
+            // The same image may have been delivered from memory before the load began.
+            let pixels = delivered.response.image.pixels
+            end(callers: &callers) { .success($0.response?.image.pixels === pixels ? nil : delivered) }
         }
     }
 
@@ -188,12 +191,16 @@ public final class ImageTask: Sendable, Identifiable {
     @discardableResult
     func end(_ result: Result<ImageResponse?, ImageError>) -> Bool {
         let delivered = result.map { $0.map { DeliveredResponse($0) } }
-        return end { _ in delivered }
+        var callers: [Waiter<Bool>] = []
+        defer { for caller in callers { caller.resume(returning: true) } }
+        return end(callers: &callers) { _ in delivered }
     }
 
     @discardableResult
-    private func end(_ result: (Snapshot) -> Result<DeliveredResponse?, ImageError>) -> Bool {
-        let isFirst = update { newest in
+    private func end(
+        callers: inout [Waiter<Bool>], _ result: (Snapshot) -> Result<DeliveredResponse?, ImageError>
+    ) -> Bool {
+        let isFirst = update(callers: &callers) { newest in
             newest.end(result(newest))
             return true
         }
@@ -201,12 +208,19 @@ public final class ImageTask: Sendable, Identifiable {
         return isFirst
     }
 
-    /// Changes the newest state unless the task has ended, and notifies waiters and streams.
+    /// Changes the newest state unless the task has ended, and notifies callers and streams.
+    private func update(_ change: (inout Snapshot) -> Bool) {
+        var callers: [Waiter<Bool>] = []
+        update(callers: &callers, change)
+        for caller in callers { caller.resume(returning: true) }
+    }
+
+    /// Changes the newest state unless the task has ended, notifies streams, and adds the callers to notify to the list.
     ///
     /// Updates before the end come from one thread at a time; the end comes from any thread. An update that reaches the streams
     /// after the end has no effect.
     @discardableResult
-    private func update(_ change: (inout Snapshot) -> Bool) -> Bool {
+    private func update(callers: inout [Waiter<Bool>], _ change: (inout Snapshot) -> Bool) -> Bool {
         let notifications = state.withLock { state -> PendingNotifications? in
             guard state.newest.end == nil, change(&state.newest) else { return nil }
             var pending = PendingNotifications(latest: state.latest, newest: state.latest == nil ? nil : state.newest)
@@ -217,7 +231,7 @@ public final class ImageTask: Sendable, Identifiable {
         if let latest = notifications.latest, let newest = notifications.newest {
             if newest.end == nil { latest.update { _ in newest } } else { latest.finish { _ in newest } }
         }
-        for waiter in notifications.waiters { waiter.resume(returning: true) }
+        callers += notifications.waiters
         return true
     }
 
@@ -225,7 +239,6 @@ public final class ImageTask: Sendable, Identifiable {
     private struct PendingNotifications {
         let latest: Latest<Snapshot>?
         let newest: Snapshot?
-        var result: Result<ImageResponse, ImageError>?
         /// Resumed with true when there is a result, or with false when the caller is cancelled.
         var waiters: [Waiter<Bool>] = []
     }
