@@ -55,13 +55,16 @@ public struct ResponseHead: Sendable {
         let bytes: [UInt8]
         let maySetCookies: Bool
         let trace: (any CacheTraceSource)?
-        private let parsed: Lock<(reason: String, headers: Headers)?>
+        let redirects: [ResponseHead]
+        /// The content once it is parsed. A class, because most heads are never parsed and are released by one count.
+        private let parsed: Lock<Parsed?>
 
         init(_ target: Target, _ bytes: [UInt8], maySetCookies: Bool) {
             self.target = target
             self.bytes = bytes
             self.maySetCookies = maySetCookies
             trace = nil
+            redirects = []
             parsed = Lock(nil)
         }
 
@@ -70,25 +73,37 @@ public struct ResponseHead: Sendable {
             bytes = []
             maySetCookies = headers.contains("Set-Cookie")
             trace = nil
-            parsed = Lock((reason, headers))
+            redirects = []
+            parsed = Lock(Parsed(reason: reason, headers: headers))
         }
 
-        /// Creates the same state with a trace.
-        init(_ other: Shared, trace: any CacheTraceSource) {
+        /// Creates the same state with a trace, or with redirects.
+        init(_ other: Shared, trace: (any CacheTraceSource)?, redirects: [ResponseHead]) {
             target = other.target
             bytes = other.bytes
             maySetCookies = other.maySetCookies
             self.trace = trace
-            parsed = Lock(other.content)
+            self.redirects = redirects
+            parsed = Lock(other.parsed.withLock { $0 })
         }
 
-        var content: (reason: String, headers: Headers) {
+        var content: Parsed {
             if let known = parsed.withLock({ $0 }) { return known }
             // The engine refuses a head that cannot be parsed, so it never gets here.
             let head = try? ResponseHeadParser.parse(bytes)
-            let content = (head?.reason ?? "", head?.headers ?? [:])
+            let content = Parsed(reason: head?.reason ?? "", headers: head?.headers ?? [:])
             parsed.withLock { $0 = content }
             return content
+        }
+    }
+
+    private final class Parsed: Sendable {
+        let reason: String
+        let headers: Headers
+
+        init(reason: String, headers: Headers) {
+            self.reason = reason
+            self.headers = headers
         }
     }
 
@@ -99,7 +114,10 @@ public struct ResponseHead: Sendable {
     /// The URL of the response, as it was sent.
     public var urlString: String { target.string }
     /// The redirects that led to the response, oldest first.
-    public package(set) var redirects: [ResponseHead] = []
+    public package(set) var redirects: [ResponseHead] {
+        get { shared.redirects }
+        set { shared = Shared(shared, trace: shared.trace, redirects: newValue) }
+    }
     /// The record of how the session's cache handled the response; nil for a session without a cache.
     public var cacheTrace: CacheTrace? { shared.trace?.trace }
     package var target: Target { shared.target }
@@ -123,7 +141,7 @@ public struct ResponseHead: Sendable {
     /// Returns the head with the record of the cache.
     package func traced(by trace: any CacheTraceSource) -> ResponseHead {
         var head = self
-        head.shared = Shared(shared, trace: trace)
+        head.shared = Shared(shared, trace: trace, redirects: shared.redirects)
         return head
     }
 

@@ -25,7 +25,8 @@ struct DestinationCache {
     }
 
     mutating func destination(for request: WireRequest) throws(TransferFailure) -> Destination {
-        let isUsual = request.unixSocketPath == nil && request.trust == nil && request.upgrade == nil
+        let isUsual =
+            request.hasNoExtras || request.unixSocketPath == nil && request.trust == nil && request.upgrade == nil
         if isUsual, let last, last.origin == request.target.origin { return last.destination }
         let key = Key(
             origin: request.target.origin, unixSocketPath: request.unixSocketPath, policy: request.trust?.policy,
