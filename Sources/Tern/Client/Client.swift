@@ -39,6 +39,8 @@ public struct Client: Sendable {
         didSet { updateMarkedHeaders() }
     }
     private let base: Result<BaseURL, NetworkError>?
+    /// The authority of the base URL; nil without a usable one.
+    private let baseAuthority: Target.Authority?
     /// Marks the headers that came from this client, so that a redirect to another origin can remove them; nil when
     /// they can follow every redirect.
     private var markedHeaders: Request.Extras?
@@ -58,6 +60,7 @@ public struct Client: Sendable {
                 return .failure(NetworkError(.invalidRequest, reason: "the base URL: \(error.reason)"))
             }
         }
+        baseAuthority = if case .success(let base) = base { base.root.authority } else { nil }
         updateMarkedHeaders()
     }
 
@@ -68,7 +71,9 @@ public struct Client: Sendable {
         self.session = session
         self.headers = headers
         do {
-            base = .success(try BaseURL(absolute: baseURL))
+            let base = try BaseURL(absolute: baseURL)
+            self.base = .success(base)
+            baseAuthority = base.root.authority
         } catch {
             throw NetworkError(.invalidRequest, reason: "the base URL: \(error.reason)")
         }
@@ -99,37 +104,22 @@ public struct Client: Sendable {
         _ method: Request.Method, _ path: String, query: Request.Query = [:], headers: Headers = [:],
         body: Request.Body = .none, configure: Request.Change = { _ in }
     ) throws(NetworkError) -> Request {
-        var request = try makeRequest(method, path, query: query, headers: headers, body: body)
+        var target = try self.target(path, method)
+        if !query.isEmpty { target = target.appending(query) }
+        let isOwn = isOwnOrigin(target)
+        let own = isOwn ? self.headers : sendsHeadersToOtherOrigins ? ClientHeaders.unbound(self.headers) : [:]
+        // Created once, because a copy has many fields.
+        var request = Request(
+            method, target, headers: combined(own, headers), body: body, clientHeaders: isOwn ? markedHeaders : nil)
         try configure(&request)
         return request
-    }
-
-    private func makeRequest(
-        _ method: Request.Method, _ path: String, query: Request.Query, headers: Headers, body: Request.Body
-    ) throws(NetworkError) -> Request {
-        do {
-            var target = try self.target(path)
-            if !query.isEmpty { target = target.appending(query) }
-            if isOwnOrigin(target) {
-                return Request(
-                    method, target, headers: combined(self.headers, headers), body: body, clientHeaders: markedHeaders)
-            }
-            let own = sendsHeadersToOtherOrigins ? ClientHeaders.unbound(self.headers) : [:]
-            return Request(method, target, headers: combined(own, headers), body: body)
-        } catch let problem as Target.Problem {
-            throw NetworkError(.invalidRequest, method: method, reason: problem.reason)
-        } catch let error as NetworkError {
-            throw error
-        } catch {
-            throw NetworkError(.invalidRequest, method: method, reason: "\(error)")
-        }
     }
 
     /// Returns whether the client's headers can be sent to a URL: the client has no base URL, or the URL has the same
     /// origin.
     private func isOwnOrigin(_ target: Target) -> Bool {
-        guard case .success(let base) = base else { return true }
-        return base.root.authority === target.authority || base.root.origin == target.origin
+        guard let baseAuthority else { return true }
+        return baseAuthority === target.authority || baseAuthority.origin == target.origin
     }
 
     private func combined(_ own: Headers, _ headers: Headers) -> Headers {
@@ -137,12 +127,16 @@ public struct Client: Sendable {
         return own.isEmpty ? headers : own.overriding(with: headers)
     }
 
-    private func target(_ path: String) throws -> Target {
-        switch base {
-        case .success(let base): try base.resolve(path)
-        case .failure(let error): throw error
-        case nil: try Target(absolute: path)
+    private func target(_ path: String, _ method: Request.Method) throws(NetworkError) -> Target {
+        let failure: NetworkError
+        do throws(Target.Problem) {
+            if case .success(let base) = base { return try base.resolve(path) }
+            guard case .failure(let error) = base else { return try Target(absolute: path) }
+            failure = error
+        } catch {
+            failure = NetworkError(.invalidRequest, method: method, reason: error.reason)
         }
+        throw failure
     }
 
     /// Sends a request and returns its response with status, headers, body and metrics.

@@ -8,8 +8,16 @@ package import Foundation
 
 /// A response on its way to the task: the head, and either the whole body or the means to read it.
 package struct IncomingResponse: Sendable {
-    /// The origin of a response: the request that was answered, and the attempt that brings the body. A class, because a
-    /// response is copied at several stages, and each reference in it would need a count update on every copy.
+    /// The request that was answered, and where the body comes from. One reference, because a response is copied at several
+    /// stages.
+    private enum Origin {
+        /// A response from the wire whose end has arrived: nothing is left to read.
+        case whole(PreparedRequest)
+        /// Any other response.
+        case open(Source)
+    }
+
+    /// The origin of a body that is still to be read, of a stored response, or of one that an interceptor made.
     private final class Source: Sendable {
         let request: PreparedRequest
         /// The attempt that brings the body; nil for a stored response, and for one that an interceptor made.
@@ -52,13 +60,29 @@ package struct IncomingResponse: Sendable {
     var isStoppedRedirect = false
     /// The length of the whole file in bytes, if the body is the rest of a continued download; otherwise nil.
     var continuedTotal: Int64?
-    private var source: Source
+    private var origin: Origin
 
     /// The request that was answered. After a redirect, a challenge or a change by an interceptor, it differs from the
     /// request that the task was created with.
-    var request: PreparedRequest { source.request }
-    private var attempt: Attempt? { source.attempt }
-    private var decoder: ContentDecoder? { source.decoder }
+    var request: PreparedRequest {
+        switch origin {
+        case .whole(let request): request
+        case .open(let source): source.request
+        }
+    }
+
+    /// nil for a response from the wire that is whole.
+    private var source: Source? {
+        switch origin {
+        case .whole: nil
+        case .open(let source): source
+        }
+    }
+
+    private var attempt: Attempt? { source?.attempt }
+    private var decoder: ContentDecoder? { source?.decoder }
+    private var recorder: (any BodyRecorder)? { source?.recorder }
+    private var ownBody: OwnBody? { source?.ownBody }
 
     /// The limits for reading the body of a response that another request follows, so that its connection can be used
     /// again.
@@ -66,22 +90,28 @@ package struct IncomingResponse: Sendable {
     /// The time in which the body of a refused response is read for its error.
     static let errorBodyTime = Duration.seconds(5)
 
-    /// Creates a response from the wire.
-    init(
-        request: PreparedRequest, head: ResponseHead, outcome: TransferOutcome?, record: TaskRecord,
-        transfer: Transfer, pump: BodyPump?, attempt: Int, decoder: ContentDecoder?
-    ) {
+    /// Creates a response from the wire whose end has arrived.
+    init(whole outcome: TransferOutcome, request: PreparedRequest, head: ResponseHead) {
         self.head = head
         self.outcome = outcome
+        origin = .whole(request)
+    }
+
+    /// Creates a response from the wire whose body is still to be read.
+    init(
+        request: PreparedRequest, head: ResponseHead, record: TaskRecord, transfer: Transfer, pump: BodyPump?,
+        attempt: Int, decoder: ContentDecoder?
+    ) {
+        self.head = head
         let attempt = Attempt(record: record, transfer: transfer, pump: pump, number: attempt)
-        source = Source(request, attempt, decoder: decoder)
+        origin = .open(Source(request, attempt, decoder: decoder))
     }
 
     /// Creates a response that an interceptor returned in place of a server.
     init(customBody data: Data, request: PreparedRequest, head: ResponseHead, metrics: TaskMetrics) {
         self.head = head
         outcome = TransferOutcome(head: head, body: data, metrics: metrics)
-        source = Source(request, nil, ownBody: OwnBody(data))
+        origin = .open(Source(request, nil, ownBody: OwnBody(data)))
     }
 
     /// Creates a stored response. A body without a coding that the task collects is whole at once.
@@ -90,7 +120,7 @@ package struct IncomingResponse: Sendable {
         let data = stored.bytes
         let decoder = data.isEmpty ? nil : request.decoder(for: head)
         let body = OwnBody(stored, record: record, isCoded: decoder != nil)
-        source = Source(request, nil, decoder: decoder, ownBody: body)
+        origin = .open(Source(request, nil, decoder: decoder, ownBody: body))
         let limit = request.request.maximumBodySize ?? request.registry.configuration.maximumBodySize
         guard request.delivery == .collected, decoder == nil, data.count <= limit else { return }
         body.takeAll()
@@ -107,21 +137,23 @@ package struct IncomingResponse: Sendable {
     /// A Boolean value that indicates whether the body is still to be read.
     package var isOpen: Bool { outcome == nil }
     /// A Boolean value that indicates whether the body may be stored when it has been read.
-    var isRecorded: Bool { source.recorder?.isRecording ?? false }
+    var isRecorded: Bool { recorder?.isRecording ?? false }
 
     /// Returns the response to another form of the request as the response to the request itself.
     func answering(_ request: PreparedRequest) -> IncomingResponse {
         var response = self
-        response.source = Source(
-            request, source.attempt, decoder: source.decoder, ownBody: source.ownBody, recorder: source.recorder)
+        response.origin =
+            switch origin {
+            case .whole: .whole(request)
+            case .open: .open(Source(request, attempt, decoder: decoder, ownBody: ownBody, recorder: recorder))
+            }
         return response
     }
 
     /// Returns the response with a copy of its body for the recorder. Nobody has read the body.
     package func recording(to recorder: any BodyRecorder) -> IncomingResponse {
         var response = self
-        response.source = Source(
-            source.request, source.attempt, decoder: source.decoder, ownBody: source.ownBody, recorder: recorder)
+        response.origin = .open(Source(request, attempt, decoder: decoder, ownBody: ownBody, recorder: recorder))
         return response
     }
 
@@ -141,14 +173,14 @@ package struct IncomingResponse: Sendable {
     // MARK: A response that becomes a download
 
     /// The place that a policy has named for the body; nil to leave it in memory.
-    var downloadPlace: DownloadPlace? { source.downloadPlace }
+    var downloadPlace: DownloadPlace? { source?.downloadPlace }
 
     /// Returns the response as one whose body is written to a file.
     func becomingDownload(_ place: DownloadPlace) -> IncomingResponse {
         var response = self
-        response.source = Source(
-            source.request, source.attempt, decoder: source.decoder, ownBody: source.ownBody,
-            recorder: source.recorder, downloadPlace: place)
+        response.origin = .open(
+            Source(
+                request, attempt, decoder: decoder, ownBody: ownBody, recorder: recorder, downloadPlace: place))
         return response
     }
 
@@ -170,7 +202,7 @@ package struct IncomingResponse: Sendable {
         let registry = request.registry
         // A body that has arrived whole was reported before.
         if !registry.observers.isEmpty, outcome == nil, let chunks,
-            let record = attempt?.record ?? source.ownBody?.record
+            let record = attempt?.record ?? ownBody?.record
         {
             for chunk in chunks { registry.observe { $0.didReceive(bytes: chunk, of: AnySessionTask(record)) } }
         }
@@ -183,7 +215,7 @@ package struct IncomingResponse: Sendable {
         while true {
             let chunks = decoder.next(wanted)
             if !chunks.isEmpty {
-                (attempt?.record ?? source.ownBody?.record)?.meter.setDecoded(decoder.produced)
+                (attempt?.record ?? ownBody?.record)?.meter.setDecoded(decoder.produced)
                 return chunks
             }
             if decoder.failure != nil {
@@ -198,14 +230,14 @@ package struct IncomingResponse: Sendable {
     /// Returns the bytes that have arrived, as they were sent; nil at the end.
     private func receivedChunks() async -> [Data]? {
         guard let transfer = attempt?.transfer else {
-            return source.ownBody?.next(isCounted: decoder == nil).map { [$0] }
+            return ownBody?.next(isCounted: decoder == nil).map { [$0] }
         }
         guard let taken = await transfer.chunks() else {
-            source.recorder?.reachEnd()
+            recorder?.reachEnd()
             return nil
         }
         if taken.owesDemand { request.registry.transport.control(transfer, .demand) }
-        source.recorder?.receive(taken.chunks)
+        recorder?.receive(taken.chunks)
         return taken.chunks
     }
 
@@ -217,7 +249,7 @@ package struct IncomingResponse: Sendable {
     func finalOutcome() async -> TransferOutcome {
         if let outcome { return outcome }
         guard let attempt else {
-            guard let body = source.ownBody, let record = body.record else { return TransferOutcome(head: head) }
+            guard let body = ownBody, let record = body.record else { return TransferOutcome(head: head) }
             var outcome = body.outcome(head)
             if let decoder {
                 // The end of a body that was not read to its end says nothing.
@@ -233,7 +265,7 @@ package struct IncomingResponse: Sendable {
         if let decoder { outcome = outcome.decoded(decoder) }
         // A decoder that failed has cancelled the attempt itself.
         let isDamaged = decoder?.failure != nil || hasArrived && outcome.failure != nil
-        source.recorder?.finish(isWhole: hasArrived, isDamaged: isDamaged, isCancelled: attempt.record.isCancelled)
+        recorder?.finish(isWhole: hasArrived, isDamaged: isDamaged, isCancelled: attempt.record.isCancelled)
         return attempt.record.endAttempt(with: outcome, pump: attempt.pump)
     }
 
@@ -288,7 +320,7 @@ package struct IncomingResponse: Sendable {
         // The connection cannot be reused, or need not be kept, in three cases: HTTP/2, where one stream can be
         // cancelled alone, unless the body is recorded; a body known to be longer; an upload that still runs.
         let isShort = (head.contentLength ?? 0) <= Int64(Self.restLimit.bytes)
-        if isShort, attempt.pump == nil, head.version == .http11 || source.recorder != nil {
+        if isShort, attempt.pump == nil, head.version == .http11 || recorder != nil {
             await reading(for: Self.restLimit.time) {
                 var count = 0
                 while count <= Self.restLimit.bytes, let chunks = await receivedChunks() {
@@ -302,7 +334,7 @@ package struct IncomingResponse: Sendable {
     /// Gives the transfer up if it has not ended, and returns its outcome; nil if there was nothing to give up.
     @discardableResult
     package func discard() async -> TransferOutcome? {
-        guard outcome == nil, attempt != nil || source.ownBody?.record != nil else { return nil }
+        guard outcome == nil, attempt != nil || ownBody?.record != nil else { return nil }
         cancelTransfer()
         return await finalOutcome()
     }

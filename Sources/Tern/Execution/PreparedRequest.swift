@@ -28,20 +28,49 @@ final class PreparedRequest: Sendable {
     /// The header fields of the session and of the request.
     let headers: Headers
     let decompresses: Bool
+    /// nil for a request with the defaults.
+    private let extras: Extras?
+
+    /// The properties that few requests have. A class, so that the others have one empty reference.
+    private final class Extras: Sendable {
+        let requestsIdentity: Bool
+        let redirectedFrom: [Target]
+        let challengeAnswer: Authorization?
+        let needsNewConnection: Bool
+        let isRefresh: Bool
+        let upgrade: UpgradeOffer?
+
+        init(
+            requestsIdentity: Bool = false, redirectedFrom: [Target] = [], challengeAnswer: Authorization? = nil,
+            needsNewConnection: Bool = false, isRefresh: Bool = false, upgrade: UpgradeOffer? = nil
+        ) {
+            self.requestsIdentity = requestsIdentity
+            self.redirectedFrom = redirectedFrom
+            self.challengeAnswer = challengeAnswer
+            self.needsNewConnection = needsNewConnection
+            self.isRefresh = isRefresh
+            self.upgrade = upgrade
+        }
+    }
+
     /// A Boolean value that indicates whether the request asks for an uncompressed body, because offsets count its
     /// bytes.
-    private let requestsIdentity: Bool
+    private var requestsIdentity: Bool { extras?.requestsIdentity ?? false }
     /// The URLs of the redirects that led here, oldest first.
-    let redirectedFrom: [Target]
+    var redirectedFrom: [Target] { extras?.redirectedFrom ?? [] }
     /// The answer to a challenge of this request; nil if a remembered authorization is sent, if any.
-    let challengeAnswer: Authorization?
+    var challengeAnswer: Authorization? { extras?.challengeAnswer }
+    /// A Boolean value that indicates whether the request answers a challenge. Known without a copy of the answer.
+    var answersChallenge: Bool { extras.map { $0.challengeAnswer != nil } ?? false }
     /// A Boolean value that indicates whether the request must not use a pooled connection, because one answered that it
     /// does not serve the origin.
-    private let needsNewConnection: Bool
+    private var needsNewConnection: Bool { extras?.needsNewConnection ?? false }
     /// A Boolean value that indicates whether the request refreshes a stored response in the background.
-    let isRefresh: Bool
+    var isRefresh: Bool { extras?.isRefresh ?? false }
     /// The protocol that the request asks the server to switch to; nil for none.
-    let upgrade: UpgradeOffer?
+    var upgrade: UpgradeOffer? { extras?.upgrade }
+    /// A Boolean value that indicates whether the request asks for another protocol.
+    var isUpgrade: Bool { extras.map { $0.upgrade != nil } ?? false }
 
     /// Checks a request.
     ///
@@ -50,25 +79,24 @@ final class PreparedRequest: Sendable {
         _ request: consuming Request, registry: TaskRegistry, delivery: Delivery, isPausable: Bool = false,
         acceptedTypes: AcceptedTypes = .any, upgrade: UpgradeOffer? = nil
     ) throws(NetworkError) {
+        // First, so that it is moved and not copied.
+        self.request = request
         self.acceptedTypes = acceptedTypes
         self.registry = registry
         self.delivery = delivery
         hasHandle = isPausable || delivery == .streamed
         decompresses = registry.configuration.decompresses
-        requestsIdentity = false
-        redirectedFrom = []
-        challengeAnswer = nil
-        needsNewConnection = false
-        isRefresh = false
-        self.upgrade = upgrade
-        let hasNoHeaders = request.headers.isEmpty
-        let standard = registry.headers.fields(for: request.target)
-        let headers = hasNoHeaders ? standard : standard.overriding(with: request.headers)
+        extras = upgrade.map { Extras(upgrade: $0) }
+        let hasNoHeaders = self.request.headers.isEmpty
+        let standard = registry.headers.fields(for: self.request.target)
+        let headers = hasNoHeaders ? standard : standard.overriding(with: self.request.headers)
         self.headers = headers
+        let isChecked = hasNoHeaders && registry.hasValidHeaders
         let problem =
-            registry.headers.problem ?? upgrade?.problem(of: request)
-            ?? Self.problem(of: request, headers: headers, isChecked: hasNoHeaders && registry.hasValidHeaders)
-        self.request = request
+            isChecked && upgrade == nil && self.request.hasNoExtras && self.request.body.isNone
+            ? Self.problem(ofPlain: self.request)
+            : registry.headers.problem ?? upgrade?.problem(of: self.request)
+                ?? Self.problem(of: self.request, headers: headers, isChecked: isChecked)
         if let problem { throw NetworkError(TransferFailure(.invalidRequest, problem), request: self.request) }
     }
 
@@ -81,12 +109,7 @@ final class PreparedRequest: Sendable {
         acceptedTypes = .any
         headers = [:]
         decompresses = registry.configuration.decompresses
-        requestsIdentity = false
-        redirectedFrom = []
-        challengeAnswer = nil
-        needsNewConnection = false
-        isRefresh = false
-        upgrade = nil
+        extras = nil
     }
 
     private init(
@@ -94,11 +117,10 @@ final class PreparedRequest: Sendable {
         redirectedFrom: [Target]? = nil, challengeAnswer: Authorization? = nil, needsNewConnection: Bool = false,
         isRefresh: Bool? = nil
     ) {
-        self.needsNewConnection = needsNewConnection
-        self.isRefresh = isRefresh ?? other.isRefresh
-        upgrade = other.upgrade
-        self.redirectedFrom = redirectedFrom ?? other.redirectedFrom
-        self.challengeAnswer = challengeAnswer
+        extras = Extras(
+            requestsIdentity: requestsIdentity ?? other.requestsIdentity,
+            redirectedFrom: redirectedFrom ?? other.redirectedFrom, challengeAnswer: challengeAnswer,
+            needsNewConnection: needsNewConnection, isRefresh: isRefresh ?? other.isRefresh, upgrade: other.upgrade)
         self.request = request
         registry = other.registry
         delivery = other.delivery
@@ -106,7 +128,6 @@ final class PreparedRequest: Sendable {
         hasHandle = other.hasHandle
         self.headers = headers
         decompresses = other.decompresses
-        self.requestsIdentity = requestsIdentity ?? other.requestsIdentity
     }
 
     // MARK: Requests that take its place
@@ -213,7 +234,7 @@ final class PreparedRequest: Sendable {
     /// Returns whether the server of a response speaks the protocol that the request asks for: after 101 over HTTP/1, and after
     /// a successful status over HTTP/2, where the request is an extended CONNECT (RFC 8441 §5).
     func isSwitched(_ head: ResponseHead) -> Bool {
-        guard upgrade != nil else { return false }
+        guard isUpgrade else { return false }
         return head.version == .http2 ? 200..<300 ~= head.status : head.status == 101
     }
 
@@ -277,9 +298,12 @@ final class PreparedRequest: Sendable {
     /// A Boolean value that indicates whether a policy decides on the heads of responses.
     private var hasPolicy: Bool { registry.hasPolicy || (!request.hasNoExtras && request.policy != nil) }
 
+    /// A Boolean value that indicates whether there can be policies.
+    var mayHavePolicies: Bool { registry.hasPolicy || !request.hasNoExtras }
+
     /// The policies of the session and of the request; nil for none.
     var policies: Policies? {
-        registry.hasPolicy || !request.hasNoExtras ? Policies(registry.configuration.policy, request.policy) : nil
+        mayHavePolicies ? Policies(registry.configuration.policy, request.policy) : nil
     }
 
     /// The cookies that the request sends and stores; nil for none.
@@ -319,8 +343,26 @@ final class PreparedRequest: Sendable {
 
     // MARK: The wire
 
-    /// Returns the request for the transport, complete except for the body.
+    /// A Boolean value that indicates whether `makePlainWireRequest(priority:attempt:)` returns the whole request: it has no
+    /// body, no cookies, no handle and no properties that few requests have.
+    var isPlainOnWire: Bool {
+        guard extras == nil, !hasHandle, request.hasNoExtras, request.body.isNone else { return false }
+        return registry.configuration.unixSocketPath == nil && (cookieStore?.isEmpty ?? true)
+    }
+
+    /// Returns the request for the transport, if `isPlainOnWire`.
     @inline(__always)
+    func makePlainWireRequest(priority: Request.Priority, attempt: Int) -> WireRequest {
+        WireRequest(
+            method: request.method, target: request.target, headers: headers,
+            delivery: .collected(limit: registry.configuration.maximumBodySize),
+            timeouts: registry.configuration.timeouts, headLimit: registry.configuration.maximumHeadSize,
+            decompressionLimit: registry.configuration.maximumDecompressedSize, decompresses: decompresses,
+            priority: priority, isDecidedAtHead: registry.hasPolicy, needsFreshConnection: attempt > 1,
+            reportsInterimResponses: !registry.observers.isEmpty)
+    }
+
+    /// Returns the request for the transport, complete except for the body.
     func makeWireRequest(priority: Request.Priority, attempt: Int) -> WireRequest {
         var wire = WireRequest(
             method: request.method, target: request.target, headers: headers,
@@ -333,12 +375,10 @@ final class PreparedRequest: Sendable {
             needsFreshConnection: attempt > 1 || needsNewConnection,
             unixSocketPath: request.unixSocketPath ?? registry.configuration.unixSocketPath,
             trust: request.hasNoExtras ? nil : RequestTrust(request.trust))
-        if !request.hasNoExtras, request.expectsContinue, !request.body.isNone {
-            wire.headers["Expect"] = "100-continue"
-        }
         if !request.hasNoExtras {
+            if request.expectsContinue, !request.body.isNone { wire.headers["Expect"] = "100-continue" }
             if let limit = request.bufferLimit { wire.bufferLimit = limit }
-            wire.avoidsHTTP2 = request.avoidsHTTP2
+            if request.avoidsHTTP2 { wire.avoidsHTTP2 = true }
         }
         wire.reportsInterimResponses = !registry.observers.isEmpty
         if let upgrade {
@@ -349,6 +389,14 @@ final class PreparedRequest: Sendable {
         }
         addCookies(to: &wire)
         return wire
+    }
+
+    /// Returns the reason why a request without a body, and with the headers and the limits of its session, cannot be sent;
+    /// nil if it can.
+    private static func problem(ofPlain request: Request) -> String? {
+        guard request.method.isValidToken else { return "the method is not a token (RFC 9110 §9.1)" }
+        if request.method == .connect { return "CONNECT is for proxies and cannot be sent as a request" }
+        return nil
     }
 
     /// Returns the reason why a request cannot be sent; nil if it can. With `isChecked`, the headers are those of the

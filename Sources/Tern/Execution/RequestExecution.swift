@@ -69,6 +69,7 @@ struct RequestExecution: Sendable {
     }
 
     /// Returns the response with its decoded body.
+    @inline(__always)
     func response<Value: Sendable>(decode decoder: BodyDecoder<Value>) async throws(NetworkError) -> Response<Value> {
         let response = try await acceptedResponse()
         // Most responses are whole by now.
@@ -112,11 +113,21 @@ struct RequestExecution: Sendable {
     /// Performs the request, collects the body if the task wants it in memory, and validates the response.
     @inline(__always)
     private func validatedResponse(to request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
-        var response = try await perform(request)
+        let response = try await perform(request)
         if let place = response.downloadPlace { return try await download(response, to: place) }
-        if response.outcome == nil, request.delivery == .collected { response.outcome = try await collect(response) }
+        if response.outcome == nil, request.delivery == .collected { return try await validatedBody(of: response) }
         if let refusal = response.request.refusal(of: response) { throw await refused(response, for: refusal) }
         registry.observe { $0.didValidate(response.head, error: nil, of: AnySessionTask(record)) }
+        return response
+    }
+
+    /// Collects the body of a response whose head has arrived, and validates the response.
+    private func validatedBody(of response: IncomingResponse) async throws(NetworkError) -> IncomingResponse {
+        var response = response
+        response.outcome = try await collect(response)
+        if let refusal = response.request.refusal(of: response) { throw await refused(response, for: refusal) }
+        let head = response.head
+        registry.observe { $0.didValidate(head, error: nil, of: AnySessionTask(record)) }
         return response
     }
 
@@ -166,34 +177,43 @@ struct RequestExecution: Sendable {
     // MARK: The loop
 
     /// Sends a request, and then each request that a redirect or a challenge leads to. Returns the final response.
+    @inline(__always)
     func perform(_ first: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
         if registry.hasCredentials || !first.request.hasNoExtras {
             record.register()
             try await first.prepareAuthorization()
         }
-        var request = first
+        let response = try await exchange(first)
+        // Three comparisons for most responses.
+        if !FollowUpRules.mayFollow(response.head), !first.mayHavePolicies, registry.observers.isEmpty { return response }
+        return try await followUp(response, to: first)
+    }
+
+    /// Sends each request that a redirect or a challenge leads to, after the response to the first request. Returns the final
+    /// response.
+    private func followUp(
+        _ firstResponse: IncomingResponse, to first: PreparedRequest
+    ) async throws(NetworkError) -> IncomingResponse {
+        var (request, response) = (first, firstResponse)
         var rules = FollowUpRules(maximumRedirects: registry.configuration.maximumRedirects)
-        while true {
-            var response = try await exchange(request)
-            // One comparison for most responses.
-            let mayFollow = FollowUpRules.mayFollow(response.head)
-            if mayFollow, let next = try await nextRequest(after: &response, rules: &rules) {
-                rules.addTime(of: await response.readRest())
-                // A request that waited for an equal one was answered with less time.
-                rules.addTime(response.request.timeSpent - request.timeSpent)
-                request = next.limitingTotalTime(spent: rules.timeSpent)
-                continue
-            }
-            if mayFollow || !rules.history.isEmpty {
-                response.head.redirects = rules.history
-                record.receive(response.head)
-            }
-            if let policies = first.policies { try await applyDisposition(of: policies, to: &response) }
-            if !registry.observers.isEmpty, let body = response.wholeBody, !body.isEmpty {
-                registry.observe { $0.didReceive(bytes: body, of: AnySessionTask(record)) }
-            }
-            return response
+        var mayFollow = FollowUpRules.mayFollow(response.head)
+        while mayFollow, let next = try await nextRequest(after: &response, rules: &rules) {
+            rules.addTime(of: await response.readRest())
+            // A request that waited for an equal one was answered with less time.
+            rules.addTime(response.request.timeSpent - request.timeSpent)
+            request = next.limitingTotalTime(spent: rules.timeSpent)
+            response = try await exchange(request)
+            mayFollow = FollowUpRules.mayFollow(response.head)
         }
+        if mayFollow || !rules.history.isEmpty {
+            response.head.redirects = rules.history
+            record.receive(response.head)
+        }
+        if let policies = first.policies { try await applyDisposition(of: policies, to: &response) }
+        if !registry.observers.isEmpty, let body = response.wholeBody, !body.isEmpty {
+            registry.observe { $0.didReceive(bytes: body, of: AnySessionTask(record)) }
+        }
+        return response
     }
 
     /// Asks the policies whether the task wants the body of its final response, and where.
@@ -223,7 +243,7 @@ struct RequestExecution: Sendable {
     /// Returns the response to one request: from the session's cache, if there is one, or from the wire.
     @inline(__always)
     func exchange(_ request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
-        guard let cache = registry.cache, request.upgrade == nil else {
+        guard registry.hasCache, !request.isUpgrade, let cache = registry.cache else {
             if !request.request.hasNoExtras, request.request.cache == .onlyStored { throw request.hasNoCache }
             return try await send(request)
         }
@@ -241,31 +261,32 @@ struct RequestExecution: Sendable {
         _ request: PreparedRequest, onHead: (@Sendable (ResponseHead) -> Void)? = nil
     ) async throws(NetworkError) -> IncomingResponse {
         registry.observe { $0.willSend(request.request, of: AnySessionTask(record)) }
-        let body = request.request.body.isNone ? PreparedBody.none : try await prepareBody(of: request)
+        let body = request.request.body.isNone ? nil : try await prepareBody(of: request)
         var attempt = 1
         var (transfer, pump) = try start(request, body: body, attempt: attempt, onHead: onHead)
         var (earlyHead, outcome) = await response(of: transfer)
-        if let failure = outcome?.failure, request.canBeSentAgain(after: failure) {
+        if outcome?.hasFailed == true, let failure = outcome?.failure, request.canBeSentAgain(after: failure) {
             pump?.stop()
             attempt = 2
             (transfer, pump) = try start(request, body: body, attempt: attempt, onHead: onHead)
             (earlyHead, outcome) = await response(of: transfer)
         }
         if let end = outcome { outcome = record.endAttempt(with: attempt > 1 ? end.counted(attempt) : end, pump: pump) }
-        if let outcome, let failure = outcome.failure, !request.ignoresBodyFailure(failure, of: outcome.head) {
+        if let outcome, outcome.hasFailed, let failure = outcome.failure,
+            !request.ignoresBodyFailure(failure, of: outcome.head)
+        {
             throw request.error(failure, outcome)
         }
         guard let head = outcome?.head ?? earlyHead else {
             throw request.error(.noHead, outcome ?? TransferOutcome())
         }
         request.storeCookies(of: head)
-        if request.challengeAnswer != nil || registry.authorizations.hasAny {
-            request.rememberAuthorization(from: head)
-        }
+        if request.answersChallenge || registry.authorizations.hasAny { request.rememberAuthorization(from: head) }
         registry.observe { $0.didReceive(head, of: AnySessionTask(record)) }
+        if let outcome { return IncomingResponse(whole: outcome, request: request, head: head) }
         return IncomingResponse(
-            request: request, head: head, outcome: outcome, record: record, transfer: transfer, pump: pump,
-            attempt: attempt, decoder: outcome == nil ? request.decoder(for: head) : nil)
+            request: request, head: head, record: record, transfer: transfer, pump: pump, attempt: attempt,
+            decoder: request.decoder(for: head))
     }
 
     /// Waits for the response of an attempt, and reports the interim responses before it.
@@ -285,28 +306,50 @@ struct RequestExecution: Sendable {
 
     /// Starts an attempt. The pump feeds a body that is produced piece by piece.
     private func start(
-        _ request: PreparedRequest, body: PreparedBody, attempt: Int,
+        _ request: PreparedRequest, body: PreparedBody?, attempt: Int,
+        onHead: (@Sendable (ResponseHead) -> Void)?
+    ) throws(NetworkError) -> (Transfer, BodyPump?) {
+        // Built in its place, because a wire request has many fields to copy.
+        guard body == nil, onHead == nil, request.isPlainOnWire, !registry.authorizations.hasAny else {
+            return try start(request, withBody: body ?? .none, attempt: attempt, onHead: onHead)
+        }
+        let transfer = Transfer(
+            request.makePlainWireRequest(priority: record.priority, attempt: attempt), meter: record.meter,
+            owner: record.ownerOfAttempt())
+        try begin(transfer, for: request)
+        return (transfer, nil)
+    }
+
+    /// Starts an attempt with a body, a handle, or anything else that most requests do not have.
+    @inline(never)
+    private func start(
+        _ request: PreparedRequest, withBody body: PreparedBody, attempt: Int,
         onHead announce: (@Sendable (ResponseHead) -> Void)?
     ) throws(NetworkError) -> (Transfer, BodyPump?) {
         let pipe = body.makePipe()
         var wire = request.makeWireRequest(priority: record.priority, attempt: attempt)
         body.add(to: &wire, pipe: pipe)
-        if request.challengeAnswer != nil || registry.authorizations.hasAny {
+        if request.answersChallenge || registry.authorizations.hasAny {
             try request.addAuthorization(to: &wire, body)
         }
         // With a cache, the head of the wire can differ from that of the response.
         let onHead: (@Sendable (ResponseHead) -> Void)? =
-            wire.announcesHead && registry.cache == nil
+            wire.announcesHead && !registry.hasCache
             ? { @Sendable [record] head in if !FollowUpRules.mayFollow(head) { record.receive(head) } } : announce
         if announce != nil { wire.announcesHead = true }
-        let finished = consume wire
-        if let refusal = registry.transport.refusal(of: finished) {
-            throw NetworkError(refusal, request: request.request)
-        }
-        let transfer = Transfer(consume finished, meter: record.meter, owner: record.ownerOfAttempt(), onHead: onHead)
-        guard record.begin(transfer) else { throw NetworkError(TransferFailure.cancelled, request: request.request) }
+        let transfer = Transfer(consume wire, meter: record.meter, owner: record.ownerOfAttempt(), onHead: onHead)
+        try begin(transfer, for: request)
         let pump = pipe.map { BodyPump(body, into: $0, for: transfer, over: registry.transport) }
         return (transfer, pump)
+    }
+
+    /// Hands an attempt to the transport.
+    @inline(__always)
+    private func begin(_ transfer: Transfer, for request: PreparedRequest) throws(NetworkError) {
+        if let refusal = registry.transport.refusal(of: transfer.request) {
+            throw NetworkError(refusal, request: request.request)
+        }
+        guard record.begin(transfer) else { throw NetworkError(TransferFailure.cancelled, request: request.request) }
     }
 }
 

@@ -77,7 +77,7 @@ extension CacheTrace: CustomStringConvertible {
 }
 
 /// The trace of a response that is still arriving: the record changes once, when the body is stored.
-package protocol CacheTraceSource: Sendable {
+package protocol CacheTraceSource: AnyObject, Sendable {
     /// The present record.
     var trace: CacheTrace { get }
 }

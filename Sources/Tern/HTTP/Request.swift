@@ -36,8 +36,13 @@ public struct Request: Sendable {
     }
 
     /// Creates a request of a client. `clientHeaders` records which of the headers the client added.
+    @inline(__always)
     init(_ method: Method, _ target: Target, headers: Headers, body: Body, clientHeaders: Extras?) {
-        self.init(method, target, headers: headers, body: body)
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.body = body
+        priority = .normal
         extras = clientHeaders
     }
 
@@ -397,7 +402,8 @@ extension Request {
         /// A Boolean value that indicates whether the name is a token (RFC 9110 §9.1), so that a request line can
         /// contain it.
         package var isValidToken: Bool {
-            !rawValue.isEmpty && rawValue.consists(of: .token)
+            // Most methods, at the cost of one comparison of numbers.
+            rawValue == "GET" || !rawValue.isEmpty && rawValue.consists(of: .token)
         }
     }
 }

@@ -59,7 +59,9 @@ public struct ResponseHead: Sendable {
         let maySetCookies: Bool
         let trace: (any CacheTraceSource)?
         let file: URL?
-        private let parsed: Lock<(reason: String, headers: Headers)?>
+        let redirects: [ResponseHead]
+        /// The content once it is parsed. A class, because most heads are never parsed and are released by one count.
+        private let parsed: Lock<Parsed?>
 
         init(_ target: Target, _ bytes: [UInt8], maySetCookies: Bool) {
             self.target = target
@@ -67,6 +69,7 @@ public struct ResponseHead: Sendable {
             self.maySetCookies = maySetCookies
             trace = nil
             file = nil
+            redirects = []
             parsed = Lock(nil)
         }
 
@@ -76,26 +79,38 @@ public struct ResponseHead: Sendable {
             maySetCookies = headers.contains("Set-Cookie")
             trace = nil
             file = nil
-            parsed = Lock((reason, headers))
+            redirects = []
+            parsed = Lock(Parsed(reason: reason, headers: headers))
         }
 
-        /// Creates the same state with a trace or a file.
-        init(_ other: Shared, trace: (any CacheTraceSource)?, file: URL?) {
+        /// Creates the same state with a trace, a file or redirects.
+        init(_ other: Shared, trace: (any CacheTraceSource)?, file: URL?, redirects: [ResponseHead]) {
             self.file = file
             target = other.target
             bytes = other.bytes
             maySetCookies = other.maySetCookies
             self.trace = trace
-            parsed = Lock(other.content)
+            self.redirects = redirects
+            parsed = Lock(other.parsed.withLock { $0 })
         }
 
-        var content: (reason: String, headers: Headers) {
+        var content: Parsed {
             if let known = parsed.withLock({ $0 }) { return known }
             // The engine refuses a head that cannot be parsed, so it never gets here.
             let head = try? ResponseHeadParser.parse(bytes)
-            let content = (head?.reason ?? "", head?.headers ?? [:])
+            let content = Parsed(reason: head?.reason ?? "", headers: head?.headers ?? [:])
             parsed.withLock { $0 = content }
             return content
+        }
+    }
+
+    private final class Parsed: Sendable {
+        let reason: String
+        let headers: Headers
+
+        init(reason: String, headers: Headers) {
+            self.reason = reason
+            self.headers = headers
         }
     }
 
@@ -106,7 +121,10 @@ public struct ResponseHead: Sendable {
     /// The URL of the response, as it was sent.
     public var urlString: String { target.string }
     /// The redirects that led to the response, oldest first.
-    public package(set) var redirects: [ResponseHead] = []
+    public package(set) var redirects: [ResponseHead] {
+        get { shared.redirects }
+        set { shared = Shared(shared, trace: shared.trace, file: shared.file, redirects: newValue) }
+    }
     /// The record of how the session's cache handled the response; nil for a session without a cache.
     public var cacheTrace: CacheTrace? { shared.trace?.trace }
     package var target: Target { shared.target }
@@ -130,7 +148,7 @@ public struct ResponseHead: Sendable {
     /// Returns the head with the record of the cache.
     package func traced(by trace: any CacheTraceSource) -> ResponseHead {
         var head = self
-        head.shared = Shared(shared, trace: trace, file: shared.file)
+        head.shared = Shared(shared, trace: trace, file: shared.file, redirects: shared.redirects)
         return head
     }
 
@@ -141,7 +159,7 @@ public struct ResponseHead: Sendable {
     /// Returns the head of a response whose body was written to a file.
     func saved(as file: URL) -> ResponseHead {
         var head = self
-        head.shared = Shared(shared, trace: shared.trace, file: file)
+        head.shared = Shared(shared, trace: shared.trace, file: file, redirects: shared.redirects)
         return head
     }
 

@@ -16,34 +16,67 @@ package final class TaskRecord: Sendable {
         var lifecycle = TaskLifecycle()
         /// The request; nil after the end if its body is a sequence, which is then released.
         var request: PreparedRequest?
-        /// The request of a task that failed before it was prepared, or that has ended and released its body.
-        var requestWithoutBody: Request?
-        var label: String?
         var priority: Request.Priority
-        var work: Work?
-        /// Runs the work of a task with a handle. Owned here, cancelled by `cancel`, released at the end.
-        var driver: Task<Void, Never>?
         /// A Boolean value that indicates whether the first attempt is to register the task.
         var isUnregistered = false
         /// A Boolean value that indicates whether the registry may learn of the end when it next runs: it keeps the record
         /// until then, so only for a request without a body or an object of the caller.
         var mayEndLazily = false
+        var transfer: Transfer?
+        /// A Boolean value that indicates whether the transfer waits to be started because the task is paused.
+        var isTransferUnstarted = false
+        var head: ResponseHead?
+        var metrics: TaskMetrics?
+        /// nil until one of its properties is set.
+        private var extras: Extras?
+
+        init(request: PreparedRequest?, priority: Request.Priority, extras: Extras?) {
+            self.request = request
+            self.priority = priority
+            self.extras = extras
+        }
+
+        /// The properties that the record of a plain call never sets.
+        var extra: Extras? { extras }
+
+        /// Returns the object with the rare properties, to set one.
+        mutating func makeExtras() -> Extras {
+            if let extras { return extras }
+            let extras = Extras()
+            self.extras = extras
+            return extras
+        }
+    }
+
+    /// The state that only tasks with a handle, and few others, have. A class, so that the record of a plain call has one
+    /// empty reference in place of a dozen. Only touched with the lock of the record held.
+    private final class Extras {
+        /// The request of a task that failed before it was prepared, or that has ended and released its body.
+        var requestWithoutBody: Request?
+        var label: String?
+        var work: Work?
+        /// Runs the work of a task with a handle. Owned here, cancelled by `cancel`, released at the end.
+        var driver: Task<Void, Never>?
         /// Wakes the work when the task is cancelled while it waits for something other than a transfer.
         var onCancel: (@Sendable () -> Void)?
         /// Called when the task is paused.
         var onPause: (@Sendable () -> Void)?
-        var transfer: Transfer?
-        /// A Boolean value that indicates whether the transfer waits to be started because the task is paused.
-        var isTransferUnstarted = false
         /// A Boolean value that indicates whether the reader of a stream ends the task. True once the head of a stream
         /// was accepted.
         var readerEndsTask = false
-        var head: ResponseHead?
         var headWaiters: [Waiter<Void>] = []
         var states: Latest<Session.TaskState>?
-        var metrics: TaskMetrics?
         var resumeData: ResumeData?
         weak var result: (any TaskResult)?
+
+        init() {}
+
+        /// Creates the properties; nil if both are nil.
+        init?(refused: Request?, label: String?) {
+            if refused == nil, label == nil { return nil }
+            requestWithoutBody = refused
+            self.label = label
+        }
     }
 
     package let id: TaskID
@@ -64,8 +97,8 @@ package final class TaskRecord: Sendable {
         self.valueType = valueType
         shared = Lock(
             Shared(
-                request: request, requestWithoutBody: refused, label: request?.request.label,
-                priority: request?.request.priority ?? .normal))
+                request: request, priority: request?.request.priority ?? .normal,
+                extras: Extras(refused: refused, label: request?.request.label)))
     }
 
     deinit {
@@ -75,18 +108,18 @@ package final class TaskRecord: Sendable {
 
     // MARK: Properties of a handle
 
-    package var request: Request? { shared.withLock { $0.request?.request ?? $0.requestWithoutBody } }
+    package var request: Request? { shared.withLock { $0.request?.request ?? $0.extra?.requestWithoutBody } }
 
     var label: String? {
-        get { shared.withLock { $0.label } }
-        set { shared.withLock { $0.label = newValue } }
+        get { shared.withLock { $0.extra?.label } }
+        set { shared.withLock { $0.makeExtras().label = newValue } }
     }
 
     package var state: Session.TaskState { shared.withLock { $0.lifecycle.state } }
     var metrics: TaskMetrics? { shared.withLock { $0.metrics } }
-    var resumeData: ResumeData? { shared.withLock { $0.resumeData } }
+    var resumeData: ResumeData? { shared.withLock { $0.extra?.resumeData } }
     var head: ResponseHead? { shared.withLock { $0.head } }
-    var result: (any TaskResult)? { shared.withLock { $0.result } }
+    var result: (any TaskResult)? { shared.withLock { $0.extra?.result } }
     var isCancelled: Bool { shared.withLock { $0.lifecycle.isCancelled } }
 
     var priority: Request.Priority {
@@ -101,10 +134,11 @@ package final class TaskRecord: Sendable {
 
     var states: Latest<Session.TaskState> {
         shared.withLock { shared in
-            if let states = shared.states { return states }
+            let extras = shared.makeExtras()
+            if let states = extras.states { return states }
             let states = Latest(shared.lifecycle.state)
             if shared.lifecycle.state.isTerminal { states.finish { $0 } }
-            shared.states = states
+            extras.states = states
             return states
         }
     }
@@ -114,12 +148,12 @@ package final class TaskRecord: Sendable {
         let waiter = Waiter<Void>()
         let isWaiting = shared.withLock { shared in
             guard shared.head == nil, !shared.lifecycle.state.isTerminal else { return false }
-            shared.headWaiters.append(waiter)
+            shared.makeExtras().headWaiters.append(waiter)
             return true
         }
         if isWaiting {
             await waiter.wait()
-            shared.withLock { $0.headWaiters.removeAll { $0 === waiter } }
+            shared.withLock { $0.extra?.headWaiters.removeAll { $0 === waiter } }
         }
         return head
     }
@@ -144,7 +178,7 @@ package final class TaskRecord: Sendable {
             default:
                 return (action, nil)
             }
-            return (action, announce(.running, shared.states))
+            return (action, announce(.running, shared.extra?.states))
         }
         if let change { publish(change) }
         if action == .start { startDriver() }
@@ -154,7 +188,7 @@ package final class TaskRecord: Sendable {
         let (change, onPause) = shared.withLock { shared -> (Change?, (@Sendable () -> Void)?) in
             guard shared.lifecycle.pause() == .pauseTransfer else { return (nil, nil) }
             if !shared.isTransferUnstarted { control(.pause, shared.transfer) }
-            return (announce(.suspended, shared.states), shared.onPause)
+            return (announce(.suspended, shared.extra?.states), shared.extra?.onPause)
         }
         if let change { publish(change) }
         onPause?()
@@ -165,7 +199,8 @@ package final class TaskRecord: Sendable {
         let (action, driver, onCancel, readerEndsTask) = shared.withLock { shared in
             let action = shared.lifecycle.cancel()
             if action == .cancelTransfer { unsafe wake = cancelTransfer(&shared) }
-            return (action, shared.driver, shared.onCancel, shared.readerEndsTask)
+            let extras = shared.extra
+            return (action, extras?.driver, extras?.onCancel, extras?.readerEndsTask ?? false)
         }
         unsafe wake?.resume()
         switch action {
@@ -249,8 +284,9 @@ package final class TaskRecord: Sendable {
     /// Sets the work of a task with a handle. It runs in a Swift task of its own once the task is resumed.
     func assign(_ result: any TaskResult, work: @escaping Work) {
         shared.withLock { shared in
-            shared.result = result
-            shared.work = work
+            let extras = shared.makeExtras()
+            extras.result = result
+            extras.work = work
         }
     }
 
@@ -267,7 +303,7 @@ package final class TaskRecord: Sendable {
                 return nil
             }
             registry.post(.run, of: self)
-            return announce(.running, shared.states)
+            return announce(.running, shared.extra?.states)
         }
         if let change { publish(change) }
         return true
@@ -291,7 +327,7 @@ package final class TaskRecord: Sendable {
     /// Leaves the end of the task to the reader of a stream, or to a cancellation.
     func handToReader() {
         let isCancelled = shared.withLock { shared in
-            shared.readerEndsTask = true
+            shared.makeExtras().readerEndsTask = true
             return shared.lifecycle.isCancelled
         }
         if isCancelled { end(cancellation("the task was cancelled")) }
@@ -299,11 +335,11 @@ package final class TaskRecord: Sendable {
 
     private func startDriver() {
         shared.withLock { shared in
-            guard let work = shared.work else { return }
-            shared.work = nil
+            guard let extras = shared.extra, let work = extras.work else { return }
+            extras.work = nil
             // Owned by this record and cancelled by `cancel`; it ends with the transfer.
             let driver = Task { await work(self) }
-            shared.driver = driver
+            extras.driver = driver
             if shared.lifecycle.isCancelled { driver.cancel() }
         }
     }
@@ -331,7 +367,7 @@ package final class TaskRecord: Sendable {
     /// already.
     func setCancellation(_ wake: (@Sendable () -> Void)?) -> Bool {
         shared.withLock { shared in
-            shared.onCancel = wake
+            shared.makeExtras().onCancel = wake
             return !shared.lifecycle.isCancelled
         }
     }
@@ -339,7 +375,7 @@ package final class TaskRecord: Sendable {
     /// Sets the function that is called when the task is paused. Returns false if it is paused already.
     func setPauseAction(_ action: @escaping @Sendable () -> Void) -> Bool {
         shared.withLock { shared in
-            shared.onPause = action
+            shared.makeExtras().onPause = action
             return !shared.lifecycle.isPaused
         }
     }
@@ -348,8 +384,9 @@ package final class TaskRecord: Sendable {
     func receive(_ head: ResponseHead) {
         let waiters = shared.withLock { shared -> [Waiter<Void>] in
             shared.head = head
-            defer { shared.headWaiters = [] }
-            return shared.headWaiters
+            guard let extras = shared.extra else { return [] }
+            defer { extras.headWaiters = [] }
+            return extras.headWaiters
         }
         for waiter in waiters { waiter.resume() }
     }
@@ -365,7 +402,7 @@ package final class TaskRecord: Sendable {
 
     /// Sets the data that continue a download.
     func setResumeData(_ resumeData: ResumeData?) {
-        shared.withLock { $0.resumeData = resumeData }
+        shared.withLock { $0.makeExtras().resumeData = resumeData }
     }
 
     /// Ends the task, in this order: it leaves the registry, `deliver` delivers its value, then `completed` is published.
@@ -376,21 +413,23 @@ package final class TaskRecord: Sendable {
         let state: Session.TaskState = error.map { $0.isCancelled ? .cancelled : .failed } ?? .completed
         let ended = shared.withLock { shared -> End? in
             guard shared.lifecycle.end(state) else { return nil }
-            defer {
-                shared.work = nil
-                shared.driver = nil
-                shared.transfer = nil
-                shared.onPause = nil
-                shared.headWaiters = []
-                // Checked in place, because a copy of the request would have many fields.
-                if let prepared = shared.request, prepared.request.body.isSequence {
-                    shared.requestWithoutBody = prepared.request.withoutSequence
-                    shared.request = nil
-                }
+            shared.transfer = nil
+            // Checked in place, because a copy of the request would have many fields.
+            if let prepared = shared.request, prepared.request.body.isSequence {
+                shared.makeExtras().requestWithoutBody = prepared.request.withoutSequence
+                shared.request = nil
             }
-            return End(
-                states: shared.states, waiters: shared.headWaiters, isLazy: deliver == nil && shared.mayEndLazily,
-                isUnregistered: deliver == nil && shared.isUnregistered)
+            var end = End(
+                isLazy: deliver == nil && shared.mayEndLazily, isUnregistered: deliver == nil && shared.isUnregistered)
+            if let extras = shared.extra {
+                end.states = extras.states
+                end.waiters = extras.headWaiters
+                extras.work = nil
+                extras.driver = nil
+                extras.onPause = nil
+                extras.headWaiters = []
+            }
+            return end
         }
         guard let ended else { return }
         if deliver != nil { registry.post(.leave, of: self) }
@@ -406,8 +445,8 @@ package final class TaskRecord: Sendable {
     }
 
     private struct End {
-        let states: Latest<Session.TaskState>?
-        let waiters: [Waiter<Void>]
+        var states: Latest<Session.TaskState>?
+        var waiters: [Waiter<Void>] = []
         let isLazy: Bool
         /// A Boolean value that indicates whether the registry has never heard of the task.
         let isUnregistered: Bool

@@ -35,6 +35,8 @@ public actor TaskRegistry {
     nonisolated let cookies: CookieStore?
     /// The cache around each exchange; nil for none.
     nonisolated let cache: SessionCache?
+    /// A Boolean value that indicates whether there is a cache. Known without a copy of it.
+    nonisolated let hasCache: Bool
     /// The header fields that the configuration adds to each request.
     nonisolated let headers: SessionHeaders
     /// A Boolean value that indicates whether the configuration's headers can be sent. Checked once, not for each request.
@@ -53,7 +55,11 @@ public actor TaskRegistry {
     /// The number of those who learn of the end of a task at once: streams of events, callers that wait for a drain, and a
     /// session that is gone, whose connections are closed after the last task.
     private nonisolated let watcherCount = Atomic<Int>(0)
-    private var live = LiveTasks<TaskRecord>()
+    private let liveTasks = Confined(LiveTasks<TaskRecord>())
+    private var live: LiveTasks<TaskRecord> {
+        _read { yield liveTasks.value }
+        _modify { yield &liveTasks.value }
+    }
     /// Those who wait until a set of tasks has delivered.
     private var waiters: [LiveTasks<TaskRecord>.WaitID: Waiter<Void>] = [:]
     private var subscribers = EventSubscribers<Event>()
@@ -76,8 +82,9 @@ public actor TaskRegistry {
         hasCredentials = configuration.credentials != nil
         cookies = configuration.cookies.makeStore()
         cache = SessionCache(configuration, cookies: cookies, session: sessionID)
+        hasCache = cache != nil
         headers = SessionHeaders(configuration.headers, secretsTo: configuration.secretHeaderOrigins)
-        hasValidHeaders = PreparedRequest.problem(of: configuration.headers) == nil
+        hasValidHeaders = headers.problem == nil && PreparedRequest.problem(of: configuration.headers) == nil
         OrphanSweeper.shared.sweepTemporaryFolder()
     }
 

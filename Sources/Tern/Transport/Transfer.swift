@@ -38,13 +38,14 @@ package final class Transfer: Sendable {
     private let onHead: (@Sendable (ResponseHead) -> Void)?
     private let shared: Lock<Shared>
 
+    @inline(__always)
     package init(
         _ request: consuming WireRequest, meter: ProgressMeter, owner: (any ExecutorMessage)? = nil,
         onHead: (@Sendable (ResponseHead) -> Void)? = nil
     ) {
         id = Self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
-        self.request = consume request
-        shared = unsafe Lock(Shared(state: TransferState(bufferLimit: self.request.bufferLimit)))
+        shared = unsafe Lock(Shared(state: TransferState(bufferLimit: request.bufferLimit)))
+        self.request = request
         self.meter = meter
         self.owner = owner
         self.onHead = onHead
@@ -146,6 +147,8 @@ package final class TransferOutcome: Sendable {
     /// The body of a collected response that did not arrive in chunks, or its start when the attempt failed.
     package let body: Data
     package let failure: TransferFailure?
+    /// A Boolean value that indicates whether there is a failure. Known without a copy of it.
+    package let hasFailed: Bool
     package let metrics: TaskMetrics
     package let trailers: Headers
 
@@ -155,6 +158,7 @@ package final class TransferOutcome: Sendable {
     ) {
         self.head = head
         self.body = body
+        hasFailed = failure != nil
         self.failure = failure
         self.metrics = metrics
         self.trailers = trailers

@@ -8,7 +8,7 @@ import TernEngine
 /// retries, redirects, validation and decoding happen above it, in `RequestExecution`.
 ///
 /// Every started transfer completes exactly once, also after `cancel` and after the transport itself is released.
-package protocol Transport: Sendable {
+package protocol Transport: AnyObject, Sendable {
     /// The serial executor of the session's actors: the transport's event loop, if it has one.
     var executor: any MessageExecutor { get }
 

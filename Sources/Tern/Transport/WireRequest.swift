@@ -31,8 +31,6 @@ package struct WireRequest: Sendable {
     package var method: Request.Method
     package var target: Target
     package var headers: Headers
-    /// The value of the `Cookie` field if its bytes are not UTF-8. `headers` then has no such field.
-    package var rawCookie: [UInt8]?
     package var source: Source = .none
     package var delivery: Delivery
     package var timeouts: Timeouts
@@ -46,32 +44,22 @@ package struct WireRequest: Sendable {
     /// A Boolean value that indicates whether the attempt must not use a pooled connection, because the one before was
     /// dead or does not serve the origin.
     package var needsFreshConnection: Bool
-    package var unixSocketPath: String?
-    /// The trust policy of this request, in place of the session's policy for the host.
-    package var trust: RequestTrust?
     /// A Boolean value that indicates whether the head is reported as soon as it arrives, not only with the outcome.
     package var announcesHead: Bool
     /// A Boolean value that indicates whether the session decides at the head of a collected response whether it wants the
     /// body.
     package var isDecidedAtHead: Bool
     /// A Boolean value that indicates whether interim responses are reported, because the session has observers.
-    package var reportsInterimResponses = false
-    /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none. The
-    /// source is then a pipe. After a 101 response, its bytes are sent as they are, and those of the server arrive as the
-    /// chunks of the response, whose delivery is `.streamed`. The time limits `idle` and `total` end with the switch.
-    package var upgrade: String?
-    /// The maximum number of bytes of a message of that protocol, for a transport that reads messages itself.
-    package var upgradeLimit = Int.max
-    /// The number of bytes of a streamed response that may wait for the reader before the transport stops.
-    package var bufferLimit = TransferState.highWaterMark
-    /// A Boolean value that indicates whether HTTP/2 is not offered to the server.
-    package var avoidsHTTP2 = false
+    package var reportsInterimResponses: Bool
+    /// nil for a request with the defaults.
+    private var extras: Extras?
 
+    @inline(__always)
     package init(
         method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,
         headLimit: Int, decompressionLimit: Int64, decompresses: Bool, priority: Request.Priority = .normal,
         announcesHead: Bool = false, isDecidedAtHead: Bool = false, needsFreshConnection: Bool = false,
-        unixSocketPath: String? = nil, trust: RequestTrust? = nil
+        unixSocketPath: String? = nil, trust: RequestTrust? = nil, reportsInterimResponses: Bool = false
     ) {
         self.method = method
         self.target = target
@@ -85,8 +73,8 @@ package struct WireRequest: Sendable {
         self.announcesHead = announcesHead
         self.isDecidedAtHead = isDecidedAtHead
         self.needsFreshConnection = needsFreshConnection
-        self.unixSocketPath = unixSocketPath
-        self.trust = trust
+        self.reportsInterimResponses = reportsInterimResponses
+        extras = Extras(unixSocketPath: unixSocketPath, trust: trust)
     }
 
     /// Returns whether the session reads the body of a response in chunks, after its head. This is so for a stream or a
@@ -94,6 +82,90 @@ package struct WireRequest: Sendable {
     /// request may follow.
     package func streamsBody(of head: ResponseHead, isCompressed: Bool = false) -> Bool {
         delivery == .streamed || isDecidedAtHead || isCompressed || FollowUpRules.mayFollow(head)
+    }
+}
+
+extension WireRequest {
+    /// A Boolean value that indicates whether the request has a source of its body. Known without a copy of it.
+    package var hasBody: Bool {
+        if case .none = source { false } else { true }
+    }
+
+    /// The properties that few requests have. One reference, because each of them would cost a count in every copy.
+    private final class Extras: Sendable {
+        struct Fields: Sendable {
+            var rawCookie: [UInt8]?
+            var unixSocketPath: String?
+            var trust: RequestTrust?
+            var upgrade: String?
+            var upgradeLimit = Int.max
+            var bufferLimit = TransferState.highWaterMark
+            var avoidsHTTP2 = false
+        }
+
+        let fields: Fields
+
+        init(_ fields: Fields) { self.fields = fields }
+
+        /// Creates the properties; nil if both are nil.
+        convenience init?(unixSocketPath: String?, trust: RequestTrust?) {
+            if unixSocketPath == nil, trust == nil { return nil }
+            self.init(Fields(unixSocketPath: unixSocketPath, trust: trust))
+        }
+    }
+
+    private mutating func change(_ change: (inout Extras.Fields) -> Void) {
+        var fields = extras?.fields ?? Extras.Fields()
+        change(&fields)
+        extras = Extras(fields)
+    }
+
+    /// A Boolean value that indicates whether the request goes to its server in the usual way: without a cookie in raw bytes,
+    /// a Unix socket, a trust policy, another protocol, a buffer limit of its own and the rule to avoid HTTP/2.
+    package var hasNoExtras: Bool { extras == nil }
+
+    /// The value of the `Cookie` field if its bytes are not UTF-8. `headers` then has no such field.
+    package var rawCookie: [UInt8]? {
+        get { extras?.fields.rawCookie }
+        set { change { $0.rawCookie = newValue } }
+    }
+
+    /// The path of the Unix domain socket to connect to; nil for the host of the URL.
+    package var unixSocketPath: String? {
+        get { extras?.fields.unixSocketPath }
+        set { change { $0.unixSocketPath = newValue } }
+    }
+
+    /// The trust policy of this request, in place of the session's policy for the host.
+    package var trust: RequestTrust? {
+        get { extras?.fields.trust }
+        set { change { $0.trust = newValue } }
+    }
+
+    /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none. The
+    /// source is then a pipe. After a 101 response, its bytes are sent as they are, and those of the server arrive as the
+    /// chunks of the response, whose delivery is `.streamed`. The time limits `idle` and `total` end with the switch.
+    package var upgrade: String? {
+        get { extras?.fields.upgrade }
+        set { change { $0.upgrade = newValue } }
+    }
+
+    /// The maximum number of bytes of a message of that protocol, for a transport that reads messages itself.
+    package var upgradeLimit: Int {
+        get { extras?.fields.upgradeLimit ?? .max }
+        set { change { $0.upgradeLimit = newValue } }
+    }
+
+    /// The number of bytes of a streamed response that may wait for the reader before the transport stops.
+    package var bufferLimit: Int {
+        get { extras?.fields.bufferLimit ?? TransferState.highWaterMark }
+        set { change { $0.bufferLimit = newValue } }
+    }
+
+    /// A Boolean value that indicates whether HTTP/2 is not offered to the server.
+    package var avoidsHTTP2: Bool {
+        get { extras?.fields.avoidsHTTP2 ?? false }
+        set { change { $0.avoidsHTTP2 = newValue } }
     }
 }
 

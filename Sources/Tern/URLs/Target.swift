@@ -106,9 +106,10 @@ extension Target {
         return String(string[string.utf8.index(after: mark)...])
     }
 
-    private var tail: Substring {
-        string[string.utf8.index(string.startIndex, offsetBy: authority.root.utf8.count)...]
-    }
+    /// The number of bytes before the path.
+    var pathStart: Int { authority.root.utf8.count }
+
+    private var tail: Substring { string[string.utf8.index(string.startIndex, offsetBy: pathStart)...] }
 
     /// Returns a target with further query items after the existing ones. A nil value is a bare name without `=`.
     package func appending(queryItems: [(String, String?)]) -> Target {

@@ -1,4 +1,6 @@
 #if os(Linux)
+import TernConcurrency
+
 /// The exchanges of one session that use a connection or wait for one. Confined to the loop's thread; the connections can
 /// live on other loops, too.
 ///
@@ -55,13 +57,21 @@ package final class ExchangePool {
 
     private let settings: Settings
     private let context: LoopContext
-    private var pool: ConnectionPool
+    private let poolPlace: Confined<ConnectionPool>
+    private var pool: ConnectionPool {
+        _read { yield poolPlace.value }
+        _modify { yield &poolPlace.value }
+    }
     /// The loops on which connections live, the home loop first.
     private var loops: [any ConnectionLoop] = []
     /// The connections on the home loop.
     private var home: LoopConnections?
     private var loads: LoopLoads
-    private var records = ConnectionTable<ConnectionRecord>()
+    private let recordsPlace = Confined(ConnectionTable<ConnectionRecord>())
+    private var records: ConnectionTable<ConnectionRecord> {
+        _read { yield recordsPlace.value }
+        _modify { yield &recordsPlace.value }
+    }
     /// The loops of the connections that another protocol uses, which the pool no longer counts.
     private var detachedLoops: [ConnectionPool.ConnectionID: Int] = [:]
     /// The connections over HTTP/2 whose servers allow extended CONNECT, by their keys.
@@ -77,11 +87,22 @@ package final class ExchangePool {
     private var destinationLimit = keptDestinations
     /// The number of destinations that are remembered.
     var destinationCount: Int { destinations.count }
-    private var actions: [ConnectionPool.Action] = []
+    private let actionsPlace = Confined<[ConnectionPool.Action]>([])
+    private var actions: [ConnectionPool.Action] {
+        _read { yield actionsPlace.value }
+        _modify { yield &actionsPlace.value }
+    }
     private var isPerforming = false
-    private lazy var idleTimer = LoopTimer(self)
+    private let idleTimer = LoopTimer()
     /// The exchanges that ask for another protocol.
-    private lazy var handshakes = HandshakeGate(context: context, owner: self)
+    private var handshakes: HandshakeGate {
+        if let gate { return gate }
+        let gate = HandshakeGate(context: context, owner: self)
+        self.gate = gate
+        return gate
+    }
+    /// nil until an exchange asks for another protocol.
+    private var gate: HandshakeGate?
 
     /// Creates a pool.
     ///
@@ -92,14 +113,16 @@ package final class ExchangePool {
         self.settings = settings
         self.context = context
         loads = LoopLoads(loops: 1 + others.count, connectionsBeforeSpread: settings.connectionsBeforeSpread)
-        pool = ConnectionPool(
+        let pool = ConnectionPool(
             limits: ConnectionPool.Limits(
                 connectionsPerOrigin: settings.connectionsPerOrigin, connections: settings.connections,
                 idleLifetime: settings.idleLifetime),
             order: settings.isNewestFirst ? .lastInFirstOut : .firstInFirstOut)
+        poolPlace = Confined(pool)
         let home = LoopConnections(settings.connection, context: context, observer: self)
         self.home = home
         loops = [home] + others
+        idleTimer.setHandler(self)
     }
 
     // MARK: Exchanges
@@ -336,7 +359,7 @@ extension ExchangePool: ConnectionObserver {
     package func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool) {
         pool.finished(on: connection, isReusable: isReusable, now: context.now, actions: &actions)
         perform()
-        handshakes.ended(on: connection)
+        gate?.ended(on: connection)
     }
 
     package func detached(_ connection: ConnectionPool.ConnectionID) {
@@ -344,7 +367,7 @@ extension ExchangePool: ConnectionObserver {
         detachedLoops[connection] = record.loop
         pool.closed(connection, actions: &actions)
         perform()
-        handshakes.ended(on: connection)
+        gate?.ended(on: connection)
     }
 
     package func closed(_ connection: ConnectionPool.ConnectionID) {
@@ -352,7 +375,7 @@ extension ExchangePool: ConnectionObserver {
         forget(connection)
         pool.closed(connection, actions: &actions)
         perform()
-        handshakes.ended(on: connection)
+        gate?.ended(on: connection)
     }
 
     package func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int) {

@@ -26,8 +26,9 @@ extension HTTP1Carrier {
         case .stream: (framing, missingBody) = (.chunked, nil)
         }
         var head = HTTP1RequestHead(
-            method: exchange.method, target: exchange.path, authority: exchange.destination.authority,
+            method: exchange.method, target: exchange.url, authority: exchange.destination.authority,
             framing: framing)
+        head.targetStart = exchange.pathStart
         head.dropsProxyAuthorization = !exchange.destination.isForwarded
         head.upgrade = exchange.upgrade
         do {
@@ -47,7 +48,7 @@ extension HTTP1Carrier {
             continueDeadline: deadline.overflow ? .max : deadline.partialValue)
         isStarved = false
         hasMoreBody = connection.sending == .open
-        if case .waits(let deadline) = connection.sending { context.schedule(continueTimer, at: deadline) }
+        if case .waits(let deadline) = connection.sending { scheduleContinueTimer(at: deadline) }
         send()
     }
 
@@ -66,7 +67,7 @@ extension HTTP1Carrier {
 
     /// Sends the waiting bytes, and as much of the body as the socket takes.
     func send() {
-        guard writeFailure == nil else { return }
+        guard isWriting else { return }
         var rounds = 0
         while rounds < Self.roundsPerEvent {
             rounds += 1

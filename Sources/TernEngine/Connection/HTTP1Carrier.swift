@@ -1,4 +1,6 @@
 #if os(Linux)
+import TernConcurrency
+
 /// A connection that carries one exchange at a time, over HTTP/1. Confined to the loop's thread.
 ///
 /// It moves the bytes; `HTTP1Connection` decides what they mean.
@@ -15,12 +17,20 @@ final class HTTP1Carrier: ExchangeCarrier {
     /// The time in nanoseconds of the turn in which the connection was opened.
     let openedAt: UInt64
     var info: ConnectionInfo
-    var connection = HTTP1Connection()
+    private let connectionPlace = Confined(HTTP1Connection())
+    var connection: HTTP1Connection {
+        _read { yield connectionPlace.value }
+        _modify { yield &connectionPlace.value }
+    }
     var exchange: HTTPExchange?
     /// The connection that the server has switched to another protocol, until it is closed.
     private var upgraded: UpgradedConnection?
+    private let outputPlace = Confined<[UInt8]>([])
     /// Bytes that the socket has not taken yet.
-    var output: [UInt8] = []
+    var output: [UInt8] {
+        _read { yield outputPlace.value }
+        _modify { yield &outputPlace.value }
+    }
     var outputOffset = 0
     /// The number of bytes of the request's body that are still to be read; nil if it is not known.
     var missingBody: Int64?
@@ -29,9 +39,12 @@ final class HTTP1Carrier: ExchangeCarrier {
     /// A Boolean value that indicates whether more of the body can be sent as soon as the socket takes it.
     var hasMoreBody = false
     /// The failure of a write. A response can still be read.
-    var writeFailure: EngineError?
+    var writeFailure: EngineError? { didSet { isWriting = writeFailure == nil } }
+    /// A Boolean value that indicates whether no write has failed.
+    private(set) var isWriting = true
     private var willReadAtTurnEnd = false
-    lazy var continueTimer = LoopTimer(self)
+    /// nil until a body waits for 100.
+    private var continueTimer: LoopTimer?
 
     init(
         _ id: ConnectionPool.ConnectionID, over stream: ByteStream, info: ConnectionInfo, pool: LoopConnections,
@@ -68,7 +81,7 @@ final class HTTP1Carrier: ExchangeCarrier {
         guard !connection.mustClose else { return }
         var events: SocketEvents = wantsInput ? .readable : []
         let isSending = exchange?.isSending ?? true
-        if writeFailure == nil, outputOffset < output.count || hasMoreBody && isSending { events.insert(.writable) }
+        if isWriting, outputOffset < output.count || hasMoreBody && isSending { events.insert(.writable) }
         stream.watch(events, self)
     }
 
@@ -158,13 +171,23 @@ final class HTTP1Carrier: ExchangeCarrier {
     /// Sends the body that has waited for 100, or stops sending it.
     private func continueBody() {
         if connection.sending == .open, !hasMoreBody, !isStarved, missingBody != 0 {
-            context.cancel(continueTimer)
+            cancelContinueTimer()
             hasMoreBody = true
             send()
         } else if connection.sending == .stopped {
-            context.cancel(continueTimer)
+            cancelContinueTimer()
             hasMoreBody = false
         }
+    }
+
+    func scheduleContinueTimer(at deadline: UInt64) {
+        let timer = continueTimer ?? LoopTimer(self)
+        continueTimer = timer
+        context.schedule(timer, at: deadline)
+    }
+
+    private func cancelContinueTimer() {
+        if let continueTimer { context.cancel(continueTimer) }
     }
 
     private func takeEnd(_ event: HTTP1Connection.Event) {
@@ -191,10 +214,10 @@ final class HTTP1Carrier: ExchangeCarrier {
         guard let exchange else { return }
         self.exchange = nil
         exchange.connection = nil
-        context.cancel(continueTimer)
+        cancelContinueTimer()
         hasMoreBody = false
         // Bytes of the request that the socket has not taken cannot be taken back.
-        let isReusable = isReusable && outputOffset == output.count && writeFailure == nil
+        let isReusable = isReusable && outputOffset == output.count && isWriting
         if isReusable {
             pool.finished(self, isReusable: true)
             // The pool may have started the next exchange, or closed the connection.
@@ -253,7 +276,7 @@ final class HTTP1Carrier: ExchangeCarrier {
     }
 
     func close() {
-        context.cancel(continueTimer)
+        cancelContinueTimer()
         connection.close()
         if let upgraded {
             self.upgraded = nil

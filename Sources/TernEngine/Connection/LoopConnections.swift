@@ -1,4 +1,6 @@
 #if os(Linux)
+import TernConcurrency
+
 /// A loop that opens and holds connections for a pool. Confined to the thread of the pool's loop.
 package protocol ConnectionLoop: AnyObject {
     /// A Boolean value that indicates whether the loop can serve connections.
@@ -73,7 +75,11 @@ package final class LoopConnections {
 
     let settings: Settings
     private let context: LoopContext
-    private var entries = ConnectionTable<Entry>()
+    private let entriesPlace = Confined(ConnectionTable<Entry>())
+    private var entries: ConnectionTable<Entry> {
+        _read { yield entriesPlace.value }
+        _modify { yield &entriesPlace.value }
+    }
     /// The connections that another protocol uses. The pool can use their numbers' slots again.
     private var detached: [ConnectionPool.ConnectionID: HTTP1Carrier] = [:]
     /// The pool, or the object that reports to it. It outlives the connections.

@@ -26,6 +26,8 @@ package final class EventLoop: MessageExecutor {
         case close(UInt64)
         /// An answer that an object on the loop expects.
         case answer(UInt64, any Sendable)
+        /// The place of a message that was taken.
+        case done
     }
 
     private struct Mailbox {
@@ -176,11 +178,13 @@ package final class EventLoop: MessageExecutor {
         setUpAndPost(.object(message, operation: operation)) { message.perform(operation) }
     }
 
-    private func post(_ message: Message, wakes: Bool = true) {
+    private func post(_ message: consuming Message, wakes: Bool = true) {
         // Nobody takes it, and a thread that does not exist here can have held the lock.
         if Self.isForked.load(ordering: .relaxed) { return }
+        // Moved into the mailbox, so that no count changes.
+        var moved: Message? = message
         let mustWake = mailbox.withLock { mailbox in
-            mailbox.messages.append(message)
+            if let message = moved.take() { mailbox.messages.append(message) }
             guard wakes else { return false }
             defer { mailbox.isAsleep = false }
             return mailbox.isAsleep

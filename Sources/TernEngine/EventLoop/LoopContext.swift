@@ -56,7 +56,10 @@ package struct SocketEvents: OptionSet, Sendable {
 /// A time at which its handler is called. Created once and scheduled any number of times.
 package final class LoopTimer {
     /// The handler, which owns the timer.
-    fileprivate unowned let handler: any TimerHandler
+    private unowned var handler: (any TimerHandler)?
+    /// A Boolean value that indicates whether the timer stays when the loop is about to sleep. See
+    /// `LoopContext.cancelBeforeSleep(_:)`.
+    package var isNeeded = true
     /// The position in the queue; nil while the timer is not scheduled.
     fileprivate var token: TimerQueue.Token?
     /// The index among the timers of the loop.
@@ -69,6 +72,14 @@ package final class LoopTimer {
     package var deadline: UInt64 { time }
 
     package init(_ handler: any TimerHandler) { self.handler = handler }
+
+    /// Creates a timer whose handler is set later, before the timer is scheduled.
+    package init() {}
+
+    /// Sets the handler of a timer that was created without one.
+    package func setHandler(_ handler: any TimerHandler) { self.handler = handler }
+
+    fileprivate func fire() { handler?.timerFired(self) }
 }
 
 /// The services of a loop for the objects that are confined to its thread.
@@ -91,15 +102,21 @@ package final class LoopTimer {
     /// The buffer that a connection fills with the body of a request before it sends the bytes at once.
     package let sendBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: receiveCapacity, alignment: 64)
     let sockets: SocketTable
-    private var queue = TimerQueue()
+    private let queuePlace = Confined(TimerQueue())
+    private var queue: TimerQueue {
+        _read { yield queuePlace.value }
+        _modify { yield &queuePlace.value }
+    }
     /// The scheduled timers by their numbers in the queue, and the numbers that are free.
-    private var timers: [LoopTimer?] = []
-    private var freeTimers: [Int] = []
+    private let timers = Confined<[LoopTimer?]>([])
+    private let freeTimers = Confined<[Int]>([])
     private var expired: [UInt64] = []
-    private var wakes: [Wake] = unsafe []
-    private var turnEnds: [any TurnEndHandler] = []
+    /// A timer that is cancelled before the loop sleeps, unless it is needed again.
+    private var doubtfulTimer: LoopTimer?
+    private let wakes = unsafe Confined<[Wake]>([])
+    private let turnEnds = Confined<[any TurnEndHandler]>([])
     /// The storage of the handlers that are being called, for the next turn.
-    private var spareTurnEnds: [any TurnEndHandler] = []
+    private let spareTurnEnds = Confined<[any TurnEndHandler]>([])
     private var expectations: [UInt64: any AnswerHandler] = [:]
     private var lastExpectation: UInt64 = 0
     /// The number of requests whose responses the clients of the loop wait for.
@@ -123,11 +140,11 @@ package final class LoopTimer {
     /// Resumes a task once the sockets of the turn are served: a task that runs at once on another thread then delays
     /// none of them, and a reader wakes once for everything that its transfer received.
     package func wake(_ waiting: Wake?) {
-        if let waiting = unsafe waiting { unsafe wakes.append(waiting) }
+        if let waiting = unsafe waiting { unsafe wakes.value.append(waiting) }
     }
 
     /// Calls the handler at the end of this turn. The caller makes sure that it asks once.
-    package func callAtTurnEnd(_ handler: any TurnEndHandler) { turnEnds.append(handler) }
+    package func callAtTurnEnd(_ handler: any TurnEndHandler) { turnEnds.value.append(handler) }
 
     // MARK: Answers from other threads
 
@@ -175,8 +192,12 @@ package final class LoopTimer {
         timer.time = deadline
         timer.isDue = false
         if let token = timer.token, queue.reschedule(token, at: deadline) { return }
-        timer.index = freeTimers.popLast() ?? timers.count
-        if timer.index == timers.count { timers.append(timer) } else { timers[timer.index] = timer }
+        timer.index = freeTimers.value.popLast() ?? timers.value.count
+        if timer.index == timers.value.count {
+            timers.value.append(timer)
+        } else {
+            timers.value[timer.index] = timer
+        }
         timer.token = queue.schedule(UInt64(timer.index), at: deadline)
     }
 
@@ -188,9 +209,25 @@ package final class LoopTimer {
         remove(timer)
     }
 
+    /// Cancels the timer when the loop is about to sleep, unless `LoopTimer.isNeeded` is set to true before. For a timer that
+    /// is seldom without use for long: to cancel and to schedule it again costs a thousand instructions.
+    package func cancelBeforeSleep(_ timer: LoopTimer) {
+        guard timer.token != nil else { return }
+        if let doubtfulTimer, doubtfulTimer !== timer, !doubtfulTimer.isNeeded { return cancel(timer) }
+        doubtfulTimer = timer
+        timer.isNeeded = false
+    }
+
+    /// Cancels the timer that nobody has needed again. Called when the loop is about to sleep.
+    func cancelUnneededTimer() {
+        guard let timer = doubtfulTimer else { return }
+        doubtfulTimer = nil
+        if !timer.isNeeded { cancel(timer) }
+    }
+
     private func remove(_ timer: LoopTimer) {
-        timers[timer.index] = nil
-        freeTimers.append(timer.index)
+        timers.value[timer.index] = nil
+        freeTimers.value.append(timer.index)
         timer.token = nil
         timer.time = .max
     }
@@ -199,7 +236,7 @@ package final class LoopTimer {
     func fireTimers() {
         guard nextDeadline <= now else { return }
         queue.takeExpired(now: now, into: &expired)
-        let due = expired.compactMap { timers[Int(truncatingIfNeeded: $0)] }
+        let due = expired.compactMap { timers.value[Int(truncatingIfNeeded: $0)] }
         expired.removeAll(keepingCapacity: true)
         for timer in due {
             remove(timer)
@@ -208,7 +245,7 @@ package final class LoopTimer {
         // A handler can cancel another timer, or schedule it again.
         for timer in due where timer.isDue {
             timer.isDue = false
-            timer.handler.timerFired(timer)
+            timer.fire()
         }
     }
 
@@ -218,15 +255,15 @@ package final class LoopTimer {
 
     /// Returns whether a handler asks for another turn.
     func endTurn(isIdle: Bool) -> Bool {
-        if turnEnds.isEmpty { return false }
+        if turnEnds.value.isEmpty { return false }
         // Handlers that ask for a call meanwhile belong to the next turn.
         var handlers: [any TurnEndHandler] = []
-        swap(&handlers, &spareTurnEnds)
-        swap(&handlers, &turnEnds)
-        for handler in handlers where handler.turnEnds(isIdle: isIdle) { turnEnds.append(handler) }
+        swap(&handlers, &spareTurnEnds.value)
+        swap(&handlers, &turnEnds.value)
+        for handler in handlers where handler.turnEnds(isIdle: isIdle) { callAtTurnEnd(handler) }
         handlers.removeAll(keepingCapacity: handlers.count <= 1_024)
-        swap(&handlers, &spareTurnEnds)
-        return !turnEnds.isEmpty
+        swap(&handlers, &spareTurnEnds.value)
+        return !turnEnds.value.isEmpty
     }
 
     /// Removes a client at the end of the turn. It receives no message afterwards.
@@ -239,9 +276,9 @@ package final class LoopTimer {
 
     /// Returns whether a task was resumed.
     func resumeTasks() -> Bool {
-        guard unsafe !wakes.isEmpty else { return false }
-        for index in unsafe wakes.indices { unsafe wakes[index].resume() }
-        unsafe wakes.removeAll(keepingCapacity: true)
+        guard unsafe !wakes.value.isEmpty else { return false }
+        for index in unsafe wakes.value.indices { unsafe wakes.value[index].resume() }
+        unsafe wakes.value.removeAll(keepingCapacity: true)
         return true
     }
 }

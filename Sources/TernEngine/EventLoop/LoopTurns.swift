@@ -137,7 +137,10 @@ import TernConcurrency
         let limit = min(batch.count, done + messagesLeft)
         messagesLeft -= limit - done
         while done < limit {
-            receive(batch[done])
+            // Taken out, so that no count changes.
+            var message = EventLoop.Message.done
+            swap(&message, &batch[done])
+            receive(consume message)
             done += 1
         }
         if done == batch.count {
@@ -158,6 +161,8 @@ import TernConcurrency
             clients[id] = make(context, id)
         case .close(let id):
             client(id)?.close()
+        case .done:
+            return
         case .answer(let expectation, let answer):
             context.receive(answer: answer, for: expectation)
         case .job(let job):
@@ -183,6 +188,7 @@ import TernConcurrency
     }
 
     private func millisecondsToSleep() -> Int32 {
+        context.cancelUnneededTimer()
         let next = context.nextDeadline
         if next == .max { return -1 }
         if next <= context.now { return 0 }

@@ -99,8 +99,14 @@ package final class HTTPExchange {
     var id: UInt64 = 0
     package let destination: Destination
     package let method: String
+    /// A text that ends with the path and the query, and the offset at which they begin; over a proxy without a tunnel, 0. To
+    /// cut the URL of a request would cost one more string.
+    let url: String
+    let pathStart: Int
     /// The path and the query; over a proxy without a tunnel, the whole URL.
-    package let path: String
+    package var path: String {
+        pathStart == 0 ? url : String(Substring(url.utf8.dropFirst(pathStart)))
+    }
     package let fields: RequestFields
     package let body: RequestBody
     package let limits: HeadLimits
@@ -140,14 +146,19 @@ package final class HTTPExchange {
     var isSending = true
 
     /// Creates an exchange.
+    ///
+    /// - Parameters:
+    ///   - path: The path and the query after the first `pathStart` bytes; over a proxy without a tunnel, the whole URL.
     package init(
-        to destination: Destination, method: String, path: String, fields: RequestFields, body: RequestBody,
+        to destination: Destination, method: String, path: String, pathStart: Int = 0, fields: RequestFields,
+        body: RequestBody,
         limits: HeadLimits, priority: Int, urgency: UInt8? = nil, needsFreshConnection: Bool,
         handler: any ExchangeHandler
     ) {
         self.destination = destination
         self.method = method
-        self.path = path
+        url = path
+        self.pathStart = pathStart
         self.fields = fields
         self.body = body
         self.limits = limits

@@ -23,6 +23,8 @@ package struct HTTP1RequestHead: Sendable {
     /// The target in origin form (`/path?query`), in absolute form for a proxy, or `host:port` for CONNECT
     /// (RFC 9112 §3.2).
     package var target: String
+    /// The number of bytes of `target` before the target itself.
+    var targetStart = 0
     /// The value of Host, used if the fields have none.
     package var authority: String
     package var framing: Framing
@@ -46,7 +48,7 @@ package struct HTTP1RequestHead: Sendable {
         let start = buffer.count
         var isValid = Self.append(method, to: &buffer) { HTTPBytes.isToken($0) }
         buffer.append(0x20)
-        isValid = Self.append(target, to: &buffer) { $0 > 0x20 && $0 < 0x7F } && isValid
+        isValid = Self.append(target, from: targetStart, to: &buffer) { $0 > 0x20 && $0 < 0x7F } && isValid
         if fields.summary.contains(.host) {
             Self.append(" HTTP/1.1\r\n", to: &buffer)
         } else {
@@ -126,13 +128,16 @@ package struct HTTP1RequestHead: Sendable {
         unsafe buffer.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
-    /// Appends a text. Returns false if it is empty or a byte is not valid.
+    /// Appends a text from an offset on. Returns false if it is empty or a byte is not valid.
     @inline(__always)
     private static func append(
-        _ text: String, to buffer: inout [UInt8], where isValid: (UInt8) -> Bool
+        _ text: String, from offset: Int = 0, to buffer: inout [UInt8], where isValid: (UInt8) -> Bool
     ) -> Bool {
         let start = buffer.count
-        buffer.append(contentsOf: text.utf8)
+        let isCopied: Void? = unsafe text.utf8.withContiguousStorageIfAvailable { bytes in
+            unsafe buffer.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[offset...]))
+        }
+        if isCopied == nil { buffer.append(contentsOf: text.utf8.dropFirst(offset)) }
         for index in start..<buffer.count where !isValid(buffer[index]) { return false }
         return buffer.count > start
     }

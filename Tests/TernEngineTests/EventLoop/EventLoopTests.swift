@@ -58,14 +58,21 @@ private final class Client: LoopClient, TimerHandler, SocketHandler, TurnEndHand
             let expectation = context.expectAnswer(self)
             context.cancelAnswer(expectation)
             context.loop.post(answer: word.text, to: expectation)
+        case 7: context.cancelBeforeSleep(schedule(word.text, after: 1_000_000))
+        case 8:
+            let timer = schedule(word.text, after: 2_000_000)
+            context.cancelBeforeSleep(timer)
+            timer.isNeeded = true
         default: log.add(word.text)
         }
     }
 
-    private func schedule(_ name: String, after delay: UInt64) {
+    @discardableResult
+    private func schedule(_ name: String, after delay: UInt64) -> LoopTimer {
         let timer = LoopTimer(self)
         timers.append((name, timer))
         context.schedule(timer, at: context.now + delay)
+        return timer
     }
 
     private func watch(_ descriptor: Int32) { registration = context.watch(descriptor, for: .readable, handler: self) }
@@ -119,6 +126,14 @@ private final class Client: LoopClient, TimerHandler, SocketHandler, TurnEndHand
         loop.post(to: client, operation: 1, object: Word("late"))
         loop.post(to: client, operation: 2, object: Word("early"))
         #expect(await log.entries(2) == ["early", "late"])
+    }
+
+    @Test func aTimerThatNobodyNeedsIsCancelledBeforeTheSleep() async {
+        #expect(loop.problem() == nil)
+        let client = open()
+        loop.post(to: client, operation: 8, object: Word("needed again"))
+        loop.post(to: client, operation: 7, object: Word("not needed"))
+        #expect(await log.entries(1) == ["needed again"])
     }
 
     @Test func aReadableSocketCallsItsHandler() async {

@@ -27,8 +27,8 @@ struct DestinationCache {
 
     mutating func destination(for request: WireRequest) throws(TransferFailure) -> Destination {
         let isUsual =
-            request.unixSocketPath == nil && request.trust == nil && request.upgrade == nil
-            && !request.avoidsHTTP2
+            request.hasNoExtras
+            || request.unixSocketPath == nil && request.trust == nil && request.upgrade == nil && !request.avoidsHTTP2
         if isUsual, let last, last.origin == request.target.origin { return last.destination }
         let key = Key(
             origin: request.target.origin, unixSocketPath: request.unixSocketPath, policy: request.trust?.policy,

@@ -36,6 +36,8 @@ final class EngineTransfer {
     var isCompressed = false
     /// A Boolean value that indicates whether the session receives the body in chunks.
     var isStreamed: Bool
+    /// The number of bytes of the request's body; nil if it has none, or if that is not known.
+    private let bodyLength: Int64?
     /// The number of bytes of the request's body that were taken from its source.
     var produced: Int64 = 0
     var sentBytes: Int64 = 0
@@ -63,6 +65,12 @@ final class EngineTransfer {
         self.transfer = transfer
         self.lane = lane
         isStreamed = transfer.request.delivery == .streamed
+        bodyLength =
+            switch transfer.request.source {
+            case .none: nil
+            case .bytes(let data): Int64(data.count)
+            case .pipe(_, let length): length
+            }
         // At most half of the limit, and a size of a slab: the loop fills one chunk while the reader has another.
         let limit = max(transfer.request.bufferLimit, 4) / 2
         let chunk = 1 << (Int.bitWidth - 1 - limit.leadingZeroBitCount)
@@ -75,22 +83,18 @@ final class EngineTransfer {
     func prepare(to destination: Destination, fields: RequestFields) {
         // The request has many fields, so it is not copied to a variable.
         let priority = transfer.request.priority
-        let body: RequestBody =
-            switch transfer.request.source {
-            // The pipe of such a request is for the time after the switch.
-            case _ where transfer.request.upgrade != nil: .none
-            case .none: .none
-            case .bytes(let data): .length(Int64(data.count))
-            case .pipe(_, let length): length.map { .length($0) } ?? .stream
-            }
+        // The pipe of a request for another protocol is for the time after the switch.
+        let hasBody = transfer.request.hasBody && transfer.request.upgrade == nil
+        let body: RequestBody = hasBody ? bodyLength.map { .length($0) } ?? .stream : .none
         let exchange = HTTPExchange(
             to: destination, method: transfer.request.method.rawValue,
-            path: destination.isForwarded ? transfer.request.target.string : transfer.request.target.pathAndQuery,
-            fields: fields, body: body, limits: HeadLimits(bytes: transfer.request.headLimit),
+            path: transfer.request.target.string,
+            pathStart: destination.isForwarded ? 0 : transfer.request.target.pathStart, fields: fields, body: body,
+            limits: HeadLimits(bytes: transfer.request.headLimit),
             priority: priority.rawValue, urgency: priority.urgency,
             needsFreshConnection: transfer.request.needsFreshConnection, handler: self)
-        exchange.continueWait = transfer.request.timeouts.expectContinue.wholeNanoseconds
-        exchange.upgrade = transfer.request.upgrade
+        if hasBody { exchange.continueWait = transfer.request.timeouts.expectContinue.wholeNanoseconds }
+        if let upgrade = transfer.request.upgrade { exchange.upgrade = upgrade }
         self.exchange = exchange
     }
 
@@ -209,16 +213,10 @@ final class EngineTransfer {
     }
 
     private func storeProgress() {
-        let total: Int64? =
-            switch transfer.request.source {
-            case .none: nil
-            case .bytes(let data): Int64(data.count)
-            case .pipe(_, let length): length
-            }
         // The session counts the decompressed bytes, whose number is not known in advance.
         let received = isCompressed ? nil : body.received
         let expected = isCompressed ? nil : body.expected
-        let isWatched = transfer.meter.update(sent: produced, of: total, received: received, of: expected)
+        let isWatched = transfer.meter.update(sent: produced, of: bodyLength, received: received, of: expected)
         guard isWatched, !isUnpublished else { return }
         isUnpublished = true
         lane.publishLater(self)
@@ -243,7 +241,7 @@ final class EngineTransfer {
             publishProgress()
         }
         if isStreamed, body.waitingCount > 0 { deliverChunk() }
-        if case .pipe(let pipe, _) = transfer.request.source { pipe.close() }
+        if transfer.request.hasBody, case .pipe(let pipe, _) = transfer.request.source { pipe.close() }
         let outcome = TransferOutcome(
             head: head, body: body.take(), failure: failure, metrics: metrics(), trailers: trailers)
         unsafe lane.context.wake(transfer.complete(outcome))

@@ -10,11 +10,15 @@ final class EngineTransport: Transport {
     private let settings: ConnectionSettings
     /// The reason why no request of the session can be sent.
     private let problem: TransferFailure?
+    /// A Boolean value that indicates whether each request can be sent that has no trust policy of its own, as long as there
+    /// is an event loop. Known without copies.
+    private let acceptsAll: Bool
 
     init(_ configuration: Session.Configuration) {
         let settings = ConnectionSettings(configuration)
         self.settings = settings
         problem = configuration.problem
+        acceptsAll = problem == nil && settings.trust == nil
         let loops = EventLoops.nextInTurn()
         loop = loops[0]
         client = loop.open { context, client in
@@ -45,13 +49,13 @@ final class EngineTransport: Transport {
     }
 
     func refusal(of request: WireRequest) -> TransferFailure? {
-        if let problem { return problem }
+        if !acceptsAll, let problem { return problem }
         if let problem = loop.problem() {
             let reason = "no connection to \(request.target.host):\(request.target.port): \(problem.reason)"
             let isLack = problem.kind == .outOfDescriptors
             return TransferFailure(.connectionFailed, reason, underlying: isLack ? OutOfDescriptors() : nil)
         }
-        if request.trust == nil, settings.trust == nil { return nil }
+        if acceptsAll, request.trust == nil { return nil }
         return refusalOfTrust(request)
     }
 

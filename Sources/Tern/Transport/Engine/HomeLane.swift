@@ -52,8 +52,8 @@ final class HomeLane: LoopClient {
     private let context: LoopContext
     private let client: UInt64
     private let pool: ExchangePool
-    private var destinations: DestinationCache
-    private var fields = RequestFieldsCache()
+    private let destinations: Confined<DestinationCache>
+    private let fields = Confined(RequestFieldsCache())
     private lazy var lane = TransferLane(context: context, pool: pool, owner: self)
     /// The lanes on the other loops, on which connections can live.
     private let awayLanes: [AwayLaneHandle]
@@ -64,7 +64,7 @@ final class HomeLane: LoopClient {
     init(_ settings: ConnectionSettings, context: LoopContext, client: UInt64, others: [EventLoop]) {
         self.context = context
         self.client = client
-        destinations = DestinationCache(settings)
+        destinations = Confined(DestinationCache(settings))
         awayLanes = others.map {
             AwayLaneHandle(on: $0, home: context.loop, client: client, settings: settings.connection)
         }
@@ -110,11 +110,11 @@ final class HomeLane: LoopClient {
         let running = EngineTransfer(transfer, lane: lane)
         keep(running)
         do {
-            let destination = try destinations.destination(for: transfer.request)
-            let fields = try fields.fields(of: transfer.request, to: destination)
+            let destination = try destinations.value.destination(for: transfer.request)
+            let fields = try fields.value.fields(of: transfer.request, to: destination)
             running.prepare(to: destination, fields: fields)
             if transfer.request.upgrade != nil {
-                running.exchange?.sharedDestination = destinations.sharedDestination(for: transfer.request)
+                running.exchange?.sharedDestination = destinations.value.sharedDestination(for: transfer.request)
             }
         } catch {
             return lane.end(running, error)

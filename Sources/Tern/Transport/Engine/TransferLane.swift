@@ -1,4 +1,5 @@
 #if os(Linux)
+import TernConcurrency
 import TernEngine
 
 /// A `HomeLane` or an `AwayLane`. Confined to the thread of the lane's loop.
@@ -15,12 +16,16 @@ final class TransferLane {
     let pool: ExchangePool?
     private unowned let owner: any TransferLaneOwner
     /// The transfers under way, each at its `tableIndex`, and the indices that are free.
-    private var transfers: [EngineTransfer?] = []
-    private var freeIndices: [Int] = []
-    private lazy var limitTimer = LoopTimer(self)
-    private lazy var publicationTimer = LoopTimer(self)
+    private let transfers = Confined<[EngineTransfer?]>([])
+    private let freeIndices = Confined<[Int]>([])
+    /// The number of transfers under way.
+    private var count = 0
+    private let limitTimer = LoopTimer()
+    private let publicationTimer = LoopTimer()
     /// Transfers with bytes or numbers that their session has not seen.
-    private var changed: [EngineTransfer] = []
+    private let changed = Confined<[EngineTransfer]>([])
+    /// The storage of those that are being flushed, for the next turn.
+    private let spareChanged = Confined<[EngineTransfer]>([])
     private var willFlush = false
     /// Transfers whose progress is watched and has changed.
     private var unpublished: [EngineTransfer] = []
@@ -29,14 +34,16 @@ final class TransferLane {
         self.context = context
         self.pool = pool
         self.owner = owner
+        limitTimer.setHandler(self)
+        publicationTimer.setHandler(self)
     }
 
     var now: UInt64 { context.now }
 
-    var isEmpty: Bool { freeIndices.count == transfers.count }
+    var isEmpty: Bool { count == 0 }
 
     /// The transfer at an index of the table.
-    subscript(_ index: Int) -> EngineTransfer? { transfers[index] }
+    subscript(_ index: Int) -> EngineTransfer? { transfers.value[index] }
 
     // MARK: Transfers
 
@@ -44,24 +51,27 @@ final class TransferLane {
     func keep(_ transfer: EngineTransfer) {
         context.awaitResponses(1)
         transfer.lane = self
-        if let index = freeIndices.popLast() {
-            transfers[index] = transfer
+        count += 1
+        if let index = freeIndices.value.popLast() {
+            transfers.value[index] = transfer
             transfer.tableIndex = index
         } else {
-            transfer.tableIndex = transfers.count
-            transfers.append(transfer)
+            transfer.tableIndex = transfers.value.count
+            transfers.value.append(transfer)
         }
+        limitTimer.isNeeded = true
         watch(transfer.clock)
     }
 
     /// Lets a transfer go that has ended, or that moves to another loop.
     func remove(_ transfer: EngineTransfer) {
         context.awaitResponses(-1)
-        transfers[transfer.tableIndex] = nil
-        freeIndices.append(transfer.tableIndex)
+        count -= 1
+        transfers.value[transfer.tableIndex] = nil
+        freeIndices.value.append(transfer.tableIndex)
         transfer.tableIndex = -1
-        // An idle process makes no wake-ups.
-        if isEmpty { context.cancel(limitTimer) }
+        // An idle process makes no wake-ups. Most often, the next transfer begins before the loop sleeps.
+        if isEmpty { context.cancelBeforeSleep(limitTimer) }
     }
 
     /// Ends a transfer, on the wire or in the queue. Does nothing for one that has ended.
@@ -97,7 +107,7 @@ final class TransferLane {
     }
 
     func flushLater(_ transfer: EngineTransfer) {
-        changed.append(transfer)
+        changed.value.append(transfer)
         if willFlush { return }
         willFlush = true
         context.callAtTurnEnd(self)
@@ -116,8 +126,8 @@ final class TransferLane {
     private func checkLimits() {
         var next = UInt64.max
         // An end can change the table.
-        for index in transfers.indices {
-            guard let transfer = transfers[index] else { continue }
+        for index in transfers.value.indices {
+            guard let transfer = transfers.value[index] else { continue }
             if let phase = transfer.clock.expired(context.now) {
                 end(transfer, transfer.timeout(phase), after: phase)
             } else {
@@ -148,10 +158,14 @@ extension TransferLane: TimerHandler, TurnEndHandler {
 
     /// Hands on the bytes of the turn. Small pieces wait while more arrive.
     func turnEnds(isIdle: Bool) -> Bool {
-        let flushing = changed
-        changed.removeAll(keepingCapacity: true)
-        for transfer in flushing where transfer.flush(isIdle: isIdle) { changed.append(transfer) }
-        willFlush = !changed.isEmpty
+        // Transfers that change meanwhile belong to the next turn.
+        var flushing: [EngineTransfer] = []
+        swap(&flushing, &spareChanged.value)
+        swap(&flushing, &changed.value)
+        for transfer in flushing where transfer.flush(isIdle: isIdle) { changed.value.append(transfer) }
+        flushing.removeAll(keepingCapacity: flushing.count <= 1_024)
+        swap(&flushing, &spareChanged.value)
+        willFlush = !changed.value.isEmpty
         return willFlush
     }
 }
