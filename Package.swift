@@ -184,7 +184,8 @@ let package = Package(
         .testTarget(
             name: "TernTransfersTests",
             dependencies: [
-                "CTernSQLite", "DownloadCrashChild", "Tern", "TernCache", "TernConcurrency", "TernTesting", "TernTransfers",
+                "CTernSQLite", "DownloadCrashChild", "Tern", "TernCache", "TernConcurrency", "TernTesting",
+                "TernTransfers",
             ],
             swiftSettings: settings
         ),

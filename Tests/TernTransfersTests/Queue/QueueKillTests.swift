@@ -37,7 +37,7 @@ struct QueueKillTests {
                     let child = try TransferProcess(arguments)
                     if kills < Self.kills {
                         // The process takes a while to start.
-                        usleep(UInt32.random(in: 5_000..<300_000))
+                        usleep(UInt32.random(in: 5_000..<120_000))
                         child.kill()
                     }
                     switch try child.end() {

@@ -48,16 +48,15 @@ extension TransferQueue.Configuration {
 }
 
 func withQueue(
-    network: ScriptedNetwork? = nil, configuration change: (inout TransferQueue.Configuration) -> Void = { _ in },
+    network: ScriptedNetwork? = nil, configuration: TransferQueue.Configuration = .test(),
     _ handler: @escaping LoopbackServer.Handler, test: (QueueTest) async throws -> Void
 ) async throws {
-    try await withServer(
-        configuration: { configuration in
-            if let network { configuration.reachability = Reachability(network) }
-        }, handler
-    ) { server, client, folder in
+    let change = { (configuration: inout Session.Configuration) in
+        if let network { configuration.reachability = Reachability(network) }
+    }
+    try await withServer(configuration: change, handler) { server, client, folder in
         let queue = try await TransferQueue.open(
-            folder.url("queue"), session: client.session, configuration: .test(change))
+            folder.url("queue"), session: client.session, configuration: configuration)
         do {
             try await test(QueueTest(server: server, folder: folder, session: client.session, queue: queue))
         } catch {

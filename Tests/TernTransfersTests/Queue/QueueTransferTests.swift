@@ -20,12 +20,14 @@ struct QueueTransferTests {
         let asked = Log<TransferQueue.ItemID>()
         let fields = Log<String?>()
         let plain = Log<String?>()
-        try await withQueue(configuration: { configuration in
-            configuration.credentials = { item in
-                asked.add(item.id)
-                return TransferQueue.Credentials(headers: ["Authorization": "Bearer secret\(asked.all.count)"])
+        try await withQueue(
+            configuration: .test { configuration in
+                configuration.credentials = { item in
+                    asked.add(item.id)
+                    return TransferQueue.Credentials(headers: ["Authorization": "Bearer secret\(asked.all.count)"])
+                }
             }
-        }) { exchange in
+        ) { exchange in
             fields.add(exchange.request["Authorization"])
             plain.add(exchange.request["X-Plain"])
             if fields.all.count == 1 { return try exchange.respond(status: 503) }
@@ -45,12 +47,14 @@ struct QueueTransferTests {
 
     @Test func signedURLIsThatOfTheCredentials() async throws {
         let signatures = Log<String>()
-        try await withQueue(configuration: { configuration in
-            configuration.credentials = { item in
-                let url = item.url.absoluteString + "?signature=\(signatures.all.count)"
-                return TransferQueue.Credentials(url: URL(string: url))
+        try await withQueue(
+            configuration: .test { configuration in
+                configuration.credentials = { item in
+                    let url = item.url.absoluteString + "?signature=\(signatures.all.count)"
+                    return TransferQueue.Credentials(url: URL(string: url))
+                }
             }
-        }) { exchange in
+        ) { exchange in
             signatures.add(exchange.request.target)
             // The first signature has expired.
             if signatures.all.count == 1 { return try exchange.respond(status: 403) }
@@ -65,7 +69,7 @@ struct QueueTransferTests {
 
     @Test func failingProviderFailsTheItem() async throws {
         struct NoToken: Error {}
-        try await withQueue(configuration: { $0.credentials = { _ in throw NoToken() } }) { exchange in
+        try await withQueue(configuration: .test { $0.credentials = { _ in throw NoToken() } }) { exchange in
             try exchange.respond(status: 500)
         } test: { test in
             let id = try await test.queue.enqueue(test.download("a"))
@@ -134,10 +138,12 @@ struct QueueTransferTests {
 
     @Test func rateIsSharedAndCanBeChangedWhileTransfersRun() async throws {
         let pattern = LoopbackServer.Pattern(count: 1 << 20)
-        try await withQueue(configuration: { configuration in
-            // At this rate, the transfers would take days.
-            configuration.limits.bytesPerSecond = 1
-        }) { exchange in
+        try await withQueue(
+            configuration: .test { configuration in
+                // At this rate, the transfers would take days.
+                configuration.limits.bytesPerSecond = 1
+            }
+        ) { exchange in
             try exchange.serveFile(pattern)
         } test: { test in
             try await test.queue.enqueue(contentsOf: ["a", "b"].map { test.download($0) })
@@ -160,9 +166,11 @@ struct QueueTransferTests {
         let uploads = UploadServer(kind == .tus ? .tus : .httpDraft)
         let authorizations = Log<String?>()
         let pattern = LoopbackServer.Pattern(count: 300_000)
-        try await withQueue(configuration: { configuration in
-            configuration.credentials = { _ in TransferQueue.Credentials(headers: ["Authorization": "Bearer x"]) }
-        }) { exchange in
+        try await withQueue(
+            configuration: .test { configuration in
+                configuration.credentials = { _ in TransferQueue.Credentials(headers: ["Authorization": "Bearer x"]) }
+            }
+        ) { exchange in
             authorizations.add(exchange.request["Authorization"])
             try uploads.answer(exchange)
         } test: { test in

@@ -75,7 +75,7 @@ struct TransferQueueTests {
     }
 
     @Test func itemsWaitUntilTheQueueStarts() async throws {
-        try await withQueue(configuration: { $0.startsTransfers = false }) {
+        try await withQueue(configuration: .test { $0.startsTransfers = false }) {
             try Self.serve($0)
         } test: { test in
             let id = try await test.queue.enqueue(test.download("a"))
@@ -185,10 +185,12 @@ struct TransferQueueTests {
 
     @Test func limitsHoldAndOrderIsThatOfPriorityAndPlace() async throws {
         let order = Log<String>()
-        try await withQueue(configuration: { configuration in
-            configuration.startsTransfers = false
-            configuration.limits.transfers = 1
-        }) { exchange in
+        try await withQueue(
+            configuration: .test { configuration in
+                configuration.startsTransfers = false
+                configuration.limits.transfers = 1
+            }
+        ) { exchange in
             order.add(exchange.request.path)
             try Self.serve(exchange)
         } test: { test in
@@ -207,7 +209,7 @@ struct TransferQueueTests {
 
     @Test func groupStartsAfterTheGroupsItDependsOn() async throws {
         let order = Log<String>()
-        try await withQueue(configuration: { $0.startsTransfers = false }) { exchange in
+        try await withQueue(configuration: .test { $0.startsTransfers = false }) { exchange in
             order.add(exchange.request.path)
             if exchange.request.path == "/a1" { return try exchange.respond(status: 404) }
             try Self.serve(exchange)
@@ -262,7 +264,7 @@ struct TransferQueueTests {
     }
 
     @Test func slowReaderOfEventsLearnsTheNumberThatItMissed() async throws {
-        try await withQueue(configuration: { $0.startsTransfers = false }) {
+        try await withQueue(configuration: .test { $0.startsTransfers = false }) {
             try Self.serve($0)
         } test: { test in
             let events = test.queue.events
@@ -297,7 +299,7 @@ struct TransferQueueTests {
 
     @Test func userDataAndLabelsAreKept() async throws {
         struct Track: Codable, Equatable, Sendable { let title: String }
-        try await withQueue(configuration: { $0.startsTransfers = false }) {
+        try await withQueue(configuration: .test { $0.startsTransfers = false }) {
             try Self.serve($0)
         } test: { test in
             var transfer = test.download("a") { ($0.label, $0.group) = ("Å", "g") }
@@ -316,7 +318,7 @@ struct TransferQueueTests {
     }
 
     @Test func transfersThatCannotWorkAreRefused() async throws {
-        try await withQueue(configuration: { $0.startsTransfers = false }) {
+        try await withQueue(configuration: .test { $0.startsTransfers = false }) {
             try Self.serve($0)
         } test: { test in
             func refusal(_ transfer: TransferQueue.Transfer) async -> TransferQueueError? {
@@ -355,7 +357,7 @@ struct TransferQueueTests {
     }
 
     @Test func secondItemOfAFileIsRefusedUntilTheFirstHasFinished() async throws {
-        try await withQueue(configuration: { $0.startsTransfers = false }) {
+        try await withQueue(configuration: .test { $0.startsTransfers = false }) {
             try Self.serve($0)
         } test: { test in
             try await test.queue.enqueue(test.download("a"))
@@ -391,7 +393,7 @@ struct TransferQueueTests {
     }
 
     @Test func queueAndFilesCanBeMovedTogether() async throws {
-        try await withQueue(configuration: { $0.startsTransfers = false }) {
+        try await withQueue(configuration: .test { $0.startsTransfers = false }) {
             try Self.serve($0)
         } test: { test in
             let id = try await test.queue.enqueue(test.download("a"))
