@@ -25,7 +25,7 @@ VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 help:
 	@echo 'make demo [URL=http://…]   build the tool and watch it work, against its own server or a given address'
 	@echo 'make test [FILTER=name]    the whole test suite; test-asan, test-tsan: the same under a sanitizer'
-	@echo 'make crash-test            kills processes that write to a disk cache or an HTTP cache, download or upload, at 3,800 points'
+	@echo 'make crash-test            kills processes that write to a disk cache or an HTTP cache, transfer or run a queue, at 4,100 points'
 	@echo 'make fuzz [N=1000000]      N mutated inputs for each decoder and parser, under the address sanitizer'
 	@echo 'make soak                  memory and descriptors after very many requests'
 	@echo 'make sockets               memory, threads and descriptors of 1,000 WebSockets'
@@ -55,8 +55,8 @@ test:
 crash-test:
 	@scripts/set-up test
 	@$(VENV)
-	TERN_CRASH_POINTS=2000 TERN_HTTP_CACHE_KILLS=500 TERN_DOWNLOAD_KILLS=1000 TERN_UPLOAD_KILLS=300 $(TEST) \
-		--filter 'DiskCrashTests|DiskKillTests|DownloadKillTests|UploadKillTests'
+	TERN_CRASH_POINTS=2000 TERN_HTTP_CACHE_KILLS=500 TERN_DOWNLOAD_KILLS=1000 TERN_UPLOAD_KILLS=300 TERN_QUEUE_KILLS=300 $(TEST) \
+		--filter 'DiskCrashTests|DiskKillTests|DownloadKillTests|UploadKillTests|QueueKillTests'
 
 # make fuzz N=100000 TARGETS='gif png' SEED=2
 N ?= 1000000

@@ -104,7 +104,8 @@ let package = Package(
         .target(
             name: "TernTransfers",
             dependencies: [
-                "Tern", "TernConcurrency", .target(name: "CTernOpenSSL", condition: .when(platforms: [.linux])),
+                "CTernSQLite", "Tern", "TernCache", "TernConcurrency",
+                .target(name: "CTernOpenSSL", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: settings
         ),
@@ -182,7 +183,10 @@ let package = Package(
         ),
         .testTarget(
             name: "TernTransfersTests",
-            dependencies: ["DownloadCrashChild", "Tern", "TernConcurrency", "TernTesting", "TernTransfers"],
+            dependencies: [
+                "CTernSQLite", "DownloadCrashChild", "Tern", "TernCache", "TernConcurrency", "TernTesting",
+                "TernTransfers",
+            ],
             swiftSettings: settings
         ),
         .testTarget(

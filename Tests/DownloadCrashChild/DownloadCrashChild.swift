@@ -15,12 +15,14 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The process that the crash tests of durable transfers kill. It downloads a URL to a file, or uploads a file by tus:
+/// The process that the crash tests of durable transfers kill. It downloads a URL to a file, uploads a file by tus, or runs a queue
+/// in a folder:
 ///
 ///     DownloadCrashChild URL FILE SHA256 SEGMENTS
 ///     DownloadCrashChild upload URL FILE
+///     DownloadCrashChild queue URL FOLDER COUNT
 ///
-/// It ends with 0 when the file is there, and with 1 after an error, which it prints.
+/// It ends with 0 when everything is there, and with 1 after an error, which it prints.
 @main
 struct DownloadCrashChild {
     static func main() async {
@@ -28,21 +30,20 @@ struct DownloadCrashChild {
         var configuration = Session.Configuration()
         configuration.proxies = .none
         let client = Client(session: Session(configuration: configuration))
-        if arguments.count == 4 {
-            do {
-                _ = try await client.upload(URL(filePath: arguments[3]), resuming: .tus(arguments[2])).value
-            } catch {
-                print("\(error)")
-                exit(1)
-            }
-            return
-        }
-        guard arguments.count == 5, let segments = Int(arguments[4]) else { exit(2) }
-        let options = DurableDownloadOptions(digest: .sha256(arguments[3]), segments: segments)
-        let task = client.download(
-            arguments[1], to: URL(filePath: arguments[2]), resuming: .automatically, options: options)
         do {
-            _ = try await task.value
+            switch arguments.dropFirst().first {
+            case "upload" where arguments.count == 4:
+                _ = try await client.upload(URL(filePath: arguments[3]), resuming: .tus(arguments[2])).value
+            case "queue" where arguments.count == 5:
+                guard let count = Int(arguments[4]) else { exit(2) }
+                try await QueueChild(server: arguments[2], folder: arguments[3], count: count).run(client.session)
+            default:
+                guard arguments.count == 5, let segments = Int(arguments[4]) else { exit(2) }
+                let options = DurableDownloadOptions(digest: .sha256(arguments[3]), segments: segments)
+                _ = try await client.download(
+                    arguments[1], to: URL(filePath: arguments[2]), resuming: .automatically, options: options
+                ).value
+            }
         } catch {
             print("\(error)")
             exit(1)

@@ -114,11 +114,11 @@ extension TaskHandle {
     /// The progress of the request's body: at most about 100 elements a second, and always the last one.
     public var uploadProgress: AsyncStream<Session.Progress> { record.meter.uploadStream }
 
-    /// The present progress of the response's body.
-    package var progressNow: Session.Progress { record.meter.download }
+    /// The present progress of the response's body, without a stream. Its speed is nil.
+    public var progressNow: Session.Progress { record.meter.download }
 
-    /// The present progress of the request's body.
-    package var uploadProgressNow: Session.Progress { record.meter.upload }
+    /// The present progress of the request's body, without a stream. Its speed is nil.
+    public var uploadProgressNow: Session.Progress { record.meter.upload }
 
     /// The head of the response, as soon as it arrives; nil when the task ends, or the caller is cancelled, without one.
     public var response: ResponseHead? { get async { await record.waitForHead() } }

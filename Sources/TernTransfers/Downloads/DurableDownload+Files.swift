@@ -171,10 +171,20 @@ extension DurableDownload {
         }
         if Task.isCancelled { throw cancellation }
         let place = try await fileCall("the file cannot be moved to its destination") { () throws(FileFailure) in
-            try await part.finish(
+            try await part.move(
                 Download.Options(existing: options.existing, createsFolders: options.createsFolders))
         }
-        return result(place, bytes: length, digest: expected)
+        return try await end(part, at: place, bytes: length, digest: expected)
+    }
+
+    /// Ends a download whose file has its name: the queue stores the result, then the control file is removed.
+    func end(
+        _ part: DownloadPart, at path: String, bytes: Int64, digest: FileDigest?
+    ) async throws(NetworkError) -> DurableDownloadResult {
+        let result = result(path, bytes: bytes, digest: digest)
+        if let hooks = options.hooks { try await hooks.store(result, of: try firstRequest.get()) }
+        await part.remove()
+        return result
     }
 
     func discard(_ part: DownloadPart) async throws(NetworkError) {

@@ -81,6 +81,7 @@ extension DurableDownload {
         _ index: Int, of plan: SegmentPlan, into part: DownloadPart, _ progress: SegmentProgress
     ) async throws(NetworkError) -> SegmentEnd {
         attempts += 1
+        try await prepareAttempt()
         let range = plan.ranges[index]
         let start = range.lowerBound + counts[index]
         var rule = rule

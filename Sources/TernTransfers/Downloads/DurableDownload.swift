@@ -70,7 +70,8 @@ actor DurableDownload {
         self.options = options
         self.system = system
         time = TransferTime(options.clock)
-        throttle = DownloadThrottle(rate: options.throttle, time: time)
+        throttle = DownloadThrottle(
+            rate: options.throttle, time: time, shared: options.hooks?.throttles ?? [])
         schedule = RetrySchedule(options.retry)
     }
 
@@ -99,6 +100,11 @@ actor DurableDownload {
         } catch {
             // The download has ended; its own error is that of `value`.
         }
+        try await removePart()
+    }
+
+    /// Removes the part of a download that does not run.
+    nonisolated func removePart() async throws(NetworkError) {
         // `try?`: a download without a destination has no part.
         guard case .success(let request) = firstRequest, let path = try? FilePath.of(destination) else { return }
         let part = DownloadPart(destination: path, synchronizes: false, system: system)
@@ -112,6 +118,15 @@ actor DurableDownload {
             throw fileError(error, "the part cannot be removed", request: request)
         }
         if !isLocked { throw inProgress(part, request) }
+    }
+
+    /// Removes the control file that a killed process left beside a finished file. One that is not that of the file stays.
+    nonisolated func removeRest() async throws(FileFailure) {
+        // `try?`: a download without a destination has no files.
+        guard let path = try? FilePath.of(destination) else { return }
+        let part = DownloadPart(destination: path, synchronizes: false, system: system)
+        guard part.hasControl, try await part.acquire(createsFolder: false) else { return }
+        if try await part.load().finishedLength != nil { await part.remove() } else { await part.close() }
     }
 
     nonisolated var description: String {
@@ -145,8 +160,8 @@ actor DurableDownload {
         do throws(NetworkError) {
             if try await lock(part, request) {
                 trace.add(.finishedByOtherDownload)
-                await part.remove()
-                return result(part.destination, bytes: part.destinationIdentity()?.length ?? 0, digest: nil)
+                let length = part.destinationIdentity()?.length ?? 0
+                return try await end(part, at: part.destination, bytes: length, digest: nil)
             }
             var found = try await fileCall("the part cannot be read") { () throws(FileFailure) in
                 try await part.load()
@@ -154,8 +169,7 @@ actor DurableDownload {
             if let finished = found.finishedLength {
                 if try await isThisDownload(found, length: finished, of: part) {
                     trace.add(.foundWhole)
-                    await part.remove()
-                    return result(part.destination, bytes: finished, digest: options.digest)
+                    return try await end(part, at: part.destination, bytes: finished, digest: options.digest)
                 }
                 // It describes a file that another download has finished, and nothing of it is left to continue.
                 found.control = nil
@@ -280,11 +294,7 @@ actor DurableDownload {
     func replaceURL(after failure: NetworkError) async throws(NetworkError) {
         guard let makeURL = options.url, var request else { throw failure }
         do {
-            let target = try Target(try await makeURL(failure))
-            if target.origin != request.target.origin {
-                for field in request.headers where Headers.isSecret(field.name) { request.headers.remove(field.name) }
-            }
-            request.target = target
+            request.send(to: try Target(try await makeURL(failure)))
         } catch {
             throw failure.adding("no new URL could be made: \(error)")
         }
@@ -295,6 +305,7 @@ actor DurableDownload {
     /// Asks for the rest of the file and receives it.
     func attempt(_ part: DownloadPart) async throws(NetworkError) {
         attempts += 1
+        try await prepareAttempt()
         for _ in 0..<Self.mostRequests {
             if rule.fields != nil { try await hashPart(part) }
             let stream = session.stream(try attemptRequest(rule))
@@ -319,6 +330,12 @@ actor DurableDownload {
             }
         }
         throw error(.malformedResponse, "the server answers a request for the whole file as one for a part")
+    }
+
+    /// Asks the queue for the credentials of an attempt.
+    func prepareAttempt() async throws(NetworkError) {
+        guard let hooks = options.hooks else { return }
+        request = try await hooks.request(try firstRequest.get())
     }
 
     /// Returns the request of an attempt, for a part if the rule says so.

@@ -83,6 +83,8 @@ public struct DurableDownloadOptions: Sendable {
     public var clock: any Clock<Duration> = ContinuousClock()
     /// The shortest segment, in bytes, for tests with small files.
     var shortestSegment = SegmentPlan.shortestSegment
+    /// The queue that the download belongs to; nil for none.
+    var hooks: TransferHooks<DurableDownloadResult>?
 
     /// Creates options.
     public init(

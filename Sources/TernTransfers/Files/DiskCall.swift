@@ -20,7 +20,10 @@ enum DiskCall {
     static let busy = EWOULDBLOCK
     static let refused = EPERM
     static let noSpace = ENOSPC
+    static let noQuota = EDQUOT
     static let inputOutput = EIO
+    static let readOnly = EROFS
+    static let notPermitted = EACCES
     static let notAFile = EISDIR
     /// The file was changed meanwhile.
     static let stale = ESTALE
@@ -48,6 +51,12 @@ enum DiskCall {
         let length: Int64
         let seconds: Int
         let nanoseconds: Int
+    }
+
+    /// Returns whether other users may write to a file.
+    static func isWritableByOthers(_ path: String) -> Bool {
+        var information = stat()
+        return unsafe lstat(path, &information) != 0 || information.st_mode & 0o022 != 0
     }
 
     /// Returns the identity of the regular file at a path; nil if there is none.

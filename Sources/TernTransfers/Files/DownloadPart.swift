@@ -101,6 +101,9 @@ actor DownloadPart {
         (try? ControlFile(read(controlPath, limit: ControlFile.limit + 1), names: names))?.urlDigest
     }
 
+    /// A Boolean value that indicates whether there is a control file.
+    nonisolated var hasControl: Bool { DiskCall.identity(of: controlPath) != nil }
+
     nonisolated func destinationIdentity() -> DiskCall.Identity? { DiskCall.identity(of: destination) }
 
     // MARK: Opening
@@ -326,8 +329,8 @@ actor DownloadPart {
 
     func checkDestination() async throws(FileFailure) { try await files.checkPlace(destination) }
 
-    /// Gives the complete, verified file its name, and removes the control file. Returns the path of the file.
-    func finish(_ options: Download.Options) async throws(FileFailure) -> String {
+    /// Gives the complete, verified file its name. Returns the path of the file. The control file stays until `remove()`.
+    func move(_ options: Download.Options) async throws(FileFailure) -> String {
         guard let descriptor, var control else { throw FileFailure("move", partialPath, code: DiskCall.notThere) }
         if synchronizes { try DiskCall.synchronize(descriptor, partialPath) }
         // A process that is killed after the move finds by this number that it has happened.
@@ -335,7 +338,6 @@ actor DownloadPart {
         try store(control)
         let place = try await files.move(partialPath, lock: descriptor, to: destination, options: options)
         if synchronizes { DiskCall.synchronize(folder: folder) }
-        remove()
         return place
     }
 

@@ -27,6 +27,9 @@ actor UploadFile {
         self.system = system
     }
 
+    /// A Boolean value that indicates whether there is a control file.
+    nonisolated var hasControl: Bool { DiskCall.identity(of: controlPath) != nil }
+
     nonisolated var unownedExecutor: UnownedSerialExecutor {
         unsafe DownloadPart.executor.asUnownedSerialExecutor()
     }
@@ -130,21 +133,30 @@ struct FileRange: AsyncSequence, Sendable {
     let file: UploadFile
     let start: Int64
     let end: Int64
+    /// The limit on the rate; nil for none.
+    var throttle: DownloadThrottle?
     /// The number of bytes that are read at once.
     private static let pieceSize: Int64 = 256 << 10
+    /// The same where the rate can be limited.
+    private static let throttledPieceSize: Int64 = 64 << 10
 
     struct AsyncIterator: AsyncIteratorProtocol {
         let file: UploadFile
         var position: Int64
         let end: Int64
+        let throttle: DownloadThrottle?
 
-        mutating func next() async throws(FileFailure) -> Data? {
+        mutating func next() async throws -> Data? {
             guard position < end else { return nil }
-            let piece = try await file.read(at: position, count: Int(Swift.min(end - position, FileRange.pieceSize)))
+            let size = throttle == nil ? FileRange.pieceSize : FileRange.throttledPieceSize
+            let piece = try await file.read(at: position, count: Int(Swift.min(end - position, size)))
+            try await throttle?.wait(after: piece.count)
             position += Int64(piece.count)
             return piece
         }
     }
 
-    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(file: file, position: start, end: end) }
+    func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(file: file, position: start, end: end, throttle: throttle)
+    }
 }

@@ -24,6 +24,8 @@ public struct TransferRetry: Sendable {
     public var maximumTime: Duration?
     /// The time of each wait for the network; nil, the default, for no limit. `.zero` turns the waits off.
     public var offlineWait: Duration?
+    /// A Boolean value that indicates whether the transfer ends without a network, because its queue waits for it.
+    var endsOffline = false
 
     /// Creates rules with the defaults of their properties.
     public init() {
@@ -86,9 +88,15 @@ struct RetrySchedule: Sendable {
     /// Records a wait for the network, which counts for no limit but that of the whole time.
     mutating func addOfflineTime(_ time: Duration) { offlineTime += time }
 
+    /// Returns whether an error is the consequence of a missing network.
+    static func isOffline(_ error: NetworkError, hasNetwork: Bool) -> Bool {
+        !hasNetwork && connectKinds.contains(error.kind)
+    }
+
     mutating func decide(_ failure: Failure) -> Action {
         let error = failure.error
-        let isOffline = !failure.hasNetwork && Self.connectKinds.contains(error.kind)
+        let isOffline = Self.isOffline(error, hasNetwork: failure.hasNetwork)
+        if isOffline, rules.endsOffline { return .giveUp(nil) }
         if let limit = rules.maximumTime, failure.elapsed >= limit {
             return .giveUp("the limit of \(limit) is reached")
         }

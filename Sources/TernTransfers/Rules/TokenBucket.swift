@@ -50,12 +50,15 @@ struct TokenBucket: Sendable, Equatable {
 final class DownloadThrottle: Sendable {
     private let bucket: Lock<TokenBucket>
     private let time: TransferTime
+    /// The limits that the download shares with others.
+    private let shared: [DownloadThrottle]
 
     /// The longest sleep, after which a change of the rate acts at the latest.
     private static let longestSleep = Duration.milliseconds(100)
 
-    init(rate: Int?, time: TransferTime) {
+    init(rate: Int?, time: TransferTime, shared: [DownloadThrottle] = []) {
         self.time = time
+        self.shared = shared
         bucket = Lock(TokenBucket(rate: rate, now: time.elapsed()))
     }
 
@@ -71,9 +74,10 @@ final class DownloadThrottle: Sendable {
         bucket.withLock { $0.take(count, now: time.elapsed()) }
         while true {
             let delay = bucket.withLock { $0.delay(now: time.elapsed()) }
-            if delay <= .zero { return }
+            if delay <= .zero { break }
             try await time.sleep(min(delay, Self.longestSleep))
         }
+        for throttle in shared { try await throttle.wait(after: count) }
     }
 }
 

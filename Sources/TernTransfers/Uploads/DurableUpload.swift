@@ -101,11 +101,17 @@ actor DurableUpload {
                 UploadControl(
                     kind: self.kind, endpointDigest: endpointDigest, url: target.string, file: identity)
             }
+            let result = try result()
+            if let hooks = options.hooks { try await hooks.store(result, of: request) }
+            await file.close(keepsControl: false)
+            return result
         } catch {
             await file.close(keepsControl: target != nil)
             throw ending(error)
         }
-        await file.close(keepsControl: false)
+    }
+
+    private func result() throws(NetworkError) -> DurableUploadResult {
         guard let target, let url = URL(string: target.string) else { throw error(.invalidRequest, "no URL") }
         publish(messages.length)
         return DurableUploadResult(
@@ -113,8 +119,24 @@ actor DurableUpload {
             response: response, trace: trace.events)
     }
 
+    /// Removes the description of an upload that does not run.
+    nonisolated func removeControl() async throws(NetworkError) {
+        let (file, _) = try files(for: try endpoint.get())
+        let isFree: Bool
+        do throws(FileFailure) {
+            guard file.hasControl else { return }
+            isFree = try await file.acquire() != nil
+        } catch {
+            throw NetworkError(
+                TransferFailure(.fileSystem, "the control file cannot be removed: \(error)", underlying: error),
+                request: try endpoint.get())
+        }
+        guard isFree else { throw error(.uploadInProgress, "another upload of \(source.path) is running") }
+        await file.close(keepsControl: false)
+    }
+
     /// Checks everything that needs no file, and returns the files of the upload.
-    private func files(for request: Request) throws(NetworkError) -> (UploadFile, endpointDigest: String) {
+    private nonisolated func files(for request: Request) throws(NetworkError) -> (UploadFile, endpointDigest: String) {
         if let problem = options.problem { throw error(.invalidRequest, problem) }
         let path: String
         do throws(FilePath.NotAFile) {
@@ -182,7 +204,7 @@ actor DurableUpload {
         request.body = .data(Data(), contentType: nil)
         let answer = try await answer(to: request)
         let created = try meaning(of: answer) { head throws(UploadMessages.Problem) in
-            try self.messages.location(head, of: request.target)
+            try self.messages.location(head, of: head.target)
         }
         let description = control(created)
         try await fileCall("the control file cannot be written") { () throws(FileFailure) in
@@ -252,11 +274,18 @@ actor DurableUpload {
             hash.update(bytes)
             checksum = hash.finalize()
             body = .data(bytes, contentType: nil)
-        } else {
-            let range = FileRange(file: file, start: start, end: end)
-            body = .stream(range, length: end - start, contentType: nil)
         }
-        if let rate = options.throttle { body = body.throttled(.bytesPerSecond(rate, clock: options.clock)) }
+        if let hooks = options.hooks {
+            // The rate can change, and is shared with others.
+            let throttle = DownloadThrottle(rate: options.throttle, time: time, shared: hooks.throttles)
+            let range = FileRange(file: file, start: start, end: end, throttle: throttle)
+            body = .stream(range, length: end - start, contentType: nil)
+        } else if checksum == nil {
+            body = .stream(FileRange(file: file, start: start, end: end), length: end - start, contentType: nil)
+        }
+        if options.hooks == nil, let rate = options.throttle {
+            body = body.throttled(.bytesPerSecond(rate, clock: options.clock))
+        }
         let fields = messages.append(at: start, count: end - start, checksum: checksum)
         var request = try uploadRequest(.patch, fields)
         request.body = body
@@ -273,10 +302,7 @@ actor DurableUpload {
     private func uploadRequest(_ method: Request.Method, _ fields: Headers) throws(NetworkError) -> Request {
         var request = try endpoint.get()
         guard let target else { throw error(.invalidRequest, "the upload has no URL") }
-        if target.origin != request.target.origin {
-            for field in request.headers where Headers.isSecret(field.name) { request.headers.remove(field.name) }
-        }
-        request.target = target
+        request.send(to: target)
         request.method = method
         request.headers = request.headers.overriding(with: fields)
         return request
@@ -286,6 +312,7 @@ actor DurableUpload {
     private func answer(to request: Request, from start: Int64? = nil) async throws(NetworkError) -> Response<Data> {
         var request = request
         request.cache = .noStore
+        request = try await addCredentials(request)
         let task = session.task(for: request, startsImmediately: true)
         let (meter, length) = (meter, messages.length)
         // Ends with the task.
@@ -303,6 +330,18 @@ actor DurableUpload {
         await watching
         if case .failure(let error) = result, start != nil { sentBytes += error.metrics?.sentBytes ?? 0 }
         return try result.get()
+    }
+
+    /// Asks the queue for the credentials of a request. They go to the origin at which uploads are created.
+    private func addCredentials(_ request: Request) async throws(NetworkError) -> Request {
+        guard let hooks = options.hooks else { return request }
+        var request = request
+        let (headers, given) = try await hooks.newCredentials(for: request)
+        if target == nil, let given { request.send(to: given) }
+        let home = try endpoint.get().target
+        guard request.target.origin == (given ?? home).origin else { return request }
+        request.headers = request.headers.overriding(with: headers)
+        return request
     }
 
     private static func result(of task: SessionTask<Response<Data>>) async -> Result<Response<Data>, NetworkError> {
@@ -350,7 +389,9 @@ actor DurableUpload {
 
     private var cancellation: NetworkError { error(.cancelled, "the upload was cancelled") }
 
-    private func error(_ kind: NetworkError.Kind, _ reason: String, head: ResponseHead? = nil) -> NetworkError {
+    private nonisolated func error(
+        _ kind: NetworkError.Kind, _ reason: String, head: ResponseHead? = nil
+    ) -> NetworkError {
         guard case .success(let request) = endpoint else { return NetworkError(kind, reason: reason) }
         return NetworkError(TransferFailure(kind, reason), request: request, response: head)
     }

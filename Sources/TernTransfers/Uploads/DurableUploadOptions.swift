@@ -54,6 +54,9 @@ public struct DurableUploadOptions: Sendable {
     /// The clock of the delays.
     public var clock: any Clock<Duration> = ContinuousClock()
 
+    /// The queue that the upload belongs to; nil for none.
+    var hooks: TransferHooks<DurableUploadResult>?
+
     static let mostCheckedBytes = 4 << 20
 
     /// Creates options with the defaults of their properties.

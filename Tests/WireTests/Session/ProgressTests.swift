@@ -45,6 +45,24 @@ struct ProgressTests {
         }
     }
 
+    @Test func combinedProgressIsThatOfAllTasks() async throws {
+        try await withSlowServer { _, client, gate in
+            let tasks = (0..<2).map { _ in client.task(.get, "half", startsImmediately: false) }
+            var values: [Session.Progress] = []
+            for await value in Session.Progress.combined(of: tasks) {
+                values.append(value)
+                if values.count == 1 { for task in tasks { task.resume() } }
+                if value.completedBytes == Int64(Self.size) { gate.open() }
+            }
+            expectSound(values)
+            #expect(values.first?.completedBytes == 0)
+            #expect(values.last?.completedBytes == Int64(2 * Self.size))
+            #expect(values.last?.totalBytes == Int64(2 * Self.size))
+            #expect(tasks.allSatisfy { $0.progressNow.isFinished && $0.uploadProgressNow.isFinished })
+            for await value in Session.Progress.combined(ofUploads: tasks) { #expect(value.isFinished) }
+        }
+    }
+
     @Test func uploadPublishesItsProgress() async throws {
         try await withSlowServer { _, client, gate in
             let task = client.upload("upload", body: .data(Data(count: Self.size)), startsImmediately: false)

@@ -1,21 +1,21 @@
 import CTernSQLite
 
 #if canImport(FoundationEssentials)
-import FoundationEssentials
+package import FoundationEssentials
 #else
-import Foundation
+package import Foundation
 #endif
 
 /// A connection to a database. Used by one thread at a time, and closed when it is released.
-@safe final class SQLiteDatabase {
+@safe package final class SQLiteDatabase {
     /// Called before each step of a statement. Returns a result code to fail with, or nil to continue. For tests.
-    typealias Fault = @Sendable (_ sql: String) -> Int32?
+    package typealias Fault = @Sendable (_ sql: String) -> Int32?
 
     private let handle: OpaquePointer
     let fault: Fault?
 
     /// Opens or creates a database. With `immutable`, opens a database that nobody changes, and writes nothing.
-    init(_ path: String, immutable: Bool = false, fault: Fault? = nil) throws(DiskCacheError) {
+    package init(_ path: String, immutable: Bool = false, fault: Fault? = nil) throws(DiskCacheError) {
         var opened: OpaquePointer?
         let name = immutable ? "file:\(Self.escaped(path))?immutable=1" : path
         let flags =
@@ -49,13 +49,13 @@ import Foundation
     }
 
     /// Runs statements whose results are ignored.
-    func execute(_ sql: String) throws(DiskCacheError) {
+    package func execute(_ sql: String) throws(DiskCacheError) {
         if let code = fault?(sql) { throw .index(sql, code: code) }
         let code = unsafe sqlite3_exec(handle, sql, nil, nil, nil)
         guard code == SQLITE_OK else { throw failure(sql, code) }
     }
 
-    func prepare(_ sql: String) throws(DiskCacheError) -> SQLiteStatement {
+    package func prepare(_ sql: String) throws(DiskCacheError) -> SQLiteStatement {
         var statement: OpaquePointer?
         let code = unsafe sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
         guard code == SQLITE_OK, let statement = unsafe statement else { throw failure(sql, code) }
@@ -63,20 +63,23 @@ import Foundation
     }
 
     /// Returns the first number of a statement's first row; nil if it has no row.
-    func number(_ sql: String) throws(DiskCacheError) -> Int64? {
+    package func number(_ sql: String) throws(DiskCacheError) -> Int64? {
         let statement = try prepare(sql)
         return try statement.step() ? statement.number(0) : nil
     }
 
     /// Moves the log into the database and truncates it.
-    func checkpoint() throws(DiskCacheError) {
+    package func checkpoint() throws(DiskCacheError) {
         if let code = fault?("checkpoint") { throw .index("checkpoint", code: code) }
         let code = unsafe sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
         guard code == SQLITE_OK else { throw failure("checkpoint", code) }
     }
 
+    /// The number of the row that was inserted last.
+    package var lastInsertedRow: Int64 { unsafe sqlite3_last_insert_rowid(handle) }
+
     /// A Boolean value that indicates whether a transaction is open. Some failures end it.
-    var isInTransaction: Bool { unsafe sqlite3_get_autocommit(handle) == 0 }
+    package var isInTransaction: Bool { unsafe sqlite3_get_autocommit(handle) == 0 }
 
     func failure(_ sql: String, _ code: Int32) -> DiskCacheError {
         // The beginning of the statement names the operation. It never contains a value.
@@ -87,7 +90,7 @@ import Foundation
 }
 
 /// A prepared statement that is used repeatedly.
-@safe final class SQLiteStatement {
+@safe package final class SQLiteStatement {
     private let handle: OpaquePointer
     private let sql: String
     private let database: SQLiteDatabase
@@ -100,9 +103,9 @@ import Foundation
 
     deinit { unsafe sqlite3_finalize(handle) }
 
-    func bind(_ index: Int32, _ value: Int64) { unsafe sqlite3_bind_int64(handle, index, value) }
+    package func bind(_ index: Int32, _ value: Int64) { unsafe sqlite3_bind_int64(handle, index, value) }
 
-    func bind(_ index: Int32, _ value: Int) { bind(index, Int64(value)) }
+    package func bind(_ index: Int32, _ value: Int) { bind(index, Int64(value)) }
 
     /// Binds bytes that the caller keeps alive until `reset`.
     private func bind(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
@@ -110,7 +113,7 @@ import Foundation
     }
 
     /// Binds bytes that SQLite copies.
-    func bind(_ index: Int32, copying bytes: Data) throws(DiskCacheError) {
+    package func bind(_ index: Int32, copying bytes: Data) throws(DiskCacheError) {
         let code = unsafe bytes.withUnsafeBytes { bytes in
             unsafe tern_sqlite_bind_copy(handle, index, bytes.baseAddress, bytes.count)
         }
@@ -118,7 +121,7 @@ import Foundation
     }
 
     /// Returns true for a row, and false at the end.
-    func step() throws(DiskCacheError) -> Bool {
+    package func step() throws(DiskCacheError) -> Bool {
         if let code = database.fault?(sql) { throw .index(String(sql.prefix(48)), code: code) }
         switch unsafe sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -127,17 +130,17 @@ import Foundation
         }
     }
 
-    func reset() { unsafe sqlite3_reset(handle) }
+    package func reset() { unsafe sqlite3_reset(handle) }
 
     /// Binds the numbers from 1 on, runs to the end, and resets the statement.
-    func run(_ numbers: Int64...) throws(DiskCacheError) {
+    package func run(_ numbers: Int64...) throws(DiskCacheError) {
         for (index, number) in numbers.enumerated() { bind(Int32(index + 1), number) }
         defer { reset() }
         while try step() {}
     }
 
     /// Binds the numbers and then the blobs, runs to the end, and resets the statement. Copies no blob.
-    func run(_ numbers: Int64..., blobs: [Data]) throws(DiskCacheError) {
+    package func run(_ numbers: Int64..., blobs: [Data]) throws(DiskCacheError) {
         for (index, number) in numbers.enumerated() { bind(Int32(index + 1), number) }
         try run(blobs[...], at: Int32(numbers.count + 1))
     }
@@ -156,11 +159,21 @@ import Foundation
         try result.get()
     }
 
-    func number(_ column: Int32) -> Int64 { unsafe sqlite3_column_int64(handle, column) }
+    package func number(_ column: Int32) -> Int64 { unsafe sqlite3_column_int64(handle, column) }
 
-    func data(_ column: Int32) -> Data {
+    package func data(_ column: Int32) -> Data {
         let count = unsafe Int(sqlite3_column_bytes(handle, column))
         guard count > 0, let bytes = unsafe sqlite3_column_blob(handle, column) else { return Data() }
         return unsafe Data(bytes: bytes, count: count)
+    }
+
+    /// Returns the number of bytes of a value, which needs no copy of it.
+    package func count(_ column: Int32) -> Int { unsafe Int(sqlite3_column_bytes(handle, column)) }
+
+    /// Returns the text of a value that was bound as UTF-8; nil for bytes that are none.
+    package func text(_ column: Int32) -> String? {
+        let count = unsafe Int(sqlite3_column_bytes(handle, column))
+        guard count > 0, let bytes = unsafe sqlite3_column_blob(handle, column) else { return "" }
+        return unsafe String(validating: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
     }
 }

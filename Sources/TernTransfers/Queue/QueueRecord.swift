@@ -1,0 +1,187 @@
+import Tern
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The stored facts on an item that are kept in memory. The rest is read when it is needed.
+struct QueueRecord: Sendable, Equatable {
+    /// The upper bounds of texts, in bytes.
+    static let mostURLBytes = 1 << 16
+    static let mostPathBytes = 4_096
+    static let mostNameBytes = 1_024
+
+    var kind: TransferQueue.Item.Kind
+    /// The URL. It can hold secrets.
+    var url: String
+    /// The canonical host of the URL.
+    var host: String
+    /// The path of the file: absolute, or relative to the folder of the queue's folder, so that both can be moved together.
+    var path: String
+    var label: String?
+    var group: String?
+    var priority = Request.Priority.normal
+    var position: Int64 = 0
+    var requiresUnmetered = false
+    var intent = QueueSchedule.Intent.waiting
+    var isRetryable = false
+    /// The number of the end, in the order of the ends; 0 before.
+    var ended: Int64 = 0
+    /// The number of bytes so far.
+    var completed: Int64 = 0
+    /// The size in bytes; nil while it is not known.
+    var total: Int64?
+
+    /// Returns the first value that Tern would not have written; nil if all are valid.
+    var problem: String? {
+        // `try?`: the reason of an invalid URL does not matter here.
+        guard url.utf8.count <= Self.mostURLBytes, let target = try? Target(absolute: url), target.string == url else {
+            return "the URL is no URL in the form in which it is stored"
+        }
+        if target.host != host { return "the host is not that of the URL" }
+        if let problem = Self.problem(ofPath: path) { return problem }
+        for name in [label, group].compactMap(\.self) {
+            if let problem = Self.problem(ofName: name) { return problem }
+        }
+        if !(-QueueOrder.bound...QueueOrder.bound).contains(position) { return "the position is out of bounds" }
+        if ended < 0 || ended == .max { return "the number of the end is out of bounds" }
+        if (intent == .failed || intent == .finished) != (ended > 0) { return "the state and the end contradict" }
+        let sizes = [completed, total ?? 0]
+        guard sizes.allSatisfy({ (0...ControlFile.mostBytes).contains($0) }) else {
+            return "a size is no size of a file"
+        }
+        return nil
+    }
+
+    static func problem(ofName name: String) -> String? {
+        name.isEmpty || name.utf8.count > mostNameBytes
+            ? "a group or label has \(name.utf8.count) bytes, not 1 to \(mostNameBytes)" : nil
+    }
+
+    private static func problem(ofPath path: String) -> String? {
+        guard (1...mostPathBytes).contains(path.utf8.count), !path.utf8.contains(0), !path.hasSuffix("/") else {
+            return "the path is no path of a file"
+        }
+        let parts = path.split(separator: "/")
+        return path.hasPrefix("/") || !parts.contains("..") ? nil : "the path leaves the folder of the queue"
+    }
+
+    /// Returns the path that is stored for a file.
+    ///
+    /// - Parameters:
+    ///   - base: The folder of the queue's folder.
+    static func path(of file: String, base: String) -> String {
+        guard file.hasPrefix(base + "/") else { return file }
+        let relative = String(file.dropFirst(base.count + 1))
+        return problem(ofPath: relative) == nil && !relative.hasPrefix("/") ? relative : file
+    }
+
+    /// Returns the path of the file.
+    func fullPath(base: String) -> String { path.hasPrefix("/") ? path : "\(base)/\(path)" }
+
+    /// The text that two items have in common if only one of them can run.
+    var key: String {
+        switch kind {
+        case .download: "d \(path)"
+        case .upload: "u \(path) \(ControlFile.digest(of: url))"
+        }
+    }
+}
+
+/// The options of an item, as they are stored. Reading them checks each value.
+struct QueueOptions: Sendable, Equatable, Codable {
+    /// The greatest size that is stored, in bytes.
+    static let limit = 256 << 10
+
+    private struct Field: Sendable, Equatable, Codable {
+        let name: String
+        let value: String
+    }
+
+    private var fields: [Field]
+    private var digest: ControlFile.StoredDigest?
+    private var expectedSize: Int64?
+    private var segments: Int?
+    private var fails: Bool?
+    private var createsFolders: Bool?
+    private var uploadProtocol: TransferQueue.UploadProtocol?
+    private var contentType: String?
+    private var metadata: [String: String]?
+    private var chunkSize: Int?
+    private var checksum: String?
+
+    init(_ transfer: TransferQueue.Transfer) {
+        fields = transfer.headers.map { Field(name: $0.name, value: $0.value) }
+        switch transfer.kind {
+        case .download:
+            digest = transfer.digest.map { ControlFile.StoredDigest($0) }
+            expectedSize = transfer.expectedSize
+            segments = transfer.segments
+            fails = transfer.existing == .fail
+            createsFolders = transfer.createsFolders
+        case .upload:
+            uploadProtocol = transfer.uploadProtocol
+            contentType = transfer.contentType
+            metadata = transfer.metadata
+            chunkSize = transfer.chunkSize
+            checksum = transfer.checksum?.rawValue
+        }
+    }
+
+    /// Reads stored options; nil if Tern did not write them.
+    init?(_ data: Data) {
+        // `try?`: the reason of malformed options does not matter here.
+        guard data.count <= Self.limit, let options = try? JSONDecoder().decode(Self.self, from: data),
+            options.problem == nil
+        else { return nil }
+        self = options
+    }
+
+    func encoded() throws(TransferQueueError) -> Data {
+        // `try?`: only a value that is no valid text can fail.
+        guard let data = try? JSONEncoder().encode(self), data.count <= Self.limit else {
+            throw TransferQueueError(.invalidTransfer, "the options have more than \(Self.limit) bytes")
+        }
+        return data
+    }
+
+    /// The first value that no transfer can have; nil if all are valid.
+    var problem: String? {
+        if let secret = headers.first(where: { Headers.isSecret($0.name) }) {
+            return "the field \(secret.name.printable()) is secret, and would be stored: give it with the credentials"
+        }
+        if let problem = headers.firstProblem() { return problem }
+        if headers.contains("Range") || headers.contains("If-Range") {
+            return "a durable download sets Range and If-Range itself"
+        }
+        if let digest, digest.digest == nil { return "the digest is not valid" }
+        if let checksum, FileDigest.Algorithm(rawValue: checksum) == nil { return "the checksum is not known" }
+        return download.problem ?? upload.problem
+    }
+
+    var headers: Headers { Headers(fields.map { Headers.Field(name: $0.name, value: $0.value) }) }
+    var expectedBytes: Int64? { expectedSize }
+
+    /// The options of a download, without those of its queue.
+    var download: DurableDownloadOptions {
+        var options = DurableDownloadOptions(
+            expectedSize: expectedSize, digest: digest?.digest, segments: segments ?? 1)
+        options.existing = fails == true ? .fail : .overwrite
+        options.createsFolders = createsFolders ?? false
+        return options
+    }
+
+    /// The options of an upload, without those of its queue.
+    var upload: DurableUploadOptions {
+        var options = DurableUploadOptions()
+        options.metadata = metadata ?? [:]
+        if let contentType { options.contentType = contentType }
+        options.chunkSize = chunkSize
+        options.checksum = checksum.flatMap { FileDigest.Algorithm(rawValue: $0) }
+        return options
+    }
+
+    var uploadKind: UploadMessages.Kind { uploadProtocol == .httpDraft ? .httpDraft : .tus }
+}

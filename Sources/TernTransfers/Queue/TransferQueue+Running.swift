@@ -1,0 +1,330 @@
+import Tern
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The transfer of an item.
+struct RunningTransfer: Sendable {
+    enum Handle: Sendable {
+        case download(DurableDownloadTask)
+        case upload(DurableUploadTask)
+        /// The item could not be started.
+        case refused(NetworkError)
+    }
+
+    let handle: Handle
+    /// Waits for the end and reports it to the queue. It ends with the transfer.
+    let reporter: Task<Void, Never>
+
+    func cancel() {
+        switch handle {
+        case .download(let task): task.cancel()
+        case .upload(let task): task.cancel()
+        case .refused: break
+        }
+    }
+
+    var progress: Session.Progress {
+        switch handle {
+        case .download(let task): task.progressNow
+        case .upload(let task): task.progressNow
+        case .refused: Session.Progress(isFinished: true)
+        }
+    }
+}
+
+extension RunningTransfer.Handle {
+    /// The error of the transfer; nil after success.
+    var failure: NetworkError? {
+        get async {
+            do throws(NetworkError) {
+                switch self {
+                case .download(let task): _ = try await task.value
+                case .upload(let task): _ = try await task.value
+                case .refused(let error): return error
+                }
+                return nil
+            } catch {
+                return error
+            }
+        }
+    }
+}
+
+/// The limits on the rates of a queue, which its transfers share.
+struct QueueThrottles {
+    private(set) var limits: TransferQueue.Limits
+    private let time: TransferTime
+    private let overall: DownloadThrottle
+    private var byHost: [String: DownloadThrottle] = [:]
+
+    init(_ limits: TransferQueue.Limits, _ time: TransferTime) {
+        self.limits = limits
+        self.time = time
+        overall = DownloadThrottle(rate: limits.bytesPerSecond.map { max(1, $0) }, time: time)
+    }
+
+    mutating func set(_ limits: TransferQueue.Limits) {
+        self.limits = limits
+        overall.rate = limits.bytesPerSecond.map { max(1, $0) }
+        for throttle in byHost.values { throttle.rate = limits.bytesPerSecondPerHost.map { max(1, $0) } }
+    }
+
+    /// Returns the limits for a host.
+    mutating func throttles(for host: String) -> [DownloadThrottle] {
+        let known = byHost[host]
+        let throttle =
+            known ?? DownloadThrottle(rate: limits.bytesPerSecondPerHost.map { max(1, $0) }, time: time)
+        byHost[host] = throttle
+        return [overall, throttle]
+    }
+}
+
+/// A result that waits for the next transaction.
+final class UnsavedResult {
+    let id: TransferQueue.ItemID
+    let result: TransferQueue.Result
+    var outcome: Swift.Result<Void, TransferQueueError>?
+
+    init(_ id: TransferQueue.ItemID, _ result: TransferQueue.Result) { (self.id, self.result) = (id, result) }
+}
+
+extension TransferQueue {
+    /// Performs the actions of a decision.
+    func perform(_ actions: [QueueSchedule.Action]) {
+        var events: [Event] = []
+        for action in actions {
+            switch action {
+            case .start(let id): startTransfer(id)
+            case .stop(let id): transfers[id]?.cancel()
+            case .changed(let id, let state): events.append(.changed(id, state))
+            case .discard(let id): discards.append(id)
+            case .forget: break  // Its row and its record are gone already.
+            }
+        }
+        send(events)
+        if !discards.isEmpty, discarding == nil { discarding = Task { await discard() } }
+        notify()
+    }
+
+    // MARK: The life of a transfer
+
+    private func startTransfer(_ id: ItemID) {
+        guard let record = records[id] else { return }
+        let handle = startedTransfer(id, record)
+        let reporter = Task {
+            let failure = await handle.failure
+            transferDidEnd(id, failure)
+        }
+        transfers[id] = RunningTransfer(handle: handle, reporter: reporter)
+    }
+
+    /// Starts a durable transfer. The item can have been changed in the file, so all of it is checked.
+    private func startedTransfer(_ id: ItemID, _ record: QueueRecord) -> RunningTransfer.Handle {
+        func refused(_ reason: String) -> RunningTransfer.Handle {
+            .refused(NetworkError(.invalidRequest, reason: reason))
+        }
+        let options: QueueOptions
+        do throws(TransferQueueError) {
+            guard let stored = try openStore().options(id) else { return refused("the stored options are not valid") }
+            options = stored
+        } catch {
+            return refused("the stored options cannot be read: \(error)")
+        }
+        // `try?`: the URL was checked when it was read.
+        guard let target = try? Target(absolute: record.url) else { return refused("the stored URL is not valid") }
+        let file = URL(filePath: record.fullPath(base: base))
+        let throttles = throttles.throttles(for: record.host)
+        var retry = configuration.retry
+        retry.endsOffline = true
+        var credentials: (@Sendable () async throws -> Credentials)?
+        if let provide = configuration.credentials {
+            credentials = {
+                guard let item = try await self.item(id) else { throw CancellationError() }
+                return try await provide(item)
+            }
+        }
+        switch record.kind {
+        case .download:
+            var request = Request(.get, target, headers: options.headers)
+            request.priority = record.priority
+            var download = options.download
+            (download.retry, download.clock) = (retry, configuration.clock)
+            download.hooks = TransferHooks(
+                credentials: credentials,
+                record: { result throws(TransferQueueError) in try await self.store(Result(result), of: id) },
+                throttles: throttles)
+            if let credentials, let url = target.url {
+                // A URL that expires while its transfer runs.
+                download.url = { _ in try await credentials().url ?? url }
+            }
+            return .download(
+                session.download(request, to: file, resuming: .automatically, options: download))
+        case .upload:
+            var request = Request(.post, target, headers: options.headers)
+            request.priority = record.priority
+            var upload = options.upload
+            retry.policy.statuses.formUnion(upload.retry.policy.statuses.intersection([409, 423, 460]))
+            (upload.retry, upload.clock) = (retry, configuration.clock)
+            upload.hooks = TransferHooks(
+                credentials: credentials,
+                record: { result throws(TransferQueueError) in try await self.store(Result(result), of: id) },
+                throttles: throttles)
+            return .upload(
+                DurableUploadTask(
+                    upload: .started(
+                        file, .success(request), kind: options.uploadKind, session: session, options: upload)))
+        }
+    }
+
+    /// Stores the result of a transfer whose file has its name. Results that arrive at the same time share a transaction.
+    private func store(_ result: Result, of id: ItemID) async throws(TransferQueueError) {
+        let unsaved = UnsavedResult(id, result)
+        unsavedResults.append(unsaved)
+        // Those who wait for the thread already are heard first.
+        await Task.yield()
+        if unsaved.outcome == nil { saveResults() }
+        try unsaved.outcome?.get()
+    }
+
+    private func saveResults() {
+        let results = unsavedResults
+        unsavedResults = []
+        var changes: [(id: ItemID, record: QueueRecord, outcome: Data?)] = []
+        var end = lastEnd
+        for unsaved in results {
+            // An item that was cancelled meanwhile has ended before, and this end counts.
+            guard var record = records[unsaved.id] else { continue }
+            end += 1
+            (record.intent, record.isRetryable, record.ended) = (.finished, false, end)
+            (record.completed, record.total) = (unsaved.result.bytes, unsaved.result.bytes)
+            changes.append((unsaved.id, record, Self.encoded(unsaved.result)))
+        }
+        let outcome = Swift.Result { () throws(TransferQueueError) in
+            guard let store else { throw .closed }
+            try store.update(changes)
+        }
+        for unsaved in results { unsaved.outcome = outcome }
+        guard case .success = outcome else { return }
+        lastEnd = end
+        for (id, record, _) in changes {
+            forgetEnd(of: id)
+            records[id] = record
+            recorded.insert(id)
+        }
+    }
+
+    /// Records the end of a transfer.
+    ///
+    /// - Parameter failure: Its error; nil after success.
+    private func transferDidEnd(_ id: ItemID, _ failure: NetworkError?) {
+        let progress = transfers.removeValue(forKey: id)?.progress
+        defer { notify() }
+        guard var record = records[id] else { return perform(schedule.transferEnded(id, .finished)) }
+        guard let failure else {
+            recorded.remove(id)
+            ended.append((record.ended, id))
+            ended.sort { $0.number < $1.number }
+            if keys[record.key] == id { keys[record.key] = nil }
+            return perform(schedule.transferEnded(id, .finished))
+        }
+        if let progress {
+            record.completed = min(progress.completedBytes, ControlFile.mostBytes)
+            record.total = progress.totalBytes ?? record.total
+        }
+        var outcome: Data?
+        var actions: [QueueSchedule.Action] = []
+        if !isClosing {
+            let status = session.configuration.reachability.status
+            let isOffline = RetrySchedule.isOffline(failure, hasNetwork: status != .unreachable)
+            if isOffline { watchNetwork() }
+            let isRetryable = isRetryable(failure)
+            actions = schedule.transferEnded(id, isOffline ? .offline : .failed(isRetryable: isRetryable))
+            if record.intent == .waiting, case .failed? = schedule.state(id) {
+                lastEnd += 1
+                (record.intent, record.isRetryable, record.ended) = (.failed, isRetryable, lastEnd)
+                ended.append((lastEnd, id))
+                outcome = Self.encoded(Failure(failure.kind, "\(failure)", isRetryable: isRetryable))
+            }
+        }
+        records[id] = record
+        // `try?`: the item is tried again after the next opening, and its failure is found again.
+        try? store?.update([(id, record, outcome)])
+        perform(actions)
+    }
+
+    /// Returns whether the same transfer can succeed later.
+    private func isRetryable(_ error: NetworkError) -> Bool {
+        let policy = configuration.retry.policy
+        if error.kind == .status { return error.status.map { policy.statuses.contains($0) } ?? false }
+        let others: Set<NetworkError.Kind> = [
+            .cancelled, .fileSystem, .downloadInProgress, .uploadInProgress, .authentication,
+        ]
+        return policy.kinds.contains(error.kind) || others.contains(error.kind)
+    }
+
+    static func encoded(_ value: some Encodable) -> Data? {
+        // `try?`: values of these types can be encoded, and an outcome that is missing loses no state.
+        try? JSONEncoder().encode(value)
+    }
+
+    // MARK: Removed and acknowledged items
+
+    /// Removes the parts of removed items, then the items.
+    private func discard() async {
+        while !discards.isEmpty {
+            let ids = Array(discards.prefix(256))
+            discards.removeFirst(ids.count)
+            for id in ids {
+                guard let record = records[id] else { continue }
+                guard record.intent != .finished else {
+                    await removeRest(of: record)
+                    continue
+                }
+                // `try?`: a part that cannot be removed stays, and the item is removed.
+                switch record.kind {
+                case .download: try? await idleDownload(record)?.removePart()
+                case .upload: try? await idleUpload(record)?.removeControl()  // As above.
+                }
+            }
+            // `try?`: the items are gone in this process, and come back in the next one.
+            try? store?.delete(ids)
+            forget(ids)
+            notify()
+        }
+        discarding = nil
+        notify()
+    }
+
+    /// Removes the file that a killed process left beside a finished one.
+    func removeRest(of record: QueueRecord) async {
+        // `try?`: the rest costs little, and the next transfer of the file removes it.
+        switch record.kind {
+        case .download: try? await idleDownload(record)?.removeRest()
+        case .upload: try? await idleUpload(record)?.removeControl()  // As above.
+        }
+    }
+
+    /// Returns a download that does not run, for its files.
+    private func idleDownload(_ record: QueueRecord) -> DurableDownload? {
+        // `try?`: the URL was checked when it was read.
+        (try? Target(absolute: record.url)).map { target in
+            DurableDownload(
+                .success(Request(.get, target)), session: session, to: URL(filePath: record.fullPath(base: base)),
+                options: DurableDownloadOptions())
+        }
+    }
+
+    private func idleUpload(_ record: QueueRecord) -> DurableUpload? {
+        // `try?`: as above. The kind of the protocol is no part of the file's name.
+        (try? Target(absolute: record.url)).map { target in
+            DurableUpload(
+                URL(filePath: record.fullPath(base: base)), .success(Request(.post, target)), kind: .tus,
+                session: session, options: DurableUploadOptions())
+        }
+    }
+}

@@ -1,0 +1,260 @@
+import Tern
+import TernConcurrency
+import TernTesting
+import Testing
+
+@testable import TernTransfers
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+// The transfers of a queue: credentials, the network, limits on the rate, uploads, and the time between the move of a file and the
+// record of it.
+
+@Suite("Transfer queue: transfers", .timeLimit(.minutes(1)))
+struct QueueTransferTests {
+    @Test func credentialsAreAskedForAtEachAttemptAndNotStored() async throws {
+        let asked = Log<TransferQueue.ItemID>()
+        let fields = Log<String?>()
+        let plain = Log<String?>()
+        try await withQueue(
+            configuration: .test { configuration in
+                configuration.credentials = { item in
+                    asked.add(item.id)
+                    return TransferQueue.Credentials(headers: ["Authorization": "Bearer secret\(asked.all.count)"])
+                }
+            }
+        ) { exchange in
+            fields.add(exchange.request["Authorization"])
+            plain.add(exchange.request["X-Plain"])
+            if fields.all.count == 1 { return try exchange.respond(status: 503) }
+            try exchange.respond(headers: [("ETag", "\"1\"")], body: Array("x".utf8))
+        } test: { test in
+            let id = try await test.queue.enqueue(test.download("a") { $0.headers["X-Plain"] = "1" })
+            await test.queue.drained()
+            #expect(asked.all == [id, id])
+            #expect(fields.all == ["Bearer secret1", "Bearer secret2"])
+            #expect(plain.all == ["1", "1"])
+            await test.queue.close()
+            for name in try test.folder.names where name.hasPrefix("queue/") {
+                #expect(try test.folder.bytes(name).firstRange(of: Data("secret".utf8)) == nil)
+            }
+        }
+    }
+
+    @Test func signedURLIsThatOfTheCredentials() async throws {
+        let signatures = Log<String>()
+        try await withQueue(
+            configuration: .test { configuration in
+                configuration.credentials = { item in
+                    let url = item.url.absoluteString + "?signature=\(signatures.all.count)"
+                    return TransferQueue.Credentials(url: URL(string: url))
+                }
+            }
+        ) { exchange in
+            signatures.add(exchange.request.target)
+            // The first signature has expired.
+            if signatures.all.count == 1 { return try exchange.respond(status: 403) }
+            try exchange.respond(headers: [("ETag", "\"1\"")], body: Array("x".utf8))
+        } test: { test in
+            let id = try await test.queue.enqueue(test.download("a"))
+            await test.queue.drained()
+            #expect(try await test.state(id) == .finished)
+            #expect(signatures.all == ["/a?signature=0", "/a?signature=1"])
+        }
+    }
+
+    @Test func failingProviderFailsTheItem() async throws {
+        struct NoToken: Error {}
+        try await withQueue(configuration: .test { $0.credentials = { _ in throw NoToken() } }) { exchange in
+            try exchange.respond(status: 500)
+        } test: { test in
+            let id = try await test.queue.enqueue(test.download("a"))
+            await test.queue.drained()
+            #expect(try await test.queue.item(id)?.failure?.kind == .authentication)
+            #expect(test.server.requests.isEmpty)
+        }
+    }
+
+    @Test func itemThatMustNotUseAMeteredNetworkWaitsForAnother() async throws {
+        let network = ScriptedNetwork(.reachable(.cellular))
+        try await withQueue(network: network) { exchange in
+            try exchange.respond(headers: [("ETag", "\"1\"")], body: Array("x".utf8))
+        } test: { test in
+            var events = test.queue.events.makeAsyncIterator()
+            let id = try await test.queue.enqueue(test.download("a") { $0.requiresUnmeteredNetwork = true })
+            let other = try await test.queue.enqueue(test.download("b"))
+            #expect(try await test.state(id) == .waitingForNetwork)
+            await wait(for: .finished, of: other, in: &events)
+            #expect(try await test.state(id) == .waitingForNetwork)
+            network.set(.reachable(.wifi))
+            await wait(for: .finished, of: id, in: &events)
+        }
+    }
+
+    @Test func meteredNetworkStopsARunningItem() async throws {
+        let network = ScriptedNetwork(.reachable(.wired))
+        let pattern = LoopbackServer.Pattern(count: 100_000)
+        let gate = LoopbackServer.Gate()
+        try await withQueue(network: network) { exchange in
+            if exchange.request["Range"] != nil { return try exchange.serveFile(pattern) }
+            try exchange.writeHead(headers: [("ETag", pattern.etag), ("Content-Length", "\(pattern.count)")])
+            try exchange.streamPattern(pattern, in: 0..<50_000)
+            try exchange.wait(for: gate)
+        } test: { test in
+            var events = test.queue.events.makeAsyncIterator()
+            let id = try await test.queue.enqueue(test.download("a") { $0.requiresUnmeteredNetwork = true })
+            for await progress in test.queue.progress() where progress.completedBytes == 50_000 { break }
+            network.set(.reachable(.cellular))
+            await wait(for: .waitingForNetwork, of: id, in: &events)
+            gate.open()
+            network.set(.reachable(.wifi))
+            await wait(for: .finished, of: id, in: &events)
+            #expect(pattern.matches(try test.folder.bytes("a")))
+        }
+    }
+
+    @Test func itemWithoutNetworkWaitsAndStartsAgain() async throws {
+        let network = ScriptedNetwork(.unreachable)
+        try await withQueue(network: network) { exchange in
+            try exchange.respond(headers: [("ETag", "\"1\"")], body: Array("x".utf8))
+        } test: { test in
+            var events = test.queue.events.makeAsyncIterator()
+            // No name of this domain exists (RFC 6761).
+            let url = try #require(URL(string: "http://queue.invalid/a"))
+            let id = try await test.queue.enqueue(.download(url, to: test.folder.url("x")))
+            await wait(for: .waitingForNetwork, of: id, in: &events)
+            // Other hosts can be reached without a default route.
+            let local = try await test.queue.enqueue(test.download("a"))
+            await wait(for: .finished, of: local, in: &events)
+            network.set(.reachable(.wired))
+            await wait(for: .running, of: id, in: &events)
+            await wait(for: .failed(retryable: true), of: id, in: &events)
+        }
+    }
+
+    @Test func rateIsSharedAndCanBeChangedWhileTransfersRun() async throws {
+        let pattern = LoopbackServer.Pattern(count: 1 << 20)
+        try await withQueue(
+            configuration: .test { configuration in
+                // At this rate, the transfers would take days.
+                configuration.limits.bytesPerSecond = 1
+            }
+        ) { exchange in
+            try exchange.serveFile(pattern)
+        } test: { test in
+            try await test.queue.enqueue(contentsOf: ["a", "b"].map { test.download($0) })
+            for await progress in test.queue.progress() where progress.completedBytes > 0 { break }
+            #expect(try await test.queue.snapshot.allSatisfy { $0.state == .running })
+            var limits = await test.queue.limits
+            limits.bytesPerSecond = nil
+            limits.bytesPerSecondPerHost = 1 << 30
+            await test.queue.setLimits(limits)
+            await test.queue.drained()
+            #expect(pattern.matches(try test.folder.bytes("a")))
+            #expect(pattern.matches(try test.folder.bytes("b")))
+        }
+    }
+
+    @Test(arguments: [TransferQueue.UploadProtocol.tus, .httpDraft], [nil, FileDigest.Algorithm.sha256])
+    func uploadIsSentAndItsResultIsKept(
+        by kind: TransferQueue.UploadProtocol, checksum: FileDigest.Algorithm?
+    ) async throws {
+        let uploads = UploadServer(kind == .tus ? .tus : .httpDraft)
+        let authorizations = Log<String?>()
+        let pattern = LoopbackServer.Pattern(count: 300_000)
+        try await withQueue(
+            configuration: .test { configuration in
+                configuration.credentials = { _ in TransferQueue.Credentials(headers: ["Authorization": "Bearer x"]) }
+            }
+        ) { exchange in
+            authorizations.add(exchange.request["Authorization"])
+            try uploads.answer(exchange)
+        } test: { test in
+            try test.folder.write(Data(pattern.bytes()), to: "file")
+            uploads.add(.cut(after: 100_000), to: "PATCH")
+            var transfer = TransferQueue.Transfer.upload(
+                test.folder.url("file"), to: test.server.url("/files"), by: kind)
+            transfer.checksum = checksum
+            let id = try await test.queue.enqueue(transfer)
+            await test.queue.drained()
+            let item = try #require(try await test.queue.item(id))
+            #expect(item.state == .finished && item.result?.bytes == 300_000, "\(String(describing: item.failure))")
+            #expect(item.result?.uploadURL?.path == "/files/1")
+            #expect(item.result?.responseBody == Data((kind == .tus ? "" : "stored").utf8))
+            #expect(pattern.matches(uploads.completeUpload?.bytes ?? []))
+            #expect(authorizations.all.allSatisfy { $0 == "Bearer x" } && authorizations.all.count > 2)
+            try await test.queue.acknowledge(.all)
+            #expect(try test.folder.names.filter { !$0.hasPrefix("queue") } == ["file"])
+        }
+    }
+
+    @Test func removedUploadLeavesNoDescription() async throws {
+        let uploads = UploadServer(.tus)
+        try await withQueue { exchange in
+            try uploads.answer(exchange)
+        } test: { test in
+            try test.folder.write(Data(count: 100_000), to: "file")
+            for _ in 0..<4 { uploads.add(.cut(after: 0), to: "PATCH") }
+            let transfer = TransferQueue.Transfer.upload(
+                test.folder.url("file"), to: test.server.url("/files"), by: .tus)
+            let id = try await test.queue.enqueue(transfer)
+            await test.queue.drained()
+            #expect(try await test.state(id) == .failed(retryable: true))
+            #expect(try test.folder.names.filter { !$0.hasPrefix("queue") }.count == 2)
+            #expect(try await test.queue.remove(.item(id)) == 1)
+            #expect(try test.folder.names.filter { !$0.hasPrefix("queue") } == ["file"])
+        }
+    }
+
+    /// A process can be killed after the move of a file and before the record of it, and after the record and before the removal of
+    /// the control file. Both are made here by the hook that records the result.
+    @Test func fileThatWasMovedBeforeAKillIsNotReceivedAgain() async throws {
+        try await withServer { exchange in
+            try exchange.respond(headers: [("ETag", "\"1\"")], body: Array("test".utf8))
+        } test: { server, client, folder in
+            struct Killed: Error {}
+            var options = DurableDownloadOptions.test { $0.existing = .fail }
+            options.hooks = TransferHooks(record: { _ throws(TransferQueueError) in
+                throw TransferQueueError(.inputOutput, "killed")
+            })
+            let request = try Request(url: server.url("/a"))
+            let first = client.session.download(
+                request, to: folder.url("a"), resuming: .automatically, options: options)
+            #expect(try await failure { try await first.value }.kind == .fileSystem)
+            #expect(try folder.names == [".a.tern.json", "a"])
+            let recorded = Log<Int64>()
+            options.hooks = TransferHooks(record: { result in recorded.add(result.bytes) })
+            let second = client.session.download(
+                request, to: folder.url("a"), resuming: .automatically, options: options)
+            #expect(try await second.value.trace == [.foundWhole])
+            #expect(recorded.all == [4])
+            #expect(try folder.names == ["a"])
+            #expect(server.requests.count == 1)
+        }
+    }
+
+    @Test func acknowledgementRemovesTheControlFileThatAKillLeft() async throws {
+        try await withQueue { exchange in
+            try exchange.respond(headers: [("ETag", "\"1\"")], body: Array("test".utf8))
+        } test: { test in
+            var options = DurableDownloadOptions.test()
+            options.hooks = TransferHooks(record: { _ throws(TransferQueueError) in
+                throw TransferQueueError(.inputOutput, "killed")
+            })
+            let id = try await test.queue.enqueue(test.download("a"))
+            await test.queue.drained()
+            // The state of the files after a kill between the record and the removal.
+            let killed = test.session.download(
+                try Request(url: test.server.url("/a")), to: test.folder.url("a"), resuming: .automatically,
+                options: options)
+            #expect(try await failure { try await killed.value }.kind == .fileSystem)
+            #expect(try test.folder.names.contains(".a.tern.json"))
+            #expect(try await test.queue.acknowledge(.item(id)) == 1)
+            #expect(try !test.folder.names.contains(".a.tern.json"))
+        }
+    }
+}
