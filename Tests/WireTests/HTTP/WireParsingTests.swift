@@ -283,7 +283,18 @@ struct WireParsingTests {
         }
     }
 
-    @Test(arguments: ["204 No Content", "204 No Content\r\nContent-Length: 5", "205 Reset\r\nContent-Length: 0"])
+    /// A server that states a body after a 204 can send it later, as the response to the next request (RFC 9112 §6.1).
+    @Test(arguments: ["Content-Length: 5", "Transfer-Encoding: chunked"])
+    func a204ThatStatesABodyEndsItsConnection(field: String) async throws {
+        try await withServer { exchange in
+            try exchange.write("HTTP/1.1 204 No Content\r\n\(field)\r\n\r\n")
+        } test: { server, client async throws in
+            for _ in 0..<3 { #expect(try await client.get("").isEmpty) }
+            #expect(server.counts.acceptedConnections == 3)
+        }
+    }
+
+    @Test(arguments: ["204 No Content", "204 No Content\r\nContent-Length: 0", "205 Reset\r\nContent-Length: 0"])
     func statusWithoutABodyLeavesTheConnectionInUse(statusLine: String) async throws {
         try await withServer { exchange in
             try exchange.write("HTTP/1.1 \(statusLine)\r\n\r\n")
