@@ -185,7 +185,9 @@ struct RequestExecution: Sendable {
         }
         let response = try await exchange(first)
         // Three comparisons for most responses.
-        if !FollowUpRules.mayFollow(response.head), !first.mayHavePolicies, registry.observers.isEmpty { return response }
+        if !FollowUpRules.mayFollow(response.head), !first.mayHavePolicies, registry.observers.isEmpty {
+            return response
+        }
         return try await followUp(response, to: first)
     }
 
