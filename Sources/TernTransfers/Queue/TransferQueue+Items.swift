@@ -355,12 +355,19 @@ extension TransferQueue {
         }
     }
 
+    /// Returns the first end after a number; nil if a transfer whose end has a smaller number is about to end.
+    private func firstEnd(after last: Int64) -> (number: Int64, id: ItemID)? {
+        guard let end = ended.first(where: { $0.number > last }) else { return nil }
+        let next = recorded.compactMap { records[$0]?.ended }.min() ?? .max
+        return end.number < next ? end : nil
+    }
+
     private func nextResult(after last: Int64) async -> (Item, Int64)? {
         var last = last
         while !Task.isCancelled {
-            await changed { [last] in $0.store == nil || $0.isClosing || ($0.ended.last?.number ?? 0) > last }
+            await changed { [last] in $0.store == nil || $0.isClosing || $0.firstEnd(after: last) != nil }
             guard let store, !isClosing, !Task.isCancelled else { return nil }
-            for end in ended where end.number > last {
+            while let end = firstEnd(after: last) {
                 last = end.number
                 // `try?`: an item that cannot be read stays, and is in the next stream.
                 if let item = try? item(end.id, store) { return (item, last) }

@@ -224,9 +224,9 @@ extension TransferQueue {
     private func transferDidEnd(_ id: ItemID, _ failure: NetworkError?) {
         let progress = transfers.removeValue(forKey: id)?.progress
         defer { notify() }
+        recorded.remove(id)
         guard var record = records[id] else { return perform(schedule.transferEnded(id, .finished)) }
         guard let failure else {
-            recorded.remove(id)
             ended.append((record.ended, id))
             ended.sort { $0.number < $1.number }
             if keys[record.key] == id { keys[record.key] = nil }

@@ -192,6 +192,34 @@ struct QueueTransferTests {
         }
     }
 
+    /// The ends of transfers can be known in another order than that in which their results were stored.
+    @Test func resultsTellEveryOneOfManyEndsAtTheSameTime() async throws {
+        let uploads = UploadServer(.tus)
+        var limits = TransferQueue.Limits()
+        (limits.transfers, limits.transfersPerHost) = (16, 16)
+        let configuration = TransferQueue.Configuration.test { $0.limits = limits }
+        try await withQueue(configuration: configuration) { exchange in
+            if exchange.request.path == "/files" || exchange.request.path.hasPrefix("/files/") {
+                return try uploads.answer(exchange)
+            }
+            try exchange.respond(headers: [("ETag", "\"1\"")], body: Array("x".utf8))
+        } test: { test in
+            var transfers = (0..<100).map { test.download("d\($0)") }
+            for number in 0..<100 {
+                try test.folder.write(Data("\(number)".utf8), to: "u\(number)")
+                transfers.append(
+                    .upload(test.folder.url("u\(number)"), to: test.server.url("/files"), by: .tus))
+            }
+            var open = Set(try await test.queue.enqueue(contentsOf: transfers))
+            for await item in test.queue.results {
+                #expect(item.state == .finished)
+                open.remove(item.id)
+                if open.isEmpty { break }
+            }
+            #expect(open.isEmpty)
+        }
+    }
+
     @Test func removedUploadLeavesNoDescription() async throws {
         let uploads = UploadServer(.tus)
         try await withQueue { exchange in
