@@ -208,7 +208,7 @@ struct RequestExecution: Sendable {
             mayFollow = FollowUpRules.mayFollow(response.head)
         }
         if mayFollow || !rules.history.isEmpty {
-            response.head.redirects = rules.history
+            response.head = response.head.redirected(by: rules.history)
             record.receive(response.head)
         }
         if let policies = first.policies { try await applyDisposition(of: policies, to: &response) }

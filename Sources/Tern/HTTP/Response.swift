@@ -121,10 +121,7 @@ public struct ResponseHead: Sendable {
     /// The URL of the response, as it was sent.
     public var urlString: String { target.string }
     /// The redirects that led to the response, oldest first.
-    public package(set) var redirects: [ResponseHead] {
-        get { shared.redirects }
-        set { shared = Shared(shared, trace: shared.trace, file: shared.file, redirects: newValue) }
-    }
+    public var redirects: [ResponseHead] { shared.redirects }
     /// The record of how the session's cache handled the response; nil for a session without a cache.
     public var cacheTrace: CacheTrace? { shared.trace?.trace }
     package var target: Target { shared.target }
@@ -143,6 +140,13 @@ public struct ResponseHead: Sendable {
         self.status = status
         self.version = version
         shared = Shared(target, reason: reason, headers: headers)
+    }
+
+    /// Returns the head with the redirects that led to it.
+    package func redirected(by redirects: [ResponseHead]) -> ResponseHead {
+        var head = self
+        head.shared = Shared(shared, trace: shared.trace, file: shared.file, redirects: redirects)
+        return head
     }
 
     /// Returns the head with the record of the cache.
