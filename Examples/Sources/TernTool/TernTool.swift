@@ -19,8 +19,8 @@ struct TernTool: AsyncParsableCommand {
             """,
         version: "tern \(version)",
         subcommands: [
-            GetCommand.self, EventsCommand.self, WebSocketCommand.self, DownloadCommand.self, UploadCommand.self,
-            ImageCommand.self, CacheCommand.self, DemoCommand.self,
+            GetCommand.self, EventsCommand.self, WebSocketCommand.self, DownloadCommand.self, QueueCommand.self,
+            UploadCommand.self, ImageCommand.self, CacheCommand.self, DemoCommand.self,
         ]
     )
 }

@@ -21,9 +21,20 @@ enum ExitStatus {
         switch error {
         case let code as ExitCode: code.rawValue
         case let error as NetworkError: code(of: error.kind, status: error.status)
+        case let error as TransferQueueError: code(of: error.kind)
         case is Output.Failure, is FileText.Failure: file
         case is ValidationError: usage
         case is Deadline.Passed: timeout
+        default: other
+        }
+    }
+
+    /// Returns the exit code of a failed call of a queue.
+    static func code(of kind: TransferQueueError.Kind) -> Int32 {
+        switch kind {
+        case .inUse, .duplicate: inUse
+        case .notPermitted, .noSpace, .inputOutput, .damaged, .unsupportedVersion: file
+        case .invalidTransfer, .invalidArgument, .cyclicDependency: usage
         default: other
         }
     }

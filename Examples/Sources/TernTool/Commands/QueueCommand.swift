@@ -1,0 +1,325 @@
+import ArgumentParser
+import Tern
+import TernTransfers
+import TernViewModels
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// `tern queue`: downloads that are stored, and that finish also after the process was killed.
+struct QueueCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "queue",
+        abstract: "Keep a list of downloads, and finish them in this process or a later one.",
+        discussion: """
+            The list is in the folder of --queue, else in $TERN_QUEUE, else in ~/.local/share/tern/queue. One process at \
+            a time uses it; another one ends with the code 11.
+            """,
+        subcommands: [Add.self, List.self, Run.self, Pause.self, Resume.self, Remove.self])
+
+    /// The folder of the list.
+    struct Place: ParsableArguments {
+        @Option(name: [.customLong("queue")], help: "The folder of the list.", completion: .directory)
+        var folder: String?
+
+        /// Performs work on the list, and closes it.
+        func open(
+            with session: Session = .shared,
+            _ configuration: TransferQueue.Configuration = TransferQueue.Configuration(),
+            _ work: (TransferQueue) async throws -> Void
+        ) async throws {
+            let environment = ProcessInfo.processInfo.environment
+            let path =
+                folder ?? environment["TERN_QUEUE"] ?? (environment["HOME"] ?? "") + "/.local/share/tern/queue"
+            try FileManager.default.createDirectory(
+                at: URL(filePath: path).deletingLastPathComponent(), withIntermediateDirectories: true)
+            let queue = try await TransferQueue.open(
+                URL(filePath: path), session: session, configuration: configuration)
+            do {
+                try await work(queue)
+            } catch {
+                await queue.close()
+                throw error
+            }
+            await queue.close()
+        }
+
+        /// The configuration of a list that is only read or changed.
+        static var still: TransferQueue.Configuration {
+            var configuration = TransferQueue.Configuration()
+            configuration.startsTransfers = false
+            return configuration
+        }
+    }
+
+    /// The downloads that a command changes.
+    struct Choice: ParsableArguments {
+        @Argument(help: "The numbers of the downloads, as 'tern queue list' shows them.")
+        var numbers: [Int64] = []
+
+        @Flag(help: "All downloads.")
+        var all = false
+
+        func validate() throws {
+            if numbers.isEmpty != all { throw ValidationError("give numbers, or --all") }
+        }
+
+        var selection: TransferQueue.Selection {
+            all ? .all : .items(numbers.map { TransferQueue.ItemID(rawValue: $0) })
+        }
+
+        /// Writes the number of changed downloads. Numbers that the list does not have are an error.
+        func tell(_ count: Int, _ verb: String) throws {
+            try Output.writeLine("\(count) \(verb)")
+            if !all, count < Set(numbers).count { throw ExitCode(ExitStatus.other) }
+        }
+    }
+
+    /// `tern queue add`: stores downloads.
+    struct Add: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "add", abstract: "Add downloads, and write their numbers. 'tern queue run' starts them.")
+
+        @Argument(help: "The URLs, http or https; https without a scheme.", transform: URLText.complete)
+        var urls: [String] = []
+
+        @Option(name: [.short, .long], help: "The file to write, for a single URL; by default the name in the URL.")
+        var output: String?
+
+        @Option(name: [.short, .long], help: "Add the URLs in this file, one on each line; - is standard input.")
+        var inputFile: String?
+
+        @Option(help: ArgumentHelp("Receive each file in this many segments, 1 to 16.", valueName: "number"))
+        var segments = 1
+
+        @Option(
+            help: ArgumentHelp("Keep the file only if it has this digest.", valueName: "sha256:…"),
+            transform: DigestText.digest)
+        var checksum: FileDigest?
+
+        @Option(help: "A name for these downloads together.")
+        var group: String?
+
+        @OptionGroup var place: Place
+
+        func validate() throws {
+            if urls.isEmpty, inputFile == nil { throw ValidationError("give a URL, or a file with --input-file") }
+            if urls.count > 1 || inputFile != nil, output != nil || checksum != nil {
+                throw ValidationError("-o and --checksum are for a single URL")
+            }
+            if !(1...16).contains(segments) { throw ValidationError("--segments takes 1 to 16") }
+        }
+
+        func run() async throws {
+            try await CommandRun.run { _, _ in
+                var urls = urls
+                if let inputFile { urls += try FileText.lines(inputFile).map(URLText.complete) }
+                let transfers = try urls.map(transfer)
+                try await place.open(Place.still) { queue in
+                    for id in try await queue.enqueue(contentsOf: transfers) { try Output.writeLine("\(id)") }
+                }
+            }
+        }
+
+        private func transfer(_ text: String) throws -> TransferQueue.Transfer {
+            guard let url = URL(string: text) else { throw ValidationError("'\(Terminal.plain(text))' is no URL") }
+            // A later process can have another current folder.
+            let file = URL(filePath: output ?? URLText.fileName(text)).absoluteURL
+            var transfer = TransferQueue.Transfer.download(url, to: file)
+            transfer.segments = segments
+            transfer.digest = checksum
+            transfer.group = group
+            return transfer
+        }
+    }
+
+    /// `tern queue list`: one line for each download.
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "List the downloads: number, state, bytes, file and URL.")
+
+        @OptionGroup var place: Place
+
+        func run() async throws {
+            try await CommandRun.run { _, _ in
+                try await place.open(Place.still) { queue in
+                    for item in try await queue.snapshot { try Output.writeLine(QueueText.line(item)) }
+                }
+            }
+        }
+    }
+
+    /// `tern queue run`: downloads everything that waits.
+    struct Run: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "run",
+            abstract: "Download everything that waits, until nothing is left to do.",
+            discussion: """
+                Failed downloads are tried again. Finished ones leave the list when their line is written. Ctrl-C, and a \
+                kill, lose nothing: the next run continues.
+                """)
+
+        @Option(name: [.short, .long], help: "The number of files that are downloaded at the same time.")
+        var jobs = 4
+
+        @Option(help: ArgumentHelp("The number of files from one host at the same time.", valueName: "number"))
+        var jobsPerHost = 2
+
+        @Option(
+            help: ArgumentHelp("Limit the rate of all downloads together; k and M as in curl.", valueName: "rate"),
+            transform: SizeText.bytes)
+        var limitRate: Int?
+
+        @OptionGroup var connection: ConnectionOptions
+        @OptionGroup var place: Place
+
+        func run() async throws {
+            try await CommandRun.run { interrupt, terminal in
+                var configuration = TransferQueue.Configuration()
+                configuration.startsTransfers = false
+                configuration.limits.transfers = max(1, jobs)
+                configuration.limits.transfersPerHost = max(1, jobsPerHost)
+                configuration.limits.bytesPerSecond = limitRate
+                if let retry = connection.retry { configuration.retry.policy.limit = retry }
+                configuration.retry.maximumTime = connection.timeLimit
+                let headers = connection.header.headers
+                if !headers.isEmpty { configuration.credentials = { _ in TransferQueue.Credentials(headers: headers) } }
+                var urls: [String] = []
+                if connection.user != nil {
+                    // The password is for the servers of the list, and for no other.
+                    try await place.open(Place.still) { urls = try await $0.snapshot.map(\.url.absoluteString) }
+                }
+                let session = Session(configuration: try connection.configuration(for: urls, terminal))
+                var code: Int32?
+                try await place.open(with: session, configuration) { queue in
+                    try await queue.retry(.all)
+                    // Owned by this call: it ends with the queue.
+                    interrupt.performs { Task { await queue.close() } }
+                    code = try await download(queue, on: terminal)
+                }
+                if interrupt.exitCode != nil { throw CancellationError() }
+                if let code { throw ExitCode(code) }
+            }
+        }
+
+        /// Downloads everything, closes the queue, and returns the exit code of the first failure.
+        private func download(_ queue: TransferQueue, on terminal: Terminal) async throws -> Int32? {
+            let bar = await TerminalBar("queue", on: terminal)
+            await bar.bindProgress(queue.progress())
+            let results = queue.results
+            await queue.start()
+            // Cancelled below.
+            let reporter = Task {
+                var report = Report()
+                for await item in results { try await report.tell(item, queue, bar, terminal) }
+                return report
+            }
+            await queue.drained()
+            reporter.cancel()
+            let outcome: Result<Int32?, any Error>
+            do {
+                var report = try await reporter.value
+                for item in try await queue.snapshot where item.state.hasEnded && !report.told.contains(item.id) {
+                    try await report.tell(item, queue, bar, terminal)
+                }
+                outcome = .success(report.code)
+            } catch {
+                outcome = .failure(error)
+            }
+            // Ends the progress, also that of downloads that are paused.
+            await queue.close()
+            await bar.finished()
+            return try outcome.get()
+        }
+
+        /// What was written about the downloads that ended.
+        private struct Report {
+            var told: Set<TransferQueue.ItemID> = []
+            /// The exit code of the first failure.
+            var code: Int32?
+
+            /// Writes the line of a download, and then forgets it if it has finished.
+            mutating func tell(
+                _ item: TransferQueue.Item, _ queue: TransferQueue, _ bar: TerminalBar, _ terminal: Terminal
+            ) async throws {
+                told.insert(item.id)
+                await bar.clear()
+                terminal.writeLine(QueueText.line(item))
+                if let failure = item.failure { code = code ?? ExitStatus.code(of: failure.kind) }
+                if item.state == .finished { try await queue.acknowledge(.item(item.id)) }
+            }
+        }
+    }
+
+    /// `tern queue pause`: keeps downloads from being started.
+    struct Pause: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "pause", abstract: "Pause downloads: 'tern queue run' leaves them out.")
+
+        @OptionGroup var choice: Choice
+        @OptionGroup var place: Place
+
+        func run() async throws {
+            try await CommandRun.run { _, _ in
+                try await place.open(Place.still) { try choice.tell(try await $0.pause(choice.selection), "paused") }
+            }
+        }
+    }
+
+    /// `tern queue resume`: ends the pause of downloads.
+    struct Resume: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(commandName: "resume", abstract: "End the pause of downloads.")
+
+        @OptionGroup var choice: Choice
+        @OptionGroup var place: Place
+
+        func run() async throws {
+            try await CommandRun.run { _, _ in
+                try await place.open(Place.still) { try choice.tell(try await $0.resume(choice.selection), "resumed") }
+            }
+        }
+    }
+
+    /// `tern queue remove`: removes downloads from the list.
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "remove", abstract: "Remove downloads and their parts. Finished files stay.")
+
+        @OptionGroup var choice: Choice
+        @OptionGroup var place: Place
+
+        func run() async throws {
+            try await CommandRun.run { _, _ in
+                try await place.open(Place.still) { try choice.tell(try await $0.remove(choice.selection), "removed") }
+            }
+        }
+    }
+}
+
+/// Formats the downloads of a list. Pure.
+enum QueueText {
+    /// Returns a line such as `3  waiting   1.0 of 2.0 MB  /tmp/file  https://server/file`.
+    static func line(_ item: TransferQueue.Item) -> String {
+        let state =
+            switch item.state {
+            case .waiting: "waiting"
+            case .running: "running"
+            case .paused: "paused"
+            case .waitingForNetwork: "offline"
+            case .failed: "failed"
+            case .finished: "finished"
+            }
+        let progress = item.progress
+        let bytes =
+            progress.totalBytes.map {
+                "\(ByteText.size(progress.completedBytes, inUnitOf: $0)) of \(ByteText.size($0))"
+            }
+            ?? ByteText.size(progress.completedBytes)
+        let failure = item.failure.map { "  \(Terminal.plain($0.reason))" } ?? ""
+        // The description has the URL without secrets.
+        return "\(item.id)  \(state)  \(bytes)  \(Terminal.plain("\(item)"))\(failure)"
+    }
+}
