@@ -235,7 +235,7 @@ struct QueueCommand: AsyncParsableCommand {
             return try outcome.get()
         }
 
-        /// What was written about the downloads that ended.
+        /// The lines written so far about the downloads that ended.
         private struct Report {
             var told: Set<TransferQueue.ItemID> = []
             /// The exit code of the first failure.
