@@ -16,9 +16,7 @@ struct WebHistoryTests {
             let target = try Target(absolute: "https://a.example/\(path)")
             return ResponseHead(status: status, version: .http11, target: target, headers: [:])
         }
-        var last = try head(200, path)
-        last.redirects = try redirects.map { try head($0, "from") }
-        return last
+        return try head(200, path).redirected(by: redirects.map { try head($0, "from") })
     }
 
     private mutating func show(_ path: String, _ placement: WebHistory.Placement = .append) throws {
