@@ -101,8 +101,8 @@ let package = Package(
 )
 
 // A switch that `Benchmarks/run` sets, with a scratch path of its own.
-// TERN_BENCH_LOCAL=1: leave async-http-client out, so that nothing is fetched.
+// TERN_BENCH_LOCAL=1: leave async-http-client out, and what is built with it, so that nothing is fetched.
 if Context.environment["TERN_BENCH_LOCAL"] == "1" {
     package.dependencies.removeLast(3)
-    package.targets.removeAll { $0.name == "bench-ahc" }
+    package.targets.removeAll { ["bench-ahc", "comparison"].contains($0.name) }
 }
