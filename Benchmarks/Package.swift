@@ -97,6 +97,19 @@ let package = Package(
             swiftSettings: settings
         ),
         .executableTarget(name: "bench-urlsession", dependencies: ["BenchSupport"], swiftSettings: settings),
+        // The smallest programs, whose size and start `run-startup` compares.
+        .executableTarget(
+            name: "hello-tern", dependencies: [.product(name: "Tern", package: "Tern")], swiftSettings: settings),
+        .executableTarget(
+            name: "hello-ahc",
+            dependencies: [
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(name: "hello-urlsession", swiftSettings: settings),
+        .executableTarget(name: "hello-c", linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]),
     ]
 )
 
@@ -104,5 +117,5 @@ let package = Package(
 // TERN_BENCH_LOCAL=1: leave async-http-client out, and what is built with it, so that nothing is fetched.
 if Context.environment["TERN_BENCH_LOCAL"] == "1" {
     package.dependencies.removeLast(3)
-    package.targets.removeAll { ["bench-ahc", "comparison"].contains($0.name) }
+    package.targets.removeAll { ["bench-ahc", "hello-ahc", "comparison"].contains($0.name) }
 }
