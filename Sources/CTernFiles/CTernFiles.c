@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -17,6 +18,17 @@ int64_t tern_read_in_memory(int fd, void *bytes, size_t count, int64_t offset) {
     struct statfs system;
     if (fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) { return -1; }
     return pread(fd, bytes, count, offset);
+}
+
+#define TERN_CACHESTAT 451
+
+int64_t tern_count_in_memory(int fd, int64_t offset, int64_t count) {
+    struct { uint64_t offset, length; } range = { (uint64_t)offset, (uint64_t)count };
+    struct { uint64_t cached, dirty, writeback, evicted, recently_evicted; } pages = { 0 };
+    if (count <= 0 || syscall(TERN_CACHESTAT, fd, &range, &pages, 0) != 0) { return 0; }
+    int64_t size = sysconf(_SC_PAGESIZE);
+    int64_t needed = (offset + count - 1) / size - offset / size + 1;
+    return pages.cached >= (uint64_t)needed ? count : 0;
 }
 
 bool tern_birth_time(const char *path, int64_t *seconds, int64_t *nanoseconds) {

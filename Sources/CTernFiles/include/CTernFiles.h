@@ -12,6 +12,10 @@
 /// has no disk. Returns −1 if the read would wait for a disk, or if the system cannot tell.
 int64_t tern_read_in_memory(int fd, void *bytes, size_t count, int64_t offset);
 
+/// Returns `count` if that many bytes from `offset` on are in the page cache, and 0 if any is not, or if the system cannot
+/// tell (before Linux 6.5, or for a file that the caller may not write).
+int64_t tern_count_in_memory(int fd, int64_t offset, int64_t count);
+
 /// Finds the time at which a file was created. Returns false if the file system does not know it.
 bool tern_birth_time(const char *path, int64_t *seconds, int64_t *nanoseconds);
 

@@ -22,6 +22,10 @@ void tern_loop_name_thread(const char *name);
 /// a block of 1 MiB. Until then, every burst of frees on the loop returns pages that the next turn faults in again.
 void tern_loop_keep_heap(void);
 
+/// Sends up to `count` bytes of `file`, from `offset` on, over `socket`. Returns the number of bytes, 0 at the end of the
+/// file, or −1 with errno. A socket that was closed raises no SIGPIPE.
+int64_t tern_loop_send_file(int socket, int file, int64_t offset, int64_t count);
+
 /// Returns the calling thread's CPU time in user mode, in microseconds.
 int64_t tern_loop_thread_user_microseconds(void);
 

@@ -15,10 +15,13 @@ package protocol FileSystem: Sendable {
     /// Returns up to `count` bytes from `offset` on; empty at the end.
     func read(_ descriptor: Int32, at offset: Int64, count: Int) throws(FileFailure) -> Data
     /// Copies up to `buffer.count` bytes from `offset` on if they are in memory; 0 at the end, nil if the disk would
-    /// have to be read. The only call that is made on the transport's loop.
+    /// have to be read. Called on the transport's loop.
     func readInMemory(
         _ descriptor: Int32, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
     ) -> Int?
+    /// Returns the number of bytes from `offset` on that are in memory: `count`, or 0 if that is not sure. Called on the
+    /// transport's loop.
+    func countInMemory(_ descriptor: Int32, at offset: Int64, count: Int) -> Int
     /// Cuts the file at `length`, where writing continues.
     func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure)
     /// Returns the length of an open file in bytes.
@@ -43,6 +46,8 @@ extension FileSystem {
     package func readInMemory(
         _ descriptor: Int32, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
     ) -> Int? { nil }
+
+    package func countInMemory(_ descriptor: Int32, at offset: Int64, count: Int) -> Int { 0 }
 
     package func length(ofOpen descriptor: Int32) throws(FileFailure) -> Int64 {
         try PosixFileSystem().length(ofOpen: descriptor)
@@ -102,5 +107,10 @@ final class OpenFile: Sendable {
     /// Copies bytes that are in memory, on any thread; nil if the disk would have to be read.
     func readInMemory(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         unsafe system.readInMemory(descriptor, at: offset, into: buffer)
+    }
+
+    /// Returns `count` if that many bytes from `offset` on are in memory, or 0 if that is not sure. On any thread.
+    func countInMemory(at offset: Int64, count: Int) -> Int {
+        system.countInMemory(descriptor, at: offset, count: count)
     }
 }

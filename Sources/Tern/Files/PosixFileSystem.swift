@@ -116,6 +116,10 @@ package struct PosixFileSystem: FileSystem {
         let got = unsafe tern_read_in_memory(descriptor, buffer.baseAddress, buffer.count, offset)
         return got >= 0 ? Int(got) : nil
     }
+
+    package func countInMemory(_ descriptor: Int32, at offset: Int64, count: Int) -> Int {
+        Int(tern_count_in_memory(descriptor, offset, Int64(count)))
+    }
     #endif
 
     package func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure) {

@@ -44,6 +44,20 @@ package final class UploadPipe: Sendable {
             offset += Int64(count)
             return count
         }
+
+        /// The next bytes, if the system can send them out of the file without a wait for the disk.
+        func piece(upTo limit: Int) -> FilePiece? {
+            let count = file.countInMemory(at: offset, count: min(limit, Int(clamping: end - offset)))
+            return count > 0 ? FilePiece(file: file, offset: offset, count: count) : nil
+        }
+    }
+
+    /// Bytes of a file that the transport sends without copying them.
+    struct FilePiece {
+        /// Open as long as this value exists.
+        let file: OpenFile
+        let offset: Int64
+        let count: Int
     }
 
     @safe private struct Shared {
@@ -179,6 +193,24 @@ package final class UploadPipe: Sendable {
             if borrowed > 0 { return (.bytes(borrowed), nil) }
             shared.isStarved = true
             return unsafe (.wait, shared.takeProducer(capacity))
+        }
+    }
+
+    /// Returns the next bytes if they lie in a file, all in memory; nil to read them with `read(into:)`.
+    ///
+    /// - Parameter limit: The maximum number of bytes, at least 1.
+    func filePiece(upTo limit: Int) -> FilePiece? {
+        shared.withLock { shared in
+            guard shared.chunks.isEmpty, case .open = shared.ending else { return nil }
+            return shared.borrowedFile?.piece(upTo: limit)
+        }
+    }
+
+    /// Tells the pipe that the transport has sent this number of bytes of the last piece of the file.
+    func sentFilePiece(_ count: Int) {
+        shared.withLock { shared in
+            shared.borrowedFile?.offset += Int64(count)
+            shared.borrowedCount += Int64(count)
         }
     }
 

@@ -122,6 +122,19 @@ final class ByteStream {
         }
     }
 
+    /// A Boolean value that indicates whether the system can send bytes out of a file: not over TLS, which changes them.
+    var sendsFiles: Bool { tls == nil }
+
+    /// Sends bytes out of a file without copying them. The number is 0 at the end of the file.
+    func write(_ file: BodyFile) -> Writing {
+        switch Socket.send(descriptor, from: file) {
+        case .bytes(let count): .bytes(count)
+        case .wouldBlock: .wouldBlock
+        case .end: .bytes(0)
+        case .failed(let error): .failed(EngineError(.connectionLost, error.text, code: error.code))
+        }
+    }
+
     /// Ends this side's direction, after which bytes can still be read. Returns false if the socket takes no more now; call
     /// it again then.
     func endWriting() -> Bool {

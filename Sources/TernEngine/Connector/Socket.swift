@@ -1,4 +1,6 @@
 #if os(Linux)
+import CTernLoop
+
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Musl)
@@ -147,6 +149,17 @@ package enum Socket {
                 if count >= 0 { return .bytes(count) }
                 if let result = failure() { return result }
             }
+        }
+    }
+
+    /// Sends bytes out of a file, which must be in memory, because a wait for the disk would hold up the thread. Returns
+    /// `.end` if the file ends before them.
+    package static func send(_ descriptor: Int32, from file: BodyFile) -> Transfer {
+        while true {
+            let count = tern_loop_send_file(descriptor, file.descriptor, file.offset, Int64(file.count))
+            if count > 0 { return .bytes(Int(count)) }
+            if count == 0 { return .end }
+            if let result = failure() { return result }
         }
     }
 

@@ -36,6 +36,11 @@ package protocol ExchangeHandler: AnyObject {
     func didReceive(trailers: [UInt8])
     /// Copies the next bytes of the request's body.
     func readBody(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
+    /// Returns the next bytes of the request's body if they lie in a file, in memory, so that the system can send them without
+    /// a copy; nil to read them with `readBody(into:)`. At most `limit` bytes. `didSendFile(_:)` follows.
+    func fileOfBody(upTo limit: Int) -> BodyFile?
+    /// Called when this number of bytes of the file was sent, instead of a copy of them.
+    func didSendFile(_ count: Int)
     /// Returns the field lines of the request's trailers, each with CRLF, as `RequestFields.trailerLines()` gives them;
     /// empty for none. Called once, after `BodyRead.end` of a body of unknown length.
     func requestTrailers() -> [UInt8]
@@ -57,11 +62,32 @@ extension ExchangeHandler {
 
     package func didReceiveInPlace(_ count: Int) {}
 
+    /// Returns nil: the body is copied.
+    package func fileOfBody(upTo limit: Int) -> BodyFile? { nil }
+
+    package func didSendFile(_ count: Int) {}
+
     /// Closes the connection.
     package func didUpgrade(_ connection: UpgradedConnection) { connection.close() }
 
     /// Returns no trailers.
     package func requestTrailers() -> [UInt8] { [] }
+}
+
+/// Bytes of a request's body in a file.
+package struct BodyFile {
+    package let descriptor: Int32
+    package let offset: Int64
+    package let count: Int
+    /// Keeps the descriptor open.
+    private let owner: AnyObject
+
+    package init(_ descriptor: Int32, at offset: Int64, count: Int, owner: AnyObject) {
+        self.descriptor = descriptor
+        self.offset = offset
+        self.count = count
+        self.owner = owner
+    }
 }
 
 /// The result of reading the body of a request.

@@ -40,6 +40,9 @@ private final class Listener {
     }
 }
 
+/// Owns nothing.
+private final class Marker {}
+
 /// Waits at most ten seconds for events on a socket.
 private func wait(for events: Int16, on descriptor: Int32) throws {
     var entry = pollfd(fd: descriptor, events: events, revents: 0)
@@ -173,6 +176,23 @@ private func option(_ name: Int32, level: Int32, of descriptor: Int32) -> Int32 
         #expect(Socket.connect(client, to: address) == .connected)
         Socket.close(try listener.accept())
         #expect(send([1], on: client) == .failed(SystemError(EPIPE)))
+    }
+
+    @Test func aFileIsSentWithoutACopyAndWithoutASignal() throws {
+        let owner = Marker()
+        let descriptor = unsafe open("/proc/self/exe", O_RDONLY)
+        defer { Socket.close(descriptor) }
+        let connection = try Connection()
+        let file = BodyFile(descriptor, at: 1, count: 3, owner: owner)
+        #expect(Socket.send(connection.client, from: file) == .bytes(3))
+        #expect(try receive(3, on: connection.server) == Array("ELF".utf8))
+        let past = BodyFile(descriptor, at: 1 << 40, count: 1, owner: owner)
+        #expect(Socket.send(connection.client, from: past) == .end)
+        Socket.endSending(connection.client)
+        #expect(Socket.send(connection.client, from: file) == .failed(SystemError(EPIPE)))
+        var pending = sigset_t()
+        unsafe sigpending(&pending)
+        #expect(unsafe sigismember(&pending, SIGPIPE) == 0)
     }
 
     @Test func aPortWithoutAListenerRefuses() throws {

@@ -72,6 +72,10 @@ struct FaultyFiles: FileSystem {
         return unsafe system.readInMemory(descriptor, at: offset, into: buffer)
     }
 
+    func countInMemory(_ descriptor: Int32, at offset: Int64, count: Int) -> Int {
+        fault("countInMemory", "") == nil ? system.countInMemory(descriptor, at: offset, count: count) : 0
+    }
+
     func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure) {
         try check("truncate")
         try system.truncate(descriptor, to: length)

@@ -151,6 +151,16 @@ extension EngineTransfer: ExchangeHandler {
         }
     }
 
+    func fileOfBody(upTo limit: Int) -> BodyFile? {
+        guard case .pipe(let pipe, _) = transfer.request.source, let piece = pipe.filePiece(upTo: limit) else { return nil }
+        return BodyFile(piece.file.descriptor, at: piece.offset, count: piece.count, owner: piece.file)
+    }
+
+    func didSendFile(_ count: Int) {
+        if case .pipe(let pipe, _) = transfer.request.source { pipe.sentFilePiece(count) }
+        _ = took(count)
+    }
+
     /// Checks the trailers before the end of the body is sent. Without it, the request is not complete.
     private func takeTrailers(of pipe: UploadPipe) -> BodyRead {
         guard pipe.hasTrailers else { return .end }
