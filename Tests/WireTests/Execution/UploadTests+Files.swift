@@ -23,7 +23,8 @@ extension UploadTests {
     /// Uploads a file with the pattern. The first `pieces` pieces are sent out of the file by the system, and the first
     /// `limit` reads find it in memory. `change` can alter it before the second of these calls.
     private func upload(
-        sending pieces: Int = 0, inMemory limit: Int, _ change: @escaping @Sendable (TestFolder) throws -> Void = { _ in }
+        sending pieces: Int = 0, inMemory limit: Int,
+        _ change: @escaping @Sendable (TestFolder) throws -> Void = { _ in }
     ) async throws -> FileUpload {
         let (sent, fast, slow) = (Counter(), Counter(), Counter())
         var result: Result<Received, NetworkError>?
@@ -87,7 +88,9 @@ extension UploadTests {
         #expect(try upload.result.get() == Self.exact)
     }
 
-    @Test(.enabled(if: tellsWhatIsInMemory, "before Linux 6.5, files are copied"), arguments: [-1_000_000, -100_000, -1, 1])
+    @Test(
+        .enabled(if: tellsWhatIsInMemory, "before Linux 6.5, files are copied"),
+        arguments: [-1_000_000, -100_000, -1, 1])
     func aFileThatChangesItsLengthWhileTheSystemSendsItFailsClearly(by difference: Int) async throws {
         let upload = try await upload(sending: .max, inMemory: .max) { folder in
             let system = PosixFileSystem()

@@ -152,7 +152,9 @@ extension EngineTransfer: ExchangeHandler {
     }
 
     func fileOfBody(upTo limit: Int) -> BodyFile? {
-        guard case .pipe(let pipe, _) = transfer.request.source, let piece = pipe.filePiece(upTo: limit) else { return nil }
+        guard case .pipe(let pipe, _) = transfer.request.source, let piece = pipe.filePiece(upTo: limit) else {
+            return nil
+        }
         return BodyFile(piece.file.descriptor, at: piece.offset, count: piece.count, owner: piece.file)
     }
 
