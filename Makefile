@@ -33,7 +33,7 @@ help:
 	@echo 'make test-loops            the tests with three event loops, over which connections are spread at once'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
 	@echo 'make gallery               photos, a download and more on widgets of GTK 4; without a display a screenshot'
-	@echo 'make gallery-web [URL=…]   a web page on WebKit, loaded through Tern'
+	@echo 'make gallery-web [URL=…]   a web page on WebKit, loaded through Tern; without a display a screenshot'
 	@echo 'make test-gallery          the gallery checks itself on an X server without a screen'
 	@echo 'make lint | make format    the style, the documentation of every public symbol, the checks of scripts/checks'
 	@echo 'make api                   the lists of public declarations, into API'
@@ -116,7 +116,7 @@ gallery:
 gallery-web:
 	@scripts/set-up gallery
 	$(GALLERY)
-	.build/gallery/release/gallery-web $(if $(URL),'$(URL)')
+	scripts/gallery show .build/gallery/release/gallery-web $(if $(URL),'$(URL)')
 
 test-gallery:
 	@scripts/set-up gallery

@@ -118,7 +118,7 @@ extension String {
     }
 }
 
-/// The reason why a script has no value.
+/// The reason why a script has no value, or a page no picture.
 public struct ScriptFailure: Error, CustomStringConvertible {
     /// The message of WebKit.
     public let description: String
@@ -142,11 +142,47 @@ extension WebView {
         }
     }
 
+    /// Writes a picture of the visible part of the page to a file, as PNG.
+    public func writePicture(to path: String) async throws {
+        guard let view = unsafe cast(to: WebKitWebView.self) else { throw ScriptFailure(description: "no view") }
+        _ = try await withCheckedThrowingContinuation { continuation in
+            let waiting = unsafe Unmanaged.passRetained(Waiting(continuation, path)).toOpaque()
+            unsafe webkit_web_view_get_snapshot(
+                view, WEBKIT_SNAPSHOT_REGION_VISIBLE, WEBKIT_SNAPSHOT_OPTIONS_NONE, nil,
+                { object, result, data in
+                    guard let data = unsafe data else { return }
+                    let waiting = unsafe Unmanaged<Waiting>.fromOpaque(data).takeRetainedValue()
+                    let view = unsafe object.map(UnsafeMutableRawPointer.init)
+                    waiting.continuation.resume(
+                        with: unsafe write(
+                            view?.assumingMemoryBound(to: WebKitWebView.self), result, to: waiting.path))
+                }, waiting)
+        }
+    }
+
     private final class Waiting: Sendable {
         let continuation: CheckedContinuation<String, any Error>
+        /// The file of a picture.
+        let path: String
 
-        init(_ continuation: CheckedContinuation<String, any Error>) { self.continuation = continuation }
+        init(_ continuation: CheckedContinuation<String, any Error>, _ path: String = "") {
+            self.continuation = continuation
+            self.path = path
+        }
     }
+}
+
+private func write(
+    _ view: UnsafeMutablePointer<WebKitWebView>?, _ result: OpaquePointer?, to path: String
+) -> Result<String, any Error> {
+    guard let picture = unsafe webkit_web_view_get_snapshot_finish(view, result, nil) else {
+        return .failure(ScriptFailure(description: "the page is not drawn"))
+    }
+    defer { unsafe g_object_unref(UnsafeMutableRawPointer(picture)) }
+    guard unsafe gdk_texture_save_to_png(picture, path) != 0 else {
+        return .failure(ScriptFailure(description: "\(path) cannot be written"))
+    }
+    return .success(path)
 }
 
 private func answer(

@@ -63,6 +63,7 @@ final class WebSite: Sendable {
 
     private static func answer(_ exchange: LoopbackServer.Exchange, _ record: Record) throws {
         switch exchange.request.path {
+        case "/": try exchange.respond(headers: html, text: welcome)
         case "/start": try exchange.respond(status: 302, headers: [("Location", "/deep/japanese")])
         case "/deep/japanese":
             try exchange.respond(headers: [("Content-Type", "text/html; charset=Shift_JIS")], body: japanese)
@@ -82,6 +83,20 @@ final class WebSite: Sendable {
             try exchange.respond(headers: html, text: "<title>\(path)</title><p>page \(path)\(query)")
         }
     }
+
+    private static let welcome = """
+        <title>Tern web</title>
+        <style>body { font: 16px/1.5 sans-serif; margin: 3em auto; max-width: 36em }</style>
+        <h1>Pages through Tern</h1>
+        <p>WebKit shows this page, and Tern has loaded it: each link below is a request of Tern, with a bar for its progress.
+        <ul>
+        <li><a href="/start">A redirect to a page in Shift_JIS</a>, with a link, a picture and two forms
+        <li><a href="/long#end">The end of a long page</a>
+        <li><a href="/missing">A page that is not there</a>: the error is shown in place of it
+        </ul>
+        <form action="/found">A form: <input name="q" value="tern"> <button>Find</button></form>
+        <p><code>make gallery-web URL=https://…</code> opens another page.
+        """
 
     /// 日本語の頁, with a link 次, an image with a relative URL, and two forms; in Shift_JIS, byte by byte.
     private static let japanese: [UInt8] =
