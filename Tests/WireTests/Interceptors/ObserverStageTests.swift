@@ -145,7 +145,8 @@ struct ObserverStageTests {
 
     @Test func aTaskThatIsCancelledShowsTheFailureOfItsRequest() async throws {
         let gate = LoopbackServer.Gate()
-        try await withWatcher { _ in } _: { exchange in
+        try await withWatcher { _ in
+        } _: { exchange in
             gate.open()
             try exchange.waitForClientToClose()
         } test: { client, watcher in
