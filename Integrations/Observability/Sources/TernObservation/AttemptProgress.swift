@@ -72,9 +72,9 @@ package struct AttemptProgress<State: Sendable>: Sendable {
         return nil
     }
 
-    /// Records the head of a response.
+    /// Records the head of a response. A later one, with which a cache answers after a 304, is not that of the request.
     package mutating func receive(_ response: ResponseHead, at now: Instant) {
-        open?.response = response
+        if open?.response == nil { open?.response = response }
         open?.latest = now
     }
 

@@ -57,6 +57,14 @@ struct AttemptProgressTests {
         #expect(progress.state == nil && progress.beginAttempt() == nil)
     }
 
+    @Test func theAnswerOfACacheIsNotThatOfTheServer() throws {
+        var progress = running()
+        progress.receive(try head(304), at: at(2))
+        progress.receive(try head(200), at: at(3))
+        let ended = progress.endTask(error: nil, total: nil, at: at(4))
+        #expect(ended?.end.response?.status == 304)
+    }
+
     @Test func theTimeOfADecoderDoesNotCount() throws {
         var progress = running()
         progress.receive(try head(200), at: at(2))

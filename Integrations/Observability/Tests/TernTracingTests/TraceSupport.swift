@@ -74,7 +74,8 @@ extension FinishedInMemorySpan {
     /// The parts of the span that an exporter sees, as one text.
     var everything: String {
         var parts = [operationName, "\(status?.message ?? "")"]
-        attributes.forEach { name, value in parts.append("\(name)=\(value)") }
+        let add: (String, SpanAttribute) -> Void = { name, value in parts.append("\(name)=\(value)") }
+        attributes.forEach(add)
         for error in errors { parts.append("\(error.error) \(String(reflecting: error.error))") }
         for event in events { parts.append("\(event)") }
         return parts.joined(separator: "\n")
