@@ -169,7 +169,7 @@ struct RequestExecution: Sendable {
         let isRefused = !response.isStoppedRedirect && !request.accepts(response.head.status)
         let outcome = await response.collect(upTo: isRefused ? min(limit, configuration.errorBodyLimit) : limit)
         if let failure = outcome.failure, !(isRefused && request.ignoresBodyFailure(failure, of: response.head)) {
-            throw request.error(failure, outcome)
+            throw failed(request.error(failure, outcome))
         }
         return outcome
     }
@@ -255,22 +255,65 @@ struct RequestExecution: Sendable {
     }
 
     /// Sends one request and returns its response: the whole of it if the transport collects the body, or else the head.
-    /// A request that fails on a dead pooled connection is sent a second time if that is safe.
     ///
     /// - Parameter onHead: Receives the head before a body that is collected.
     @inline(__always)
     func send(
         _ request: PreparedRequest, onHead: (@Sendable (ResponseHead) -> Void)? = nil
     ) async throws(NetworkError) -> IncomingResponse {
-        registry.observe { $0.willSend(request.request, of: AnySessionTask(record)) }
+        if registry.observers.isEmpty { return try await send(request, onWireAs: request, onHead: onHead) }
+        return try await sendObserved(request, onHead: onHead)
+    }
+
+    /// Sends one request with the fields that the observers add, and tells them about its beginning and its failure.
+    private func sendObserved(
+        _ request: PreparedRequest, onHead: (@Sendable (ResponseHead) -> Void)?
+    ) async throws(NetworkError) -> IncomingResponse {
+        let task = AnySessionTask(record)
+        registry.observe { $0.willSend(request.request, of: task) }
+        do throws(NetworkError) {
+            return try await send(request, onWireAs: try addingFields(to: request), onHead: onHead)
+        } catch {
+            throw failed(error)
+        }
+    }
+
+    /// Returns the request with the fields that the observers add to it on the wire.
+    private func addingFields(to request: PreparedRequest) throws(NetworkError) -> PreparedRequest {
+        var fields = Headers()
+        registry.observe { fields.override(with: $0.fields(for: request.request, of: AnySessionTask(record))) }
+        if fields.isEmpty { return request }
+        if let problem = PreparedRequest.problem(of: fields) {
+            let failure = TransferFailure(.invalidRequest, "the fields that an observer adds: \(problem)")
+            throw NetworkError(failure, request: request.request)
+        }
+        return request.adding(fields)
+    }
+
+    /// Tells the observers that a request failed on the wire, and returns its error.
+    private func failed(_ error: NetworkError) -> NetworkError {
+        registry.observe { $0.didFail(error, of: AnySessionTask(record)) }
+        return error
+    }
+
+    /// Sends one request. A request that fails on a dead pooled connection is sent a second time if that is safe.
+    ///
+    /// - Parameters:
+    ///   - wireRequest: The same request with the fields for the wire. The response is that to `request`, so that these
+    ///     fields follow no redirect.
+    ///   - onHead: Receives the head before a body that is collected.
+    @inline(__always)
+    private func send(
+        _ request: PreparedRequest, onWireAs wireRequest: PreparedRequest, onHead: (@Sendable (ResponseHead) -> Void)?
+    ) async throws(NetworkError) -> IncomingResponse {
         let body = request.request.body.isNone ? nil : try await prepareBody(of: request)
         var attempt = 1
-        var (transfer, pump) = try start(request, body: body, attempt: attempt, onHead: onHead)
+        var (transfer, pump) = try start(wireRequest, body: body, attempt: attempt, onHead: onHead)
         var (earlyHead, outcome) = await response(of: transfer)
         if outcome?.hasFailed == true, let failure = outcome?.failure, request.canBeSentAgain(after: failure) {
             pump?.stop()
             attempt = 2
-            (transfer, pump) = try start(request, body: body, attempt: attempt, onHead: onHead)
+            (transfer, pump) = try start(wireRequest, body: body, attempt: attempt, onHead: onHead)
             (earlyHead, outcome) = await response(of: transfer)
         }
         if let end = outcome { outcome = record.endAttempt(with: attempt > 1 ? end.counted(attempt) : end, pump: pump) }

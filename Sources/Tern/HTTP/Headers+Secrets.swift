@@ -54,6 +54,11 @@ extension [UInt8] {
 }
 
 extension Headers.Field {
+    /// A Boolean value that indicates whether the value is a secret, judged by the name: `Authorization`, `Cookie`,
+    /// `X-API-Key` and similar. Tern shows such a value in no description, error, log or recording, and never sends it to
+    /// another origin with a redirect. An unknown name is more likely to be taken for a secret than not.
+    public var isSecret: Bool { Headers.isSecret(name) }
+
     /// The value in the form for descriptions and logs: without secrets, without control characters, and of limited
     /// length.
     package var printableValue: String {

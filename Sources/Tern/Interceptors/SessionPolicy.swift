@@ -151,12 +151,13 @@ public struct ResponseStoring: Sendable, Hashable {
     public static let forbid = ResponseStoring(isAllowed: false)
 }
 
-/// Observes the stages of a session's requests without changing them. A session can have several observers
-/// (`Session.Configuration.observers`).
+/// Observes the stages of a session's requests without changing them, except for the fields that it can add on the wire. A
+/// session can have several observers (`Session.Configuration.observers`).
 ///
-/// For one task the stages are: `willSend`, `didReceive(interim:)`, `didReceive(_:of:)`, then for a redirect or a challenge
-/// its own call and `willSend` again, otherwise `didReceive(bytes:)`, `didValidate` and `didDecode`; `willRetry` comes before
-/// the `willSend` of a request that an interceptor sends again.
+/// For one task the stages are: `willSend`, `fields`, `didReceive(interim:)`, `didReceive(_:of:)`, then for a redirect or a
+/// challenge its own call and `willSend` again, otherwise `didReceive(bytes:)`, `didValidate` and `didDecode`; `willRetry`
+/// comes before the `willSend` of a request that an interceptor sends again. `didFail` takes the place of the stages that a
+/// request does not reach.
 ///
 /// Every method has an empty default implementation. Observers are called synchronously, where the event happens: in
 /// the task's own Swift task, or in that of the caller that caused the event. They run on the session's event loop only if
@@ -167,6 +168,22 @@ public protocol SessionObserver: Sendable {
     /// Called before a request is sent: the first one of a task, one after a redirect or a challenge, or one that an
     /// interceptor sends again.
     func willSend(_ request: Request, of task: AnySessionTask)
+
+    /// Returns header fields to add to one request on the wire, such as the `traceparent` of a trace. Called after
+    /// `willSend`, for each request that it is called for.
+    ///
+    /// The fields replace those of the request with the same names, and those of observers earlier in the list. They are not
+    /// part of the request: they follow no redirect, no cache distinguishes requests by them, and no error has them. Do not
+    /// return secrets, because a redirect can lead to any host. A field that cannot be sent fails the task with
+    /// `.invalidRequest`. Empty by default.
+    func fields(for request: Request, of task: AnySessionTask) -> Headers
+
+    /// Called when a request that `willSend` was called for failed: before its response has arrived, or while the body was
+    /// collected in memory. The task fails, unless an interceptor sends the request again.
+    ///
+    /// Not called for a response that the validation refuses, which `didValidate` reports, and not for a stream or a
+    /// download that fails after its head, which ends its task.
+    func didFail(_ error: NetworkError, of task: AnySessionTask)
 
     /// Called for each interim response: 102, 103 (Early Hints, RFC 8297) and others with a status of 1xx, in the order in
     /// which they arrive and before `didReceive(_:of:)`. Use the `Link` fields of a 103 to fetch other resources early.
@@ -224,6 +241,10 @@ public protocol SessionObserver: Sendable {
 extension SessionObserver {
     /// Does nothing.
     public func willSend(_ request: Request, of task: AnySessionTask) {}
+    /// Returns no fields.
+    public func fields(for request: Request, of task: AnySessionTask) -> Headers { [:] }
+    /// Does nothing.
+    public func didFail(_ error: NetworkError, of task: AnySessionTask) {}
     /// Does nothing.
     public func didReceive(interim response: ResponseHead, of task: AnySessionTask) {}
     /// Does nothing.

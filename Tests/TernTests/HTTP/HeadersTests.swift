@@ -118,6 +118,7 @@ struct HeadersTests {
             #expect(text.contains("\(name): <redacted>"))
         }
         #expect("\(headers)".contains("Accept: text/plain"))
+        #expect(headers.map(\.isSecret) == [true, false])
     }
 
     @Test(arguments: [

@@ -17,9 +17,10 @@ struct ObserverStageTests {
 
         var all: [String] { log.withLock { $0 } }
 
-        private func add(_ entry: String) { log.withLock { $0.append(entry) } }
+        func add(_ entry: String) { log.withLock { $0.append(entry) } }
 
         func willSend(_ request: Request, of task: AnySessionTask) { add("send") }
+        func didFail(_ error: NetworkError, of task: AnySessionTask) { add("failed \(error.kind)") }
         func didReceive(_ response: ResponseHead, of task: AnySessionTask) { add("head \(response.status)") }
         func didReceive(bytes: Data, of task: AnySessionTask) { add("bytes \(String(decoding: bytes, as: UTF8.self))") }
         func didValidate(_ response: ResponseHead, error: NetworkError?, of task: AnySessionTask) {
@@ -118,6 +119,88 @@ struct ObserverStageTests {
             #expect(text == "x")
             #expect(watcher.all.filter { $0.hasPrefix("retry") } == ["retry after 503", "retry after 503"])
             #expect(watcher.all.filter { $0.hasPrefix("valid") } == ["valid status", "valid status", "valid yes"])
+        }
+    }
+
+    // MARK: Failures
+
+    @Test func aFailureIsShownBeforeTheRequestIsSentAgain() async throws {
+        let counter = Counter(Mutex(0))
+        try await withWatcher {
+            var policy = RetryPolicy()
+            policy.firstDelay = .zero
+            $0.interceptors = [RetryInterceptor(policy)]
+        } _: { exchange in
+            // The first body is shorter than stated.
+            if counter.next() > 1 { return try exchange.respond(text: "x") }
+            try exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+            exchange.close()
+        } test: { client, watcher in
+            let text: String = try await client.get("x")
+            #expect(text == "x")
+            #expect(
+                Array(watcher.all.prefix(4)) == ["send", "failed truncated-body", "retry after 200", "send"])
+        }
+    }
+
+    @Test func aTaskThatIsCancelledShowsTheFailureOfItsRequest() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withWatcher { _ in
+        } _: { exchange in
+            gate.open()
+            try exchange.waitForClientToClose()
+        } test: { client, watcher in
+            let task = client.task(.get, "x")
+            try await gate.wait()
+            task.cancel()
+            _ = try await failure { try await task.value }
+            await client.session.drained()
+            #expect(watcher.all == ["send", "failed cancelled", "completed cancelled"])
+        }
+    }
+
+    // MARK: Fields on the wire
+
+    private final class Numbering: SessionObserver {
+        private let count = Mutex(0)
+        private let redirects = Mutex<[Request]>([])
+        let name: String
+
+        init(_ name: String = "X-Number") { self.name = name }
+
+        var redirected: [Request] { redirects.withLock { $0 } }
+
+        func fields(for request: Request, of task: AnySessionTask) -> Headers {
+            count.withLock {
+                $0 += 1
+                return [name: "\($0)"]
+            }
+        }
+        func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask) {
+            redirects.withLock { $0.append(request) }
+        }
+    }
+
+    @Test func fieldsOfAnObserverAreSentWithOneRequestAndFollowNoRedirect() async throws {
+        let (numbering, received) = (Numbering(), Watcher())
+        let configuration = Session.Configuration.test { $0.observers = [numbering] }
+        try await withServer(configuration: configuration) { exchange in
+            received.add(exchange.request["X-Number"] ?? "none")
+            try Self.handler(exchange)
+        } test: { _, client in
+            let response = try await client.response(for: client.request(.get, "moved", headers: ["X-Number": "own"]))
+            #expect(response.head.redirects.map(\.status) == [302])
+            #expect(received.all == ["1", "2"])
+            #expect(numbering.redirected.map { $0.headers["X-Number"] } == ["own"])
+        }
+    }
+
+    @Test func aFieldOfAnObserverThatCannotBeSentFailsTheTask() async throws {
+        let configuration = Session.Configuration.test { $0.observers = [Numbering("X-Number\r\nX-Other")] }
+        try await withServer(configuration: configuration, Self.handler) { server, client in
+            let error = try await failure { try await client.get("x") }
+            #expect(error.kind == .invalidRequest && error.reason.contains("an observer adds"))
+            #expect(server.requests.isEmpty)
         }
     }
 

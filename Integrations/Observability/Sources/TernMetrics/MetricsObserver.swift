@@ -1,0 +1,74 @@
+public import Metrics
+public import Tern
+import TernObservation
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// Measures the requests of a session, with the names of OpenTelemetry's conventions for HTTP.
+///
+/// ```swift
+/// var configuration = Session.Configuration()
+/// configuration.observers = [MetricsObserver()]
+/// ```
+///
+/// | Metric | Type | Dimensions |
+/// |---|---|---|
+/// | `http.client.request.duration` | `Timer`, displayed in seconds | all |
+/// | `http.client.active_requests` | `Meter` | method and server |
+///
+/// The dimensions are `http.request.method`, `server.address`, `server.port`, `http.response.status_code` and `error.type`.
+/// Each redirect, each answer to a challenge and each retry is a request of its own. A duration ends with the body of the
+/// response, and does not contain the wait before a retry. A response that a cache answers is not measured.
+///
+/// The number of dimensions is bounded: a method that is not well-known and a status outside 100–599 are `_OTHER`, and so
+/// is each server after the first `maximumServers`. A dimension without a value, such as `error.type` of a success, is an
+/// empty string, because some backends require the same names for each value of a metric.
+public struct MetricsObserver: SessionObserver {
+    private let tracker: AttemptTracker<RequestMeasurements>
+
+    /// Creates an observer. One observer can serve several sessions.
+    ///
+    /// - Parameters:
+    ///   - factory: The factory of the metrics. By default the one that is bootstrapped now, so bootstrap it before.
+    ///   - maximumServers: The number of servers with values of their own. 100 by default.
+    public init(factory: any MetricsFactory = MetricsSystem.factory, maximumServers: Int = 100) {
+        tracker = AttemptTracker(RequestMeasurements(factory: factory, maximumServers: maximumServers))
+    }
+
+    /// The number of tasks that have not ended.
+    package var count: Int { tracker.count }
+
+    /// Begins to measure a request.
+    public func willSend(_ request: Request, of task: AnySessionTask) { tracker.willSend(request, of: task) }
+
+    /// Records the status.
+    public func didReceive(_ response: ResponseHead, of task: AnySessionTask) { tracker.didReceive(response, of: task) }
+
+    /// Records the time of the newest bytes.
+    public func didReceive(bytes: Data, of task: AnySessionTask) { tracker.didReceiveBytes(of: task) }
+
+    /// Measures a request whose response is refused.
+    public func didValidate(_ response: ResponseHead, error: NetworkError?, of task: AnySessionTask) {
+        tracker.didValidate(error: error, of: task)
+    }
+
+    /// Measures a request that failed.
+    public func didFail(_ error: NetworkError, of task: AnySessionTask) { tracker.didFail(error, of: task) }
+
+    /// Measures a request that is sent again.
+    public func willRetry(_ request: Request, after error: NetworkError?, of task: AnySessionTask) {
+        tracker.willContinue(task)
+    }
+
+    /// Measures a request that was redirected.
+    public func didRedirect(to request: Request, after response: ResponseHead, of task: AnySessionTask) {
+        tracker.willContinue(task)
+    }
+
+    /// Measures the last request of a task.
+    public func didObserve(_ event: TaskRegistry.Event) { tracker.observe(event) }
+}

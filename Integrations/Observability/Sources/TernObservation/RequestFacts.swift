@@ -1,0 +1,52 @@
+package import Tern
+
+/// The facts of a request that logs, metrics and traces name by the semantic conventions of OpenTelemetry, without secrets.
+package struct RequestFacts: Sendable, Hashable {
+    /// The host and the port of a URL.
+    package struct Server: Sendable, Hashable {
+        /// The host in canonical form. An IPv6 address has no brackets.
+        package let address: String
+        /// The port: explicit, or that of the scheme.
+        package let port: Int
+    }
+
+    /// The method if it is one of ten well-known ones, otherwise `_OTHER` (`http.request.method`).
+    package let method: String
+    /// The method as it is sent, of limited length; nil for a well-known one (`http.request.method_original`).
+    package let originalMethod: String?
+    /// The URL without user information and query values (`url.full`). Tern redacts it.
+    package let url: String
+    /// The server that the URL names (`server.address`, `server.port`).
+    package let server: Server
+
+    private static let methods: Set<String> = [
+        "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE",
+    ]
+
+    package init(_ request: Request) {
+        let method = request.method.rawValue
+        let isKnown = Self.methods.contains(method)
+        self.method = isKnown ? method : "_OTHER"
+        originalMethod = isKnown ? nil : String(method.prefix(40))
+        // The description is the method, a space and the URL without secrets.
+        url = String(decoding: "\(request)".utf8.dropFirst(method.utf8.count + 1), as: UTF8.self)
+        server = Server(url: request.urlString)
+    }
+}
+
+extension RequestFacts.Server {
+    /// Reads the server of a URL in Tern's normal form, `scheme://host[:port]/path`.
+    package init(url: String) {
+        let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        let authority = parts.count > 2 ? parts[2] : ""
+        let hostEnd = authority.lastIndex(of: "]").map { authority.index(after: $0) } ?? authority.startIndex
+        let colon = authority[hostEnd...].lastIndex(of: ":")
+        address = authority[..<(colon ?? authority.endIndex)].filter { $0 != "[" && $0 != "]" }
+        port = colon.flatMap { Int(authority[authority.index(after: $0)...]) } ?? (parts.first == "https:" ? 443 : 80)
+    }
+}
+
+extension HTTPVersion {
+    /// The version for `network.protocol.version`: `1.1`, `2`.
+    package var number: String { rawValue.split(separator: "/").last.map(String.init) ?? rawValue }
+}

@@ -1,0 +1,31 @@
+import Logging
+import Tern
+import TernLogging
+import TernMetrics
+import TernTesting
+import TernTracing
+import Testing
+
+/// Returns a session whose requests are logged, measured and traced.
+func observedSession() -> Session {
+    var configuration = Session.Configuration()
+    configuration.observers = [
+        LoggingObserver(logger: Logger(label: "network")), MetricsObserver(), TracingObserver(),
+    ]
+    return Session(configuration: configuration)
+}
+
+/// The program of `Documentation/Integrations.md`, which `make lint` compares with this file.
+@Suite("Article: logs, metrics and traces", .timeLimit(.minutes(1)))
+struct ArticleTests {
+    @Test func aSessionWithAllObserversSendsRequests() async throws {
+        let server = try LoopbackServer { try $0.respond(text: "x") }
+        defer { server.stop() }
+        var configuration = observedSession().configuration
+        configuration.proxies = .none
+        let client = Client(baseURL: server.url, session: Session(configuration: configuration))
+        // Without a bootstrapped system, the observers have no effect.
+        let text: String = try await client.get("x")
+        #expect(text == "x")
+    }
+}

@@ -1,0 +1,162 @@
+import Metrics
+import MetricsTestKit
+import Synchronization
+import Tern
+import TernTesting
+import Testing
+
+@testable import TernMetrics
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite("Metrics", .timeLimit(.minutes(1)))
+struct MetricsObserverTests {
+    private let metrics = TestMetrics()
+
+    private func withServer(
+        maximumServers: Int = 100, change: (inout Session.Configuration) -> Void = { _ in },
+        _ handler: @escaping LoopbackServer.Handler,
+        test: (LoopbackServer, Client, MetricsObserver) async throws -> Void
+    ) async throws {
+        let observer = MetricsObserver(factory: metrics, maximumServers: maximumServers)
+        let server = try LoopbackServer(handler: handler)
+        defer { server.stop() }
+        var configuration = Session.Configuration()
+        configuration.proxies = .none
+        configuration.observers = [observer]
+        change(&configuration)
+        try await test(server, Client(baseURL: server.url, session: Session(configuration: configuration)), observer)
+    }
+
+    private var durations: [TestTimer] { metrics.timers.filter { $0.label == "http.client.request.duration" } }
+    private var active: [TestMeter] { metrics.meters(label: "http.client.active_requests") }
+
+    private func dimension(_ name: String, of dimensions: [(String, String)]) -> String? {
+        dimensions.first { $0.0 == name }?.1
+    }
+
+    private func statuses() -> [String: Int] {
+        Dictionary(
+            durations.map {
+                (dimension("http.response.status_code", of: $0.dimensions) ?? "no dimension", $0.values.count)
+            },
+            uniquingKeysWith: +)
+    }
+
+    @Test func eachRequestHasADuration() async throws {
+        let count = Count()
+        try await withServer {
+            var policy = RetryPolicy()
+            policy.firstDelay = .zero
+            $0.interceptors = [RetryInterceptor(policy)]
+        } _: { exchange in
+            if exchange.request.path == "/start" {
+                return try exchange.respond(status: 302, headers: [("Location", "/end")])
+            }
+            try exchange.respond(status: count.next() == 1 ? 503 : 200, text: "done")
+        } test: { server, client, observer in
+            try await client.get("start")
+            await client.session.drained()
+            #expect(statuses() == ["302": 2, "503": 1, "200": 1])
+            let dimensions = [
+                ("http.request.method", "GET"), ("server.address", "127.0.0.1"), ("server.port", "\(server.port)"),
+                ("http.response.status_code", "503"), ("error.type", "503"),
+            ]
+            let timer = try metrics.expectTimer("http.client.request.duration", dimensions)
+            #expect(timer.displayUnit == .seconds && timer.values.count == 1)
+            #expect(durations.flatMap(\.values).allSatisfy { $0 > 0 && $0 < 60_000_000_000 })
+            // Backends such as Prometheus require the same names for each value.
+            #expect(Set(durations.map { $0.dimensions.map(\.0) }).count == 1)
+            #expect(observer.count == 0)
+        }
+    }
+
+    @Test func activeRequestsAreThoseThatRun() async throws {
+        let (arrived, gate) = (LoopbackServer.Gate(), LoopbackServer.Gate())
+        try await withServer { exchange in
+            arrived.open()
+            try exchange.wait(for: gate)
+            try exchange.respond()
+        } test: { server, client, _ in
+            let task = client.task(.post, "x")
+            try await arrived.wait()
+            #expect(active.map(\.lastValue) == [1])
+            #expect(active.map { $0.dimensions.map(\.1) } == [["POST", "127.0.0.1", "\(server.port)"]])
+            gate.open()
+            _ = try await task.value
+            await client.session.drained()
+            #expect(active.map(\.lastValue) == [0])
+        }
+    }
+
+    @Test func aCancelledAndAFailedRequestAreMeasured() async throws {
+        let arrived = LoopbackServer.Gate()
+        let port = try LoopbackServer.refusingPort()
+        try await withServer { exchange in
+            arrived.open()
+            try exchange.waitForClientToClose()
+        } test: { _, client, observer in
+            let task = client.task(.get, "x")
+            try await arrived.wait()
+            task.cancel()
+            _ = try? await task.value
+            _ = try? await client.get("http://127.0.0.1:\(port)/")
+            await client.session.drained()
+            let errors = Set(durations.map { dimension("error.type", of: $0.dimensions) })
+            #expect(errors == ["cancelled", "connection-refused"] && statuses() == ["": 2])
+            #expect(active.allSatisfy { $0.lastValue == 0 } && active.count == 2)
+            #expect(observer.count == 0)
+        }
+    }
+
+    @Test func theNumberOfDimensionsIsBounded() async throws {
+        try await withServer(maximumServers: 2) {
+            $0.hostAddresses = [:]
+            $0.validation = .any
+        } _: { exchange in
+            try exchange.respond(status: exchange.request.path == "/strange" ? 799 : 200, text: "x")
+        } test: { server, client, _ in
+            var configuration = client.session.configuration
+            for number in 0..<10 { configuration.hostAddresses["host\(number).example:\(server.port)"] = ["127.0.0.1"] }
+            let client = Client(session: Session(configuration: configuration))
+            for number in 0..<10 {
+                let method = Request.Method("METHOD\(number)")
+                try await client.send(method, "http://host\(number).example:\(server.port)/?q=\(number)")
+            }
+            try await client.get("http://host0.example:\(server.port)/strange")
+            await client.session.drained()
+            let servers = Set(durations.map { dimension("server.address", of: $0.dimensions) })
+            #expect(servers == ["host0.example", "host1.example", "_OTHER"])
+            let methods = Set(durations.map { dimension("http.request.method", of: $0.dimensions) })
+            #expect(methods == ["_OTHER", "GET"])
+            #expect(statuses() == ["200": 10, "_OTHER": 1])
+            #expect(durations.count == 4 && active.count == 4)
+        }
+    }
+
+    @Test func noDimensionHasASecret() async throws {
+        try await withServer {
+            try $0.respond(status: 403, text: "s3cret")
+        } test: { server, client, _ in
+            let url = "http://ada:s3cret@127.0.0.1:\(server.port)/s3cret?token=s3cret"
+            _ = try? await client.get(url, headers: ["Authorization": "s3cret"])
+            await client.session.drained()
+            let dimensions = durations.flatMap(\.dimensions) + active.flatMap(\.dimensions)
+            #expect(!dimensions.isEmpty && !dimensions.contains { "\($0)".contains("s3cret") })
+        }
+    }
+
+    private final class Count: Sendable {
+        private let value = Mutex(0)
+        func next() -> Int {
+            value.withLock {
+                $0 += 1
+                return $0
+            }
+        }
+    }
+}
