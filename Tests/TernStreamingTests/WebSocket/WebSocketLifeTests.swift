@@ -37,7 +37,9 @@ struct WebSocketLifeTests {
 
     // MARK: The handshake
 
-    @Test(arguments: [200, 204, 401, 403, 404, 426, 500]) func anotherStatusIsAnErrorWithItsBody(status: Int) async throws {
+    @Test(arguments: [200, 204, 401, 403, 404, 426, 500]) func anotherStatusIsAnErrorWithItsBody(
+        status: Int
+    ) async throws {
         let server = try LoopbackServer { try $0.respond(status: status, text: "no sockets here") }
         defer { server.stop() }
         let error = try await error { _ = try await Self.session().webSocket(server.url.absoluteString) }
