@@ -242,6 +242,18 @@ struct WebSocketLifeTests {
         #expect(await socket.metrics.receivedMessages == 256)
     }
 
+    /// Returns when the frame of a message waits for room in the connection, and nothing moves any more.
+    private func waitUntilSendingStalls(_ socket: WebSocket) async throws {
+        var (last, stable) = (Int64(-1), 0)
+        while stable < 50 {
+            let (isSending, count) = (await socket.isSending, await socket.waitingCount)
+            let sent = await socket.metrics.sentBytes
+            stable = isSending && count == 0 && sent == last ? stable + 1 : 0
+            last = sent
+            try await ContinuousClock().sleepWithoutDescriptor(for: .milliseconds(2))
+        }
+    }
+
     @Test func aSlowSocketSuspendsSendUntilTheServerReads() async throws {
         let gate = LoopbackServer.Gate()
         let total = Lock(0)
@@ -262,11 +274,7 @@ struct WebSocketLifeTests {
             }
         }
         // A message behind those that wait is withdrawn by its cancellation, and the socket stays open.
-        while true {
-            let (isSending, count) = (await socket.isSending, await socket.waitingCount)
-            if isSending, count == 0 { break }
-            await Task.yield()
-        }
+        try await waitUntilSendingStalls(socket)
         let withdrawn = Task { try await socket.send("never sent") }
         while await socket.waitingCount < 1 { await Task.yield() }
         withdrawn.cancel()
@@ -318,11 +326,7 @@ struct WebSocketLifeTests {
                 sent.withLock { $0 += 1 }
             }
         }
-        while true {
-            let (isSending, count) = (await socket.isSending, await socket.waitingCount)
-            if isSending, count == 0 { break }
-            await Task.yield()
-        }
+        try await waitUntilSendingStalls(socket)
         let waiting = Task { try await socket.send("never sent") }
         while await socket.waitingCount < 1 { await Task.yield() }
         socket.task.cancel()
@@ -334,7 +338,7 @@ struct WebSocketLifeTests {
     @Test func answersToAFloodOfPingsAreBounded() {
         let pipe = UploadPipe(capacity: Outbox.pipeCapacity)
         var outbox = Outbox(WebSocket.Options(), nil)
-        for number in 0..<100_000 {
+        for number in 0..<10_000 {
             let payload = (0..<125).map { UInt8(truncatingIfNeeded: number >> ($0 % 3 * 8)) }
             _ = outbox.sendControl(.pong, payload, over: pipe)
         }
@@ -344,7 +348,7 @@ struct WebSocketLifeTests {
         // The answer that waits is that of the last Ping, under its mask.
         let frame = waiting.first.map(Array.init) ?? []
         let last = zip(frame.dropFirst(6), frame.indices).prefix(3).map { $0 ^ frame[2 + $1 % 4] }
-        #expect(last == [0x9F, 0x86, 0x01])
+        #expect(last == [0x0F, 0x27, 0x00])
     }
 
     // MARK: Silence
