@@ -316,8 +316,13 @@ struct WebSocketLifeTests {
     }
 
     @Test func messagesThatAreDroppedAreNotCounted() async throws {
-        let server = try server { try $0.waitForClientToClose() }
-        defer { server.stop() }
+        // The server reads nothing.
+        let gate = LoopbackServer.Gate()
+        let server = try server { try $0.wait(for: gate) }
+        defer {
+            gate.open()
+            server.stop()
+        }
         let socket = try await Self.session().webSocket(server.url.absoluteString)
         let sent = Lock(0)
         let sending = Task {
