@@ -3,7 +3,8 @@ public import Tern
 /// The settings of a stream of server-sent events.
 public struct EventStreamOptions: Sendable {
     /// The last event ID of an earlier stream, to continue after that event. Sent as `Last-Event-ID`; empty by default,
-    /// which sends none.
+    /// which sends none. An ID that a header field cannot have, because of a control character or of more than 8 KiB, is
+    /// not sent, and neither is one of the server.
     public var lastEventID = ""
     /// The time of each attempt from its start to the head of its response. 60 seconds by default; nil for no limit. It
     /// includes the wait for a connection, redirects and interceptors.

@@ -183,8 +183,9 @@ package struct MultipartParser {
         }
         guard line.allSatisfy({ $0 != 0 && $0 != Self.carriageReturn }) else { return false }
         if let first = line.first, isSpace(first) {
-            guard let last = headers.popLast() else { return false }
-            headers.append(Headers.Field(name: last.name, value: "\(last.value) \(text(line))"))
+            guard !headers.isEmpty else { return false }
+            // In place: a copy for each of many short lines would take quadratic time.
+            headers[headers.count - 1].value += " \(text(line))"
             return true
         }
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex else { return false }

@@ -84,12 +84,23 @@ package struct Handshake: Sendable {
         self.compression = compression
     }
 
-    /// The reason why the handshake cannot be sent; nil if it can.
-    package var problem: String? {
+    /// The fields that the handshake writes itself, with the parameter to use in their place.
+    private static let ownFields = [
+        ("Sec-WebSocket-Protocol", "pass subprotocols as `protocols`"),
+        ("Sec-WebSocket-Extensions", "ask for compression with `WebSocket.Options.compression`"),
+        ("Sec-WebSocket-Key", "remove it"), ("Sec-WebSocket-Version", "remove it"),
+        ("Sec-WebSocket-Accept", "remove it"),
+    ]
+
+    /// Returns the reason why the handshake cannot be sent with these headers of the request; nil if it can.
+    package func problem(with headers: Headers = [:]) -> String? {
         for name in protocols where !Request.Method(name).isValidToken {
             return "a subprotocol is not a token (RFC 6455 §4.1)"
         }
         guard Set(protocols).count == protocols.count else { return "a subprotocol is repeated (RFC 6455 §4.1)" }
+        for (name, advice) in Self.ownFields where headers.contains(name) {
+            return "the header \(name) is written by the socket: \(advice)"
+        }
         return nil
     }
 

@@ -32,7 +32,7 @@ package struct MessageAssembler {
     private var isCompressed = false
     private var body = Data()
     private var checker = UTF8Checker()
-    /// The number of bytes of the message's frames so far, as they were sent.
+    /// The number of bytes of the message's frames so far, if it is not compressed.
     private var announced = 0
     /// The message of a single frame that arrived in one piece.
     private var whole: WebSocket.Message?
@@ -77,9 +77,10 @@ package struct MessageAssembler {
             checker = UTF8Checker()
             announced = 0
         }
+        // A compressed message is limited while it is inflated: its frames can be longer than it.
+        if isCompressed { return }
         let (sum, overflow) = announced.addingReportingOverflow(header.length)
         announced = sum
-        // A compressed message is limited again when it is inflated.
         guard !overflow, sum <= maximumSize else { throw tooLarge }
     }
 

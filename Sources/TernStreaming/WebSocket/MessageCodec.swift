@@ -12,6 +12,9 @@ import CTernZ
     private let tail: UnsafeMutableRawBufferPointer
     /// A Boolean value that indicates whether each message begins with an empty window.
     private let resets: Bool
+    /// A Boolean value that indicates whether the message has no bytes yet, or ends with a final block: no block is to be
+    /// completed.
+    private var isBetweenBlocks = true
 
     /// Creates an inflater. Returns nil if memory is short.
     ///
@@ -47,6 +50,7 @@ import CTernZ
         // A frame's piece is shorter than 4 GiB: it is a part of a chunk of the transport.
         unsafe stream.pointee.avail_in = UInt32(bytes.count)
         defer { unsafe stream.pointee.next_in = nil }
+        if unsafe !bytes.isEmpty { isBetweenBlocks = false }
         while true {
             unsafe stream.pointee.next_out = buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
             unsafe stream.pointee.avail_out = UInt32(buffer.count)
@@ -60,19 +64,35 @@ import CTernZ
             case Z_STREAM_END:
                 // A final block: another one can follow, with the same window (RFC 7692 §7.2.3.4).
                 unsafe inflateResetKeep(stream)
-                if unsafe stream.pointee.avail_in == 0 { return }
+                if unsafe stream.pointee.avail_in == 0 {
+                    isBetweenBlocks = true
+                    return
+                }
             default:
-                throw ProtocolFailure(.invalidPayload, "a message cannot be inflated (RFC 7692 §7.2.2)")
+                throw Self.notDeflate
             }
         }
     }
 
     /// Ends a message, and passes the rest of the output to `receive`.
+    ///
+    /// - Throws: A failure with the code 1007 for a message that ends within a block, and the error of `receive`.
     package func end(
         _ receive: (UnsafeRawBufferPointer) throws(ProtocolFailure) -> Void
     ) throws(ProtocolFailure) {
-        try unsafe inflate(UnsafeRawBufferPointer(tail), receive)
+        // An empty message, and one with a final block at its end, need no end. Some senders leave it away completely.
+        if !isBetweenBlocks {
+            try unsafe inflate(UnsafeRawBufferPointer(tail), receive)
+            // zlib's state: 128 between two blocks, the low bits for bits that are left over. The window would no longer be
+            // that of the server otherwise, and the next message would be another one.
+            guard unsafe stream.pointee.data_type & 0xBF == 0x80 else { throw Self.notDeflate }
+            isBetweenBlocks = true
+        }
         if resets { unsafe inflateReset(stream) }
+    }
+
+    private static var notDeflate: ProtocolFailure {
+        ProtocolFailure(.invalidPayload, "a message cannot be inflated (RFC 7692 §7.2.2)")
     }
 }
 

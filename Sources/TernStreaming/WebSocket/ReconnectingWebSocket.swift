@@ -82,6 +82,8 @@ public actor ReconnectingWebSocket {
     private let open: @Sendable () async throws -> WebSocket
     private let onOpen: @Sendable (WebSocket) async throws -> Void
     private var socket: WebSocket?
+    /// The open socket for which `onOpen` runs.
+    private var prepared: WebSocket?
     private var failures = 0
     private var isReading = false
     private var isClosed = false
@@ -91,11 +93,14 @@ public actor ReconnectingWebSocket {
     /// Creates a socket, which is opened with the first message that is asked for.
     ///
     /// - Parameters:
+    ///   - backoff: The delays between attempts.
+    ///   - clock: The clock of the delays.
     ///   - shouldReconnect: Returns whether to open the socket again after an end. ``End/isTemporary`` by default. If not, the
     ///     messages end, or throw the error.
     ///   - open: Opens a socket.
     ///   - onOpen: Called with each new socket before its messages are read, to send what the server needs again. Its error
-    ///     counts as that of the connection.
+    ///     cuts the socket and counts as that of the connection. An error that is no `NetworkError` has the kind
+    ///     `.webSocketClosed`, after which no other attempt follows by default.
     public init(
         backoff: Backoff = Backoff(), clock: any Clock<Duration> = ContinuousClock(),
         shouldReconnect: @escaping @Sendable (End) -> Bool = { $0.isTemporary },
@@ -131,7 +136,7 @@ public actor ReconnectingWebSocket {
     public func close(code: WebSocket.CloseCode = .normalClosure, reason: String = "") async throws(NetworkError) {
         isClosed = true
         pause?.cancel()
-        try await socket?.close(code: code, reason: reason)
+        try await (socket ?? prepared)?.close(code: code, reason: reason)
     }
 
     /// Returns the next message; nil after `close`, and after an end that is not to be followed by another connection.
@@ -151,12 +156,16 @@ public actor ReconnectingWebSocket {
                     failures = 0
                     return message
                 }
-                for await _ in socket.states {}
-                end = .closed(socket.closure ?? WebSocket.Closure(code: .abnormalClosure, isClean: false))
+                end = await Self.end(of: socket)
             } catch {
-                // A wait that was cancelled says nothing about the connection, which stays open.
-                if Task.isCancelled { throw error }
-                end = .failed(error)
+                let prepared = prepared.take()
+                // A wait that was cancelled says nothing about the connection, which stays open. One that is being prepared
+                // has no reader that could continue.
+                if Task.isCancelled {
+                    prepared?.cancel()
+                    throw error
+                }
+                end = await Self.end(after: error, of: prepared)
             }
             socket = nil
             if isClosed { return nil }
@@ -171,6 +180,23 @@ public actor ReconnectingWebSocket {
         return nil
     }
 
+    /// Waits for the end of a socket whose messages have ended.
+    private static func end(of socket: WebSocket) async -> End {
+        for await _ in socket.states {}
+        return .closed(socket.closure ?? WebSocket.Closure(code: .abnormalClosure, isClean: false))
+    }
+
+    /// Returns the reason why there is no open socket, after an error of `open` or `onOpen`.
+    private static func end(after error: NetworkError, of prepared: WebSocket?) async -> End {
+        guard let prepared else { return .failed(error) }
+        // The server closed the socket before `onOpen` had sent its message. Its code counts, not the refusal to send.
+        if error.kind == .webSocketClosed, error.underlying == nil, prepared.state != .open {
+            return await end(of: prepared)
+        }
+        prepared.cancel()
+        return .failed(error)
+    }
+
     /// Returns the open socket, or opens one.
     private func connected() async throws(NetworkError) -> WebSocket {
         if let socket { return socket }
@@ -180,7 +206,13 @@ public actor ReconnectingWebSocket {
                 opened.cancel()
                 throw NetworkError(.webSocketClosed, reason: "the socket was closed while it was opened")
             }
+            prepared = opened
             try await onOpen(opened)
+            // The function `close` has closed it meanwhile.
+            guard !isClosed else {
+                throw NetworkError(.webSocketClosed, reason: "the socket was closed while it was prepared")
+            }
+            prepared = nil
             socket = opened
             return opened
         } catch let error as NetworkError {

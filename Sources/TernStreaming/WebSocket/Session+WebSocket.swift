@@ -9,10 +9,12 @@ extension Session {
     ///
     /// - Parameters:
     ///   - request: A GET request without a body. Its `validation` is not used: only a status of 101 is accepted.
-    ///   - protocols: The subprotocols that are offered, in order of preference.
-    /// - Throws: An error of kind `.status` with the body of the response if the server refuses, of kind `.malformedResponse` if
-    ///   its response is not valid, and of kind `.unsupported` in a background session, and over a URLSession that has no
-    ///   WebSockets.
+    ///     The fields `Sec-WebSocket-…` are written here and refused among its headers.
+    ///   - protocols: The subprotocols that are offered, in order of preference. `WebSocket.subprotocol` is the chosen one.
+    ///   - options: The limits, the compression and the time limits of the socket.
+    /// - Throws: An error of kind `.invalidRequest` for a request that cannot ask for a socket, of kind `.status` with the body
+    ///   of the response if the server refuses, of kind `.malformedResponse` if its response is not valid, and of kind
+    ///   `.unsupported` in a background session, and over a URLSession that has no WebSockets.
     public nonisolated func webSocket(
         for request: Request, protocols: [String] = [], options: WebSocket.Options = WebSocket.Options()
     ) async throws(NetworkError) -> WebSocket {

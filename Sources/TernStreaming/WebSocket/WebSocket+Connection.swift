@@ -135,7 +135,10 @@ extension WebSocket {
         }
         if outbox.isStarved { stream.pipeIsReady() }
         stateValue.update { $0 == .open ? .closing : nil }
-        if !closing.takesInput { inbox.wakeReaders() }
+        if !closing.takesInput {
+            knownClosure.withLock { $0 = closing.closure }
+            inbox.wakeReaders()
+        }
         startCloseTimer(after: options.closeTimeout)
     }
 

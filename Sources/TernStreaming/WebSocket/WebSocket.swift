@@ -37,6 +37,8 @@ public actor WebSocket {
 
     nonisolated let stream: UpgradedStream
     nonisolated let stateValue = Latest(State.open)
+    /// The end, once the server's bytes have no meaning any more, although the connection has not ended.
+    nonisolated let knownClosure = Lock<Closure?>(nil)
     var outbox: Outbox
     var inbox: Inbox
     var closing = CloseHandshake()
@@ -84,7 +86,7 @@ public actor WebSocket {
         _ request: Request, protocols: [String], options: Options, in session: Session
     ) async throws(NetworkError) -> WebSocket {
         let handshake = Handshake(protocols: protocols, compression: options.compression)
-        if let problem = handshake.problem {
+        if let problem = handshake.problem(with: request.headers) {
             throw NetworkError(TransferFailure(.invalidRequest, problem), request: request)
         }
         let offer = UpgradeOffer(
@@ -117,9 +119,12 @@ public actor WebSocket {
     /// The states from now on. The current one comes first, and the last one is never lost.
     public nonisolated var states: AsyncStream<State> { stateValue.stream() }
 
-    /// The end of the connection; nil before it.
+    /// The end of the socket: that of the server's Close frame, of a failure, or of the connection. Nil as long as messages can
+    /// arrive.
+    ///
+    /// It is known when ``messages`` end or throw. The connection itself, and with it the ``state``, can end later.
     public nonisolated var closure: Closure? {
-        if case .closed(let closure) = state { closure } else { nil }
+        if case .closed(let closure) = state { closure } else { knownClosure.withLock { $0 } }
     }
 
     /// The measurements so far.
@@ -136,8 +141,10 @@ public actor WebSocket {
 
     /// Sends a text. Returns when it has been handed over to the connection, and waits while the connection is slow.
     ///
-    /// Cancelling the calling Swift task withdraws a message that has not begun; one that has begun is sent to its end. The
-    /// socket stays open.
+    /// Cancelling the calling Swift task ends the wait with an error of kind `.cancelled`. A message that has not begun is
+    /// withdrawn; one that has begun is sent to its end, and the `reason` of the error says so. The socket stays open.
+    ///
+    /// A text or bytes that were handed over can still be lost with the connection: only the server can say that they arrived.
     ///
     /// - Throws: An error of kind `.webSocketClosed` if either side has closed the socket, the error with which the connection
     ///   ended, or one of kind `.cancelled`.
@@ -166,15 +173,22 @@ public actor WebSocket {
         guard let waiting else { return }
         switch await waiting.waiter.wait(cancelled: .cancelled) {
         case .sent: return
-        case .dropped: throw refusal
+        case .dropped:
+            uncount(size)
+            throw refusal
         case .cancelled:
             if outbox.withdraw(waiting) {
-                counts.sentMessages -= 1
-                counts.sentMessageBytes -= Int64(size)
+                uncount(size)
                 throw cancelled("the message was not sent")
             }
             throw cancelled("the message is being sent")
         }
+    }
+
+    /// Takes a message out of the measurements that was not sent.
+    private func uncount(_ size: Int) {
+        counts.sentMessages -= 1
+        counts.sentMessageBytes -= Int64(size)
     }
 
     /// Sends a Ping, and returns the time until its answer.
@@ -203,8 +217,8 @@ public actor WebSocket {
     /// Closes the socket: sends a Close frame after the messages that wait, and returns when the connection has ended, at the
     /// latest after ``Options/closeTimeout``.
     ///
-    /// Messages of the server that arrive meanwhile can still be read. Has no effect on a socket that is closed. Cancelling the
-    /// calling Swift task ends the connection at once.
+    /// Messages of the server that arrive meanwhile can still be read; those for which ``Options/receiveBufferSize`` has no room
+    /// are dropped. Has no effect on a socket that is closed. Cancelling the calling Swift task ends the connection at once.
     ///
     /// - Parameters:
     ///   - code: A code for which ``CloseCode/isSendable`` is true.

@@ -105,7 +105,7 @@ extension WebSocket {
         public package(set) var receivedMessages = 0
         /// The number of bytes of these messages, after decompression.
         public package(set) var receivedMessageBytes: Int64 = 0
-        /// The number of messages that were handed over to be sent.
+        /// The number of messages that were handed over to be sent, without those that were withdrawn or dropped.
         public package(set) var sentMessages = 0
         /// The number of bytes of these messages, before compression.
         public package(set) var sentMessageBytes: Int64 = 0
@@ -123,7 +123,8 @@ extension WebSocket {
 
     /// The settings of a WebSocket.
     public struct Options: Sendable, Hashable {
-        /// The maximum number of bytes of a frame. 16 MiB by default. A longer one fails the connection with the code 1009.
+        /// The maximum number of bytes of a frame as it was sent, which can be compressed. 16 MiB by default. A longer one fails
+        /// the connection with the code 1009.
         public var maximumFrameSize = 16 << 20
         /// The maximum number of bytes of a message after decompression. 16 MiB by default. A longer one fails the connection
         /// with the code 1009.
@@ -136,8 +137,8 @@ extension WebSocket {
         public var fragmentSize = 1 << 20
         /// The compression that is offered to the server; nil, the default, for none.
         public var compression: Compression?
-        /// The time without a byte of the server after which a Ping is sent. 30 seconds by default; nil sends none, and a dead
-        /// peer is then found only by a failing write.
+        /// The time without a byte of the server after which a Ping is sent. 30 seconds by default; nil and zero send none, and
+        /// a dead peer is then found only by a failing write.
         public var pingInterval: Duration? = .seconds(30)
         /// The time for which the server may be silent after a Ping. 20 seconds by default. Then the connection ends with an
         /// error of kind `.idleTimedOut`.

@@ -67,6 +67,13 @@ struct ReconnectionStateTests {
         #expect(delay(state.decide(.init(), hasNetwork: true, random: 1)) == .seconds(3_630))
     }
 
+    @Test func retryAfterOfAYearIsBounded() {
+        var state = state { $0.statuses = [503] }
+        let refusal = NetworkError(.connectionLost, reason: "")
+        let end = ReconnectionState.End(failure: refusal, retryAfter: .seconds(365 * 86_400))
+        #expect(delay(state.decide(end, hasNetwork: true, random: 0)) == .seconds(3_600))
+    }
+
     @Test func limitEndsWithTheLastFailure() throws {
         var state = state { $0.limit = 2 }
         for _ in 0..<2 { #expect(delay(state.decide(.init(failure: lost), hasNetwork: true, random: 0)) != nil) }

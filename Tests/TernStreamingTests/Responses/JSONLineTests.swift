@@ -71,6 +71,19 @@ struct JSONLineTests {
                 == "line 3 of the response (8 bytes) could not be decoded as Row: no value for 'id'")
     }
 
+    @Test func bytesThatAreNoTextAreAnErrorOfTheirLine() async throws {
+        let server = try LoopbackServer { exchange in
+            try exchange.writeChunked(chunks: [Array("{\"id\":1}\n{\"".utf8), [0xFF, 0xC3], Array("\":2}\n".utf8)])
+        }
+        defer { server.stop() }
+        let client = Client(baseURL: server.url, session: Session(configuration: .direct))
+        var rows = client.stream("rows").decodeLines(Row.self).makeAsyncIterator()
+        #expect(try await rows.next() == Row(id: 1))
+        let error = try await streamFailure { try await rows.next() }
+        #expect(error.kind == .decoding && error.reason.hasPrefix("line 2 of the response (8 bytes)"))
+        #expect(try await rows.next() == nil)
+    }
+
     @Test func lineBeyondTheSizeOfABodyIsAnError() async throws {
         let result = try await rows(["{\"id\":1}\n{\"id\":2000000}\n"]) { $0.maximumBodySize = 10 }
         #expect(result.rows == [Row(id: 1)] && result.error?.kind == .tooLarge)

@@ -128,6 +128,54 @@ struct CompressionTests {
         }
     }
 
+    /// Bytes that do not shrink are longer when they are compressed than the limit of their message.
+    @Test func theLimitIsThatOfTheInflatedMessage() throws {
+        var generator = SystemRandomNumberGenerator()
+        let bytes = (0..<4_000).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        let deflater = try #require(MessageDeflater(windowBits: 15, level: 6, resets: false))
+        let payload = compressed(bytes, with: deflater)
+        #expect(payload.count > bytes.count)
+        for (limit, isAccepted) in [(4_000, true), (3_999, false)] {
+            let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
+            let events = ReceivedFrames.events(
+                Frame(opcode: 2, payload: payload, reservedBits: 4).bytes, messageSize: limit, inflater: inflater)
+            if isAccepted {
+                #expect(events == [.message(.binary(Data(bytes)))])
+            } else {
+                #expect(failure(in: events)?.code == .messageTooBig)
+            }
+        }
+    }
+
+    @Test func aMessageThatEndsWithinABlockIsRefused() throws {
+        let deflater = try #require(MessageDeflater(windowBits: 15, level: 6, resets: false))
+        let payload = compressed(Array("one two three four five six seven".utf8), with: deflater)
+        for count in 1..<payload.count {
+            let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
+            let events = ReceivedFrames.events(
+                Frame(opcode: 2, payload: Array(payload[..<count]), reservedBits: 4).bytes, inflater: inflater)
+            #expect(failure(in: events)?.code == .invalidPayload, "the first \(count) bytes")
+        }
+    }
+
+    /// Some senders leave the end of an empty message, and that of a message with a final block, away.
+    @Test func aMessageWithoutABlockToCompleteIsRead() throws {
+        let payloads: [[UInt8]] = [
+            [], [0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00], [], [0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00],
+        ]
+        for resets in [false, true] {
+            let inflater = try #require(MessageInflater(windowBits: 15, resets: resets))
+            let bytes = payloads.flatMap { Frame(opcode: 1, payload: $0, reservedBits: 4).bytes }
+            let events = ReceivedFrames.events(bytes, inflater: inflater)
+            #expect(events == ["", "Hello", "", "Hello"].map { .message(.text($0)) })
+        }
+    }
+
+    private func failure(in events: [MessageAssembler.Event]) -> ProtocolFailure? {
+        guard case .failure(let failure)? = events.last else { return nil }
+        return failure
+    }
+
     @Test func bytesThatAreNotDeflateAreRefused() throws {
         let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
         let events = ReceivedFrames.events(

@@ -133,4 +133,12 @@ struct FrameTests {
         // Two equal keys among so many are expected once in 86 runs; ten never are.
         #expect(distinct > count - 10)
     }
+
+    /// No fragment is kept: an endless message of empty ones costs no memory.
+    @Test func aMillionEmptyFragmentsAreOneMessage() {
+        let count = 1_000_000
+        let fragments = [UInt8](repeating: 0, count: 2 * count)
+        let bytes = Frame.text("a", isFinal: false).bytes + fragments + Frame.continuation([98]).bytes
+        #expect(ReceivedFrames.events(bytes, frameSize: 1, messageSize: 2) == [.message(.text("ab"))])
+    }
 }

@@ -37,7 +37,9 @@ struct WebSocketLifeTests {
 
     // MARK: The handshake
 
-    @Test(arguments: [200, 204, 403, 500]) func anotherStatusIsAnErrorWithItsBody(status: Int) async throws {
+    @Test(arguments: [200, 204, 401, 403, 404, 426, 500]) func anotherStatusIsAnErrorWithItsBody(
+        status: Int
+    ) async throws {
         let server = try LoopbackServer { try $0.respond(status: status, text: "no sockets here") }
         defer { server.stop() }
         let error = try await error { _ = try await Self.session().webSocket(server.url.absoluteString) }
@@ -145,6 +147,49 @@ struct WebSocketLifeTests {
         #expect(repeated.kind == .invalidRequest)
     }
 
+    @Test(arguments: ["Protocol", "Extensions", "Key", "Version", "Accept"])
+    func aFieldOfTheHandshakeIsRefusedAmongTheHeaders(name: String) async throws {
+        let headers = Headers([Headers.Field(name: "sec-websocket-\(name)", value: "chat")])
+        let error = try await error { _ = try await Self.session().webSocket("ws://127.0.0.1:1/", headers: headers) }
+        #expect(error.kind == .invalidRequest)
+        #expect(error.reason.lowercased().contains("sec-websocket-\(name.lowercased())"))
+        if name == "Protocol" { #expect(error.reason.contains("protocols")) }
+    }
+
+    /// A length in a 101 response has no meaning: the frames begin after the head (RFC 9110 §8.6).
+    @Test(arguments: [("Content-Length", "4"), ("Transfer-Encoding", "chunked"), ("Content-Encoding", "gzip")])
+    func aSwitchWithTheFieldsOfABodyIsASwitch(name: String, value: String) async throws {
+        let server = try LoopbackServer { exchange in
+            try exchange.acceptWebSocket(headers: [(name, value)])
+            try exchange.echoMessages()
+        }
+        defer { server.stop() }
+        let socket = try await Self.session().webSocket(server.url.absoluteString)
+        for text in ["a", "a longer text"] {
+            try await socket.send(text)
+            #expect(try await socket.receive() == .text(text))
+        }
+        try await socket.close()
+        #expect(socket.closure?.isClean == true)
+    }
+
+    @Test func theTimeLimitsOfTheRequestEndWithTheHandshake() async throws {
+        let server = try LoopbackServer { exchange in
+            if exchange.request.path == "/silent" { return try exchange.waitForClientToClose() }
+            try exchange.acceptWebSocket()
+            try exchange.echoMessages()
+        }
+        defer { server.stop() }
+        let session = Self.session { $0.timeouts = Timeouts(idle: .milliseconds(200), total: .milliseconds(200)) }
+        let socket = try await session.webSocket(server.url.absoluteString)
+        // The same limits end another handshake, and have passed by then.
+        let error = try await error { _ = try await session.webSocket("\(server.url.absoluteString)silent") }
+        #expect([.idleTimedOut, .totalTimedOut].contains(error.kind))
+        try await socket.send("still open")
+        #expect(try await socket.receive() == .text("still open"))
+        try await socket.close()
+    }
+
     @Test func openSocketsDoNotHoldUpRequests() async throws {
         let server = try LoopbackServer { exchange in
             if exchange.request.path == "/get" { return try exchange.respond(text: "got") }
@@ -197,6 +242,18 @@ struct WebSocketLifeTests {
         #expect(await socket.metrics.receivedMessages == 256)
     }
 
+    /// Returns when the frame of a message waits for room in the connection, and nothing moves any more.
+    private func waitUntilSendingStalls(_ socket: WebSocket) async throws {
+        var (last, stable) = (Int64(-1), 0)
+        while stable < 50 {
+            let (isSending, count) = (await socket.isSending, await socket.waitingCount)
+            let sent = await socket.metrics.sentBytes
+            stable = isSending && count == 0 && sent == last ? stable + 1 : 0
+            last = sent
+            try await ContinuousClock().sleepWithoutDescriptor(for: .milliseconds(2))
+        }
+    }
+
     @Test func aSlowSocketSuspendsSendUntilTheServerReads() async throws {
         let gate = LoopbackServer.Gate()
         let total = Lock(0)
@@ -217,11 +274,7 @@ struct WebSocketLifeTests {
             }
         }
         // A message behind those that wait is withdrawn by its cancellation, and the socket stays open.
-        while true {
-            let (isSending, count) = (await socket.isSending, await socket.waitingCount)
-            if isSending, count == 0 { break }
-            await Task.yield()
-        }
+        try await waitUntilSendingStalls(socket)
         let withdrawn = Task { try await socket.send("never sent") }
         while await socket.waitingCount < 1 { await Task.yield() }
         withdrawn.cancel()
@@ -260,6 +313,47 @@ struct WebSocketLifeTests {
         #expect(all.filter { $0.opcode == 0 }.count == 255)
         let last = try #require(all.lastIndex { $0.opcode == 0 })
         #expect(all[..<last].contains { $0.opcode == 10 })
+    }
+
+    @Test func messagesThatAreDroppedAreNotCounted() async throws {
+        // The server reads nothing.
+        let gate = LoopbackServer.Gate()
+        let server = try server { try $0.wait(for: gate) }
+        defer {
+            gate.open()
+            server.stop()
+        }
+        let socket = try await Self.session().webSocket(server.url.absoluteString)
+        let sent = Lock(0)
+        let sending = Task {
+            while true {
+                try await socket.send(Data(count: 512 << 10))
+                sent.withLock { $0 += 1 }
+            }
+        }
+        try await waitUntilSendingStalls(socket)
+        let waiting = Task { try await socket.send("never sent") }
+        while await socket.waitingCount < 1 { await Task.yield() }
+        socket.task.cancel()
+        for task in [sending, waiting] { _ = try await error { try await task.value } }
+        #expect(await socket.metrics.sentMessages == sent.withLock { $0 })
+    }
+
+    /// Only the last Ping needs an answer (RFC 6455 §5.5.3), so a flood of them waits in a bounded space.
+    @Test func answersToAFloodOfPingsAreBounded() {
+        let pipe = UploadPipe(capacity: Outbox.pipeCapacity)
+        var outbox = Outbox(WebSocket.Options(), nil)
+        for number in 0..<10_000 {
+            let payload = (0..<125).map { UInt8(truncatingIfNeeded: number >> ($0 % 3 * 8)) }
+            _ = outbox.sendControl(.pong, payload, over: pipe)
+        }
+        var waiting: [Data] = []
+        while let frame = outbox.nextFrame() { waiting.append(frame) }
+        #expect(waiting.count == 1)
+        // The answer that waits is that of the last Ping, under its mask.
+        let frame = waiting.first.map(Array.init) ?? []
+        let last = zip(frame.dropFirst(6), frame.indices).prefix(3).map { $0 ^ frame[2 + $1 % 4] }
+        #expect(last == [0x0F, 0x27, 0x00])
     }
 
     // MARK: Silence
@@ -315,6 +409,69 @@ struct WebSocketLifeTests {
         try await closed
         #expect(socket.closure == WebSocket.Closure(code: .abnormalClosure, isClean: false))
         #expect(try await socket.receive() == nil)
+    }
+
+    @Test func theCodeIsKnownWhenTheMessagesHaveEnded() async throws {
+        let gate = LoopbackServer.Gate()
+        let server = try server { exchange in
+            try exchange.write(.text("last"), .close(4_000, "bye"))
+            try exchange.wait(for: gate)
+        }
+        defer { server.stop() }
+        let socket = try await Self.session().webSocket(server.url.absoluteString)
+        #expect(socket.closure == nil)
+        for try await message in socket.messages { #expect(message == .text("last")) }
+        let closure = WebSocket.Closure(code: WebSocket.CloseCode(rawValue: 4_000), reason: "bye", isClean: true)
+        #expect(socket.closure == closure)
+        // The server has not ended the connection yet.
+        #expect(socket.state == .closing)
+        gate.open()
+        for await _ in socket.states {}
+        #expect(socket.state == .closed(closure))
+        #expect(socket.closure == closure)
+    }
+
+    @Test func theCodeOfAFailureIsKnownWithItsError() async throws {
+        let gate = LoopbackServer.Gate()
+        let server = try server { exchange in
+            try exchange.write(Frame(opcode: 1, payload: [0xFF]))
+            try exchange.wait(for: gate)
+        }
+        defer { server.stop() }
+        let socket = try await Self.session().webSocket(server.url.absoluteString)
+        let error = try await error { _ = try await socket.receive() }
+        #expect(error.kind == .malformedResponse)
+        #expect(socket.closure == WebSocket.Closure(code: .invalidPayload, isClean: false))
+        gate.open()
+    }
+
+    @Test func dataAfterTheServersCloseIsDroppedUntilTheConnectionIsCut() async throws {
+        let clock = ManualClock()
+        let (answered, flooded) = (LoopbackServer.Gate(), LoopbackServer.Gate())
+        let server = try server { exchange in
+            try exchange.write(.text("first"), .close(1001, "bye"))
+            while let frame = try exchange.readFrame(), frame.opcode != 8 {}
+            answered.open()
+            for _ in 0..<64 { try exchange.write(.text(String(repeating: "x", count: 100_000)), .ping(), .close(1002)) }
+            flooded.open()
+            try exchange.waitForClientToClose()
+        }
+        defer { server.stop() }
+        var options = WebSocket.Options()
+        options.pingInterval = nil
+        let session = Self.session(clock: clock)
+        let socket = try await session.webSocket(server.url.absoluteString, options: options)
+        #expect(try await socket.receive() == .text("first"))
+        #expect(try await socket.receive() == nil)
+        #expect(socket.state == .closing)
+        while !answered.isOpen || !flooded.isOpen { await Task.yield() }
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(10))
+        for await _ in socket.states {}
+        #expect(socket.closure == WebSocket.Closure(code: .goingAway, reason: "bye", isClean: true))
+        #expect(await socket.metrics.receivedMessages == 1)
+        #expect(try await socket.receive() == nil)
+        await session.drained()
     }
 
     @Test func aConnectionThatEndsWithoutACloseFrameIsAnError() async throws {
@@ -455,80 +612,6 @@ struct WebSocketLifeTests {
         let metrics = await socket.metrics
         #expect(metrics.sentBytes < metrics.sentMessageBytes / 4)
         try await socket.close()
-    }
-
-    // MARK: Reconnection
-
-    @Test func aReconnectingSocketOpensAnotherConnection() async throws {
-        let opened = Lock(0)
-        let server = try server { exchange in
-            let number = opened.withLock { count in
-                count += 1
-                return count
-            }
-            _ = try exchange.readFrame()
-            try exchange.write(.text("message \(number)"))
-            if number == 3 { return try exchange.write(.close(1000)) }
-            number == 1 ? exchange.close() : try exchange.write(.close(1012))
-        }
-        defer { server.stop() }
-        let (session, clock) = (Self.session(), ManualClock())
-        let url = server.url.absoluteString
-        let live = ReconnectingWebSocket(clock: clock) {
-            try await session.webSocket(url)
-        } onOpen: { socket in
-            try await socket.send("subscribe")
-        }
-        let timer = Task {
-            while true {
-                try await clock.waitForSleepers(1)
-                clock.advance(by: .seconds(30))
-            }
-        }
-        defer { timer.cancel() }
-        var messages: [WebSocket.Message] = []
-        for try await message in live.messages { messages.append(message) }
-        #expect(messages == (1...3).map { .text("message \($0)") })
-        let error = try await error { try await live.send(.text("late")) }
-        #expect(error.kind == .webSocketClosed)
-    }
-
-    @Test func cancellingAReaderWhileASocketIsAwaitedEndsItsWait() async throws {
-        let server = try server { exchange in
-            _ = try exchange.readFrame()
-            exchange.close()
-        }
-        defer { server.stop() }
-        let (session, clock) = (Self.session(), ManualClock())
-        let url = server.url.absoluteString
-        let live = ReconnectingWebSocket(clock: clock) {
-            try await session.webSocket(url)
-        } onOpen: { socket in
-            try await socket.send("subscribe")
-        }
-        let reader = Task { try await live.receive() }
-        try await clock.waitForSleepers(1)
-        reader.cancel()
-        let error = try await error { _ = try await reader.value }
-        #expect(error.kind == .cancelled)
-        #expect(server.requests.count == 1)
-        await session.drained()
-    }
-
-    @Test func aRefusalIsNotTriedAgain() async throws {
-        let server = try LoopbackServer { try $0.respond(status: 403) }
-        defer { server.stop() }
-        let (session, url) = (Self.session(), server.url.absoluteString)
-        let live = ReconnectingWebSocket { try await session.webSocket(url) }
-        let error = try await error { _ = try await live.receive() }
-        #expect(error.status == 403)
-        #expect(server.requests.count == 1)
-    }
-
-    @Test func delaysDoubleUpToTheLongest() {
-        let backoff = ReconnectingWebSocket.Backoff(initial: .seconds(1), maximum: .seconds(10))
-        #expect((1...6).map { backoff.delay(after: $0, random: 1) } == [1, 2, 4, 8, 10, 10].map { .seconds($0) })
-        #expect(backoff.delay(after: 1_000, random: 0) == .seconds(5))
     }
 }
 #endif

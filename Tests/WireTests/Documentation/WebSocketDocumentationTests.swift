@@ -35,10 +35,10 @@ struct WebSocketDocumentationTests {
                 case .binary(let data): #expect(data.count == 1)
                 }
             }
+            #expect(socket.closure?.code ?? .abnormalClosure == .normalClosure)
             for await state in socket.states {
                 if case .closed(let closure) = state { #expect(closure.code == .normalClosure) }
             }
-            #expect(socket.closure?.code ?? .abnormalClosure == .normalClosure)
         }
     }
 
