@@ -87,6 +87,8 @@ extension UploadTests {
         try await withServer { exchange in
             if exchange.request.method == "GET" { return try exchange.respond(text: "first") }
             received.add()
+            // The stream has begun.
+            _ = try exchange.readChunk()
             exchange.close()
         } test: { server, client in
             _ = try await client.get("a")
