@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -17,6 +18,11 @@ int64_t tern_read_in_memory(int fd, void *bytes, size_t count, int64_t offset) {
     struct statfs system;
     if (fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) { return -1; }
     return pread(fd, bytes, count, offset);
+}
+
+int tern_rename_if_absent(const char *path, const char *destination) {
+    // RENAME_NOREPLACE, which not every C library names.
+    return syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, destination, 1u) == 0 ? 0 : errno;
 }
 
 bool tern_birth_time(const char *path, int64_t *seconds, int64_t *nanoseconds) {
