@@ -20,6 +20,7 @@ int64_t tern_read_in_memory(int fd, void *bytes, size_t count, int64_t offset) {
     return pread(fd, bytes, count, offset);
 }
 
+// cachestat, which the headers of the lowest supported systems do not name. The number is that of all processors.
 #define TERN_CACHESTAT 451
 
 int64_t tern_count_in_memory(int fd, int64_t offset, int64_t count) {
@@ -29,6 +30,11 @@ int64_t tern_count_in_memory(int fd, int64_t offset, int64_t count) {
     int64_t size = sysconf(_SC_PAGESIZE);
     int64_t needed = (offset + count - 1) / size - offset / size + 1;
     return pages.cached >= (uint64_t)needed ? count : 0;
+}
+
+int tern_rename_if_absent(const char *path, const char *destination) {
+    // RENAME_NOREPLACE, which not every C library names.
+    return syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, destination, 1u) == 0 ? 0 : errno;
 }
 
 bool tern_birth_time(const char *path, int64_t *seconds, int64_t *nanoseconds) {

@@ -1,19 +1,21 @@
 #if canImport(Glibc)
-import Glibc
+package import Glibc
 #elseif canImport(Musl)
-import Musl
+package import Musl
 #elseif canImport(Darwin)
-import Darwin
+package import Darwin
 #endif
 
 /// The system's calls for files that both file systems make, `PosixFileSystem` of Tern and `PosixDiskFiles` of TernCache.
 /// Their methods have the same names, which hide the calls there.
 package enum FileCall {
-    /// Opens a file, closed on exec. A created file belongs to its owner alone. Returns a negative number after a failure,
-    /// whose code is in `errno`.
-    package static func open(_ path: String, _ flags: Int32) -> Int32 {
+    /// Opens a file, closed on exec. Returns a negative number after a failure, whose code is in `errno`.
+    ///
+    /// - Parameter permissions: Those of a created file, without the bits of the process's mask; by default, those that let its
+    ///   owner alone read it.
+    package static func open(_ path: String, _ flags: Int32, permissions: mode_t = 0o600) -> Int32 {
         while true {
-            let descriptor = unsafe systemOpen(path, flags | O_CLOEXEC)
+            let descriptor = unsafe systemOpen(path, flags | O_CLOEXEC, permissions: permissions)
             if descriptor >= 0 || errno != EINTR { return descriptor }
         }
     }
@@ -44,7 +46,9 @@ package enum FileCall {
     }
 }
 
-private func systemOpen(_ path: UnsafePointer<CChar>, _ flags: Int32) -> Int32 { unsafe open(path, flags, 0o600) }
+private func systemOpen(_ path: UnsafePointer<CChar>, _ flags: Int32, permissions: mode_t) -> Int32 {
+    unsafe open(path, flags, permissions)
+}
 private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
 private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, count: Int) -> Int {
     unsafe write(descriptor, bytes, count)

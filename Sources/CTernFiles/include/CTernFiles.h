@@ -19,5 +19,9 @@ int64_t tern_count_in_memory(int fd, int64_t offset, int64_t count);
 /// Finds the time at which a file was created. Returns false if the file system does not know it.
 bool tern_birth_time(const char *path, int64_t *seconds, int64_t *nanoseconds);
 
+/// Renames a file if nothing is at the destination, in one step. Returns 0 or the error number: EEXIST if something is there, EINVAL
+/// or ENOSYS if the file system or the kernel cannot do so.
+int tern_rename_if_absent(const char *path, const char *destination);
+
 #endif
 #endif

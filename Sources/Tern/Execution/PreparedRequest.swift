@@ -378,9 +378,11 @@ final class PreparedRequest: Sendable {
         if !request.hasNoExtras {
             if request.expectsContinue, !request.body.isNone { wire.headers["Expect"] = "100-continue" }
             if let limit = request.bufferLimit { wire.bufferLimit = limit }
+            if let limit = request.chunkLimit { wire.chunkLimit = limit }
             if request.avoidsHTTP2 { wire.avoidsHTTP2 = true }
+            if request.onInterimResponse != nil { wire.reportsInterimResponses = true }
         }
-        wire.reportsInterimResponses = !registry.observers.isEmpty
+        if !registry.observers.isEmpty { wire.reportsInterimResponses = true }
         if let upgrade {
             wire.upgrade = upgrade.name
             wire.upgradeLimit = upgrade.messageLimit

@@ -309,12 +309,12 @@ struct RequestExecution: Sendable {
         let body = request.request.body.isNone ? nil : try await prepareBody(of: request)
         var attempt = 1
         var (transfer, pump) = try start(wireRequest, body: body, attempt: attempt, onHead: onHead)
-        var (earlyHead, outcome) = await response(of: transfer)
+        var (earlyHead, outcome) = await response(of: transfer, request)
         if outcome?.hasFailed == true, let failure = outcome?.failure, request.canBeSentAgain(after: failure) {
             pump?.stop()
             attempt = 2
             (transfer, pump) = try start(wireRequest, body: body, attempt: attempt, onHead: onHead)
-            (earlyHead, outcome) = await response(of: transfer)
+            (earlyHead, outcome) = await response(of: transfer, request)
         }
         if let end = outcome { outcome = record.endAttempt(with: attempt > 1 ? end.counted(attempt) : end, pump: pump) }
         if let outcome, outcome.hasFailed, let failure = outcome.failure,
@@ -336,9 +336,12 @@ struct RequestExecution: Sendable {
 
     /// Waits for the response of an attempt, and reports the interim responses before it.
     @inline(__always)
-    private func response(of transfer: Transfer) async -> (head: ResponseHead?, outcome: TransferOutcome?) {
+    private func response(
+        of transfer: Transfer, _ request: PreparedRequest
+    ) async -> (head: ResponseHead?, outcome: TransferOutcome?) {
         await transfer.response { head in
             registry.observe { $0.didReceive(interim: head, of: AnySessionTask(record)) }
+            request.request.onInterimResponse?(head)
         }
     }
 

@@ -68,6 +68,8 @@ package enum FileMode: Sendable {
     case read
     /// Creates the file for its owner alone. The file must not exist yet.
     case create
+    /// Creates the file with the permissions of a new file of the process. The file must not exist yet.
+    case createPublic
     /// Opens an existing regular file of this user with a single link. Writing continues at the length given to
     /// `truncate`.
     case update

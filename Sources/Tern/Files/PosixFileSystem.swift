@@ -24,10 +24,11 @@ package struct PosixFileSystem: FileSystem {
         let flags: Int32 =
             switch mode {
             case .read: O_RDONLY
-            case .create: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
+            case .create, .createPublic: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
             case .update: O_WRONLY | O_NOFOLLOW | O_NONBLOCK
             }
-        let descriptor = FileCall.open(path, flags)
+        let permissions = mode == .createPublic ? FilePermissions.ordinary : FilePermissions.ownerOnly
+        let descriptor = FileCall.open(path, flags, permissions: permissions)
         guard descriptor >= 0 else { throw FileFailure("open", path, code: errno) }
         if mode == .read { return descriptor }
         do throws(FileFailure) {
@@ -173,6 +174,12 @@ package struct PosixFileSystem: FileSystem {
     }
 
     package func renameIfAbsent(_ path: String, to destination: String) throws(FileFailure) {
+        #if os(Linux)
+        // Linux moves the file in one step on most file systems, so that it never has two names.
+        let moved = unsafe tern_rename_if_absent(path, destination)
+        if moved == 0 { return }
+        guard moved == EINVAL || moved == ENOSYS else { throw FileFailure("move to", destination, code: moved) }
+        #endif
         // link(2) fails with EEXIST in one step on every file system that has links.
         if unsafe link(path, destination) == 0 {
             try remove(path)

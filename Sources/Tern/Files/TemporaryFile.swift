@@ -120,6 +120,8 @@ enum TemporaryFolder {
 /// The permissions of a download's file: its owner alone can read it until it is moved to its destination.
 enum FilePermissions {
     static let ownerOnly: mode_t = 0o600
+    /// Those that a new file has without the bits of the process's mask.
+    static let ordinary: mode_t = 0o666
     static let ownerOnlyFolder: mode_t = 0o700
 
     /// Returns the permissions of a new file of the process in a folder: `0666` without the bits of the process's
@@ -148,19 +150,18 @@ enum FilePermissions {
         defer { close(descriptor) }
         let system = PosixFileSystem()
         // `try?`: a file that cannot be read gives no mask. The line is the second of the file.
-        guard let bytes = try? system.read(descriptor, at: 0, count: 4096) else { return nil }
-        return mask(in: String(decoding: bytes, as: UTF8.self))
+        guard let bytes = try? system.read(descriptor, at: 0, count: 128) else { return nil }
+        return mask(in: Array(bytes))
         #else
         return nil
         #endif
     }
 
-    static func mask(in status: String) -> mode_t? {
-        for line in status.split(separator: "\n") where line.hasPrefix("Umask:") {
-            let digits = line.dropFirst("Umask:".count).filter { $0 != "\t" && $0 != " " }
-            return mode_t(digits, radix: 8)
-        }
-        return nil
+    static func mask(in status: [UInt8]) -> mode_t? {
+        // As bytes: this runs once for each file.
+        let lines = status.split(separator: UInt8(ascii: "\n"), maxSplits: 2)
+        guard lines.count == 3, lines[1].starts(with: "Umask:".utf8) else { return nil }
+        return mode_t(String(decoding: lines[1].dropFirst("Umask:\t".utf8.count), as: UTF8.self), radix: 8)
     }
 }
 

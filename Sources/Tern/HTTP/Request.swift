@@ -120,6 +120,8 @@ extension Request {
             var cache = CacheChoice.useProtocol
             var isLive = false
             var bufferLimit: Int?
+            var chunkLimit: Int?
+            var onInterimResponse: (@Sendable (ResponseHead) -> Void)?
             var avoidsHTTP2 = false
             var validation: ResponseValidation?
             var redirects: Session.Configuration.Redirects?
@@ -255,6 +257,20 @@ extension Request {
     package var bufferLimit: Int? {
         get { extras?.fields.bufferLimit }
         set { change { $0.bufferLimit = newValue } }
+    }
+
+    /// The largest number of bytes of a streamed response that are read at once and delivered as one chunk, at most 256 KiB; nil for
+    /// half of the buffer's limit. With a chunk that is being read, up to `bufferLimit + chunkLimit - 1` bytes wait for the reader.
+    package var chunkLimit: Int? {
+        get { extras?.fields.chunkLimit }
+        set { change { $0.chunkLimit = newValue } }
+    }
+
+    /// A function that receives each interim response to the request, as `SessionObserver.didReceive(interim:of:)` does; nil for
+    /// none.
+    package var onInterimResponse: (@Sendable (ResponseHead) -> Void)? {
+        get { extras?.fields.onInterimResponse }
+        set { change { $0.onInterimResponse = newValue } }
     }
 
     /// A Boolean value that indicates whether the request has a connection of its own while it runs, and thus speaks HTTP/1 to

@@ -100,6 +100,7 @@ extension WireRequest {
             var upgrade: String?
             var upgradeLimit = Int.max
             var bufferLimit = TransferState.highWaterMark
+            var chunkLimit: Int?
             var avoidsHTTP2 = false
         }
 
@@ -160,6 +161,12 @@ extension WireRequest {
     package var bufferLimit: Int {
         get { extras?.fields.bufferLimit ?? TransferState.highWaterMark }
         set { change { $0.bufferLimit = newValue } }
+    }
+
+    /// The largest number of bytes of a chunk of a streamed response; nil for half of `bufferLimit`.
+    package var chunkLimit: Int? {
+        get { extras?.fields.chunkLimit }
+        set { change { $0.chunkLimit = newValue } }
     }
 
     /// A Boolean value that indicates whether HTTP/2 is not offered to the server.

@@ -157,14 +157,15 @@ extension DurableDownload {
     func finish(_ part: DownloadPart, isVerified: Bool) async throws(NetworkError) -> DurableDownloadResult {
         let length = await part.length
         if let size = options.expectedSize, size != length {
-            try await discard(part)
+            // The end of the download reports a part that cannot be removed.
+            try? await part.discard()
             throw error(.unexpectedSize, "the file has \(length) bytes, not \(size)")
         }
         let expected = expectedDigest
         if let expected, !isVerified || options.digest != nil {
             try await hashPart(part)
             guard let found = hash?.finalize(), found == expected else {
-                try await discard(part)
+                try? await part.discard()  // As above.
                 throw error(.digestMismatch, "the file does not have the digest \(expected)")
             }
             trace.add(.verified(expected))
@@ -185,10 +186,6 @@ extension DurableDownload {
         if let hooks = options.hooks { try await hooks.store(result, of: try firstRequest.get()) }
         await part.remove()
         return result
-    }
-
-    func discard(_ part: DownloadPart) async throws(NetworkError) {
-        try await fileCall("the part cannot be removed") { () throws(FileFailure) in try await part.discard() }
     }
 
     func result(_ path: String, bytes: Int64, digest: FileDigest?) -> DurableDownloadResult {
@@ -235,15 +232,23 @@ extension DurableDownload {
     }
 
     /// Returns the error of the download: that of its last attempt, with the number of attempts, the time and the bytes.
-    func ending(_ failure: NetworkError, kept: Int64?, _ part: DownloadPart) -> NetworkError {
+    func ending(_ failure: NetworkError, rest: DownloadPart.Rest, _ part: DownloadPart) -> NetworkError {
         var failure = Task.isCancelled && !failure.isCancelled ? cancellation : failure
         let elapsed = time.elapsed()
         if attempts > 1, !failure.isCancelled { failure = failure.ending(attempts: attempts, in: elapsed) }
-        guard attempts > 0 else { return failure }
+        let kept: String
+        switch rest {
+        case .nothing: kept = "nothing is kept"
+        case .part(let length): kept = "\(length) bytes are kept in \(part.partialPath)"
+        case .notRemoved(let reason): kept = "the part cannot be removed: \(reason)"
+        }
+        guard attempts > 0 else {
+            if case .notRemoved = rest { return failure.adding(kept) }
+            return failure
+        }
         let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
         let tried = attempts > 1 ? "" : "1 attempt in \((seconds * 1_000).rounded() / 1_000) seconds, "
-        let rest = kept.map { "\($0) bytes are kept in \(part.partialPath)" } ?? "nothing is kept"
-        return failure.adding("\(tried)\(receivedBytes) bytes received, \(rest)")
+        return failure.adding("\(tried)\(receivedBytes) bytes received, \(kept)")
     }
 }
 

@@ -9,8 +9,8 @@ import Foundation
 
 /// Executes one durable download: lock → continue or begin → receive, as often as needed → verify → move.
 ///
-/// The functions stand in the order in which they run. Bytes are received and hashed off this actor, and written on the thread
-/// of ``DownloadPart``.
+/// The functions stand in the order in which they run. They run on the thread of ``DownloadPart``, so that a call on the part costs
+/// no wake-up. Bytes are hashed off this thread, and the functions of the caller are called off it.
 actor DurableDownload {
     nonisolated let session: Session
     nonisolated let options: DurableDownloadOptions
@@ -51,9 +51,11 @@ actor DurableDownload {
 
     /// The time between two looks at the lock of another download.
     static let lockInterval = Duration.milliseconds(100)
-    /// The number of bytes that may wait in memory. With the chunk that is being read and the one that is being written, a
-    /// killed process loses less than 256 KiB.
-    static let bufferLimit = 80 << 10
+    /// The largest number of bytes that are read at once.
+    static let chunkLimit = 64 << 10
+    /// The number of bytes that may wait in memory before the connection is read no further. With a chunk, that is 128 KiB, and
+    /// as many bytes are being written at the same time: a killed process loses at most 256 KiB.
+    static let bufferLimit = (64 << 10) + 1
     /// The same for all segments together.
     static let segmentBufferLimit = 32 << 10
     /// The number of requests that one attempt can need: with the entity tag, with the date, for the whole file.
@@ -86,6 +88,10 @@ actor DurableDownload {
         let task = Task { await download.run() }
         download.driver.withLock { $0 = task }
         return download
+    }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe DownloadPart.executor.asUnownedSerialExecutor()
     }
 
     // MARK: The handle
@@ -182,7 +188,7 @@ actor DurableDownload {
             }
             return try await finish(part, isVerified: found.isComplete)
         } catch {
-            throw ending(error, kept: await part.closeKeepingPart(), part)
+            throw ending(error, rest: await part.closeKeepingPart(), part)
         }
     }
 
@@ -244,6 +250,10 @@ actor DurableDownload {
                 try await attempt(part)
                 if plan == nil { return }
             } catch {
+                // A later process continues what this one has, also while this one waits.
+                try await fileCall("the download cannot be written") { () throws(FileFailure) in
+                    try await part.writeToDisk()
+                }
                 let length = await part.length
                 let hasNewBytes = length > highestLength
                 highestLength = max(highestLength, length)
@@ -294,12 +304,20 @@ actor DurableDownload {
     func replaceURL(after failure: NetworkError) async throws(NetworkError) {
         guard let makeURL = options.url, var request else { throw failure }
         do {
-            request.send(to: try Target(try await makeURL(failure)))
+            request.send(to: try Target(try await Self.url(after: failure, makeURL)))
         } catch {
             throw failure.adding("no new URL could be made: \(error)")
         }
         self.request = request
         trace.add(.replacedURL)
+    }
+
+    /// Calls the function of the caller, off the thread of the files.
+    @concurrent
+    private static func url(
+        after failure: NetworkError, _ makeURL: @Sendable (NetworkError) async throws -> URL
+    ) async throws -> URL {
+        try await makeURL(failure)
     }
 
     /// Asks for the rest of the file and receives it.
@@ -339,7 +357,9 @@ actor DurableDownload {
     }
 
     /// Returns the request of an attempt, for a part if the rule says so.
-    func attemptRequest(_ rule: ContinuationRule, bufferLimit: Int = bufferLimit) throws(NetworkError) -> Request {
+    ///
+    /// - Parameter bufferLimit: The number of bytes that may wait in memory; nil for that of one stream.
+    func attemptRequest(_ rule: ContinuationRule, bufferLimit: Int? = nil) throws(NetworkError) -> Request {
         guard var request else { throw try firstRequest.get().cancelled }
         if let limit = options.retry.maximumTime {
             // The attempt that runs when the time is over ends, too.
@@ -349,7 +369,8 @@ actor DurableDownload {
         if let fields = rule.fields { request.headers = request.headers.overriding(with: fields) }
         if !request.headers.contains("Accept-Encoding") { request.headers["Accept-Encoding"] = "identity" }
         request.cache = .noStore
-        request.bufferLimit = bufferLimit
+        request.bufferLimit = bufferLimit ?? Self.bufferLimit
+        if bufferLimit == nil { request.chunkLimit = Self.chunkLimit }
         return request
     }
 

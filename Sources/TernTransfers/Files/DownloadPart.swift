@@ -12,12 +12,17 @@ import Foundation
 ///
 /// The lock on the control file decides who may write. The control file is replaced by renaming a new one, which is locked
 /// before: whoever then gets the lock of the old one finds that it has no name, and opens again.
+///
+/// A small file stays in memory until it is whole, because a killed process may lose as much. It then has a control file for the
+/// lock, and a partial file for the time of its move.
 actor DownloadPart {
     /// The executor of all parts.
     static let executor = QueueExecutor("tern.transfers")
     /// The number of bytes after which a synchronizing download waits for the disk.
     private static let synchronizedBytes: Int64 = 8 << 20
     private static let readSize = 1 << 20
+    /// The greatest size of a file that stays in memory until it is whole, in bytes: as much as a killed process may lose.
+    static let smallSize: Int64 = 256 << 10
 
     /// The state of the files when the lock was taken.
     struct Found: Sendable {
@@ -47,12 +52,18 @@ actor DownloadPart {
     private var control: ControlFile?
     /// A Boolean value that indicates whether the control file is empty: this download created it, and has not begun.
     private var isControlEmpty = false
+    /// A Boolean value that indicates whether this download has created the control file.
+    private var isControlNew = false
     /// A Boolean value that indicates whether this download has begun or continued the part.
     private var isAdopted = false
     private var descriptor: Int32?
+    /// The bytes of a small file that is not on the disk yet; nil for other files.
+    private var unwritten: [Data]?
     /// The number of bytes that are known to be written correctly.
     private(set) var length: Int64 = 0
     private var unsynchronized: Int64 = 0
+    /// The reason why files that were to be removed are there; nil for none.
+    private var notRemoved: FileFailure?
 
     init(destination: String, synchronizes: Bool, system: any FileSystem) {
         self.destination = destination
@@ -85,6 +96,7 @@ actor DownloadPart {
             guard last?.code == DiskCall.notThere else { continue }
             do throws(FileFailure) {
                 lock = try system.open(controlPath, .create)
+                isControlNew = true
                 return true
             } catch {
                 last = error
@@ -113,7 +125,7 @@ actor DownloadPart {
         // The process can have been killed between two versions of the control file.
         try system.remove(FilePath.join(folder, names.nextControl))
         var found = Found()
-        let bytes = try read(controlPath, limit: ControlFile.limit + 1)
+        let bytes = isControlNew ? Data() : try read(controlPath, limit: ControlFile.limit + 1)
         isControlEmpty = bytes.isEmpty
         if !bytes.isEmpty {
             do throws(ControlFile.Problem) {
@@ -177,16 +189,34 @@ actor DownloadPart {
         isAdopted = true
     }
 
-    /// Begins the file anew: the partial file is empty, then its description is stored.
+    /// Begins the file anew: the partial file is empty, then its description is stored. A small one stays in memory.
     func begin(_ new: ControlFile) throws(FileFailure) {
+        if isControlEmpty, descriptor == nil, !synchronizes, new.segments == nil, new.size ?? .max <= Self.smallSize {
+            (length, control, unwritten, isAdopted) = (0, new, [], true)
+            return
+        }
+        try beginOnDisk(new)
+    }
+
+    private func beginOnDisk(_ new: ControlFile) throws(FileFailure) {
         if let descriptor {
             try named { () throws(FileFailure) in try system.truncate(descriptor, to: 0) }
+            // A killed process can have left a small file in the middle of its move.
+            system.setPermissions(of: descriptor, true, folder: folder)
         } else {
             descriptor = try system.open(partialPath, .create)
         }
         length = 0
         unsynchronized = 0
         try store(new)
+    }
+
+    /// Writes what is in memory alone, so that a later attempt or process continues it.
+    func writeToDisk() throws(FileFailure) {
+        guard let bytes = unwritten, let control else { return }
+        (unwritten, length) = (nil, 0)
+        try beginOnDisk(control)
+        for chunk in bytes { try write(chunk) }
     }
 
     /// Replaces the control file in one step.
@@ -196,12 +226,7 @@ actor DownloadPart {
             new.syncedBytes = new.syncedBytes ?? 0
             new.bootID = DiskCall.bootID
         }
-        let bytes: Data
-        do {
-            bytes = try new.encoded()
-        } catch {
-            throw FileFailure("encode", controlPath, code: DiskCall.refused)
-        }
+        let bytes = try encoded(new)
         let path = FilePath.join(folder, names.nextControl)
         try system.remove(path)
         let next = try system.open(path, .create)
@@ -227,10 +252,23 @@ actor DownloadPart {
         if synchronizes { DiskCall.synchronize(folder: folder) }
     }
 
+    private func encoded(_ control: ControlFile) throws(FileFailure) -> Data {
+        do {
+            return try control.encoded()
+        } catch {
+            throw FileFailure("encode", controlPath, code: DiskCall.refused)
+        }
+    }
+
     // MARK: Bytes
 
     /// Appends bytes. After a failure, the partial file has the length that it had before.
     func write(_ bytes: Data) throws(FileFailure) {
+        if unwritten != nil {
+            unwritten?.append(bytes)
+            length += Int64(bytes.count)
+            return
+        }
         guard let descriptor else { throw FileFailure("write", partialPath, code: DiskCall.notThere) }
         do throws(FileFailure) {
             try system.write(bytes, to: descriptor)
@@ -255,6 +293,7 @@ actor DownloadPart {
 
     /// Returns the next bytes of the partial file from an offset on, at most until `end`; empty there.
     func read(_ path: String, at offset: Int64, until end: Int64) throws(FileFailure) -> Data {
+        if path == partialPath { try writeToDisk() }
         let descriptor = try system.open(path, .read)
         defer { try? system.close(descriptor) }  // It was only read.
         let count = Int(min(Int64(Self.readSize), end - offset))
@@ -322,6 +361,8 @@ actor DownloadPart {
 
     /// Returns the number of bytes that are missing on the disk for a file of this size; nil if there is room.
     func missingSpace(for size: Int64) -> (needed: Int64, free: Int64)? {
+        // A small file is written in one go, which fails if there is no room.
+        if unwritten != nil { return nil }
         let needed = size - length
         guard let free = DiskCall.freeSpace(in: folder), needed > free else { return nil }
         return (needed, free)
@@ -331,6 +372,7 @@ actor DownloadPart {
 
     /// Gives the complete, verified file its name. Returns the path of the file. The control file stays until `remove()`.
     func move(_ options: Download.Options) async throws(FileFailure) -> String {
+        if let unwritten { return try await move(unwritten, options) }
         guard let descriptor, var control else { throw FileFailure("move", partialPath, code: DiskCall.notThere) }
         if synchronizes { try DiskCall.synchronize(descriptor, partialPath) }
         // A process that is killed after the move finds by this number that it has happened.
@@ -339,6 +381,29 @@ actor DownloadPart {
         let place = try await files.move(partialPath, lock: descriptor, to: destination, options: options)
         if synchronizes { DiskCall.synchronize(folder: folder) }
         return place
+    }
+
+    /// Writes a small file, and gives it its name in a moment. It has the permissions of the destination already.
+    private func move(_ bytes: [Data], _ options: Download.Options) async throws(FileFailure) -> String {
+        guard let lock, var control else { throw FileFailure("move", partialPath, code: DiskCall.notThere) }
+        let whole = length
+        // Until the description is written, nothing can be continued.
+        (unwritten, length) = (nil, 0)
+        let opened = try system.open(partialPath, .createPublic)
+        descriptor = opened
+        do throws(FileFailure) {
+            try named { () throws(FileFailure) in
+                for chunk in bytes { try system.write(chunk, to: opened) }
+            }
+            control.completedFile = DiskCall.identity(of: opened)?.number
+            // The control file is empty. A torn description is not valid, and the download starts over.
+            try system.write(try encoded(control), to: lock)
+            (self.control, isControlEmpty, length) = (control, false, whole)
+            return try await files.move(partialPath, lock: nil, to: destination, options: options)
+        } catch {
+            system.setPermissions(of: opened, true, folder: folder)
+            throw error
+        }
     }
 
     /// Removes what is left of a download whose file has its name.
@@ -357,31 +422,52 @@ actor DownloadPart {
     /// Removes the partial file and the control file.
     func discard() throws(FileFailure) {
         defer { close() }
-        try system.remove(partialPath)
-        try system.remove(controlPath)
+        unwritten = nil
+        do throws(FileFailure) {
+            try system.remove(partialPath)
+            (length, isAdopted) = (0, false)
+            try system.remove(controlPath)
+            isControlEmpty = false
+        } catch {
+            notRemoved = error
+            throw error
+        }
+    }
+
+    /// The rest of a download that has not finished.
+    enum Rest: Sendable, Equatable {
+        case nothing
+        /// A part of this length, which can be continued.
+        case part(Int64)
+        /// Files that could not be removed, with the reason.
+        case notRemoved(String)
     }
 
     /// Ends the use of the files. A part that can be continued stays, and one that cannot is removed. A part that this
-    /// download has not continued stays as it is. Returns the length of the part that stays; nil if none does.
+    /// download has not continued stays as it is. Returns the rest.
     @discardableResult
-    func closeKeepingPart() -> Int64? {
+    func closeKeepingPart() -> Rest {
         defer { close() }
-        guard let control, isAdopted else {
-            // The download ends with its own error.
-            if isControlEmpty { try? system.remove(controlPath) }
-            return nil
+        if let notRemoved { return .notRemoved("\(notRemoved)") }
+        do throws(FileFailure) {
+            guard let control, isAdopted else {
+                if isControlEmpty { try system.remove(controlPath) }
+                return .nothing
+            }
+            let hasBytes = length > 0 || control.segments != nil
+            let hasValidator = control.etag != nil || control.lastModified != nil
+            // A part that cannot be written is lost. The download ends with its own error.
+            if hasBytes, hasValidator { try? writeToDisk() }
+            if length > 0 || control.segments != nil, hasValidator || control.completedFile != nil {
+                // The part is right without this, and only costs a repeated request after a power failure.
+                try? synchronize()
+                return .part(length)
+            }
+            try discard()
+            return .nothing
+        } catch {
+            return .notRemoved("\(error)")
         }
-        let hasBytes = length > 0 || control.segments != nil
-        let hasValidator = control.etag != nil || control.lastModified != nil
-        if hasBytes, hasValidator || control.completedFile != nil {
-            // The part is right without this, and only costs a repeated request after a power failure.
-            try? synchronize()
-            return length
-        }
-        // As above.
-        try? system.remove(partialPath)
-        try? system.remove(controlPath)
-        return nil
     }
 
     /// Releases the lock, and leaves the files as they are.
@@ -389,7 +475,6 @@ actor DownloadPart {
         // Each byte was written, and a failure to close loses none.
         if let descriptor { try? system.close(descriptor) }
         if let lock { try? system.close(lock) }
-        descriptor = nil
-        lock = nil
+        (descriptor, lock, unwritten) = (nil, nil, nil)
     }
 }

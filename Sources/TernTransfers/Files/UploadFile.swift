@@ -114,6 +114,12 @@ actor UploadFile {
         try system.write(bytes, to: lock)
     }
 
+    /// Removes the control file, and closes both files.
+    func discard() throws(FileFailure) {
+        defer { close(keepsControl: true) }
+        try system.remove(controlPath)
+    }
+
     /// Closes both files.
     ///
     /// - Parameter keepsControl: A Boolean value that indicates whether a later upload continues this one.

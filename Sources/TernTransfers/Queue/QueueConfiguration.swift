@@ -59,6 +59,8 @@ extension TransferQueue {
         public var credentials: (@Sendable (_ item: Item) async throws -> Credentials)?
         /// The clock of the delays and of the limits on the rate.
         public var clock: any Clock<Duration> = ContinuousClock()
+        /// The file system of the transfers.
+        var system: any FileSystem = PosixFileSystem()
 
         /// Creates a configuration with the defaults of its properties.
         public init() {}

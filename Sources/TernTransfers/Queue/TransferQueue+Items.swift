@@ -138,7 +138,7 @@ extension TransferQueue {
         for (id, record, _) in changes {
             if command == .retry { forgetEnd(of: id) }
             records[id] = record
-            if record.ended > 0 { ended.append((record.ended, id)) }
+            if record.ended > 0 { ended.add(id, number: record.ended) }
         }
         lastEnd = end
         perform(schedule.perform(command, on: ids))
@@ -148,25 +148,27 @@ extension TransferQueue {
     /// Removes an item from those that have ended.
     func forgetEnd(of id: ItemID) {
         guard let number = records[id]?.ended, number > 0 else { return }
-        var (low, high) = (0, ended.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if ended[middle].number < number { low = middle + 1 } else { high = middle }
-        }
-        if low < ended.count, ended[low].id == id { ended.remove(at: low) }
+        ended.remove(id, number: number)
     }
 
-    /// Removes items and the parts of their downloads. Finished files stay, and so does a part that cannot be removed. Returns the number
-    /// of items, when all are gone.
+    /// Removes items and the parts of their downloads. Finished files stay. Returns the number of items, when all are gone.
     ///
-    /// The part of an upload that a server has is left to the server.
+    /// The part of an upload that a server has is left to the server. An item whose part cannot be removed stays, as a failed one.
+    ///
+    /// - Throws: `notPermitted` or `inputOutput`, after all others are gone, if an item stays. Its reason has the system's words.
     @discardableResult
     public func remove(_ selection: Selection) async throws(TransferQueueError) -> Int {
         _ = try openStore()
         let ids = schedule.items(for: .remove, among: ids(of: selection))
+        for id in ids { unremoved[id] = nil }
         perform(schedule.perform(.remove, on: ids))
-        await changed { queue in queue.store == nil || ids.allSatisfy { queue.records[$0] == nil } }
-        return ids.count
+        await changed { queue in
+            queue.store == nil || ids.allSatisfy { queue.records[$0] == nil || queue.unremoved[$0] != nil }
+        }
+        let failures = ids.compactMap { unremoved.removeValue(forKey: $0) }
+        guard let first = failures.first else { return ids.count }
+        let others = failures.count > 1 ? " (and \(failures.count - 1) other items stay)" : ""
+        throw TransferQueueError(first.kind, first.reason + others)
     }
 
     /// Forgets items that have finished or failed. Returns their number, once that is stored. The part of a failed download stays beside
@@ -287,7 +289,7 @@ extension TransferQueue {
                 return (left.value.position, left.key) < (right.value.position, right.key)
             }
             var items: [Item] = []
-            for id in open.map(\.key) + ended.map(\.id) {
+            for id in open.map(\.key) + ended.ids {
                 if let item = try item(id, store) { items.append(item) }
             }
             return items
@@ -357,7 +359,8 @@ extension TransferQueue {
 
     /// Returns the first end after a number; nil if a transfer whose end has a smaller number is about to end.
     private func firstEnd(after last: Int64) -> (number: Int64, id: ItemID)? {
-        guard let end = ended.first(where: { $0.number > last }) else { return nil }
+        guard let end = ended.first(after: last) else { return nil }
+        // At most as many as transfers run.
         let next = recorded.compactMap { records[$0]?.ended }.min() ?? .max
         return end.number < next ? end : nil
     }

@@ -163,7 +163,10 @@ extension TransferQueue {
                 download.url = { _ in try await credentials().url ?? url }
             }
             return .download(
-                session.download(request, to: file, resuming: .automatically, options: download))
+                DurableDownloadTask(
+                    download: .started(
+                        .success(request), session: session, to: file, options: download,
+                        system: configuration.system)))
         case .upload:
             var request = Request(.post, target, headers: options.headers)
             request.priority = record.priority
@@ -177,7 +180,8 @@ extension TransferQueue {
             return .upload(
                 DurableUploadTask(
                     upload: .started(
-                        file, .success(request), kind: options.uploadKind, session: session, options: upload)))
+                        file, .success(request), kind: options.uploadKind, session: session, options: upload,
+                        system: configuration.system)))
         }
     }
 
@@ -227,8 +231,7 @@ extension TransferQueue {
         recorded.remove(id)
         guard var record = records[id] else { return perform(schedule.transferEnded(id, .finished)) }
         guard let failure else {
-            ended.append((record.ended, id))
-            ended.sort { $0.number < $1.number }
+            ended.add(id, number: record.ended)
             if keys[record.key] == id { keys[record.key] = nil }
             return perform(schedule.transferEnded(id, .finished))
         }
@@ -247,7 +250,7 @@ extension TransferQueue {
             if record.intent == .waiting, case .failed? = schedule.state(id) {
                 lastEnd += 1
                 (record.intent, record.isRetryable, record.ended) = (.failed, isRetryable, lastEnd)
-                ended.append((lastEnd, id))
+                ended.add(id, number: lastEnd)
                 outcome = Self.encoded(Failure(failure.kind, "\(failure)", isRetryable: isRetryable))
             }
         }
@@ -274,30 +277,60 @@ extension TransferQueue {
 
     // MARK: Removed and acknowledged items
 
-    /// Removes the parts of removed items, then the items.
+    /// Removes the parts of removed items, then the items. An item whose part cannot be removed has failed, and stays.
     private func discard() async {
         while !discards.isEmpty {
             let ids = Array(discards.prefix(256))
             discards.removeFirst(ids.count)
+            var removed: [ItemID] = []
             for id in ids {
                 guard let record = records[id] else { continue }
-                guard record.intent != .finished else {
+                if record.intent == .finished {
                     await removeRest(of: record)
+                } else if let error = await removePart(of: record) {
+                    restore(id, error)
                     continue
                 }
-                // `try?`: a part that cannot be removed stays, and the item is removed.
-                switch record.kind {
-                case .download: try? await idleDownload(record)?.removePart()
-                case .upload: try? await idleUpload(record)?.removeControl()  // As above.
-                }
+                removed.append(id)
             }
             // `try?`: the items are gone in this process, and come back in the next one.
-            try? store?.delete(ids)
-            forget(ids)
+            try? store?.delete(removed)
+            forget(removed)
             notify()
         }
         discarding = nil
         notify()
+    }
+
+    /// Removes the part of a download, or the description of an upload. Returns the error if there is one that stays.
+    private func removePart(of record: QueueRecord) async -> NetworkError? {
+        do throws(NetworkError) {
+            switch record.kind {
+            case .download: try await idleDownload(record)?.removePart()
+            case .upload: try await idleUpload(record)?.removeControl()
+            }
+            return nil
+        } catch {
+            // A part that another download continues is no longer that of the item.
+            return error.kind == .downloadInProgress || error.kind == .uploadInProgress ? nil : error
+        }
+    }
+
+    /// Puts back an item that could not be removed.
+    private func restore(_ id: ItemID, _ error: NetworkError) {
+        guard var record = records[id] else { return }
+        let reason = "the item cannot be removed: \(error)"
+        let failure = (error.underlying as? FileFailure).map { TransferQueueError($0) }
+        unremoved[id] = TransferQueueError(failure?.kind ?? .inputOutput, reason)
+        forgetEnd(of: id)
+        lastEnd += 1
+        (record.intent, record.isRetryable, record.ended) = (.failed, true, lastEnd)
+        records[id] = record
+        ended.add(id, number: lastEnd)
+        // `try?`: the item is removed after the next opening, or fails again.
+        try? store?.update([(id, record, Self.encoded(Failure(error.kind, reason, isRetryable: true)))])
+        perform(schedule.add([Self.entry(id, record)]))
+        send([.changed(id, .failed(retryable: true))])
     }
 
     /// Removes the file that a killed process left beside a finished one.
@@ -315,7 +348,7 @@ extension TransferQueue {
         (try? Target(absolute: record.url)).map { target in
             DurableDownload(
                 .success(Request(.get, target)), session: session, to: URL(filePath: record.fullPath(base: base)),
-                options: DurableDownloadOptions())
+                options: DurableDownloadOptions(), system: configuration.system)
         }
     }
 
@@ -324,7 +357,7 @@ extension TransferQueue {
         (try? Target(absolute: record.url)).map { target in
             DurableUpload(
                 URL(filePath: record.fullPath(base: base)), .success(Request(.post, target)), kind: .tus,
-                session: session, options: DurableUploadOptions())
+                session: session, options: DurableUploadOptions(), system: configuration.system)
         }
     }
 }

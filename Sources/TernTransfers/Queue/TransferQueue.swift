@@ -44,7 +44,7 @@ public actor TransferQueue {
     var keys: [String: ItemID] = [:]
     var lastPosition: Int64?
     /// The items that have ended, in the order of their ends.
-    var ended: [(number: Int64, id: ItemID)] = []
+    var ended = QueueEnds()
     var lastEnd: Int64 = 0
     var transfers: [ItemID: RunningTransfer] = [:]
     /// The items whose transfer has stored its result, and is about to end.
@@ -55,6 +55,8 @@ public actor TransferQueue {
     var throttles: QueueThrottles
     /// The removed items whose parts are to be removed.
     var discards: [ItemID] = []
+    /// The items that could not be removed, until `remove` has said so.
+    var unremoved: [ItemID: TransferQueueError] = [:]
     /// Removes the parts of removed items. It ends when none is left; `close` waits for it.
     var discarding: Task<Void, Never>?
     /// Follows the status of the network. Owned here, cancelled by `close` and with the queue.
@@ -110,14 +112,15 @@ public actor TransferQueue {
         let contents = try store.load()
         self.store = store
         records.reserveCapacity(contents.records.count)
+        var ends: [(number: Int64, id: ItemID)] = []
         for (id, record) in contents.records {
             records[id] = record
             if record.intent != .finished { keys[record.key] = id }
-            if record.ended > 0 { ended.append((record.ended, id)) }
+            if record.ended > 0 { ends.append((record.ended, id)) }
             lastPosition = max(lastPosition ?? record.position, record.position)
         }
-        ended.sort { $0.number < $1.number }
-        lastEnd = ended.last?.number ?? 0
+        ended = QueueEnds(ends)
+        lastEnd = ended.lastNumber ?? 0
         for (group, others) in contents.dependencies {
             guard schedule.setDependencies(of: group, on: others) != nil else {
                 throw TransferQueueError(.damaged, "a group waits for itself")

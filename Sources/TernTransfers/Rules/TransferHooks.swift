@@ -28,13 +28,21 @@ struct TransferHooks<Value: Sendable>: Sendable {
     func newCredentials(for request: Request) async throws(NetworkError) -> (headers: Headers, target: Target?) {
         guard let credentials else { return ([:], nil) }
         do {
-            let given = try await credentials()
+            let given = try await Self.call(credentials)
             return (given.headers, try given.url.map { try Target($0) })
         } catch {
             if error is CancellationError { throw request.cancelled }
             let failure = TransferFailure(.authentication, "no credentials could be made: \(error)", underlying: error)
             throw NetworkError(failure, request: request)
         }
+    }
+
+    /// Calls the function of the caller, off the thread of the files.
+    @concurrent
+    private static func call(
+        _ credentials: @Sendable () async throws -> TransferQueue.Credentials
+    ) async throws -> TransferQueue.Credentials {
+        try await credentials()
     }
 
     /// Stores the result of a transfer.

@@ -10,7 +10,8 @@ import Foundation
 ///
 /// - tus 1.0.0: the core protocol, creation, expiration, checksum and termination (https://tus.io/protocols/resumable-upload).
 /// - "Resumable Uploads for HTTP" of the IETF (draft-ietf-httpbis-resumable-upload), interop version 8: an upload is created
-///   without content, and its bytes follow in one or more requests. Servers of version 6 have the same messages.
+///   without content, and its bytes follow in one or more requests. An interim response with status 104 can name the upload before
+///   the final one. Servers of version 6 have the same messages.
 struct UploadMessages: Sendable, Equatable {
     enum Kind: String, Sendable, Codable {
         case tus
@@ -35,6 +36,10 @@ struct UploadMessages: Sendable, Equatable {
 
     static let tusVersion = "1.0.0"
     static let draftVersion = "8"
+    /// The versions of the draft whose interim responses have the same meaning.
+    static let announcedVersions: Set = ["6", "7", "8"]
+    /// The status of an interim response that names an upload (Upload Resumption Supported).
+    static let announcementStatus = 104
     /// The statuses that say that an upload is gone. tus answers 403 for one that has expired or belongs to somebody else.
     static let goneStatuses: Set = [403, 404, 410]
 
@@ -165,6 +170,16 @@ struct UploadMessages: Sendable, Equatable {
             throw Problem(description: "Upload-Offset is no position in a file of \(length) bytes")
         }
         return offset
+    }
+
+    /// Returns the URL of an upload that an interim response names; nil if it names none. A wrong one costs a request, because the
+    /// server is asked for the upload.
+    func announcedUpload(_ head: ResponseHead) -> Target? {
+        guard kind == .httpDraft, head.status == Self.announcementStatus,
+            let version = head.headers["Upload-Draft-Interop-Version"], Self.announcedVersions.contains(version)
+        else { return nil }
+        // `try?`: without a valid location, the final response decides.
+        return try? location(head, of: head.target)
     }
 
     /// Returns the URL of an upload that was created.

@@ -97,10 +97,7 @@ actor DurableUpload {
             messages = UploadMessages(kind: kind, length: identity.length)
             publish(0)
             try await adopt(file, identity)
-            try await send(file) { target in
-                UploadControl(
-                    kind: self.kind, endpointDigest: endpointDigest, url: target.string, file: identity)
-            }
+            try await send(UploadSource(file: file, identity: identity, endpointDigest: endpointDigest))
             let result = try result()
             if let hooks = options.hooks { try await hooks.store(result, of: request) }
             await file.close(keepsControl: false)
@@ -132,7 +129,13 @@ actor DurableUpload {
                 request: try endpoint.get())
         }
         guard isFree else { throw error(.uploadInProgress, "another upload of \(source.path) is running") }
-        await file.close(keepsControl: false)
+        do throws(FileFailure) {
+            try await file.discard()
+        } catch {
+            throw NetworkError(
+                TransferFailure(.fileSystem, "the control file cannot be removed: \(error)", underlying: error),
+                request: try endpoint.get())
+        }
     }
 
     /// Checks everything that needs no file, and returns the files of the upload.
@@ -171,14 +174,13 @@ actor DurableUpload {
     // MARK: Attempts
 
     /// Sends the file, in as many attempts as it takes.
-    private func send(
-        _ file: UploadFile, control: (Target) -> UploadControl
-    ) async throws(NetworkError) {
+    private func send(_ source: UploadSource) async throws(NetworkError) {
+        let file = source.file
         while !state.isComplete {
             do throws(NetworkError) {
                 if Task.isCancelled { throw cancellation }
                 if target == nil {
-                    try await create(file, control: control)
+                    try await create(source)
                 } else if mustInquire {
                     try await inquire(file)
                 } else {
@@ -193,27 +195,82 @@ actor DurableUpload {
         }
     }
 
-    private func create(_ file: UploadFile, control: (Target) -> UploadControl) async throws(NetworkError) {
+    private func create(_ source: UploadSource) async throws(NetworkError) {
         attempts += 1
         var request = try endpoint.get()
         var metadata = options.metadata
-        if metadata["filename"] == nil { metadata["filename"] = source.lastPathComponent }
+        if metadata["filename"] == nil { metadata["filename"] = self.source.lastPathComponent }
         if metadata["filetype"] == nil { metadata["filetype"] = options.contentType }
         let fields = messages.creation(contentType: options.contentType, metadata: metadata)
         request.headers = request.headers.overriding(with: fields)
         request.body = .data(Data(), contentType: nil)
-        let answer = try await answer(to: request)
-        let created = try meaning(of: answer) { head throws(UploadMessages.Problem) in
-            try self.messages.location(head, of: head.target)
+        let answer: Response<Data>
+        do throws(NetworkError) {
+            answer = try await announcedAnswer(to: request, source)
+        } catch {
+            // A server that refuses the upload has none, whatever it said before.
+            if let status = error.status, status < 500 { target = nil }
+            throw error
         }
-        let description = control(created)
-        try await fileCall("the control file cannot be written") { () throws(FileFailure) in
-            try await file.store(description)
+        let announced = target
+        let named: Target
+        if let announced, !answer.head.headers.contains("Location") {
+            named = announced
+        } else {
+            named = try meaning(of: answer) { head throws(UploadMessages.Problem) in
+                try self.messages.location(head, of: head.target)
+            }
         }
-        target = created
+        if named.string != announced?.string { try await store(named, of: source) }
+        target = named
         state = messages.created(answer.head)
         if state.isComplete { response = answer }
-        trace.add(.created)
+        if announced == nil { trace.add(.created) }
+    }
+
+    /// Returns the response to a creation. An upload that an interim response names is stored at once, so that it is continued
+    /// if the response is lost.
+    private func announcedAnswer(
+        to request: Request, _ source: UploadSource
+    ) async throws(NetworkError) -> Response<Data> {
+        guard kind == .httpDraft else { return try await answer(to: request) }
+        var request = request
+        let (heads, received) = AsyncStream.makeStream(of: ResponseHead.self)
+        // The transport limits their number.
+        request.onInterimResponse = { received.yield($0) }
+        // Ends with the request.
+        async let storing: Void = {
+            for await head in heads { await self.storeAnnouncement(head, of: source) }
+        }()
+        let result: Result<Response<Data>, NetworkError>
+        do throws(NetworkError) {
+            result = .success(try await answer(to: request))
+        } catch {
+            result = .failure(error)
+        }
+        received.finish()
+        await storing
+        return try result.get()
+    }
+
+    /// Stores the upload that an interim response names, if it is the first one.
+    private func storeAnnouncement(_ head: ResponseHead, of source: UploadSource) async {
+        guard target == nil, let announced = messages.announcedUpload(head) else { return }
+        do throws(NetworkError) {
+            try await store(announced, of: source)
+            target = announced
+            trace.add(.created)
+        } catch {
+            // The final response stores the upload again, and reports the failure.
+        }
+    }
+
+    private func store(_ target: Target, of source: UploadSource) async throws(NetworkError) {
+        let control = UploadControl(
+            kind: kind, endpointDigest: source.endpointDigest, url: target.string, file: source.identity)
+        try await fileCall("the control file cannot be written") { () throws(FileFailure) in
+            try await source.file.store(control)
+        }
     }
 
     private func inquire(_ file: UploadFile) async throws(NetworkError) {
@@ -427,4 +484,11 @@ actor DurableUpload {
             target == nil ? "the server has no part" : "the server has \(state.offset) of \(messages.length) bytes"
         return failure.adding("\(tried)\(sentBytes) bytes sent, \(rest)")
     }
+}
+
+/// The file of an upload, and the facts by which a later process finds its description.
+private struct UploadSource: Sendable {
+    let file: UploadFile
+    let identity: DiskCall.Identity
+    let endpointDigest: String
 }

@@ -20,8 +20,8 @@ public struct UploadResumption: Sendable, Hashable {
 
     /// "Resumable Uploads for HTTP" of the IETF, interop version 8 of the draft. Servers of version 6 are accepted.
     ///
-    /// The upload is created without content, so that its URL is known before the first byte. Interim responses with status 104
-    /// are not needed.
+    /// The upload is created without content, so that its URL is known before the first byte. An interim response with status 104
+    /// (Upload Resumption Supported) names it earlier: a creation whose response is lost is then continued, and not repeated.
     ///
     /// - Parameters:
     ///   - endpoint: The path at which uploads are created, resolved against the base URL, or an absolute URL.

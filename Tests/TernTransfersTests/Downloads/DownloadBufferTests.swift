@@ -14,6 +14,7 @@ struct DownloadBufferTests {
         } test: { _, client, _ in
             var request = try client.request(.get, "file")
             request.bufferLimit = DurableDownload.bufferLimit
+            request.chunkLimit = DurableDownload.chunkLimit
             let stream = client.session.stream(request)
             var (read, most) = (Int64(0), Int64(0))
             for try await chunk in stream.chunks {

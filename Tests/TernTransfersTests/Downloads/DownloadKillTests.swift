@@ -21,19 +21,25 @@ struct DownloadKillTests {
         let segments: Int
         /// The size of the pieces, each of which the client has read before the next is sent; nil for no pause.
         let piece: Int?
+        /// The size of the file in bytes.
+        let size: Int
+        /// The latest time of a kill after the start of the process, in microseconds.
+        var latest: UInt32 = 400_000
     }
 
     /// With pieces, the server knows how many bytes the client has read.
     static let flows = [
-        Flow(description: "slow, one stream", segments: 1, piece: 16 << 10),
-        Flow(description: "fast, one stream", segments: 1, piece: nil),
-        Flow(description: "slow, segments", segments: 4, piece: 16 << 10),
-        Flow(description: "fast, segments", segments: 4, piece: nil),
+        Flow(description: "slow, one stream", segments: 1, piece: 16 << 10, size: 24 << 20),
+        Flow(description: "fast, one stream", segments: 1, piece: nil, size: 64 << 20),
+        Flow(description: "slow, segments", segments: 4, piece: 16 << 10, size: 24 << 20),
+        Flow(description: "fast, segments", segments: 4, piece: nil, size: 64 << 20),
+        // In memory until it is whole.
+        Flow(description: "small file", segments: 1, piece: 1 << 10, size: 256 << 10, latest: 150_000),
     ]
 
     @Test(arguments: flows)
     func fileIsRightAfterKills(flow: Flow) async throws {
-        let size = flow.piece == nil ? 64 << 20 : 24 << 20
+        let size = flow.size
         let pattern = LoopbackServer.Pattern(count: size, seed: flow.segments)
         let body = pattern.bytes()
         let hash = try #require(FileHash(.sha256))
@@ -66,7 +72,7 @@ struct DownloadKillTests {
             while kills < max(1, Self.kills / Self.flows.count) {
                 let child = try TransferProcess(arguments)
                 // The process takes a while to start, and a few milliseconds for a fast download.
-                usleep(UInt32.random(in: 5_000..<400_000, using: &random))
+                usleep(UInt32.random(in: 5_000..<flow.latest, using: &random))
                 child.kill()
                 switch try child.end() {
                 case .killed:

@@ -122,24 +122,32 @@ extension LoopbackServer.Exchange {
 /// The file system, with failures where a test requests them.
 struct FaultyFiles: FileSystem {
     private let system = PosixFileSystem()
-    /// Returns `errno` for a call on a path, or nil to perform it. Calls on a descriptor have no path.
+    /// Returns `errno` for a call on a path, or nil to perform it.
     let fault: @Sendable (_ call: String, _ path: String) -> Int32?
+    /// The paths of the open descriptors.
+    private let paths = Paths()
+
+    private final class Paths: Sendable {
+        let all = Lock<[Int32: String]>([:])
+    }
 
     init(_ fault: @escaping @Sendable (_ call: String, _ path: String) -> Int32?) { self.fault = fault }
 
-    private func check(_ call: String, _ path: String = "") throws(FileFailure) {
+    private func check(_ call: String, _ path: String) throws(FileFailure) {
         if let code = fault(call, path) { throw FileFailure(call, path, code: code) }
     }
 
     func open(_ path: String, _ mode: FileMode) throws(FileFailure) -> Int32 {
         try check("open", path)
-        return try system.open(path, mode)
+        let descriptor = try system.open(path, mode)
+        paths.all.withLock { $0[descriptor] = path }
+        return descriptor
     }
 
     func close(_ descriptor: Int32) throws(FileFailure) { try system.close(descriptor) }
 
     func write(_ bytes: Data, to descriptor: Int32) throws(FileFailure) {
-        try check("write")
+        try check("write", paths.all.withLock { $0[descriptor] } ?? "")
         try system.write(bytes, to: descriptor)
     }
 
@@ -167,7 +175,10 @@ struct FaultyFiles: FileSystem {
         try system.renameIfAbsent(path, to: destination)
     }
 
-    func remove(_ path: String) throws(FileFailure) { try system.remove(path) }
+    func remove(_ path: String) throws(FileFailure) {
+        try check("remove", path)
+        try system.remove(path)
+    }
 }
 
 /// Returns the digest of bytes, from the functions that HTTP Digest uses.

@@ -22,6 +22,17 @@ final class UploadServer: Sendable {
         case status(Int, LoopbackServer.Fields)
         /// Forgets the upload, then answers with 404.
         case forget
+        /// Sends interim responses with these fields and status 104 before the response to a creation. `PATH` stands for the path of
+        /// the upload.
+        case announce([LoopbackServer.Fields], then: Ending)
+    }
+
+    /// The end of a creation that was announced.
+    enum Ending: Sendable {
+        case answer
+        /// Ends the connection without a response.
+        case loss
+        case status(Int)
     }
 
     struct Upload: Sendable {
@@ -101,6 +112,17 @@ final class UploadServer: Sendable {
             return path
         }
         if case .loseAnswer? = fault { return exchange.close() }
+        if case .announce(let heads, let ending)? = fault {
+            for fields in heads {
+                let lines = fields.map { "\($0.name): \($0.value.replacing("PATH", with: path))\r\n" }.joined()
+                try exchange.write("HTTP/1.1 104 Upload Resumption Supported\r\n\(lines)\r\n")
+            }
+            switch ending {
+            case .answer: break
+            case .loss: return exchange.close()
+            case .status(let status): return try respond(exchange, status)
+            }
+        }
         try respond(exchange, 201, [("Location", path)])
     }
 

@@ -71,8 +71,8 @@ final class EngineTransfer {
             case .bytes(let data): Int64(data.count)
             case .pipe(_, let length): length
             }
-        // At most half of the limit, and a size of a slab: the loop fills one chunk while the reader has another.
-        let limit = max(transfer.request.bufferLimit, 4) / 2
+        // By default, at most half of the limit, and a size of a slab: the loop fills one chunk while the reader has another.
+        let limit = transfer.request.chunkLimit ?? max(transfer.request.bufferLimit, 4) / 2
         let chunk = 1 << (Int.bitWidth - 1 - limit.leadingZeroBitCount)
         body = CollectedBody(chunkLimit: min(CollectedBody.chunkSize, chunk))
         clock = TransferClock(transfer.request.timeouts, now: lane.now)
