@@ -178,7 +178,10 @@ package struct PosixFileSystem: FileSystem {
         // Linux moves the file in one step on most file systems, so that it never has two names.
         let moved = unsafe tern_rename_if_absent(path, destination)
         if moved == 0 { return }
-        guard moved == EINVAL || moved == ENOSYS else { throw FileFailure("move to", destination, code: moved) }
+        // The kernel, the file system or a filter of system calls can refuse it.
+        guard [EINVAL, ENOSYS, EPERM, ENOTSUP].contains(moved) else {
+            throw FileFailure("move to", destination, code: moved)
+        }
         #endif
         // link(2) fails with EEXIST in one step on every file system that has links.
         if unsafe link(path, destination) == 0 {
