@@ -152,6 +152,32 @@ struct ProxyTests {
         }
     }
 
+    @Test func aSlowOriginStopsTheClient() async throws {
+        let size = 256 * Self.mebibyte
+        let (canRead, sent) = (LoopbackServer.Gate(), Counters())
+        let origin = try LoopbackServer { exchange in
+            if exchange.request.path == "/slow" { try exchange.wait(for: canRead) }
+            try exchange.respond(text: "\(try exchange.drainBody())")
+        }
+        @Sendable func body(_ name: String) -> Tern.Request.Body {
+            let piece = Data(repeating: 7, count: 64 << 10)
+            let chunks = AsyncStream<Data> {
+                if sent[name] == size { return nil }
+                sent.add(piece.count, to: name)
+                return piece
+            }
+            return .stream(chunks, length: Int64(size))
+        }
+        try await withProxy(before: origin.port) { client async throws in
+            let slow = client.task(.put, "slow", body: body("slow"), as: String.self)
+            // Meanwhile, the origin receives all of another body.
+            #expect(try await client.put("fast", body: body("fast"), as: String.self) == "\(size)")
+            #expect(sent["slow"] < size / 2)
+            canRead.open()
+            #expect(try await slow.value == "\(size)")
+        }
+    }
+
     @Test func anEarlyResponseToALargeBodyPasses() async throws {
         let origin = try LoopbackServer { exchange in
             try exchange.respond(status: 413, text: "too large")
