@@ -57,11 +57,7 @@ public struct TernTransport: ClientTransport {
         message.label = operationID
         message.validation = .any
         let stream = session.stream(message)
-        let head = try await withTaskCancellationHandler {
-            try await stream.response
-        } onCancel: {
-            stream.task.cancel()
-        }
+        let head = try await stream.response
         let status = HTTPResponse.Status(code: head.status, reasonPhrase: head.reasonPhrase)
         let response = HTTPResponse(status: status, headerFields: Self.fields(of: head.headers))
         if request.method == .head || status == .noContent || status == .notModified { return (response, nil) }
