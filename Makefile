@@ -8,7 +8,7 @@ export SWIFT_BUILD_FLAGS := $(if $(filter true,$(CI)),-Xswiftc -warnings-as-erro
 # make test FILTER=WireTests
 FILTER ?=
 TEST := scripts/run-tests $(SWIFT_BUILD_FLAGS) $(if $(FILTER),--filter '$(FILTER)')
-SWIFT_FOLDERS := $(wildcard Package.swift Sources Tests Examples Benchmarks)
+SWIFT_FOLDERS := $(wildcard Package.swift Sources Tests Examples Benchmarks Integrations)
 
 # References for the tests: an HTTP server that many clients are tested with, a server of HTTP/2 with trailers, a parser
 # of multipart forms, Pillow's decoders, two servers with an application that sends server-sent events, and two peers of
@@ -19,7 +19,7 @@ PYTHON_PACKAGES := httpbin==0.10.2 gunicorn==23.0.0 hypercorn==0.18.0 multipart=
 VENV := scripts/venv $(PYTHON_PACKAGES) || [[ "$(CI)" != true ]]
 
 .PHONY: help demo test crash-test fuzz gallery gallery-web test-gallery test-asan test-tsan soak sockets chaos \
-	test-loops test-urlsession lint format api bench bench-quick docs docs-preview \
+	test-loops test-urlsession test-integrations lint format api bench bench-quick docs docs-preview \
 	test-docs clean
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo 'make chaos [N=50000]       N requests each over HTTP/1.1, TLS and HTTP/2 to a server that breaks connections'
 	@echo 'make test-loops            the tests with three event loops, over which connections are spread at once'
 	@echo 'make test-urlsession       the tests over the URLSession transport'
+	@echo 'make test-integrations     the packages of Integrations, and the proxy of Examples/Server'
 	@echo 'make gallery               photos, a download and more on widgets of GTK 4; without a display a screenshot'
 	@echo 'make gallery-web [URL=…]   a web page on WebKit, loaded through Tern; without a display a screenshot'
 	@echo 'make test-gallery          the gallery checks itself on an X server without a screen'
@@ -105,6 +106,9 @@ test-urlsession:
 	@scripts/set-up test
 	TERN_URLSESSION=1 $(TEST) --scratch-path .build/urlsession --filter URLSession
 
+test-integrations:
+	scripts/checks/integrations
+
 # In release, since the time that the main loop has to spare is measured.
 GALLERY := swift build $(SWIFT_BUILD_FLAGS) --package-path Examples/Gallery --scratch-path .build/gallery -c release
 
@@ -177,4 +181,5 @@ test-docs:
 	scripts/checks/site --browser
 
 clean:
-	rm -rf .build Examples/.build Examples/Gallery/.build Examples/Server/.build Benchmarks/.build Tests/Consumers/.build
+	rm -rf .build Examples/.build Examples/Gallery/.build Examples/Server/.build Benchmarks/.build Tests/Consumers/.build \
+		Integrations/*/.build
