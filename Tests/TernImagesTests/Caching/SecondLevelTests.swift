@@ -115,7 +115,10 @@ import Foundation
         let store = TestStore()
         let fixed = try FixedCredentials(["https://a.example": .user("ada", password: "secret")])
         let changes: [(inout Session.Configuration) -> Void] = [
-            { $0.headers["X-API-Key"] = "secret" },
+            {
+                $0.headers["X-API-Key"] = "secret"
+                $0.secretHeaderOrigins = ["https://a.example"]
+            },
             { $0.credentials = fixed },
             { $0.interceptors = [AddsToken()] },
             { $0.hostAddresses = ["a.example": ["127.0.0.1"]] },
