@@ -9,8 +9,8 @@ final class RedisWorkers: Sendable {
     private struct Job: Sendable {
         /// The time at which it is given up if no thread has begun with it.
         let deadline: ContinuousClock.Instant
-        /// Performs the operation, and resumes the caller unless it throws.
-        let perform: @Sendable (RedisConnection) throws(RedisStoreError) -> Void
+        /// Performs the operation. Returns a function that resumes the caller, whose next operation may begin then.
+        let perform: @Sendable (RedisConnection) throws(RedisStoreError) -> @Sendable () -> Void
         let fail: @Sendable (RedisStoreError) -> Void
     }
 
@@ -44,7 +44,7 @@ final class RedisWorkers: Sendable {
                 deadline: .now + configuration.connectTimeout + configuration.operationTimeout * 4,
                 perform: { connection throws(RedisStoreError) in
                     let value = try operation(connection)
-                    continuation.resume(returning: .success(value))
+                    return { continuation.resume(returning: .success(value)) }
                 },
                 fail: { continuation.resume(returning: .failure($0)) })
             if let error = submit(job) { job.fail(error) }
@@ -129,8 +129,9 @@ final class RedisWorkers: Sendable {
                 let current: RedisConnection
                 if let connection { current = connection } else { current = try RedisConnection(configuration) }
                 connection = current
-                try job.perform(current)
-                return state.withLock { $0.breaker.succeed() }
+                let complete = try job.perform(current)
+                state.withLock { $0.breaker.succeed() }
+                return complete()
             } catch {
                 if error.endsConnection { connection = nil }
                 // The server closed an idle connection, as after a restart: each operation can be sent twice.
