@@ -25,8 +25,13 @@ final class SharedTier: Sendable {
     init(_ configuration: ImagePipeline.Configuration) {
         self.configuration = configuration
         // A hook can add credentials that the key does not have.
-        let session = configuration.session.tasks.configuration
-        level = configuration.hooks.prepare == nil && session.allowsSharedResponses ? configuration.secondLevel : nil
+        guard let level = configuration.secondLevel, configuration.hooks.prepare == nil,
+            configuration.session.tasks.configuration.allowsSharedResponses
+        else {
+            self.level = nil
+            return
+        }
+        self.level = level
     }
 
     private static func group(_ partition: String) -> String { "images \(partition)" }

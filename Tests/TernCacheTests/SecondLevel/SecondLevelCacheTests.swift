@@ -15,6 +15,13 @@ import Foundation
     private let value = SharedValue(received: Date(timeIntervalSince1970: 1_000), value: Data("value".utf8))
     private let now: @Sendable () -> Date = { Date(timeIntervalSince1970: 1_000) }
 
+    /// A second level whose limits do not depend on the speed of the machine.
+    private func level(_ store: any CacheStore) -> SecondLevelCache {
+        var level = SecondLevelCache(store)
+        level.timeLimit = .seconds(50)
+        return level
+    }
+
     /// A second level whose limits pass by a clock that the test sets.
     private func level(_ store: any CacheStore, clock: ManualClock) -> SecondLevelCache {
         var level = SecondLevelCache(store)
@@ -24,7 +31,7 @@ import Foundation
 
     @Test func aMissIsReservedForOne() async throws {
         let store = TestStore()
-        let level = SecondLevelCache(store)
+        let level = level(store)
         #expect(await level.lookUp(key, reserves: false, now: now) == .missing(isReserved: false))
         #expect(store.reservations.isEmpty)
         #expect(await level.lookUp(key, reserves: true, now: now) == .missing(isReserved: true))
@@ -74,7 +81,7 @@ import Foundation
     }
 
     @Test func aFailingStoreIsUnavailable() async throws {
-        let level = SecondLevelCache(TestStore(.error))
+        let level = level(TestStore(.error))
         #expect(await level.lookUp(key, reserves: true, now: now) == .unavailable)
         #expect(await level.insert(value, for: key, lifetime: .seconds(60)) == false)
         #expect(await level.remove(key) == false)
@@ -100,7 +107,7 @@ import Foundation
 
     @Test func aValueBeyondTheLimitIsNeitherStoredNorRead() async throws {
         let store = TestStore()
-        var level = SecondLevelCache(store)
+        var level = level(store)
         level.entryByteLimit = 1_000
         store.reservations = [key]
         let large = SharedValue(received: now(), value: Data(count: 1_000))
@@ -113,7 +120,7 @@ import Foundation
     @Test func aDamagedValueIsRemovedAndFetched() async throws {
         let store = TestStore()
         store.values = [key: Data("anything".utf8)]
-        #expect(await SecondLevelCache(store).lookUp(key, reserves: true, now: now) == .missing(isReserved: true))
+        #expect(await level(store).lookUp(key, reserves: true, now: now) == .missing(isReserved: true))
         #expect(store.values.isEmpty)
     }
 

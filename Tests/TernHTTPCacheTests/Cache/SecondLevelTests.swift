@@ -21,6 +21,8 @@ struct SecondLevelTests {
 
     private static func level(_ store: TestStore) -> SecondLevelCache {
         var level = SecondLevelCache(store)
+        // No test depends on the speed of the machine.
+        level.timeLimit = .seconds(50)
         level.waitLimit = .seconds(50)
         return level
     }

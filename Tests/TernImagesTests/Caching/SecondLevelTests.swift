@@ -25,6 +25,8 @@ import Foundation
     ) throws -> PipelineKit {
         PipelineKit(picture: try Pictures.png(), headers: headers ?? self.headers, disk: disk) { configuration in
             configuration.secondLevel = SecondLevelCache(store)
+            // No test depends on the speed of the machine.
+            configuration.secondLevel?.timeLimit = .seconds(60)
             configuration.secondLevel?.waitLimit = .seconds(60)
             change(&configuration)
         }
@@ -158,7 +160,10 @@ import Foundation
 
     @Test func aSilentStoreCostsItsTimeLimit() async throws {
         let (store, clock) = (TestStore(.silence), ManualClock())
-        let kit = try kit(store) { $0.secondLevel?.clock = clock }
+        let kit = try kit(store) {
+            $0.secondLevel = SecondLevelCache(store)
+            $0.secondLevel?.clock = clock
+        }
         let request = try request()
         let load = Task { try await kit.pipeline.response(for: request) }
         try await clock.waitForSleepers(1)

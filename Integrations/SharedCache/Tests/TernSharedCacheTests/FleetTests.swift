@@ -11,11 +11,15 @@ import Testing
 
 /// Several servers of a fleet share what they fetched.
 @Suite("Shared cache: a fleet", .timeLimit(.minutes(5))) struct FleetTests {
-    private func level(_ server: RedisServer) -> SecondLevelCache {
+    /// - Parameter isPatient: A Boolean value that indicates whether no limit of time passes on a busy machine.
+    private func level(_ server: RedisServer, isPatient: Bool = false) -> SecondLevelCache {
         var own = RedisStore.Configuration(.unixSocket(server.socket))
         own.password = RedisServer.password
         own.pause = .milliseconds(20)
-        return SecondLevelCache(RedisStore(own))
+        if isPatient { own.operationTimeout = .seconds(10) }
+        var level = SecondLevelCache(RedisStore(own))
+        if isPatient { (level.timeLimit, level.waitLimit) = (.seconds(60), .seconds(60)) }
+        return level
     }
 
     /// Returns once the server answers.
@@ -123,8 +127,7 @@ import Testing
         defer { server.stop() }
         func client(_ user: String) -> (Client, HTTPCache) {
             var settings = HTTPCache.Configuration()
-            settings.secondLevel = level(redis)
-            settings.secondLevel?.timeLimit = .seconds(30)
+            settings.secondLevel = level(redis, isPatient: true)
             let cache = HTTPCache.memory(settings)
             var configuration = Session.Configuration()
             configuration.cache = cache
@@ -166,7 +169,8 @@ private final class Child {
     }
 
     deinit {
-        process.terminate()
+        // The process inherits a mask that blocks the signal of `terminate()`.
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
         process.waitUntilExit()
     }
 

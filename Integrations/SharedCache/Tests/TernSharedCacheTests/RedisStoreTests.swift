@@ -173,6 +173,7 @@ import Testing
 
     @Test func aServerThatIsOffCostsNothingAfterSomeFailures() async throws {
         var configuration = RedisStore.Configuration(.unixSocket("/tmp/tern-no-such-socket"))
+        configuration.connectTimeout = .seconds(10)
         configuration.connectionLimit = 1
         configuration.pause = .seconds(3_600)
         let store = RedisStore(configuration)
