@@ -152,21 +152,33 @@ let package = Package(
             path: "Tests/Fuzz/FuzzTests",
             swiftSettings: settings
         ),
+        // The second level of the caches' tests.
+        .target(
+            name: "CacheTestSupport",
+            dependencies: ["TernCache", "TernConcurrency"],
+            path: "Tests/CacheTestSupport",
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "TernCacheTests",
-            dependencies: ["CTernSQLite", "DiskCrashChild", "TernCache", "TernConcurrency", "TernTesting"],
+            dependencies: [
+                "CTernSQLite", "CacheTestSupport", "DiskCrashChild", "TernCache", "TernConcurrency", "TernTesting",
+            ],
             swiftSettings: settings
         ),
         .testTarget(
             name: "TernHTTPCacheTests",
             dependencies: [
-                "HTTPCacheCrashChild", "Tern", "TernCache", "TernConcurrency", "TernHTTPCache", "TernTesting",
+                "CacheTestSupport", "HTTPCacheCrashChild", "Tern", "TernCache", "TernConcurrency", "TernHTTPCache",
+                "TernTesting",
             ],
             swiftSettings: settings
         ),
         .testTarget(
             name: "TernImagesTests",
-            dependencies: ["Tern", "TernCache", "TernConcurrency", "TernImages", "TernTesting"],
+            dependencies: [
+                "CacheTestSupport", "Tern", "TernCache", "TernConcurrency", "TernImages", "TernTesting",
+            ],
             swiftSettings: settings
         ),
         .testTarget(

@@ -104,6 +104,21 @@ extension Session.Configuration {
     }
 }
 
+extension Session.Configuration {
+    /// A Boolean value that indicates whether the session's partition is valid in this process only, so that no other process
+    /// can find its responses.
+    package var hasPartitionOfProcess: Bool { partition == nil && isUserKnownOnlyLater }
+
+    /// A Boolean value that indicates whether other processes may use the responses to the session's requests: it sends no
+    /// credentials, and reaches the servers that each session with the default settings reaches.
+    package var allowsSharedResponses: Bool {
+        guard case .system = authorities, trust == TrustPolicies(), hostAddresses.isEmpty, unixSocketPath == nil else {
+            return false
+        }
+        return credentials == nil && !isUserKnownOnlyLater && !headers.contains { Headers.isSecret($0.name) }
+    }
+}
+
 extension TaskRegistry {
     /// Returns the partition of the responses to the session's requests. Computes a digest, so ask once and keep the
     /// result.

@@ -110,7 +110,8 @@ final class BodyQueue: Sendable {
             await sink.writer.abandon()
             return report.gaveUp(sink.failure ?? .incomplete)
         }
-        report.stored(await sink.writer.commit(entry, replacing: replacing, generation: generation))
+        report.stored(
+            entry, await sink.writer.commit(entry, replacing: replacing, generation: generation))
     }
 
     /// Copies bytes of the entry that the body completes. A failure gives the body up.

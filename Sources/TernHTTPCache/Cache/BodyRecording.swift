@@ -59,7 +59,8 @@ final class BodyRecording: BodyRecorder {
         generation = received.generation
         report = StoringReport(
             trace: received.trace, cache: exchange.cache.shared, store: exchange.store,
-            sender: received.forwarding.sender, variant: received.forwarding.key.variant, outdated: purpose.outdated)
+            sender: received.forwarding.sender, variant: received.forwarding.key.variant, outdated: purpose.outdated,
+            offer: received.forwarding.offer)
         report.trace.finish(.arriving, isStored: false)
     }
 
@@ -187,7 +188,7 @@ final class BodyRecording: BodyRecorder {
         let (report, store, generation) = (report, store, generation)
         if let memory = store as? MemoryEntryStore {
             return report.stored(
-                memory.insertNow(entry, body: body, replacing: replacing, generation: generation))
+                entry, memory.insertNow(entry, body: body, replacing: replacing, generation: generation))
         }
         guard report.cache.reserve(body.count) else { return report.gaveUp(.storeBusy) }
         let writing = report.beginWriting(entry)
@@ -196,7 +197,7 @@ final class BodyRecording: BodyRecorder {
         Task {
             let isStored = await store.insert(entry, body: body, replacing: replacing, generation: generation)
             report.cache.release(body.count)
-            report.stored(isStored)
+            report.stored(entry, isStored)
             writing?.end(.stored)
             report.cache.endWrite(number)
         }
@@ -234,6 +235,8 @@ struct StoringReport: Sendable {
     let variant: VarySelection
     /// The entries that the response outdates even if it cannot be stored itself.
     let outdated: [CacheEntry]
+    /// Offers the response to other processes; nil if it is not for them.
+    let offer: SharedOffer?
 
     /// Begins the write of an entry that has arrived. Identical requests that come now wait for the write, also after a
     /// stream, whose reader they did not wait for. Returns nil if an identical request is under way.
@@ -242,15 +245,19 @@ struct StoringReport: Sendable {
     }
 
     /// Reports the result of an insert, which removes outdated entries by itself.
-    func stored(_ isStored: Bool) {
+    func stored(_ entry: CacheEntry, _ isStored: Bool) {
         trace.finish(isStored ? .stored : .storeFailed, isStored: isStored)
-        if isStored { cache.countStored() }
+        if isStored {
+            cache.countStored()
+            offer?.make(entry, from: store)
+        }
         sender?.end(isStored ? .stored : .notShared)
     }
 
     /// Reports that nothing is stored, and removes outdated entries.
     func gaveUp(_ reason: CacheReason) {
         trace.finish(reason, isStored: false)
+        offer?.responses.discard(outdated)
         guard !outdated.isEmpty else {
             sender?.end(.notShared)
             return

@@ -30,6 +30,8 @@ extension CacheExchange {
         /// The exchange that identical requests wait for; nil if the response cannot be shared. If it is released without an
         /// end, it ends as `.abandoned`.
         let sender: SharedExchange?
+        /// Offers the response to other processes; nil if it is not for them.
+        let offer: SharedOffer?
 
         /// Returns the same with other entries, after those that were found turned out not to be usable.
         func with(_ entries: [CacheEntry]) -> Forwarding {
@@ -102,7 +104,9 @@ extension CacheExchange {
         case .combine(let combination):
             return try await combine(combination, received)
         case .invalidate(let invalidation):
-            for other in invalidations(invalidation) { await store.invalidate(other) }
+            let all = invalidations(invalidation)
+            for other in all { await store.invalidate(other) }
+            await cache.secondLevel?.remove(all.flatMap(\.keys))
             return deliver(received, outcome: decision.reason)
         case .serveStale(let answer):
             sender?.end(.notShared)
@@ -112,7 +116,7 @@ extension CacheExchange {
             return try await send(nil, received.next)
         case .passThrough(let outdated):
             sender?.end(.notShared)
-            if !outdated.isEmpty { await store.remove(outdated) }
+            if !outdated.isEmpty { await discard(outdated) }
             return deliver(received, outcome: decision.reason)
         }
     }
@@ -197,6 +201,12 @@ extension CacheExchange {
         return await serve(answer, result, outcome: outcome, body: body)
     }
 
+    /// Removes outdated entries here, and then in the second level.
+    private func discard(_ entries: [CacheEntry]) async {
+        await store.remove(entries)
+        cache.secondLevel?.discard(entries)
+    }
+
     // MARK: Storing
 
     /// Stores a response while it is delivered.
@@ -208,7 +218,7 @@ extension CacheExchange {
             if let choice = try await exchange.storing(of: received.response.head) {
                 guard choice.isAllowed else {
                     received.end(.notShared)
-                    await store.remove(replacing)
+                    await discard(replacing)
                     return deliver(received, outcome: .policy)
                 }
                 entry = entry.changing { properties in
@@ -230,7 +240,7 @@ extension CacheExchange {
         if !store.acceptsRule(of: entry) { entry = entry.changing { $0.headers.remove("No-Vary-Search") } }
         if entry.properties.storedLength > store.entryLimit {
             received.end(.notShared)
-            await store.remove(replacing)
+            await discard(replacing)
             return deliver(received, outcome: .bodyTooLarge)
         }
         // Identical requests do not wait for the reader of a stream.

@@ -84,14 +84,21 @@ extension HTTPCache {
 
     /// Returns when each response that has arrived is stored or given up, or the caller is cancelled. Call it before the
     /// program ends: a response is written to the disk after its last byte, and its reader does not wait for that.
-    public nonisolated func flush() async { await shared.written() }
+    ///
+    /// The same applies to the second level.
+    public nonisolated func flush() async {
+        await shared.written()
+        await secondLevel?.finishUploads()
+    }
 
     // MARK: Removing
 
     /// Removes the stored responses of a URL in the partition of a session. A response whose request is under way is not
     /// stored.
     ///
-    /// Responses to requests with a trust policy, cookies or a socket path of their own stay: ``clear(_:)`` removes them.
+    /// Responses to requests with a trust policy, cookies or a socket path of their own stay: ``clear(_:)`` removes them. The
+    /// second level is included; other processes keep what they have in memory and on their disks. The same applies to the
+    /// other removals.
     ///
     /// - Throws: ``Failure`` for a URL that cannot be requested, and if responses may be left, because the folder cannot be
     ///   opened or the disk fails.
@@ -102,6 +109,7 @@ extension HTTPCache {
         for scope in session.tasks.cacheScopes {
             let key = CacheKey(target, trust: scope.trust, partition: scope.partition)
             try Self.check(await store.invalidate(CacheInvalidation(keys: [key], groups: [])))
+            try Self.check(await secondLevel?.remove([key]))
         }
         try checkFolder()
     }
@@ -112,7 +120,7 @@ extension HTTPCache {
     /// - Throws: ``Failure`` if responses may be left, because the folder cannot be opened or the disk fails.
     public nonisolated func clear(partition: String) async throws(Failure) {
         let store = try await openStore()
-        for name in CachePartition.names(of: partition) { try Self.check(await store.removeAll(partition: name)) }
+        try await clear(CachePartition.names(of: partition), in: store)
         try checkFolder()
     }
 
@@ -122,15 +130,27 @@ extension HTTPCache {
     /// - Throws: ``Failure`` if responses may be left, because the folder cannot be opened or the disk fails.
     public nonisolated func clear(_ session: Session) async throws(Failure) {
         let store = try await openStore()
-        for scope in session.tasks.cacheScopes { try Self.check(await store.removeAll(partition: scope.partition)) }
+        try await clear(session.tasks.cacheScopes.map(\.partition), in: store)
         try checkFolder()
     }
 
-    /// Removes all responses. A response whose request is under way is not stored.
+    private nonisolated func clear(_ partitions: [String], in store: any EntryStore) async throws(Failure) {
+        var failure: String?
+        // All of them, also after a failure.
+        for partition in partitions {
+            failure = await store.removeAll(partition: partition) ?? failure
+            failure = await secondLevel?.removeAll(partition: partition) ?? failure
+        }
+        try Self.check(failure)
+    }
+
+    /// Removes all responses. A response whose request is under way is not stored. In the second level, this removes all values
+    /// of its store, those of other caches included.
     ///
     /// - Throws: ``Failure`` if responses may be left, because the folder cannot be opened or the disk fails.
     public nonisolated func removeAll() async throws(Failure) {
-        try Self.check(await openStore().removeAll())
+        let failure = try await openStore().removeAll()
+        try Self.check(await secondLevel?.removeAll(partition: nil) ?? failure)
         try checkFolder()
     }
 
@@ -195,5 +215,78 @@ extension CacheState {
             new.stored += 1
             return new
         }
+    }
+}
+
+// MARK: Explanations
+
+/// The answer that a cache would give to a request now (`HTTPCache.explain(_:of:)`).
+public struct CacheExplanation: Sendable, Hashable {
+    /// The action of the cache.
+    public enum Action: String, Sendable, Hashable, CaseIterable {
+        /// Answers with a fresh stored response.
+        case serve
+        /// Answers with a stale stored response.
+        case serveStale
+        /// Asks the server whether the stored response is still valid.
+        case validate
+        /// Sends the request.
+        case send
+        /// Fails with an error of kind `.notStored`.
+        case fail
+    }
+
+    /// The action of the cache.
+    public let action: Action
+    /// The reason, such as `fresh` or `nothing-stored`.
+    public let reason: String
+    /// The reason in words.
+    public let explanation: String
+    /// The header fields that the cache would add to the request.
+    public let conditions: Headers
+    /// The stored responses of the URL: all variants, also those that the request does not select.
+    public let entries: [HTTPCache.Entry]
+}
+
+extension CacheExplanation: CustomStringConvertible {
+    /// One line: the action and its reason.
+    public var description: String { "\(action.rawValue): \(explanation)" }
+}
+
+extension HTTPCache {
+    /// Tells what the cache would do with a request now. Nothing is sent, and nothing is changed.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - session: The session that would send it. Its interceptors are not asked.
+    /// - Throws: `NetworkError` of kind `.invalidRequest` for a request that cannot be sent.
+    public nonisolated func explain(
+        _ request: Request, of session: Session
+    ) async throws(NetworkError) -> CacheExplanation {
+        let exchange = try NetworkExchange(explaining: request, of: session)
+        let own = CacheRequest(exchange)
+        guard let store = await store() else {
+            let reason = CacheReason.storeUnavailable
+            return CacheExplanation(
+                action: .send, reason: reason.rawValue, explanation: reason.text, conditions: [:], entries: [])
+        }
+        let start = MonotonicClock.nanoseconds()
+        let lookup = CacheExchange(cache: self, store: store, exchange: exchange, request: own, start: start)
+        let (entries, now) = (await lookup.entries(), now)
+        let decision = policy.decide(own, entries: entries, now: now)
+        var conditions = Headers()
+        let action: CacheExplanation.Action
+        switch decision.action {
+        case .serve: action = .serve
+        case .serveStale: action = .serveStale
+        case .revalidate(_, let condition):
+            action = .validate
+            conditions = condition.headers
+        case .fetch: action = .send
+        case .refuse: action = .fail
+        }
+        return CacheExplanation(
+            action: action, reason: decision.reason.rawValue, explanation: decision.reason.text,
+            conditions: conditions, entries: entries.map { Entry($0, at: now) })
     }
 }

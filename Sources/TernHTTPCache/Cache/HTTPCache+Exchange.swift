@@ -74,6 +74,7 @@ struct CacheExchange: Sendable {
         var awaited: Set<SharingKey> = []
         var retries = 0
         var lookUps = 0
+        var hasAskedSecondLevel = false
         while true {
             let storedCount = cache.shared.storedCount
             let entries = await entries()
@@ -139,8 +140,20 @@ struct CacheExchange: Sendable {
                 // Nobody waits for a task that moves no byte.
                 exchange.whenPaused { [weak own] in own?.end(.abandoned) }
             }
+            var offer = cache.secondLevel.flatMap { shared in
+                SharedResponses.shares(request, of: exchange) ? SharedOffer(responses: shared, lease: nil) : nil
+            }
+            if let shared = offer?.responses, !hasAskedSecondLevel, isSharable(decision.reason, amongProcesses: true) {
+                hasAskedSecondLevel = true
+                let found = try await askSecondLevel(shared, &exchange, entries: entries)
+                if found.isFilled {
+                    sender?.end(.stored)
+                    continue
+                }
+                offer = SharedOffer(responses: shared, lease: found.lease)
+            }
             let forwarding = Forwarding(
-                exchange: exchange, reason: decision.reason, entries: entries, key: key, sender: sender)
+                exchange: exchange, reason: decision.reason, entries: entries, key: key, sender: sender, offer: offer)
             return try await send(sent, forwarding)
         }
     }
@@ -157,9 +170,39 @@ struct CacheExchange: Sendable {
     }
 
     /// Returns whether equal requests may share the response: whole ones to GET that were not asked for anew.
-    private func isSharable(_ reason: CacheReason) -> Bool {
+    ///
+    /// - Parameter amongProcesses: A Boolean value that indicates whether another process may have a newer response. That of a
+    ///   stored one that must be validated can be the same.
+    private func isSharable(_ reason: CacheReason, amongProcesses: Bool = false) -> Bool {
         guard request.key.method == "GET", request.range == nil, !request.isConditional else { return false }
+        if amongProcesses { return [.nothingStored, .noVariant, .stale].contains(reason) }
         return [.nothingStored, .noVariant, .stale, .mustValidate, .partial].contains(reason)
+    }
+
+    /// Looks into the second level, and stores here what is newer there than the stored responses. The rules then decide on it
+    /// like on any other stored response.
+    ///
+    /// - Returns: True if something was stored, and otherwise the lease of the fetch if there is one.
+    private func askSecondLevel(
+        _ shared: SharedResponses, _ exchange: inout NetworkExchange, entries: [CacheEntry]
+    ) async throws(NetworkError) -> (isFilled: Bool, lease: SharedLease?) {
+        exchange.register()
+        let began = MonotonicClock.nanoseconds()
+        let generation = store.generation
+        let result = await shared.lookUp(request, id: cache.shared.nextID(), within: exchange.remainingTime)
+        exchange = exchange.spending(.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- began)))
+        if exchange.isCancelled { throw exchange.wasCancelled }
+        switch result {
+        case .missing(let lease):
+            return (false, lease)
+        case .found(let entry, let body):
+            let own = entries.filter { $0.isCandidate(for: request) && $0.isSelected(by: request) }
+            guard entry.isCandidate(for: request), entry.isSelected(by: request), body.count <= store.entryLimit,
+                own.allSatisfy({ $0.isOlder(than: entry) })
+            else { return (false, nil) }
+            let isStored = await store.insert(entry, body: body, replacing: own, generation: generation)
+            return (isStored, nil)
+        }
     }
 
     /// Waits for an equal request: within the total time limit, and not longer than for a silent server.
@@ -243,6 +286,7 @@ struct CacheExchange: Sendable {
             // Ends with the removal.
             Task {
                 await store.remove([entry])
+                await cache.secondLevel?.remove([entry.key])
                 cache.shared.endWrite(number)
             }
         }

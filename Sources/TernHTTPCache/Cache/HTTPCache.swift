@@ -1,5 +1,5 @@
 public import Tern
-import TernCache
+public import TernCache
 import TernConcurrency
 
 #if canImport(FoundationEssentials)
@@ -50,6 +50,15 @@ public actor HTTPCache {
         public var staleWhenDisconnected: Duration?
         /// The name of the cache in `CacheTrace.cacheStatus` (RFC 9211). `Tern` by default.
         public var name = "Tern"
+        /// The second level behind the memory or the disk, which several processes share; nil, the default, for none. The
+        /// processes are one private cache.
+        ///
+        /// In doubt, a response stays in its process. Shared are whole responses to GET without any secret field in the request
+        /// or the response (`Authorization`, `Cookie`, `Set-Cookie` and others), without trust or route settings of their own,
+        /// and without `No-Vary-Search` and `Cache-Groups`. The partition of the session is a part of their keys. Those with
+        /// `private` are shared only in a partition with a name, and those of a session whose partition is valid in its process
+        /// only never are.
+        public var secondLevel: SecondLevelCache?
         /// Returns the present time, by which the age of responses is measured. The system's clock by default. For tests.
         public var now: @Sendable () -> Date = { Date() }
 
@@ -70,6 +79,8 @@ public actor HTTPCache {
     nonisolated let place: Place
     /// The state that requests use without a wait for the actor.
     nonisolated let shared: CacheState
+    /// The responses that several processes share; nil without a second level.
+    nonisolated let secondLevel: SharedResponses?
     /// The refreshes of stale responses in the background: one for each key.
     private var refreshes: [CacheKey: Task<Void, Never>] = [:]
 
@@ -78,6 +89,7 @@ public actor HTTPCache {
         self.configuration = configuration
         policy = CachePolicy(staleWhenDisconnected: configuration.staleWhenDisconnected)
         shared = CacheState()
+        secondLevel = configuration.secondLevel.map { SharedResponses($0, now: configuration.now) }
         guard case .memory = place else { return }
         shared.open(with: Self.memoryStore(configuration))
     }

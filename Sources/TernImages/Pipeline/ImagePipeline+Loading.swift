@@ -174,6 +174,7 @@ extension ImagePipeline {
             if let cache = await disk.cache {
                 try? await cache.remove(DiskTier.encodedKey(job.key.imageKey.source))
             }
+            await secondLevel.discard(job.key.imageKey.source, for: job.request)
             var reloaded = try await encodedImage(for: job, revalidating: nil, skipsStoredBytes: true)
             var trace = encoded.trace
             trace.add(.originals, .failed, detail: "\(error)")
@@ -286,7 +287,8 @@ extension ImagePipeline {
         }
     }
 
-    /// Loads encoded bytes: disk → remembered failure → scrolling, rate limit and slot → network → disk.
+    /// Loads encoded bytes: disk → remembered failure → second level → scrolling, rate limit and slot → network → disk and second
+    /// level.
     private func loadData(_ job: LoadDataJob) async throws(ImageError) -> EncodedImage {
         if let fetched = job.fetched.take() {
             return try await stored(fetched.get(), of: job, trace: job.lookUps)
@@ -301,12 +303,29 @@ extension ImagePipeline {
         if !failures.isEmpty, let error = failures.error(for: key.source, at: now) {
             throw ImageError(.failedBefore, "the load failed recently: \(error.message)", underlying: error)
         }
-        try await waitForScrolling(job)
-        let fetched = try await withSlot(at: .fetch, for: job) { () async throws(ImageError) in try await fetch(job) }
-        return try await stored(fetched, of: job, trace: trace)
+        var isReserved = false
+        if job.cachedFreshness == nil {
+            switch await secondLevel.lookUp(key, request: job.request, trace: &trace) {
+            case .found(var encoded):
+                job.reportWhole(encoded.data)
+                encoded.trace = trace
+                await disk.store(&encoded, for: key, request: job.request)
+                return encoded
+            case .missing(let reserved): isReserved = reserved
+            }
+        }
+        do throws(ImageError) {
+            try await waitForScrolling(job)
+            let fetched = try await withSlot(at: .fetch, for: job) { () async throws(ImageError) in try await fetch(job)
+            }
+            return try await stored(fetched, of: job, trace: trace)
+        } catch {
+            if isReserved { secondLevel.release(key.source) }
+            throw error
+        }
     }
 
-    /// Stores the result of a fetch on the disk.
+    /// Stores the result of a fetch on the disk and in the second level.
     private func stored(
         _ fetched: ImageFetcher.Fetched, of job: LoadDataJob, trace: ImageTrace
     ) async throws(ImageError) -> EncodedImage {
@@ -316,6 +335,7 @@ extension ImagePipeline {
             job.reportWhole(data)
             var encoded = EncodedImage(fetched: data, freshness: freshness, resumedFrom: offset, trace: trace)
             await disk.store(&encoded, for: key, request: job.request)
+            secondLevel.store(&encoded, for: key, request: job.request)
             return encoded
         case .notModified(let freshness):
             var trace = trace
@@ -367,7 +387,8 @@ extension ImagePipeline {
         var trace = ImageTrace()
         guard rateLimiter == nil, failures.isEmpty, job.key.allowsNetwork,
             !job.waitsForScrolling || scrollDebouncer.isSettled,
-            job.cachedFreshness != nil || disk.lacksBytes(for: job.key, trace: &trace)
+            job.cachedFreshness != nil
+                || !secondLevel.shares(job.key, request: job.request) && disk.lacksBytes(for: job.key, trace: &trace)
         else { return false }
         job.lookUps = trace
         return true
@@ -386,7 +407,9 @@ extension ImagePipeline {
     }
 
     func fetchEnded(_ job: LoadDataJob, with result: Result<ImageFetcher.Fetched, ImageError>) {
-        if case .success(.bytes(let data, let freshness, let offset)) = result {
+        if case .success(.bytes(let data, let freshness, let offset)) = result,
+            !secondLevel.shares(job.key, request: job.request)
+        {
             var encoded = EncodedImage(
                 fetched: data, freshness: freshness, resumedFrom: offset, trace: job.lookUps)
             if disk.skipsStoring(&encoded, for: job.key, request: job.request) {

@@ -21,7 +21,7 @@ public import Foundation
 /// print(response.source, response.trace)          // why it was not found nearer
 /// ```
 /// A load looks into memory, on the caller's thread; for another size in memory that the image can be made from; for the
-/// processed image on the disk; and for the encoded bytes on the disk. Then it fetches the bytes, decodes them to the target
+/// processed image on the disk; and for the encoded bytes on the disk and in the second level. Then it fetches the bytes, decodes them to the target
 /// size, processes and stores the image. Equal loads share all steps from the first one at which they are equal. A load stops
 /// when its last subscriber leaves.
 public actor ImagePipeline {
@@ -29,6 +29,7 @@ public actor ImagePipeline {
     public nonisolated let configuration: Configuration
     nonisolated let memory: MemoryTier
     nonisolated let disk: DiskTier
+    nonisolated let secondLevel: SharedTier
     nonisolated let fetcher: ImageFetcher
     nonisolated let decodingContext: DecodingContext
     /// The cache partition of the images that the session fetches.
@@ -69,6 +70,7 @@ public actor ImagePipeline {
         date = configuration.now
         memory = MemoryTier(configuration)
         disk = DiskTier(configuration)
+        secondLevel = SharedTier(configuration)
         fetcher = ImageFetcher(configuration: configuration, disk: disk)
         decodingContext = DecodingContext(configuration)
         let hook = configuration.hooks.prepare == nil ? nil : ImageRequest.Source.serials.next()
@@ -219,24 +221,30 @@ public actor ImagePipeline {
         await disk.contains(key(of: request))
     }
 
-    /// Removes a request's image and its encoded bytes, partial ones included, from memory and disk. Other sizes in memory are
-    /// removed too.
+    /// Removes a request's image and its encoded bytes, partial ones included, from memory, the disk and the second level. Other
+    /// sizes in memory are removed too. Other processes keep what they have in memory and on their disks.
     public func remove(_ request: ImageRequest) async throws(ImageError) {
         let key = key(of: request)
         memory.remove(key)
         failures.remove(key.source)
         try await disk.remove(key)
+        try await secondLevel.remove(key.source)
     }
 
-    /// Removes everything from memory and disk, and forgets failures. Running loads continue.
+    /// Removes everything from memory and disk, and what the second level has of the session's partition, and forgets failures.
+    /// Running loads continue.
     public func removeAll() async throws(ImageError) {
         memory.removeAll()
         failures.removeAll()
         try await disk.removeAll()
+        try await secondLevel.removeAll(in: partition)
     }
 
-    /// Returns once everything that was loaded before is on the disk.
-    public func flush() async throws(ImageError) { try await disk.flush() }
+    /// Returns once everything that was loaded before is on the disk, and is stored or given up in the second level.
+    public func flush() async throws(ImageError) {
+        await secondLevel.finishUploads()
+        try await disk.flush()
+    }
 
     /// Forgets the remembered failures, so that the next loads try again.
     public func forgetFailures() { failures.removeAll() }

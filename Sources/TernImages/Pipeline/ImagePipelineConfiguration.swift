@@ -25,6 +25,12 @@ extension ImagePipeline {
         public var disk = Disk.standard
         /// The content of the disk cache; `.original` by default.
         public var diskContent = DiskContent.original
+        /// The second level behind the disk, which several processes share; nil, the default, for none. It holds encoded bytes.
+        ///
+        /// Only images that anybody may see are stored there: those of requests and sessions without credentials, cookies, a
+        /// `Hooks.prepare`, and trust or route settings of their own. They are kept apart by the partition of the session. All
+        /// processes that share a store must have the same hooks.
+        public var secondLevel: SecondLevelCache?
         /// The encoding of processed images on the disk; nil, the default, for PNG with alpha, and else JPEG with
         /// quality 85.
         public var diskEncoding: ImageEncoding?
@@ -140,7 +146,7 @@ extension ImagePipeline {
         /// Decrypts bytes after they were fetched or read from the disk. They are stored as they were fetched.
         public var decrypt: (@concurrent @Sendable (Data) async throws -> Data)?
         /// Returns the bytes that are stored on the disk in place of the fetched bytes; nil to store nothing. Called
-        /// with the fetched bytes.
+        /// with the fetched bytes, for the second level, too.
         public var serialize: (@concurrent @Sendable (Data, ImageRequest) async -> Data?)?
         /// Returns the identity of an image in the caches in place of its URL, for example the URL without a changing
         /// signature; nil for the URL. The session's partition and the request's credentials still keep users apart.

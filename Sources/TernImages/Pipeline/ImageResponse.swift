@@ -12,7 +12,7 @@ public struct ImageResponse: Sendable {
         case memory
         /// The processed image on the disk.
         case processed
-        /// The encoded bytes on the disk.
+        /// The encoded bytes on the disk, or in the second level.
         case original
         /// The network, a file, or a closure.
         case network
@@ -60,6 +60,8 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         case processed
         /// Encoded bytes on the disk.
         case originals
+        /// Encoded bytes in the second level, which other processes share.
+        case secondLevel = "second-level"
         /// The network, a file, or a closure.
         case network
         /// The decoding of bytes.
@@ -109,6 +111,7 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
                 case .variant: ("another size", "memory")
                 case .processed: ("processed image", "disk")
                 case .originals: ("original", "disk")
+                case .secondLevel: ("original", "second level")
                 case .network: ("original", "fetch")
                 case .decoding: ("decoding", "")
                 case .processing: ("processing", "")

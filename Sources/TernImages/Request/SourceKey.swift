@@ -16,7 +16,7 @@ struct SourceKey: Sendable, Hashable {
     /// The hash value of the name, computed once: each load looks into several tables.
     private let nameHash: Int
     /// The name of the partition; empty for the common partition.
-    private let partition: String
+    let partition: String
     /// A Boolean value that indicates whether the key is valid only in this process, and not for the disk.
     let isPrivate: Bool
 

@@ -1,5 +1,7 @@
+import CacheTestSupport
 import Foundation
 import Tern
+import TernCache
 import TernHTTPCache
 import TernTesting
 import Testing
@@ -40,6 +42,23 @@ struct CachingDocumentationTests {
         #expect(await cache.entries(matching: server.url("/articles").absoluteString).count == 2)
         try await cache.clear(client.session)
         #expect(await cache.entries().isEmpty)
+    }
+
+    @Test func aFleetSharesResponses() async throws {
+        let store = TestStore()
+        let server = try LoopbackServer { exchange in
+            try exchange.respond(headers: [("Cache-Control", "max-age=60")], text: "\(exchange.number)")
+        }
+        defer { server.stop() }
+        for _ in 0..<2 {
+            var configuration = Session.Configuration()
+            var settings = HTTPCache.Configuration()
+            settings.secondLevel = SecondLevelCache(store)
+            configuration.cache = .memory(settings)
+            let client = Client(baseURL: server.url, session: Session(configuration: configuration))
+            #expect(try await client.get("a", as: String.self) == "1")
+            await configuration.cache?.flush()
+        }
     }
 
     @Test func staleResponsesAnswerWhileTheServerIsAway() async throws {
