@@ -54,8 +54,12 @@ package final class ProgressMeter: Sendable {
     /// The offset at which a resumed download begins.
     private let offset = Atomic<Int64>(0)
     private let isWatched = Atomic<Bool>(false)
-    /// The time at which `setDecoded` publishes its count again.
+    /// The time from which `publishSoon` publishes at once.
     private let nextPublication = Atomic<UInt64>(0)
+    /// A Boolean value that indicates whether numbers wait for that time.
+    private let isPublicationWaiting = Atomic<Bool>(false)
+    /// The shortest time between two publications of `publishSoon`, in nanoseconds.
+    private static let publicationInterval: UInt64 = 10_000_000
     private let channels = Lock<Channels?>(nil)
 
     /// The streams. Created for the first one, so that a meter without streams is a few numbers.
@@ -106,16 +110,31 @@ package final class ProgressMeter: Sendable {
         channels.download.update { Self.change($0, to: download, rate: downloadRate) }
     }
 
+    /// Publishes the numbers to the streams: at once, or if that was done in the last 10 ms, when they have passed. The last
+    /// numbers before a pause of the sender are published, too.
+    package func publishSoon() {
+        let (now, next) = (MonotonicClock.nanoseconds(), nextPublication.load(ordering: .relaxed))
+        if now >= next {
+            nextPublication.store(now + Self.publicationInterval, ordering: .relaxed)
+            return publish()
+        }
+        guard !isPublicationWaiting.exchange(true, ordering: .releasing) else { return }
+        Task {
+            // `try?`: nobody cancels this task.
+            try? await ContinuousClock().sleepWithoutDescriptor(for: .nanoseconds(Int64(next - now)))
+            // In this order, numbers that come now are published here or wait again.
+            _ = isPublicationWaiting.exchange(false, ordering: .acquiring)
+            nextPublication.store(MonotonicClock.nanoseconds() + Self.publicationInterval, ordering: .relaxed)
+            publish()
+        }
+    }
+
     // MARK: The session's side
 
     /// Stores the number of decompressed bytes, and publishes it as often as the transport does.
     func setDecoded(_ count: Int64) {
         received.store(count, ordering: .relaxed)
-        guard isWatched.load(ordering: .relaxed) else { return }
-        let now = MonotonicClock.nanoseconds()
-        guard now >= nextPublication.load(ordering: .relaxed) else { return }
-        nextPublication.store(now + 10_000_000, ordering: .relaxed)
-        publish()
+        if isWatched.load(ordering: .relaxed) { publishSoon() }
     }
 
     /// Sets the offset at which a resumed download starts.

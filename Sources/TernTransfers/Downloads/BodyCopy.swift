@@ -30,16 +30,12 @@ struct BodyCopy: Sendable {
     /// The position that no byte may reach; nil for none.
     let limit: Int64?
 
-    /// The shortest time between two publications of progress, in nanoseconds.
-    private static let publicationInterval: UInt64 = 10_000_000
-
     /// Receives a body to its end. Returns when its last byte is written.
     ///
     /// - Parameter isolation: The part, where the reader waits and writes, so that a portion costs one wake-up; nil for a body
     ///   that is hashed, which must not hold up the files of others.
     func run(_ stream: ResponseStream, isolation: isolated (any Actor)?) async throws(Failure) {
         var position = offset
-        var nextPublication: UInt64 = 0
         while let chunks = try await nextChunks(of: stream, isolation: isolation) {
             let start = position
             for chunk in chunks {
@@ -48,10 +44,7 @@ struct BodyCopy: Sendable {
             }
             let isWatched = meter.update(
                 sent: 0, of: nil, received: position - offset, of: total.map { $0 - offset })
-            if isWatched, case let now = MonotonicClock.nanoseconds(), now >= nextPublication {
-                nextPublication = now + Self.publicationInterval
-                meter.publish()
-            }
+            if isWatched { meter.publishSoon() }
             do {
                 try await throttle.wait(after: Int(position - start))
             } catch {

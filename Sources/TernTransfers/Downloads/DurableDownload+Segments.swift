@@ -165,16 +165,9 @@ private struct SegmentCopy: Sendable {
 
 /// The progress of all segments together.
 private final class SegmentProgress: Sendable {
-    private struct State {
-        var received: Int64 = 0
-        var nextPublication: UInt64 = 0
-    }
-
     private let meter: ProgressMeter
     private let rest: Int64
-    private let state = Lock(State())
-
-    private static let publicationInterval: UInt64 = 10_000_000
+    private let received = Lock<Int64>(0)
 
     init(meter: ProgressMeter, rest: Int64) {
         self.meter = meter
@@ -182,15 +175,11 @@ private final class SegmentProgress: Sendable {
     }
 
     func add(_ count: Int) {
-        let now = MonotonicClock.nanoseconds()
-        let isDue = state.withLock { state in
-            state.received += Int64(count)
+        let isWatched = received.withLock { received in
+            received += Int64(count)
             // Stored under the lock, so that no earlier number replaces a later one.
-            let isWatched = meter.update(sent: 0, of: nil, received: state.received, of: rest)
-            guard isWatched, now >= state.nextPublication else { return false }
-            state.nextPublication = now + Self.publicationInterval
-            return true
+            return meter.update(sent: 0, of: nil, received: received, of: rest)
         }
-        if isDue { meter.publish() }
+        if isWatched { meter.publishSoon() }
     }
 }

@@ -23,6 +23,16 @@ struct ProgressMeterTests {
         #expect(first?.isFinished == false)
     }
 
+    /// A sender that stops within 10 ms of the last publication leaves no number unpublished.
+    @Test func theLastNumbersBeforeAPauseArePublished() async {
+        let meter = ProgressMeter()
+        var download = meter.downloadStream.makeAsyncIterator()
+        _ = await download.next()
+        for count in 1...3 where meter.update(sent: 0, of: nil, received: Int64(count), of: 9) { meter.publishSoon() }
+        while let progress = await download.next(), progress.completedBytes < 3 {}
+        #expect(meter.download.completedBytes == 3)
+    }
+
     @Test func directionsAreSeparate() async {
         let meter = ProgressMeter()
         var upload = meter.uploadStream.makeAsyncIterator()

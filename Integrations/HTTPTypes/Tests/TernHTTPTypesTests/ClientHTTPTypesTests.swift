@@ -30,7 +30,7 @@ struct ClientHTTPTypesTests {
     /// Runs a server that records each request and answers with two cookies.
     private func withServer(
         status: Int = 200, headers: Headers = [:],
-        test: (LoopbackServer, Client, Log) async throws -> Void
+        test: (_ server: LoopbackServer, _ client: Client, _ log: Log) async throws -> Void
     ) async throws {
         let log = Log()
         let server = try LoopbackServer { exchange in

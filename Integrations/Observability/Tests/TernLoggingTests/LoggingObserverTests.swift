@@ -18,7 +18,7 @@ struct LoggingObserverTests {
 
     private func withServer(
         level: Logger.Level = .trace, _ respond: @escaping LoopbackServer.Handler,
-        test: (LoopbackServer, Client, LoggingObserver) async throws -> Void
+        test: (_ server: LoopbackServer, _ client: Client, _ observer: LoggingObserver) async throws -> Void
     ) async throws {
         var logger = Logger(label: "test") { _ in handler }
         logger.logLevel = level

@@ -20,7 +20,7 @@ struct MetricsObserverTests {
     private func withServer(
         maximumServers: Int = 100, change: (inout Session.Configuration) -> Void = { _ in },
         _ handler: @escaping LoopbackServer.Handler,
-        test: (LoopbackServer, Client, MetricsObserver) async throws -> Void
+        test: (_ server: LoopbackServer, _ client: Client, _ observer: MetricsObserver) async throws -> Void
     ) async throws {
         let observer = MetricsObserver(factory: metrics, maximumServers: maximumServers)
         let server = try LoopbackServer(handler: handler)
