@@ -10,8 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-// The number of reads in a row that bring records but no data, such as tickets.
-#define MOST_READS_WITHOUT_DATA 8
+// The number of reads in a row within a handshake that bring records but no end of it.
+#define MOST_READS_OF_HANDSHAKE 8
+// The number of bytes received in a row that bring records but no data, such as tickets. Not a number of reads: before
+// OpenSSL 3.2 one read takes all records that have arrived, and since then each takes one.
+#define MOST_BYTES_WITHOUT_DATA (128 << 10)
 // The number of seconds for which a ticket may be used at most (RFC 8446 §4.6.1).
 #define LONGEST_LIFE 604800
 // A server's own certificate must name the host in full, in its alternative names (RFC 9110 §4.3.4, RFC 9525 §6.3).
@@ -232,7 +235,7 @@ static tern_ssl_result meaning(tern_ssl_session *session, int result, int is_han
 
 tern_ssl_result tern_ssl_handshake(tern_ssl_session *session) {
     if (session->final != TERN_SSL_DONE) return session->final;
-    for (int reads = 0; reads < MOST_READS_WITHOUT_DATA; reads++) {
+    for (int reads = 0; reads < MOST_READS_OF_HANDSHAKE; reads++) {
         prepare(session);
         int result = SSL_do_handshake(session->ssl);
         if (result == 1) return TERN_SSL_DONE;
@@ -246,21 +249,21 @@ tern_ssl_result tern_ssl_handshake(tern_ssl_session *session) {
 tern_ssl_result tern_ssl_read(tern_ssl_session *session, uint8_t *bytes, size_t length, size_t *count) {
     *count = 0;
     if (session->final != TERN_SSL_DONE) return session->final;
-    int reads = 0;
+    session->count_without_data = 0;
     while (*count < length) {
         size_t more = 0;
         prepare(session);
         int result = SSL_read_ex(session->ssl, bytes + *count, length - *count, &more);
         if (result == 1) {
             *count += more;
-            reads = 0;
+            session->count_without_data = 0;
             // Saves the system call that finds no input.
             if (session->is_drained && !SSL_has_pending(session->ssl)) break;
             continue;
         }
         tern_ssl_result state = meaning(session, result, 0);
         if (state == TERN_SSL_WANTS_READ && !session->has_blocked) {
-            if (++reads < MOST_READS_WITHOUT_DATA) continue;
+            if (session->count_without_data < MOST_BYTES_WITHOUT_DATA) continue;
             session->failure.is_flood = 1;
             state = fail(session, 0);
         }

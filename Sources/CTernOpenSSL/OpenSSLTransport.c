@@ -17,7 +17,10 @@ static int read_socket(BIO *bio, char *bytes, int length) {
     do count = recv(session->descriptor, bytes, (size_t)length, 0);
     while (count < 0 && errno == EINTR);
     session->is_drained = count < length;
-    if (count > 0) return (int)count;
+    if (count > 0) {
+        session->count_without_data += (size_t)count;
+        return (int)count;
+    }
     if (count == 0) {
         session->is_at_end = 1;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -83,6 +86,7 @@ static int read_outer(BIO *bio, char *bytes, int length) {
     tern_ssl_result result = tern_ssl_read(session->outer, (uint8_t *)bytes, (size_t)length, &count);
     ERR_clear_error();
     session->is_drained = count < (size_t)length;
+    session->count_without_data += count;
     return result == TERN_SSL_DONE ? (int)count : report_outer(bio, session, result);
 }
 

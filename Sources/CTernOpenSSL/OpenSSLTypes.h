@@ -24,6 +24,8 @@ struct tern_ssl_session {
     int is_at_end;
     int is_drained;
     int has_blocked;
+    // The number of bytes received in this call of tern_ssl_read since the last data.
+    size_t count_without_data;
     int is_write_broken;
     int has_unsent_end;
     // An error of OpenSSL that a call of the outer session removed from the thread's queue of errors.
