@@ -59,19 +59,15 @@ package final class ExchangePool {
     private let context: LoopContext
     private let poolPlace: Confined<ConnectionPool>
     private var pool: ConnectionPool {
-        _read { yield poolPlace.value }
-        _modify { yield &poolPlace.value }
+        @inline(__always) _read { yield poolPlace.value }
+        @inline(__always) _modify { yield &poolPlace.value }
     }
     /// The loops on which connections live, the home loop first.
     private var loops: [any ConnectionLoop] = []
     /// The connections on the home loop.
     private var home: LoopConnections?
     private var loads: LoopLoads
-    private let recordsPlace = Confined(ConnectionTable<ConnectionRecord>())
-    private var records: ConnectionTable<ConnectionRecord> {
-        _read { yield recordsPlace.value }
-        _modify { yield &recordsPlace.value }
-    }
+    private let records = Confined(ConnectionTable<ConnectionRecord>())
     /// The loops of the connections that another protocol uses, which the pool no longer counts.
     private var detachedLoops: [ConnectionPool.ConnectionID: Int] = [:]
     /// The connections over HTTP/2 whose servers allow extended CONNECT, by their keys.
@@ -87,11 +83,7 @@ package final class ExchangePool {
     private var destinationLimit = keptDestinations
     /// The number of destinations that are remembered.
     var destinationCount: Int { destinations.count }
-    private let actionsPlace = Confined<[ConnectionPool.Action]>([])
-    private var actions: [ConnectionPool.Action] {
-        _read { yield actionsPlace.value }
-        _modify { yield &actionsPlace.value }
-    }
+    private let actions = Confined<[ConnectionPool.Action]>([])
     private var isPerforming = false
     private let idleTimer = LoopTimer()
     /// The exchanges that ask for another protocol.
@@ -177,10 +169,10 @@ package final class ExchangePool {
             exchange: exchange.id, key: key(of: exchange.route), priority: exchange.priority)
         submission.needsFresh = exchange.needsFreshConnection
         submission.waitsForShared = waitsForShared
-        let isKnown = pool.submit(submission, actions: &actions)
+        let isKnown = pool.submit(submission, actions: &actions.value)
         // The usual case needs no table: the exchange starts on a free connection.
-        if actions.count == 1, case .assign(exchange.id, let connection, _) = actions[0] {
-            actions.removeAll(keepingCapacity: true)
+        if actions.value.count == 1, case .assign(exchange.id, let connection, _) = actions.value[0] {
+            actions.value.removeAll(keepingCapacity: true)
             submitted = nil
             start(exchange, on: connection)
         }
@@ -207,7 +199,7 @@ package final class ExchangePool {
     package func cancel(_ exchange: HTTPExchange) {
         if exchange.cancelOnConnection() { return }
         if waiting.removeValue(forKey: exchange.id) != nil {
-            _ = pool.withdraw(exchange.id, now: context.now, actions: &actions)
+            _ = pool.withdraw(exchange.id, now: context.now, actions: &actions.value)
             perform()
         }
         if exchange.upgrade != nil { handshakes.leave(exchange.id) }
@@ -218,8 +210,8 @@ package final class ExchangePool {
     package func giveUpConnecting(_ exchange: HTTPExchange) {
         let connection = pool.connection(for: exchange.id)
         cancel(exchange)
-        guard let connection, let record = records[connection], !record.isOpen else { return }
-        pool.giveUp(connection, actions: &actions)
+        guard let connection, let record = records.value[connection], !record.isOpen else { return }
+        pool.giveUp(connection, actions: &actions.value)
         perform()
     }
 
@@ -232,7 +224,7 @@ package final class ExchangePool {
     /// Closes all connections. No exchange is left.
     package func close() {
         home?.closeDetached()
-        pool.closeAll(actions: &actions)
+        pool.closeAll(actions: &actions.value)
         perform()
         context.cancel(idleTimer)
     }
@@ -243,9 +235,9 @@ package final class ExchangePool {
     private func perform() {
         if isPerforming { return }
         isPerforming = true
-        while !actions.isEmpty {
-            let batch = actions
-            actions.removeAll(keepingCapacity: true)
+        while !actions.value.isEmpty {
+            let batch = actions.value
+            actions.value.removeAll(keepingCapacity: true)
             for action in batch { perform(action) }
         }
         isPerforming = false
@@ -289,11 +281,11 @@ package final class ExchangePool {
     }
 
     private func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
-        guard var record = records[connection] else { return }
+        guard var record = records.value[connection] else { return }
         exchange.isFirstOnConnection = !record.isUsed
         if !record.isUsed {
             record.isUsed = true
-            records[connection] = record
+            records.value[connection] = record
         }
         if exchange.upgrade != nil, !exchange.usesExtendedConnect { handshakes.started(exchange.id, on: connection) }
         loops[record.loop].start(exchange, on: connection)
@@ -302,14 +294,14 @@ package final class ExchangePool {
     /// Lets the loop of a connection close it. The loop confirms it by `closed(_:)`, and the pool counts the connection until
     /// then.
     private func close(_ connection: ConnectionPool.ConnectionID) {
-        guard let record = records[connection] else { return pool.closed(connection, actions: &actions) }
+        guard let record = records.value[connection] else { return pool.closed(connection, actions: &actions.value) }
         loops[record.loop].close(connection)
     }
 
     /// Forgets a connection that no longer exists. Returns false if it is forgotten already.
     @discardableResult
     private func forget(_ connection: ConnectionPool.ConnectionID) -> Bool {
-        guard let record = records.remove(connection) else { return false }
+        guard let record = records.value.remove(connection) else { return false }
         extendedConnections[record.key]?.remove(connection)
         loads.remove(from: record.loop)
         return true
@@ -323,7 +315,7 @@ package final class ExchangePool {
                 proxy, ProxyAddress.authority(destination.host, port: destination.port))
         }
         let loop = loads.add { loops[$0].isAvailable }
-        records[connection] = ConnectionRecord(loop: loop, key: key)
+        records.value[connection] = ConnectionRecord(loop: loop, key: key)
         loops[loop].open(connection, to: destination, authorize: authorize)
     }
 }
@@ -331,12 +323,12 @@ package final class ExchangePool {
 extension ExchangePool: ConnectionObserver {
     package func connected(_ connection: ConnectionPool.ConnectionID, capacity: Int, isShared: Bool) {
         // The connection can have been closed while the message that it is open was on its way.
-        guard var record = records[connection] else { return }
+        guard var record = records.value[connection] else { return }
         record.isOpen = true
-        records[connection] = record
+        records.value[connection] = record
         let destination = destinations[record.key]
         if !isShared { destination?.speaksHTTP1 = true }
-        pool.opened(connection, capacity: capacity, now: context.now, actions: &actions)
+        pool.opened(connection, capacity: capacity, now: context.now, actions: &actions.value)
         perform()
         // Exchanges that waited to share the connection wait in the queue again, unless it took them or one is opened for
         // them.
@@ -349,7 +341,7 @@ extension ExchangePool: ConnectionObserver {
 
     package func connectFailed(_ connection: ConnectionPool.ConnectionID, _ error: EngineError) {
         guard forget(connection) else { return }
-        let failed = pool.openFailed(connection, actions: &actions).flatMap { waiting.removeValue(forKey: $0) }
+        let failed = pool.openFailed(connection, actions: &actions.value).flatMap { waiting.removeValue(forKey: $0) }
         perform()
         guard let failed else { return }
         if failed.upgrade != nil { handshakes.leave(failed.id) }
@@ -357,15 +349,15 @@ extension ExchangePool: ConnectionObserver {
     }
 
     package func finished(on connection: ConnectionPool.ConnectionID, isReusable: Bool) {
-        pool.finished(on: connection, isReusable: isReusable, now: context.now, actions: &actions)
+        pool.finished(on: connection, isReusable: isReusable, now: context.now, actions: &actions.value)
         perform()
         gate?.ended(on: connection)
     }
 
     package func detached(_ connection: ConnectionPool.ConnectionID) {
-        guard let record = records.remove(connection) else { return }
+        guard let record = records.value.remove(connection) else { return }
         detachedLoops[connection] = record.loop
-        pool.closed(connection, actions: &actions)
+        pool.closed(connection, actions: &actions.value)
         perform()
         gate?.ended(on: connection)
     }
@@ -373,18 +365,18 @@ extension ExchangePool: ConnectionObserver {
     package func closed(_ connection: ConnectionPool.ConnectionID) {
         if let loop = detachedLoops.removeValue(forKey: connection) { return loads.remove(from: loop) }
         forget(connection)
-        pool.closed(connection, actions: &actions)
+        pool.closed(connection, actions: &actions.value)
         perform()
         gate?.ended(on: connection)
     }
 
     package func capacityChanged(_ connection: ConnectionPool.ConnectionID, to capacity: Int) {
-        pool.capacityChanged(connection, capacity: capacity, now: context.now, actions: &actions)
+        pool.capacityChanged(connection, capacity: capacity, now: context.now, actions: &actions.value)
         perform()
     }
 
     package func extendedConnectChanged(_ connection: ConnectionPool.ConnectionID, isAllowed: Bool) {
-        guard let record = records[connection] else { return }
+        guard let record = records.value[connection] else { return }
         if isAllowed {
             extendedConnections[record.key, default: []].insert(connection)
         } else {
@@ -395,18 +387,18 @@ extension ExchangePool: ConnectionObserver {
 
     package func draining(_ connection: ConnectionPool.ConnectionID) {
         extendedConnectChanged(connection, isAllowed: false)
-        pool.draining(connection, actions: &actions)
+        pool.draining(connection, actions: &actions.value)
         perform()
     }
 
     package func requiresHTTP1(_ connection: ConnectionPool.ConnectionID) {
-        guard let key = records[connection]?.key, let destination = destinations[key], destination.allowsHTTP2
+        guard let key = records.value[connection]?.key, let destination = destinations[key], destination.allowsHTTP2
         else { return }
         destination.speaksHTTP1 = true
         // Attempts on other loops read the present one.
         destinations[key] = Destination(overHTTP1: destination)
         // Those that still connect have offered HTTP/2. They are closed, and opened again for the exchanges that wait.
-        for other in records.connections where records[other]?.key == key { pool.draining(other, actions: &actions) }
+        for other in records.value.connections where records.value[other]?.key == key { pool.draining(other, actions: &actions.value) }
         perform()
     }
 
@@ -434,7 +426,7 @@ extension ExchangePool: HandshakeGateOwner {
 
 extension ExchangePool: TimerHandler {
     package func timerFired(_ timer: LoopTimer) {
-        pool.expireIdle(now: context.now, actions: &actions)
+        pool.expireIdle(now: context.now, actions: &actions.value)
         perform()
         scheduleIdleTimer()
     }

@@ -19,22 +19,21 @@ extension HTTP1Carrier {
         self.exchange = exchange
         exchange.connection = self
         exchange.handler.didConnect(info)
-        info.isReused = true
-        info.pinReport = nil
+        if !info.isReused { info = info.reused() }
         let framing: HTTP1RequestHead.Framing
         switch exchange.body {
         case .none: (framing, missingBody) = (.none, 0)
         case .length(let count): (framing, missingBody) = (.length(count), count)
         case .stream: (framing, missingBody) = (.chunked, nil)
         }
-        var head = HTTP1RequestHead(
-            method: exchange.method, target: exchange.url, authority: exchange.destination.authority,
-            framing: framing)
-        head.targetStart = exchange.pathStart
-        head.dropsProxyAuthorization = !exchange.destination.isForwarded
-        head.upgrade = exchange.upgrade
+        let head = HTTP1RequestHead(
+            method: exchange.method, target: exchange.url, targetStart: exchange.pathStart,
+            authority: exchange.destination.authority, framing: framing,
+            dropsProxyAuthorization: !exchange.destination.isForwarded, upgrade: exchange.upgrade)
+        // Most heads are sent from where they are written.
+        let usualCount = outputOffset == output.count ? unsafe head.writeUsual(exchange.fields, into: context.sendBuffer) : nil
         do {
-            try head.write(exchange.fields, into: &output)
+            if usualCount == nil { try head.write(exchange.fields, into: &output) }
         } catch {
             self.exchange = nil
             exchange.connection = nil
@@ -51,7 +50,9 @@ extension HTTP1Carrier {
         isStarved = false
         hasMoreBody = connection.sending == .open
         if case .waits(let deadline) = connection.sending { scheduleContinueTimer(at: deadline) }
-        send()
+        guard let usualCount, isWriting else { return send() }
+        _ = sendBuffer(usualCount)
+        updateEvents()
     }
 
     /// Returns whether the exchange may only be sent while no byte waits. That does not hold for the first exchange of a

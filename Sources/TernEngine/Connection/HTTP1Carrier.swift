@@ -19,8 +19,8 @@ final class HTTP1Carrier: ExchangeCarrier {
     var info: ConnectionInfo
     private let connectionPlace = Confined(HTTP1Connection())
     var connection: HTTP1Connection {
-        _read { yield connectionPlace.value }
-        _modify { yield &connectionPlace.value }
+        @inline(__always) _read { yield connectionPlace.value }
+        @inline(__always) _modify { yield &connectionPlace.value }
     }
     var exchange: HTTPExchange?
     /// The connection that the server has switched to another protocol, until it is closed.
@@ -28,8 +28,8 @@ final class HTTP1Carrier: ExchangeCarrier {
     private let outputPlace = Confined<[UInt8]>([])
     /// Bytes that the socket has not taken yet.
     var output: [UInt8] {
-        _read { yield outputPlace.value }
-        _modify { yield &outputPlace.value }
+        @inline(__always) _read { yield outputPlace.value }
+        @inline(__always) _modify { yield &outputPlace.value }
     }
     var outputOffset = 0
     /// The number of bytes of the request's body that are still to be read; nil if it is not known.
@@ -47,12 +47,12 @@ final class HTTP1Carrier: ExchangeCarrier {
     private var continueTimer: LoopTimer?
 
     init(
-        _ id: ConnectionPool.ConnectionID, over stream: ByteStream, info: ConnectionInfo, pool: LoopConnections,
+        _ id: ConnectionPool.ConnectionID, over stream: ByteStream, opening: ConnectionInfo.Opening, pool: LoopConnections,
         context: LoopContext
     ) {
         self.id = id
         self.stream = stream
-        self.info = info
+        info = ConnectionInfo(opening, version: .http11)
         self.pool = pool
         self.context = context
         openedAt = context.now

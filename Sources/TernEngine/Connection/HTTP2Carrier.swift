@@ -28,15 +28,14 @@ final class HTTP2Carrier: ExchangeCarrier {
     private var written = 0
 
     init(
-        _ id: ConnectionPool.ConnectionID, over stream: ByteStream, info: ConnectionInfo, pool: LoopConnections,
+        _ id: ConnectionPool.ConnectionID, over stream: ByteStream, opening: ConnectionInfo.Opening, pool: LoopConnections,
         context: LoopContext
     ) throws(EngineError) {
         self.id = id
         self.stream = stream
-        self.info = info
+        info = ConnectionInfo(opening, version: .http2)
         self.pool = pool
         self.context = context
-        self.info.version = .http2
         liveness = HTTP2Liveness(pool.settings.liveness, now: context.now)
         var settings = HTTP2Session.Settings()
         settings.headLimit = pool.settings.headLimit
@@ -62,8 +61,7 @@ final class HTTP2Carrier: ExchangeCarrier {
         if case .length(let count) = exchange.body { length = count }
         let hasBody = exchange.body == .stream || (length ?? 0) > 0
         let isReused = info.isReused
-        info.isReused = true
-        info.pinReport = nil
+        if !isReused { info = info.reused() }
         do {
             var request = HTTP2Request(
                 method: exchange.usesExtendedConnect ? "CONNECT" : exchange.method,

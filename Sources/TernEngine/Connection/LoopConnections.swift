@@ -75,11 +75,7 @@ package final class LoopConnections {
 
     let settings: Settings
     private let context: LoopContext
-    private let entriesPlace = Confined(ConnectionTable<Entry>())
-    private var entries: ConnectionTable<Entry> {
-        _read { yield entriesPlace.value }
-        _modify { yield &entriesPlace.value }
-    }
+    private let entries = Confined(ConnectionTable<Entry>())
     /// The connections that another protocol uses. The pool can use their numbers' slots again.
     private var detached: [ConnectionPool.ConnectionID: HTTP1Carrier] = [:]
     /// The pool, or the object that reports to it. It outlives the connections.
@@ -101,13 +97,13 @@ package final class LoopConnections {
 
     /// Removes a connection that has ended. The caller ends its exchanges.
     func closed(_ carrier: any PooledCarrier) {
-        if entries.remove(carrier.id) == nil { detached[carrier.id] = nil }
+        if entries.value.remove(carrier.id) == nil { detached[carrier.id] = nil }
         observer.closed(carrier.id)
     }
 
     /// Removes a connection from the pool that another protocol uses from now on.
     func detached(_ carrier: HTTP1Carrier) {
-        guard entries.remove(carrier.id) != nil else { return }
+        guard entries.value.remove(carrier.id) != nil else { return }
         detached[carrier.id] = carrier
         observer.detached(carrier.id)
     }
@@ -145,12 +141,12 @@ extension LoopConnections: ConnectionLoop {
         let attempt = ConnectAttempt(
             connection, to: destination, context: context, resumption: settings.resumption, authorize: authorize,
             owner: self)
-        entries[connection] = .connecting(attempt)
+        entries.value[connection] = .connecting(attempt)
         attempt.start()
     }
 
     package func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
-        if case .open(let carrier) = entries[connection] {
+        if case .open(let carrier) = entries.value[connection] {
             if exchange.usesExtendedConnect, (carrier as? HTTP2Carrier)?.allowsExtendedConnect != true {
                 // A new connection, whose SETTINGS have not arrived or do not allow it. The exchange gets one of its own.
                 exchange.refusesExtendedConnect = true
@@ -176,12 +172,12 @@ extension LoopConnections: ConnectionLoop {
 
     /// Closes all connections, without a call to the observer.
     package func closeAll() {
-        for connection in entries.connections { end(connection) }
+        for connection in entries.value.connections { end(connection) }
         closeDetached()
     }
 
     private func end(_ connection: ConnectionPool.ConnectionID) {
-        switch entries.remove(connection) {
+        switch entries.value.remove(connection) {
         case .connecting(let attempt): attempt.cancel()
         case .open(let carrier): carrier.close()
         case nil: break
@@ -190,15 +186,15 @@ extension LoopConnections: ConnectionLoop {
 }
 
 extension LoopConnections: ConnectAttemptOwner {
-    func attempt(_ attempt: ConnectAttempt, didConnect stream: ByteStream, info: ConnectionInfo) {
+    func attempt(_ attempt: ConnectAttempt, didConnect stream: ByteStream, opening: ConnectionInfo.Opening) {
         guard stream.negotiatedProtocol == "h2" || attempt.destination.assumesHTTP2 else {
-            let carrier = HTTP1Carrier(attempt.id, over: stream, info: info, pool: self, context: context)
-            entries[attempt.id] = .open(carrier)
+            let carrier = HTTP1Carrier(attempt.id, over: stream, opening: opening, pool: self, context: context)
+            entries.value[attempt.id] = .open(carrier)
             return observer.connected(attempt.id, capacity: 1, isShared: false)
         }
         do {
-            let carrier = try HTTP2Carrier(attempt.id, over: stream, info: info, pool: self, context: context)
-            entries[attempt.id] = .open(carrier)
+            let carrier = try HTTP2Carrier(attempt.id, over: stream, opening: opening, pool: self, context: context)
+            entries.value[attempt.id] = .open(carrier)
             observer.connected(attempt.id, capacity: carrier.capacity, isShared: true)
         } catch {
             self.attempt(attempt, didFail: error)
@@ -206,7 +202,7 @@ extension LoopConnections: ConnectAttemptOwner {
     }
 
     func attempt(_ attempt: ConnectAttempt, didFail error: EngineError) {
-        entries[attempt.id] = nil
+        entries.value[attempt.id] = nil
         observer.connectFailed(attempt.id, error)
     }
 }

@@ -3,7 +3,7 @@ import TernConcurrency
 
 /// The owner of an attempt to connect.
 protocol ConnectAttemptOwner: AnyObject {
-    func attempt(_ attempt: ConnectAttempt, didConnect stream: ByteStream, info: ConnectionInfo)
+    func attempt(_ attempt: ConnectAttempt, didConnect stream: ByteStream, opening: ConnectionInfo.Opening)
     func attempt(_ attempt: ConnectAttempt, didFail error: EngineError)
 }
 
@@ -28,7 +28,7 @@ final class ConnectAttempt {
     private let resumption: TLSResumption
     private weak var owner: (any ConnectAttemptOwner)?
     private var step = Step.connecting
-    private var info = ConnectionInfo()
+    private var opening = ConnectionInfo.Opening()
     private lazy var preparation = ConnectPreparation(destination, context: context, owner: self)
     private lazy var race = SocketRace(from: destination.localEndpoint, context: context, owner: self)
     private var addresses = ConnectPreparation.Addresses()
@@ -86,14 +86,14 @@ final class ConnectAttempt {
         guard let stream else { return }
         step = .ended
         (self.stream, tls, proxyTLS) = (nil, nil, nil)
-        owner?.attempt(self, didConnect: stream, info: info)
+        owner?.attempt(self, didConnect: stream, opening: opening)
     }
 }
 
 extension ConnectAttempt: ConnectPreparationOwner, SocketRaceOwner {
     func preparation(_ preparation: ConnectPreparation, didFind addresses: ConnectPreparation.Addresses) {
         self.addresses = addresses
-        info.nameLookupEnd = context.now
+        opening.nameLookupEnd = context.now
         race.start(to: addresses.peer)
     }
 
@@ -103,10 +103,10 @@ extension ConnectAttempt: ConnectPreparationOwner, SocketRaceOwner {
         let stream = ByteStream(context, socket, watching: .writable)
         stream.setHandler(self)
         self.stream = stream
-        info.connectEnd = context.now
+        opening.connectEnd = context.now
         if destination.unixSocketPath == nil {
-            info.remoteAddress = address.text
-            info.remotePort = address.port
+            opening.remoteAddress = address.text
+            opening.remotePort = address.port
         }
         beginProxy()
     }
@@ -253,8 +253,8 @@ extension ConnectAttempt {
         switch tls?.handshake() {
         case .done:
             // A handshake can take a whole turn, whose time is that of its beginning.
-            info.tlsEnd = MonotonicClock.nanoseconds()
-            info.pinReport = tls?.pinReport
+            opening.tlsEnd = MonotonicClock.nanoseconds()
+            opening.pinReport = tls?.pinReport
             stream?.secure(with: tls)
             finish()
         case .wantsRead: stream?.watch(.readable, self)

@@ -25,7 +25,7 @@ package final class EventLoop: MessageExecutor {
         indirect case open(UInt64, make: LoopClient.Make)
         case close(UInt64)
         /// An answer that an object on the loop expects.
-        case answer(UInt64, any Sendable)
+        indirect case answer(UInt64, any Sendable)
         /// The place of a message that was taken.
         case done
     }

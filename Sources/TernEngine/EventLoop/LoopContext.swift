@@ -59,7 +59,11 @@ package final class LoopTimer {
     private unowned var handler: (any TimerHandler)?
     /// A Boolean value that indicates whether the timer stays when the loop is about to sleep. See
     /// `LoopContext.cancelBeforeSleep(_:)`.
-    package var isNeeded = true
+    package var isNeeded: Bool {
+        get { isKept }
+        set { isKept = newValue }
+    }
+    private var isKept = true
     /// The position in the queue; nil while the timer is not scheduled.
     fileprivate var token: TimerQueue.Token?
     /// The index among the timers of the loop.
@@ -104,15 +108,15 @@ package final class LoopTimer {
     let sockets: SocketTable
     private let queuePlace = Confined(TimerQueue())
     private var queue: TimerQueue {
-        _read { yield queuePlace.value }
-        _modify { yield &queuePlace.value }
+        @inline(__always) _read { yield queuePlace.value }
+        @inline(__always) _modify { yield &queuePlace.value }
     }
     /// The scheduled timers by their numbers in the queue, and the numbers that are free.
     private let timers = Confined<[LoopTimer?]>([])
     private let freeTimers = Confined<[Int]>([])
     private var expired: [UInt64] = []
     /// A timer that is cancelled before the loop sleeps, unless it is needed again.
-    private var doubtfulTimer: LoopTimer?
+    private let doubtfulTimer = Confined<LoopTimer?>(nil)
     private let wakes = unsafe Confined<[Wake]>([])
     private let turnEnds = Confined<[any TurnEndHandler]>([])
     /// The storage of the handlers that are being called, for the next turn.
@@ -122,7 +126,7 @@ package final class LoopTimer {
     /// The number of requests whose responses the clients of the loop wait for.
     private(set) var awaitedResponses = 0
     /// The clients that have ended in this turn.
-    private(set) var removedClients: [UInt64] = []
+    let removedClients = Confined<[UInt64]>([])
 
     init(_ loop: EventLoop) {
         self.loop = loop
@@ -213,15 +217,15 @@ package final class LoopTimer {
     /// is seldom without use for long: to cancel and to schedule it again costs a thousand instructions.
     package func cancelBeforeSleep(_ timer: LoopTimer) {
         guard timer.token != nil else { return }
-        if let doubtfulTimer, doubtfulTimer !== timer, !doubtfulTimer.isNeeded { return cancel(timer) }
-        doubtfulTimer = timer
+        if let other = doubtfulTimer.value, other !== timer, !other.isNeeded { return cancel(timer) }
+        doubtfulTimer.value = timer
         timer.isNeeded = false
     }
 
     /// Cancels the timer that nobody has needed again. Called when the loop is about to sleep.
     func cancelUnneededTimer() {
-        guard let timer = doubtfulTimer else { return }
-        doubtfulTimer = nil
+        guard let timer = doubtfulTimer.value else { return }
+        doubtfulTimer.value = nil
         if !timer.isNeeded { cancel(timer) }
     }
 
@@ -267,11 +271,11 @@ package final class LoopTimer {
     }
 
     /// Removes a client at the end of the turn. It receives no message afterwards.
-    package func remove(_ client: UInt64) { removedClients.append(client) }
+    package func remove(_ client: UInt64) { removedClients.value.append(client) }
 
     func takeRemovedClients() -> [UInt64] {
-        defer { removedClients = [] }
-        return removedClients
+        defer { removedClients.value = [] }
+        return removedClients.value
     }
 
     /// Returns whether a task was resumed.

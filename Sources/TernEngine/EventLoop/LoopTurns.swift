@@ -15,7 +15,7 @@ import TernConcurrency
     private let context: LoopContext
     private var clients: [UInt64: any LoopClient] = [:]
     /// The client of the last message, which most often is that of the next one.
-    private var lastClient: (id: UInt64, client: any LoopClient)?
+    private let lastClient = Confined<(id: UInt64, client: any LoopClient)?>(nil)
     /// Messages from the mailbox, and the number of those that are done.
     private var messages: [EventLoop.Message] = []
     private var messagesDone = 0
@@ -27,7 +27,7 @@ import TernConcurrency
     /// A Boolean value that indicates whether tasks ran on the loop since it last slept.
     private var ranTasks = false
     private var polling = PollPolicy()
-    private var processors = ProcessorLoad()
+    private let processors = Confined(ProcessorLoad())
 
     init(_ loop: EventLoop) {
         self.loop = loop
@@ -71,7 +71,7 @@ import TernConcurrency
     /// Looks for events and messages again and again for a short time. Returns whether there are any.
     private func poll() -> Bool {
         let start = MonotonicClock.nanoseconds()
-        if processors.areBusy(now: start) { return false }
+        if processors.value.areBusy(now: start) { return false }
         var now = start
         while now - start < PollPolicy.limit {
             eventCount = wait(0)
@@ -174,17 +174,17 @@ import TernConcurrency
     }
 
     private func client(_ id: UInt64) -> (any LoopClient)? {
-        if !context.removedClients.isEmpty, context.removedClients.contains(id) { return nil }
-        if let lastClient, lastClient.id == id { return lastClient.client }
+        if !context.removedClients.value.isEmpty, context.removedClients.value.contains(id) { return nil }
+        if let last = lastClient.value, last.id == id { return last.client }
         guard let client = clients[id] else { return nil }
-        lastClient = (id, client)
+        lastClient.value = (id, client)
         return client
     }
 
     private func removeClients() {
-        if context.removedClients.isEmpty { return }
+        if context.removedClients.value.isEmpty { return }
         for id in context.takeRemovedClients() { clients[id] = nil }
-        lastClient = nil
+        lastClient.value = nil
     }
 
     private func millisecondsToSleep() -> Int32 {

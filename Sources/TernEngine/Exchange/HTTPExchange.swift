@@ -101,22 +101,40 @@ package enum BodyRead: Sendable, Equatable {
     case failed
 }
 
-/// The connection that carries an exchange.
-package struct ConnectionInfo: Sendable {
-    /// The time in nanoseconds at which the connection's own steps ended; 0 for a step that did not happen.
-    package var nameLookupEnd: UInt64 = 0
-    package var connectEnd: UInt64 = 0
-    package var tlsEnd: UInt64 = 0
-    /// The numeric address of the peer; nil for a Unix socket.
-    package var remoteAddress: String?
-    package var remotePort: UInt16 = 0
-    /// A Boolean value that indicates whether the connection carried an exchange before.
-    package var isReused = false
-    package var version = WireVersion.http11
-    /// The reason why a policy that only reports would have refused the server. Reported with the first exchange.
-    package var pinReport: String?
+/// The connection that carries an exchange. A class, so that each exchange has one reference to it.
+package final class ConnectionInfo: Sendable {
+    /// The steps by which a connection was opened.
+    package struct Opening: Sendable {
+        /// The time in nanoseconds at which the connection's own steps ended; 0 for a step that did not happen.
+        package var nameLookupEnd: UInt64 = 0
+        package var connectEnd: UInt64 = 0
+        package var tlsEnd: UInt64 = 0
+        /// The numeric address of the peer; nil for a Unix socket.
+        package var remoteAddress: String?
+        package var remotePort: UInt16 = 0
+        /// The reason why a policy that only reports would have refused the server. Reported with the first exchange.
+        package var pinReport: String?
 
-    package init() {}
+        package init() {}
+    }
+
+    package let opening: Opening
+    package let version: WireVersion
+    /// A Boolean value that indicates whether the connection carried an exchange before.
+    package let isReused: Bool
+
+    package init(_ opening: Opening, version: WireVersion, isReused: Bool = false) {
+        self.opening = opening
+        self.version = version
+        self.isReused = isReused
+    }
+
+    /// The same connection for its second exchange.
+    func reused() -> ConnectionInfo {
+        var opening = opening
+        opening.pinReport = nil
+        return ConnectionInfo(opening, version: version, isReused: true)
+    }
 }
 
 /// One request, and the state of its exchange. Confined to the loop's thread.
@@ -137,22 +155,51 @@ package final class HTTPExchange {
     package let body: RequestBody
     package let limits: HeadLimits
     /// The position among the exchanges that wait for a connection; higher values go first.
-    package var priority: Int
+    package var priority: Int {
+        get { changeable.priority }
+        set { changeable.priority = newValue }
+    }
     /// The urgency that the server is told over HTTP/2, from 0 (first) to 7 (RFC 9218 §4.1); nil for the default.
-    package var urgency: UInt8?
+    package var urgency: UInt8? {
+        get { changeable.urgency }
+        set { changeable.urgency = newValue }
+    }
     /// A Boolean value that indicates whether the exchange must not use a pooled connection.
     package let needsFreshConnection: Bool
     /// The time in nanoseconds for which the body of a request with Expect waits for 100 (RFC 9110 §10.1.1).
-    package var continueWait: UInt64 = 1_000_000_000
+    package var continueWait: UInt64 {
+        get { changeable.continueWait }
+        set { changeable.continueWait = newValue }
+    }
     /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none. Needs a
     /// destination without HTTP/2, and a request without a body.
-    package var upgrade: String?
+    package var upgrade: String? {
+        get { changeable.upgrade }
+        set { changeable.upgrade = newValue }
+    }
     /// The destination of ordinary exchanges with the same server. One of its connections over HTTP/2 carries an exchange with
     /// `upgrade` on a stream if the server allows that (RFC 8441). Nil for none.
-    package var sharedDestination: Destination?
+    package var sharedDestination: Destination? {
+        get { changeable.sharedDestination }
+        set { changeable.sharedDestination = newValue }
+    }
     /// A Boolean value that indicates whether extended CONNECT on a stream asks for the protocol of `upgrade`. The handler then
     /// receives a status of 200 to 299 in place of 101, and the bytes of the protocol are the bodies of both directions.
-    package internal(set) var usesExtendedConnect = false
+    package internal(set) var usesExtendedConnect: Bool {
+        get { changeable.usesExtendedConnect }
+        set { changeable.usesExtendedConnect = newValue }
+    }
+    /// The values of the properties above. A stored property of a class that other modules can see is checked at run time for
+    /// accesses that overlap.
+    private struct Changeable {
+        var priority: Int
+        var urgency: UInt8?
+        var continueWait: UInt64 = 1_000_000_000
+        var upgrade: String?
+        var sharedDestination: Destination?
+        var usesExtendedConnect = false
+    }
+    private var changeable: Changeable
     /// A Boolean value that indicates whether a connection has turned out not to take extended CONNECT.
     var refusesExtendedConnect = false
     /// The handler, which owns the exchange.
@@ -188,8 +235,7 @@ package final class HTTPExchange {
         self.fields = fields
         self.body = body
         self.limits = limits
-        self.priority = priority
-        self.urgency = urgency
+        changeable = Changeable(priority: priority, urgency: urgency)
         self.needsFreshConnection = needsFreshConnection
         self.handler = handler
     }

@@ -18,15 +18,13 @@ package struct ReceivedHead: Sendable, Equatable {
     /// The number of bytes of the body that the head states; nil if it states none. The body of a response to HEAD, and
     /// of a 304 response, has no bytes whatever the head states.
     package var contentLength: Int64?
-
-    package init(status: Int, version: WireVersion, bytes: [UInt8]) {
-        self.status = status
-        self.version = version
-        self.bytes = bytes
-    }
 }
 
 extension ReceivedHead {
+    package init(status: Int, version: WireVersion, bytes: [UInt8]) {
+        self.init(status: status, version: version, bytes: bytes, setsCookies: false)
+    }
+
     /// Returns whether the Upgrade fields name this protocol and no other (RFC 9110 §7.8), without regard to case.
     func upgrades(to name: String) -> Bool {
         let expected = name.lowercased()

@@ -14,20 +14,6 @@
         package var expectsContinue = false
         /// The protocol that the request asks for with Upgrade; nil for none.
         package var upgrade: String?
-
-        /// Describes a request with these fields.
-        package init(
-            method: String, fields: RequestFields, hasBody: Bool, limits: HeadLimits, upgrade: String? = nil
-        ) {
-            response = HTTP1Parser.Request(limits: limits)
-            response.isHead = method == "HEAD"
-            response.isConnect = method == "CONNECT"
-            response.allowsUpgrade = upgrade != nil && !response.isConnect
-            self.upgrade = upgrade
-            self.hasBody = hasBody
-            asksToClose = fields.summary.contains(.asksToClose)
-            expectsContinue = hasBody && fields.summary.contains(.expectsContinue)
-        }
     }
 
     /// The state of the request's body.
@@ -226,5 +212,19 @@
         if sending != .complete { sending = .stopped }
         state = isReusable ? .idle : .closed
         return .end(isReusable: isReusable)
+    }
+}
+
+extension HTTP1Connection.Request {
+    /// Describes a request with these fields.
+    @inline(__always)
+    package init(method: String, fields: RequestFields, hasBody: Bool, limits: HeadLimits, upgrade: String? = nil) {
+        let isConnect = method == "CONNECT"
+        self.init(
+            response: HTTP1Parser.Request(
+                isHead: method == "HEAD", isConnect: isConnect, allowsUpgrade: upgrade != nil && !isConnect,
+                limits: limits),
+            hasBody: hasBody, asksToClose: fields.summary.contains(.asksToClose),
+            expectsContinue: hasBody && fields.summary.contains(.expectsContinue), upgrade: upgrade)
     }
 }

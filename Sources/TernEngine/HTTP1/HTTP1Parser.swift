@@ -15,8 +15,6 @@
         /// A Boolean value that indicates whether the request has an Upgrade field, and 101 is a valid response.
         package var allowsUpgrade = false
         package var limits: HeadLimits
-
-        package init(limits: HeadLimits) { self.limits = limits }
     }
 
     /// The next part of a response.
@@ -269,4 +267,8 @@
         state = .complete
         return .trailers(bytes)
     }
+}
+
+extension HTTP1Parser.Request {
+    package init(limits: HeadLimits) { self.init(isHead: false, limits: limits) }
 }

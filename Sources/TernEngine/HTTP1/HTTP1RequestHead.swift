@@ -32,12 +32,11 @@ package struct HTTP1RequestHead: Sendable {
     package var dropsProxyAuthorization = true
     /// The protocol that the request asks for with Upgrade (RFC 9110 §7.8); nil for none.
     package var upgrade: String?
+}
 
+extension HTTP1RequestHead {
     package init(method: String, target: String, authority: String, framing: Framing) {
-        self.method = method
-        self.target = target
-        self.authority = authority
-        self.framing = framing
+        self.init(method: method, target: target, targetStart: 0, authority: authority, framing: framing)
     }
 
     /// Appends the head, with the empty line at its end. Throws `.invalidRequest`, and appends nothing, if a part
@@ -71,6 +70,64 @@ package struct HTTP1RequestHead: Sendable {
         Self.append("\r\n", to: &buffer)
     }
 
+    /// Writes the head to the start of memory, if it is that of a usual request without a body: method, target, Host and the
+    /// fields as they are. Returns the number of bytes; nil for any other head, and for one with a part that cannot be sent,
+    /// for which `write(_:into:)` is called.
+    @unsafe
+    func writeUsual(_ fields: RequestFields, into memory: UnsafeMutableRawBufferPointer) -> Int? {
+        let unusual: RequestFields.Summary = [.host, .expectsContinue, .proxyAuthorization, .te, .chunked]
+        guard framing == .none, upgrade == nil, !statesLength, fields.summary.isDisjoint(with: unusual),
+            fields.statedLength == nil,
+            // At most that many bytes are written.
+            method.utf8.count + target.utf8.count + authority.utf8.count + fields.bytes.count + 32 <= memory.count
+        else { return nil }
+        var count = 0
+        guard unsafe Self.copy(method, to: memory, at: &count, where: { HTTPBytes.isToken($0) }) else { return nil }
+        unsafe Self.copy(" ", to: memory, at: &count)
+        let isTarget = unsafe Self.copy(target, from: targetStart, to: memory, at: &count) { $0 > 0x20 && $0 < 0x7F }
+        unsafe Self.copy(" HTTP/1.1\r\nHost: ", to: memory, at: &count)
+        guard isTarget, unsafe Self.copy(authority, to: memory, at: &count, where: { Self.isAuthority($0) }) else {
+            return nil
+        }
+        unsafe Self.copy("\r\n", to: memory, at: &count)
+        unsafe fields.bytes.withUnsafeBytes { bytes in
+            unsafe UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: bytes)
+        }
+        count += fields.bytes.count
+        unsafe Self.copy("\r\n", to: memory, at: &count)
+        return count
+    }
+
+    @inline(__always)
+    private static func copy(_ text: StaticString, to memory: UnsafeMutableRawBufferPointer, at count: inout Int) {
+        let bytes = unsafe UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        unsafe UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: bytes)
+        count += bytes.count
+    }
+
+    /// Copies a text from an offset on. Returns false if it is empty or a byte is not valid, and for a text that is not stored
+    /// as UTF-8.
+    @inline(__always)
+    private static func copy(
+        _ text: String, from offset: Int = 0, to memory: UnsafeMutableRawBufferPointer, at count: inout Int,
+        where isValid: (UInt8) -> Bool
+    ) -> Bool {
+        unsafe text.utf8.withContiguousStorageIfAvailable { bytes in
+            guard offset < bytes.count else { return false }
+            for index in offset..<bytes.count {
+                let byte = unsafe bytes[index]
+                guard isValid(byte) else { return false }
+                unsafe memory[count] = byte
+                count += 1
+            }
+            return true
+        } ?? false
+    }
+
+    /// A Boolean value that indicates whether the length of a body is stated although there is none: these methods always
+    /// have a meaning for content (RFC 9110 §8.6).
+    private var statesLength: Bool { method == "POST" || method == "PUT" || method == "PATCH" }
+
     /// Refuses a protocol that the request cannot ask for. A body would have to end before the server switches, and HTTP/2
     /// is not reached in this way (RFC 9113 §3.1).
     private func check(_ upgrade: String) throws(EngineError) {
@@ -103,8 +160,7 @@ package struct HTTP1RequestHead: Sendable {
     private func appendFraming(to buffer: inout [UInt8]) {
         switch framing {
         case .none:
-            // These methods always have a meaning for content (RFC 9110 §8.6).
-            guard method == "POST" || method == "PUT" || method == "PATCH" else { return }
+            guard statesLength else { return }
             Self.append("Content-Length: 0\r\n", to: &buffer)
         case .length(let length):
             Self.append("Content-Length: ", to: &buffer)

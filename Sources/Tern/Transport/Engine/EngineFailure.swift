@@ -1,4 +1,5 @@
 #if os(Linux)
+import TernConcurrency
 import TernEngine
 
 /// The failures of the engine as those of an attempt.
@@ -10,11 +11,10 @@ extension EngineTransfer {
         if let failure { return failure }
         guard let error else { return nil }
         if isDeadConnection {
-            var failure = TransferFailure(
+            return TransferFailure(
                 .connectionLost,
-                "\(host) closed a kept-alive connection while the request was sent on it; the server may have acted")
-            failure.isDeadPooledConnection = true
-            return failure
+                "\(host) closed a kept-alive connection while the request was sent on it; the server may have acted",
+                isDeadPooledConnection: true)
         }
         return failure(for: error)
     }
@@ -30,9 +30,8 @@ extension EngineTransfer {
             let reason = "\(host) closed the connection without a response; the server may have acted: \(error.reason)"
             return TransferFailure(.connectionLost, reason)
         case .notProcessed:
-            var failure = TransferFailure(.connectionLost, "\(host) did not process the request: \(error.reason)")
-            failure.wasNotProcessed = true
-            return failure
+            let reason = "\(host) did not process the request: \(error.reason)"
+            return TransferFailure(.connectionLost, reason, wasNotProcessed: true)
         case .malformedResponse:
             return TransferFailure(.malformedResponse, "the response from \(host) is malformed: \(error.reason)")
         case .outOfDescriptors:

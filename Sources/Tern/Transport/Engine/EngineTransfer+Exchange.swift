@@ -1,5 +1,6 @@
 #if os(Linux)
 import FoundationEssentials
+import TernConcurrency
 import TernEngine
 
 /// The calls that the engine makes during an exchange.
@@ -53,7 +54,7 @@ extension EngineTransfer: ExchangeHandler {
         if exchange?.usesExtendedConnect == true, 200..<300 ~= received.status { return switchStream(head) }
         // A server that refuses the request does not need the body.
         if received.status < 300 { continueWait?.end() }
-        if transfer.request.method != .head { body.expected = received.contentLength }
+        if transfer.request.method != .head { body.value.expected = received.contentLength }
         isCompressed =
             received.status != 101 && received.isEncoded && transfer.request.decompresses
             && !head.removableCodings.isEmpty
@@ -66,7 +67,7 @@ extension EngineTransfer: ExchangeHandler {
 
     func didReceive(body bytes: UnsafeRawBufferPointer) -> Bool {
         guard let start = bytes.baseAddress else { return true }
-        body.count(bytes.count)
+        body.value.count(bytes.count)
         if let refusal = refusalOfBody() {
             failure = refusal
             unsafe keepStart(start, bytes.count)
@@ -75,10 +76,10 @@ extension EngineTransfer: ExchangeHandler {
         let isKept: Bool
         switch transfer.request.delivery {
         case .collected(let limit) where !isStreamed:
-            unsafe isKept = body.collect(start, bytes.count, limit: limit)
+            unsafe isKept = body.value.collect(start, bytes.count, limit: limit)
         default:
-            if !body.hasRoom(for: bytes.count) { deliverChunk() }
-            unsafe isKept = body.gather(start, bytes.count)
+            if !body.value.hasRoom(for: bytes.count) { deliverChunk() }
+            unsafe isKept = body.value.gather(start, bytes.count)
         }
         guard isKept else {
             failure = TransferFailure(.tooLarge, "no memory is left for the body of the response")
@@ -89,28 +90,28 @@ extension EngineTransfer: ExchangeHandler {
     }
 
     func bodyBuffer() -> UnsafeMutableRawBufferPointer? {
-        if isStreamed { return unsafe body.roomToGather() }
+        if isStreamed { return unsafe body.value.roomToGather() }
         guard case .collected(let limit) = transfer.request.delivery else { return nil }
-        return unsafe body.roomToCollect(limit: limit)
+        return unsafe body.value.roomToCollect(limit: limit)
     }
 
     func didReceiveInPlace(_ count: Int) {
-        body.filled(count)
+        body.value.filled(count)
         guard count > 0 else { return }
-        if isStreamed, body.isChunkFull { deliverChunk() }
+        if isStreamed, body.value.isChunkFull { deliverChunk() }
         markChanged()
     }
 
     /// Keeps the start of a refused body for the error.
     private func keepStart(_ bytes: UnsafeRawPointer, _ count: Int) {
         guard !isStreamed, case .collected(let limit) = transfer.request.delivery else { return }
-        let room = limit - Int(clamping: body.received - Int64(count))
-        if room > 0 { _ = unsafe body.collect(bytes, min(count, room), limit: limit) }
+        let room = limit - Int(clamping: body.value.received - Int64(count))
+        if room > 0 { _ = unsafe body.value.collect(bytes, min(count, room), limit: limit) }
     }
 
     private func refusalOfBody() -> TransferFailure? {
         guard !isStreamed, case .collected(let limit) = transfer.request.delivery else { return nil }
-        return max(body.received, body.expected ?? 0) > limit ? .bodyTooLarge(limit: limit) : nil
+        return max(body.value.received, body.value.expected ?? 0) > limit ? .bodyTooLarge(limit: limit) : nil
     }
 
     func didReceive(trailers: [UInt8]) {

@@ -28,7 +28,7 @@ final class EngineTransfer {
     var failure: TransferFailure?
 
     var head: ResponseHead?
-    var body: CollectedBody
+    let body: Confined<CollectedBody>
     var trailers: Headers = [:]
     /// The lines of the request's trailers, once its body has ended.
     var requestTrailerLines: [UInt8] = []
@@ -74,7 +74,7 @@ final class EngineTransfer {
         // By default, at most half of the limit, and a size of a slab: the loop fills one chunk while the reader has another.
         let limit = transfer.request.chunkLimit ?? max(transfer.request.bufferLimit, 4) / 2
         let chunk = 1 << (Int.bitWidth - 1 - limit.leadingZeroBitCount)
-        body = CollectedBody(chunkLimit: min(CollectedBody.chunkSize, chunk))
+        body = Confined(CollectedBody(chunkLimit: min(CollectedBody.chunkSize, chunk)))
         clock = TransferClock(transfer.request.timeouts, now: lane.now)
     }
 
@@ -191,11 +191,11 @@ final class EngineTransfer {
         isMarked = false
         guard isSubmitted else { return false }
         storeProgress()
-        guard isStreamed, body.waitingCount > 0 else { return false }
+        guard isStreamed, body.value.waitingCount > 0 else { return false }
         // More may arrive at once, unless nothing has arrived in this turn.
-        let hasGrown = body.received != flushedCount
-        flushedCount = body.received
-        if isIdle || body.isChunkFull || !hasGrown {
+        let hasGrown = body.value.received != flushedCount
+        flushedCount = body.value.received
+        if isIdle || body.value.isChunkFull || !hasGrown {
             deliverChunk()
             return false
         }
@@ -204,7 +204,7 @@ final class EngineTransfer {
     }
 
     func deliverChunk() {
-        let (wake, isFull) = unsafe transfer.receive(body.take())
+        let (wake, isFull) = unsafe transfer.receive(body.value.take())
         unsafe lane.context.wake(wake)
         guard isFull, !isHeldUp else { return }
         isHeldUp = true
@@ -214,8 +214,8 @@ final class EngineTransfer {
 
     private func storeProgress() {
         // The session counts the decompressed bytes, whose number is not known in advance.
-        let received = isCompressed ? nil : body.received
-        let expected = isCompressed ? nil : body.expected
+        let received = isCompressed ? nil : body.value.received
+        let expected = isCompressed ? nil : body.value.expected
         let isWatched = transfer.meter.update(sent: produced, of: bodyLength, received: received, of: expected)
         guard isWatched, !isUnpublished else { return }
         isUnpublished = true
@@ -240,35 +240,29 @@ final class EngineTransfer {
             lane.forgetPublication(of: self)
             publishProgress()
         }
-        if isStreamed, body.waitingCount > 0 { deliverChunk() }
+        if isStreamed, body.value.waitingCount > 0 { deliverChunk() }
         if transfer.request.hasBody, case .pipe(let pipe, _) = transfer.request.source { pipe.close() }
         let outcome = TransferOutcome(
-            head: head, body: body.take(), failure: failure, metrics: metrics(), trailers: trailers)
+            head: head, body: body.value.take(), failure: failure, metrics: metrics(), trailers: trailers)
         unsafe lane.context.wake(transfer.complete(outcome))
     }
 
     private func metrics() -> TaskMetrics {
-        var metrics = TaskMetrics()
         let now = lane.now
-        if let connection {
-            metrics.isReusedConnection = connection.isReused
-            if !connection.isReused {
-                metrics.nameLookupEnd = microseconds(until: connection.nameLookupEnd)
-                metrics.connectEnd = microseconds(until: connection.connectEnd)
-                metrics.tlsEnd = connection.tlsEnd == 0 ? 0 : microseconds(until: connection.tlsEnd)
-            }
-            metrics.pinReport = connection.pinReport
-            metrics.remoteAddress = connection.remoteAddress
-            if connection.remoteAddress != nil { metrics.remotePort = Int(connection.remotePort) }
-        }
-        if head != nil { metrics.firstByteTime = microseconds(until: firstByteAt) }
-        metrics.activeTime = clock.elapsed(now)
-        metrics.totalTime = startedAt == 0 ? -1 : microseconds(until: now)
-        metrics.receivedBytes = receivedBytes
-        metrics.sentBytes = sentBytes
-        metrics.decodedBodyBytes = body.received
-        metrics.httpVersion = head?.version
-        return metrics
+        let opening = connection?.opening
+        let hasOpened = connection.map { !$0.isReused } ?? false
+        // The memberwise initializer builds the value in its place; a variable would be copied at the end.
+        return TaskMetrics(
+            nameLookupEnd: hasOpened ? microseconds(until: opening?.nameLookupEnd ?? 0) : -1,
+            connectEnd: hasOpened ? microseconds(until: opening?.connectEnd ?? 0) : -1,
+            tlsEnd: hasOpened ? opening.map { $0.tlsEnd == 0 ? 0 : microseconds(until: $0.tlsEnd) } ?? -1 : -1,
+            firstByteTime: head == nil ? -1 : microseconds(until: firstByteAt),
+            totalTime: startedAt == 0 ? -1 : microseconds(until: now), activeTime: clock.elapsed(now),
+            receivedBytes: receivedBytes, sentBytes: sentBytes, decodedBodyBytes: body.value.received,
+            httpVersion: head?.version, isReusedConnection: connection?.isReused ?? false,
+            remoteAddress: opening?.remoteAddress,
+            remotePort: opening.flatMap { $0.remoteAddress == nil ? nil : Int($0.remotePort) },
+            pinReport: opening?.pinReport)
     }
 
     private func microseconds(until time: UInt64) -> Int64 {
@@ -277,7 +271,7 @@ final class EngineTransfer {
 
     /// The number of bytes of the response's body so far and in total, for the text of a failure.
     var receivedText: String {
-        body.expected.map { "\(body.received) of \($0) bytes" } ?? "\(body.received) bytes"
+        body.value.expected.map { "\(body.value.received) of \($0) bytes" } ?? "\(body.value.received) bytes"
     }
 }
 #endif
