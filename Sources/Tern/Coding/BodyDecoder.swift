@@ -10,6 +10,8 @@ public struct BodyDecoder<Value: Sendable>: Sendable {
     let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ registry: TaskRegistry) throws -> Value
     /// The content types that it can decode.
     let acceptedTypes: AcceptedTypes
+    /// A Boolean value that indicates whether it takes no time, whatever the body. It then runs wherever the caller does.
+    let isImmediate: Bool
 
     /// Creates a decoder from a closure. An error of the closure becomes the `underlying` error of one of kind
     /// `.decoding`.
@@ -22,20 +24,22 @@ public struct BodyDecoder<Value: Sendable>: Sendable {
     ) {
         self.decode = { body, head, _ in try decode(body, head) }
         acceptedTypes = contentTypes.map { .these($0) } ?? .any
+        isImmediate = false
     }
 
     init(
-        acceptedTypes: AcceptedTypes,
+        acceptedTypes: AcceptedTypes, isImmediate: Bool = false,
         configured: @escaping @Sendable (_ body: Data, _ head: ResponseHead, _ registry: TaskRegistry) throws -> Value
     ) {
         decode = configured
         self.acceptedTypes = acceptedTypes
+        self.isImmediate = isImmediate
     }
 }
 
 extension BodyDecoder where Value == Data {
     /// Returns the body unchanged.
-    public static var data: Self { Self { body, _ in body } }
+    public static var data: Self { Self(acceptedTypes: .any, isImmediate: true) { body, _, _ in body } }
 }
 
 extension BodyDecoder where Value == String {
@@ -51,7 +55,7 @@ extension BodyDecoder where Value == String {
 
 extension BodyDecoder where Value == NoContent {
     /// Ignores the body.
-    public static var noContent: Self { Self { _, _ in NoContent() } }
+    public static var noContent: Self { Self(acceptedTypes: .any, isImmediate: true) { _, _, _ in NoContent() } }
 }
 
 extension BodyDecoder where Value: Decodable {
@@ -66,7 +70,9 @@ extension BodyDecoder where Value: Decodable {
     /// Decodes by type: `Data`, `String` and `NoContent` as a body, an optional of any as nil for an empty body, and
     /// other types as JSON.
     public static var automatic: Self {
-        Self(acceptedTypes: AutomaticBody.acceptedTypes(for: Value.self)) { body, head, registry in
+        Self(
+            acceptedTypes: AutomaticBody.acceptedTypes(for: Value.self), isImmediate: AutomaticBody.isImmediate(Value.self)
+        ) { body, head, registry in
             try AutomaticBody.decode(Value.self, from: body, head: head, registry: registry)
         }
     }
@@ -83,6 +89,9 @@ enum AutomaticBody {
         if let optional = type as? any OptionalBody.Type { return optional.acceptedTypes }
         return type == Data.self || type == String.self || type == NoContent.self ? .any : .json
     }
+
+    /// Returns whether a value of a type is made of a body in no time.
+    static func isImmediate(_ type: any Any.Type) -> Bool { type == Data.self || type == NoContent.self }
 
     static func decode<Value: Decodable>(
         _ type: Value.Type, from body: Data, head: ResponseHead, registry: TaskRegistry

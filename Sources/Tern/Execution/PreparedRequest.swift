@@ -79,25 +79,25 @@ final class PreparedRequest: Sendable {
         _ request: consuming Request, registry: TaskRegistry, delivery: Delivery, isPausable: Bool = false,
         acceptedTypes: AcceptedTypes = .any, upgrade: UpgradeOffer? = nil
     ) throws(NetworkError) {
-        // First, so that it is moved and not copied.
-        self.request = request
+        let hasNoHeaders = request.headers.isEmpty
+        let standard = registry.headers.fields(for: request.target)
+        let headers = hasNoHeaders ? standard : standard.overriding(with: request.headers)
+        let isChecked = hasNoHeaders && registry.hasValidHeaders
+        let problem =
+            isChecked && upgrade == nil && request.hasNoExtras && request.body.isNone
+            ? Self.problem(ofPlain: request.method)
+            : registry.headers.problem ?? upgrade?.problem(of: request)
+                ?? Self.problem(of: request, headers: headers, isChecked: isChecked)
+        if let problem { throw NetworkError(TransferFailure(.invalidRequest, problem), request: request) }
+        // Moved, because a copy has many fields.
+        self.request = consume request
         self.acceptedTypes = acceptedTypes
         self.registry = registry
         self.delivery = delivery
+        self.headers = headers
         hasHandle = isPausable || delivery == .streamed
         decompresses = registry.configuration.decompresses
         extras = upgrade.map { Extras(upgrade: $0) }
-        let hasNoHeaders = self.request.headers.isEmpty
-        let standard = registry.headers.fields(for: self.request.target)
-        let headers = hasNoHeaders ? standard : standard.overriding(with: self.request.headers)
-        self.headers = headers
-        let isChecked = hasNoHeaders && registry.hasValidHeaders
-        let problem =
-            isChecked && upgrade == nil && self.request.hasNoExtras && self.request.body.isNone
-            ? Self.problem(ofPlain: self.request)
-            : registry.headers.problem ?? upgrade?.problem(of: self.request)
-                ?? Self.problem(of: self.request, headers: headers, isChecked: isChecked)
-        if let problem { throw NetworkError(TransferFailure(.invalidRequest, problem), request: self.request) }
     }
 
     /// Creates the request of a task that the system kept. An earlier process checked and sent it.
@@ -220,13 +220,17 @@ final class PreparedRequest: Sendable {
 
     /// Returns the reason why a response is refused; nil if it is accepted.
     func refusal(of response: IncomingResponse) -> TransferFailure? {
-        let head = response.head
-        if response.isStoppedRedirect || isSwitched(head) { return nil }
+        if response.isStoppedRedirect || isSwitched(response.head) { return nil }
+        let isEmpty = response.outcome?.body.isEmpty ?? (response.head.contentLength == 0)
+        return refusal(of: response.head, isEmpty: isEmpty)
+    }
+
+    /// Returns the reason why a response with or without a body is refused; nil if it is accepted.
+    func refusal(of head: ResponseHead, isEmpty: Bool) -> TransferFailure? {
         if head.status == 206, !headers.contains("Range") {
             let reason = "a part of the content (206) came, and no Range was sent (RFC 9110 §15.3.7)"
             return TransferFailure(.malformedResponse, reason)
         }
-        let isEmpty = response.outcome?.body.isEmpty ?? (head.contentLength == 0)
         if let own = request.validation { return own.refusal(of: head, acceptedTypes: acceptedTypes, isEmpty: isEmpty) }
         return registry.configuration.validation.refusal(of: head, acceptedTypes: acceptedTypes, isEmpty: isEmpty)
     }
@@ -395,9 +399,9 @@ final class PreparedRequest: Sendable {
 
     /// Returns the reason why a request without a body, and with the headers and the limits of its session, cannot be sent;
     /// nil if it can.
-    private static func problem(ofPlain request: Request) -> String? {
-        guard request.method.isValidToken else { return "the method is not a token (RFC 9110 §9.1)" }
-        if request.method == .connect { return "CONNECT is for proxies and cannot be sent as a request" }
+    private static func problem(ofPlain method: Request.Method) -> String? {
+        guard method.isValidToken else { return "the method is not a token (RFC 9110 §9.1)" }
+        if method == .connect { return "CONNECT is for proxies and cannot be sent as a request" }
         return nil
     }
 

@@ -8,7 +8,9 @@ import Foundation
 ///
 /// The functions stand in the order in which they run. ``perform(_:)`` is the loop that sends the request and follows
 /// redirects and challenges. Everything runs in the task's own Swift task, or in the caller's for a call without a
-/// handle; never on an actor, and on the transport's loop only if the caller prefers its executor.
+/// handle; never on an actor, and on the transport's loop only if the caller prefers its executor. One exception saves the
+/// way to another thread and back: the few steps of a call without hooks, body and cache, until its value is decoded
+/// (`plainResponse(to:decode:)`).
 ///
 /// Functions on the plain path are inlined: each asynchronous call costs a frame and a look at the executor.
 struct RequestExecution: Sendable {
@@ -22,8 +24,18 @@ struct RequestExecution: Sendable {
 
     /// Registers a task, executes it in the caller's own Swift task and ends it. Cancelling the Swift task cancels the
     /// transfer.
-    @concurrent
     static func response<Value: Sendable>(
+        to request: PreparedRequest, decode decoder: BodyDecoder<Value>
+    ) async throws(NetworkError) -> Response<Value> {
+        if request.isPlainOnWire, request.registry.isPlain, !request.registry.authorizations.hasAny {
+            return try await plainResponse(to: request, decode: decoder)
+        }
+        return try await responseOffActor(to: request, decode: decoder)
+    }
+
+    /// Does the same off the caller's actor, for any request.
+    @concurrent
+    private static func responseOffActor<Value: Sendable>(
         to request: PreparedRequest, decode decoder: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
         let registry = request.registry
@@ -31,10 +43,18 @@ struct RequestExecution: Sendable {
         let record = TaskRecord(
             id: registry.nextID(), registry: registry, request: request, valueType: Response<Value>.self)
         guard record.startInCaller() else { throw registry.invalidated(request.request) }
+        return try await RequestExecution(request: request, record: record).run { execution throws(NetworkError) in
+            try await execution.response(decode: decoder)
+        }
+    }
+
+    /// Runs an operation in the caller's own Swift task, and ends the session's task with its result.
+    @inline(__always)
+    func run<Value: Sendable>(
+        _ operation: (RequestExecution) async throws(NetworkError) -> Response<Value>
+    ) async throws(NetworkError) -> Response<Value> {
         let result = await withTaskCancellationHandler {
-            await record.run { record throws(NetworkError) in
-                try await RequestExecution(request: request, record: record).response(decode: decoder)
-            }
+            await record.run { _ throws(NetworkError) in try await operation(self) }
         } onCancel: {
             record.cancel()
         }
@@ -71,7 +91,14 @@ struct RequestExecution: Sendable {
     /// Returns the response with its decoded body.
     @inline(__always)
     func response<Value: Sendable>(decode decoder: BodyDecoder<Value>) async throws(NetworkError) -> Response<Value> {
-        let response = try await acceptedResponse()
+        try await decoded(try await acceptedResponse(), with: decoder)
+    }
+
+    /// Returns an accepted response with its decoded body.
+    @inline(__always)
+    func decoded<Value: Sendable>(
+        _ response: IncomingResponse, with decoder: BodyDecoder<Value>
+    ) async throws(NetworkError) -> Response<Value> {
         // Most responses are whole by now.
         let outcome = if let outcome = response.outcome { outcome } else { await response.finalOutcome() }
         let value =
@@ -113,7 +140,12 @@ struct RequestExecution: Sendable {
     /// Performs the request, collects the body if the task wants it in memory, and validates the response.
     @inline(__always)
     private func validatedResponse(to request: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
-        let response = try await perform(request)
+        try await validated(try await perform(request))
+    }
+
+    /// Collects the body of a final response if the task wants it in memory, and validates the response.
+    @inline(__always)
+    func validated(_ response: IncomingResponse) async throws(NetworkError) -> IncomingResponse {
         if let place = response.downloadPlace { return try await download(response, to: place) }
         if response.outcome == nil, request.delivery == .collected { return try await validatedBody(of: response) }
         if let refusal = response.request.refusal(of: response) { throw await refused(response, for: refusal) }
@@ -183,7 +215,14 @@ struct RequestExecution: Sendable {
             record.register()
             try await first.prepareAuthorization()
         }
-        let response = try await exchange(first)
+        return try await finalResponse(after: try await exchange(first), to: first)
+    }
+
+    /// Returns the final response after the response to the first request, which most often is that.
+    @inline(__always)
+    func finalResponse(
+        after response: IncomingResponse, to first: PreparedRequest
+    ) async throws(NetworkError) -> IncomingResponse {
         // Three comparisons for most responses.
         if !FollowUpRules.mayFollow(response.head), !first.mayHavePolicies, registry.observers.isEmpty {
             return response
@@ -307,9 +346,22 @@ struct RequestExecution: Sendable {
         _ request: PreparedRequest, onWireAs wireRequest: PreparedRequest, onHead: (@Sendable (ResponseHead) -> Void)?
     ) async throws(NetworkError) -> IncomingResponse {
         let body = request.request.body.isNone ? nil : try await prepareBody(of: request)
+        let (transfer, pump) = try start(wireRequest, body: body, attempt: 1, onHead: onHead)
+        let answer = await response(of: transfer, request)
+        return try await take(
+            answer, of: transfer, pump: pump, to: request, onWireAs: wireRequest, body: body, onHead: onHead)
+    }
+
+    /// Returns the response to one request, after its first attempt.
+    @inline(__always)
+    func take(
+        _ answer: (head: ResponseHead?, outcome: TransferOutcome?), of transfer: Transfer, pump: BodyPump?,
+        to request: PreparedRequest, onWireAs wireRequest: PreparedRequest, body: PreparedBody?,
+        onHead: (@Sendable (ResponseHead) -> Void)?
+    ) async throws(NetworkError) -> IncomingResponse {
+        var (earlyHead, outcome) = answer
+        var (transfer, pump) = (transfer, pump)
         var attempt = 1
-        var (transfer, pump) = try start(wireRequest, body: body, attempt: attempt, onHead: onHead)
-        var (earlyHead, outcome) = await response(of: transfer, request)
         if outcome?.hasFailed == true, let failure = outcome?.failure, request.canBeSentAgain(after: failure) {
             pump?.stop()
             attempt = 2
@@ -357,15 +409,21 @@ struct RequestExecution: Sendable {
         _ request: PreparedRequest, body: PreparedBody?, attempt: Int,
         onHead: (@Sendable (ResponseHead) -> Void)?
     ) throws(NetworkError) -> (Transfer, BodyPump?) {
-        // Built in its place, because a wire request has many fields to copy.
         guard body == nil, onHead == nil, request.isPlainOnWire, !registry.authorizations.hasAny else {
             return try start(request, withBody: body ?? .none, attempt: attempt, onHead: onHead)
         }
+        return (try startPlain(request, attempt: attempt), nil)
+    }
+
+    /// Starts an attempt without a body and anything else that most requests do not have.
+    @inline(__always)
+    func startPlain(_ request: PreparedRequest, attempt: Int) throws(NetworkError) -> Transfer {
+        // Built in its place, because a wire request has many fields to copy.
         let transfer = Transfer(
             request.makePlainWireRequest(priority: record.priority, attempt: attempt), meter: record.meter,
             owner: record.ownerOfAttempt())
         try begin(transfer, for: request)
-        return (transfer, nil)
+        return transfer
     }
 
     /// Starts an attempt with a body, a handle, or anything else that most requests do not have.
@@ -419,11 +477,16 @@ extension TaskRecord {
         do {
             return .success(try await operation(self))
         } catch {
-            let isFromCancellation = isCancelled && error.isThrownByHooks
-            let identified = (isFromCancellation ? error.asCancellation : error)
-                .identified(task: id, session: registry.sessionID, label: label)
-            return .failure(identified.carrying(resumeData))
+            return .failure(identified(error))
         }
+    }
+
+    /// Returns an error of the work as the error of this task.
+    func identified(_ error: NetworkError) -> NetworkError {
+        let isFromCancellation = isCancelled && error.isThrownByHooks
+        let identified = (isFromCancellation ? error.asCancellation : error)
+            .identified(task: id, session: registry.sessionID, label: label)
+        return identified.carrying(resumeData)
     }
 
     /// Records the end of an attempt and stops its upload. Returns the outcome.

@@ -26,24 +26,21 @@ public struct Request: Sendable {
     package var target: Target
     /// The properties that few requests set.
     private var extras: Extras?
+}
 
+extension Request {
     package init(_ method: Method, _ target: Target, headers: Headers = [:], body: Body = .none) {
-        self.method = method
-        self.target = target
-        self.headers = headers
-        self.body = body
-        priority = .normal
+        self.init(method, target, headers: headers, body: body, clientHeaders: nil)
     }
 
     /// Creates a request of a client. `clientHeaders` records which of the headers the client added.
+    ///
+    /// The memberwise initializer builds the value in its place. Any other one makes a copy at its end, with a count for each
+    /// reference.
     @inline(__always)
     init(_ method: Method, _ target: Target, headers: Headers, body: Body, clientHeaders: Extras?) {
-        self.method = method
-        self.target = target
-        self.headers = headers
-        self.body = body
-        priority = .normal
-        extras = clientHeaders
+        self.init(
+            method: method, headers: headers, body: body, priority: .normal, target: target, extras: clientHeaders)
     }
 
     /// Creates a request to an absolute http or https URL.

@@ -71,6 +71,8 @@ public struct ResponseValidation: Sendable {
     }
 
     private func typeRefusal(of head: ResponseHead, _ acceptedTypes: AcceptedTypes, isEmpty: Bool) -> TransferFailure? {
+        // Seen without a copy of the types.
+        if case .automatic = contentTypes, case .any = acceptedTypes { return nil }
         let accepted: AcceptedTypes =
             switch contentTypes {
             case .automatic: acceptedTypes

@@ -114,6 +114,7 @@ public actor Session {
     }
 
     /// Sends a request, collects its response in memory and decodes it, off the caller's actor.
+    @inline(__always)
     public nonisolated func response<Value: Sendable>(
         for request: consuming Request, decode: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {

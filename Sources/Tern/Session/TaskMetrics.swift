@@ -2,7 +2,7 @@
 /// otherwise.
 public struct TaskMetrics: Sendable, Hashable {
     // Microseconds since the attempt entered the queue for a connection, as the transport counts them; −1 if never reached.
-    package var nameLookupEnd: Int64 = -1
+    package var nameLookupEnd: Int64
     package var connectEnd: Int64 = -1
     package var tlsEnd: Int64 = -1
     package var firstByteTime: Int64 = -1
@@ -34,8 +34,6 @@ public struct TaskMetrics: Sendable, Hashable {
     /// counts the tries of a `RetryInterceptor`.
     public package(set) var transactions = 1
 
-    package init() {}
-
     /// The time until the name of the host was resolved, or a numeric address was read; nil if that was not reached.
     public var nameLookup: Duration? { Self.duration(nameLookupEnd) }
     /// The time from the resolved name to the TCP connection; nil on a reused connection.
@@ -51,6 +49,10 @@ public struct TaskMetrics: Sendable, Hashable {
     private static func duration(_ microseconds: Int64, since start: Int64 = 0) -> Duration? {
         microseconds >= 0 ? .microseconds(max(0, microseconds - max(0, start))) : nil
     }
+}
+
+extension TaskMetrics {
+    package init() { self.init(nameLookupEnd: -1) }
 }
 
 extension TaskMetrics: CustomStringConvertible, CustomReflectable {

@@ -28,13 +28,7 @@ package final class TaskRecord: Sendable {
         var head: ResponseHead?
         var metrics: TaskMetrics?
         /// nil until one of its properties is set.
-        private var extras: Extras?
-
-        init(request: PreparedRequest?, priority: Request.Priority, extras: Extras?) {
-            self.request = request
-            self.priority = priority
-            self.extras = extras
-        }
+        fileprivate var extras: Extras?
 
         /// The properties that the record of a plain call never sets.
         var extra: Extras? { extras }

@@ -29,6 +29,8 @@ public actor TaskRegistry {
     nonisolated let hasInterceptors: Bool
     nonisolated let hasPolicy: Bool
     nonisolated let hasCredentials: Bool
+    /// A Boolean value that indicates whether the configuration has no hook, no cache and no check that could take time.
+    nonisolated let isPlain: Bool
     /// The authorizations that servers accepted.
     nonisolated let authorizations = AuthenticationCache()
     /// The session's cookies; nil for none.
@@ -57,8 +59,8 @@ public actor TaskRegistry {
     private nonisolated let watcherCount = Atomic<Int>(0)
     private let liveTasks = Confined(LiveTasks<TaskRecord>())
     private var live: LiveTasks<TaskRecord> {
-        _read { yield liveTasks.value }
-        _modify { yield &liveTasks.value }
+        @inline(__always) _read { yield liveTasks.value }
+        @inline(__always) _modify { yield &liveTasks.value }
     }
     /// Those who wait until a set of tasks has delivered.
     private var waiters: [LiveTasks<TaskRecord>.WaitID: Waiter<Void>] = [:]
@@ -83,6 +85,10 @@ public actor TaskRegistry {
         cookies = configuration.cookies.makeStore()
         cache = SessionCache(configuration, cookies: cookies, session: sessionID)
         hasCache = cache != nil
+        let validation = configuration.validation
+        isPlain =
+            !hasInterceptors && !hasPolicy && !hasCredentials && !hasCache && configuration.observers.isEmpty
+            && validation.statuses == nil && validation.check == nil
         headers = SessionHeaders(configuration.headers, secretsTo: configuration.secretHeaderOrigins)
         hasValidHeaders = headers.problem == nil && PreparedRequest.problem(of: configuration.headers) == nil
         OrphanSweeper.shared.sweepTemporaryFolder()

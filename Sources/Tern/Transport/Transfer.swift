@@ -45,7 +45,7 @@ package final class Transfer: Sendable {
     ) {
         id = Self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
         shared = unsafe Lock(Shared(state: TransferState(bufferLimit: request.bufferLimit)))
-        self.request = request
+        self.request = consume request
         self.meter = meter
         self.owner = owner
         self.onHead = onHead
@@ -107,6 +107,15 @@ package final class Transfer: Sendable {
             if let response { return response }
             for head in heads { interim(head) }
         }
+    }
+
+    /// Waits for the response of a request without reports of interim responses; `takeResponse()` returns it.
+    @inline(__always)
+    func waitForResponse() async { await wait(for: .response) }
+
+    /// Returns what `response(onInterim:)` returns, once `waitForResponse()` has returned.
+    func takeResponse() -> (head: ResponseHead?, outcome: TransferOutcome?) {
+        shared.withLock { $0.state.takeResponse() }
     }
 
     /// A Boolean value that indicates whether the attempt has ended.

@@ -105,22 +105,29 @@ enum DefaultTransport {
 }
 
 /// The failure of an attempt, before the session adds the request and the response to it.
-package struct TransferFailure: Error {
-    package var kind: NetworkError.Kind
+///
+/// A class, because every stage of an attempt passes an optional one on, which most often is nil.
+package final class TransferFailure: Error {
+    package let kind: NetworkError.Kind
     /// A sentence without secrets that says what happened, and with which host.
-    package var reason: String
-    package var underlying: (any Error)?
+    package let reason: String
+    package let underlying: (any Error)?
     /// A Boolean value that indicates whether a pooled connection was dead before any byte of the response arrived. Only
     /// then does the session itself send a safe request again.
-    package var isDeadPooledConnection = false
+    package let isDeadPooledConnection: Bool
     /// A Boolean value that indicates whether the server stated that it has not processed the request. Then a request of
     /// any method is sent again, if its body can be (RFC 9113 §8.7).
-    package var wasNotProcessed = false
+    package let wasNotProcessed: Bool
 
-    package init(_ kind: NetworkError.Kind, _ reason: String, underlying: (any Error)? = nil) {
+    package init(
+        _ kind: NetworkError.Kind, _ reason: String, underlying: (any Error)? = nil,
+        isDeadPooledConnection: Bool = false, wasNotProcessed: Bool = false
+    ) {
         self.kind = kind
         self.reason = reason
         self.underlying = underlying
+        self.isDeadPooledConnection = isDeadPooledConnection
+        self.wasNotProcessed = wasNotProcessed
     }
 
     /// Returns the failure of a collected response whose body exceeds the limit in bytes.

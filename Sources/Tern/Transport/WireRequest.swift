@@ -53,7 +53,10 @@ package struct WireRequest: Sendable {
     package var reportsInterimResponses: Bool
     /// nil for a request with the defaults.
     private var extras: Extras?
+}
 
+extension WireRequest {
+    // The memberwise initializer builds the value in its place. Any other one makes a copy at its end.
     @inline(__always)
     package init(
         method: Request.Method, target: Target, headers: Headers, delivery: Delivery, timeouts: Timeouts,
@@ -61,20 +64,12 @@ package struct WireRequest: Sendable {
         announcesHead: Bool = false, isDecidedAtHead: Bool = false, needsFreshConnection: Bool = false,
         unixSocketPath: String? = nil, trust: RequestTrust? = nil, reportsInterimResponses: Bool = false
     ) {
-        self.method = method
-        self.target = target
-        self.headers = headers
-        self.delivery = delivery
-        self.timeouts = timeouts
-        self.headLimit = headLimit
-        self.decompressionLimit = decompressionLimit
-        self.decompresses = decompresses
-        self.priority = priority
-        self.announcesHead = announcesHead
-        self.isDecidedAtHead = isDecidedAtHead
-        self.needsFreshConnection = needsFreshConnection
-        self.reportsInterimResponses = reportsInterimResponses
-        extras = Extras(unixSocketPath: unixSocketPath, trust: trust)
+        self.init(
+            method: method, target: target, headers: headers, source: .none, delivery: delivery, timeouts: timeouts,
+            priority: priority, headLimit: headLimit, decompressionLimit: decompressionLimit, decompresses: decompresses,
+            needsFreshConnection: needsFreshConnection, announcesHead: announcesHead, isDecidedAtHead: isDecidedAtHead,
+            reportsInterimResponses: reportsInterimResponses,
+            extras: Extras(unixSocketPath: unixSocketPath, trust: trust))
     }
 
     /// Returns whether the session reads the body of a response in chunks, after its head. This is so for a stream or a

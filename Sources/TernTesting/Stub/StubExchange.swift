@@ -233,9 +233,8 @@ private struct PartialOutcome {
 }
 
 extension TransferFailure {
-    fileprivate init(_ failure: StubTransport.Failure) {
-        self.init(failure.kind, failure.reason)
-        isDeadPooledConnection = failure.isDeadPooledConnection
+    fileprivate convenience init(_ failure: StubTransport.Failure) {
+        self.init(failure.kind, failure.reason, isDeadPooledConnection: failure.isDeadPooledConnection)
     }
 }
 

@@ -49,8 +49,7 @@ struct TransferStateTests {
     }
 
     @Test func responseReportsADeadConnection() {
-        var failure = TransferFailure(.connectionLost, "gone")
-        failure.isDeadPooledConnection = true
+        let failure = TransferFailure(.connectionLost, "gone", isDeadPooledConnection: true)
         var state = TransferState()
         state.complete(TransferOutcome(failure: failure))
         let answer = state.takeResponse()

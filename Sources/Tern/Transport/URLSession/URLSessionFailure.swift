@@ -84,10 +84,9 @@ struct URLSessionFailure {
             return TransferFailure(.malformedResponse, "what \(host) sent is not HTTP")
         }
         #endif
-        var failure = TransferFailure(
-            .connectionLost, "\(host) closed the connection without a response; the server may have acted")
-        failure.isDeadPooledConnection = isReusedConnection
-        return failure
+        return TransferFailure(
+            .connectionLost, "\(host) closed the connection without a response; the server may have acted",
+            isDeadPooledConnection: isReusedConnection)
     }
 
     /// Returns the failure of a time limit that ran out.

@@ -1,0 +1,76 @@
+/// The shortest way from call to value: one attempt of a request without hooks, body and cache, whose response is whole and
+/// needs no further step. It runs on the caller's actor, where it takes some microseconds. Whatever takes longer happens
+/// elsewhere: the value is decoded, and any other response continues on the general way, with the attempt that was made.
+extension RequestExecution {
+    /// Registers a task, executes its plain request and ends it. Cancelling the Swift task cancels the transfer.
+    @inline(__always)
+    static func plainResponse<Value: Sendable>(
+        to request: PreparedRequest, decode decoder: BodyDecoder<Value>
+    ) async throws(NetworkError) -> Response<Value> {
+        let registry = request.registry
+        let record = TaskRecord(
+            id: registry.nextID(), registry: registry, request: request, valueType: Response<Value>.self)
+        guard record.startInCaller() else { throw registry.invalidated(request.request) }
+        // A caller that is already cancelled sends nothing.
+        if Task.isCancelled { record.cancel() }
+        let execution = RequestExecution(request: request, record: record)
+        let transfer: Transfer
+        do throws(NetworkError) {
+            transfer = try execution.startPlain(request, attempt: 1)
+        } catch {
+            throw execution.ended(with: error)
+        }
+        await withTaskCancellationHandler {
+            await transfer.waitForResponse()
+        } onCancel: {
+            record.cancel()
+        }
+        let answer = transfer.takeResponse()
+        guard let outcome = answer.outcome, !outcome.hasFailed, let head = outcome.head, !FollowUpRules.mayFollow(head),
+            request.refusal(of: head, isEmpty: outcome.body.isEmpty) == nil
+        else { return try await execution.response(after: answer, of: transfer, decode: decoder) }
+        _ = record.endAttempt(with: outcome, pump: nil)
+        request.storeCookies(of: head)
+        let value: Value
+        do throws(NetworkError) {
+            value =
+                decoder.isImmediate
+                ? try request.decode(outcome, head: head, with: decoder)
+                : try await execution.decode(outcome, head: head, with: decoder)
+        } catch {
+            throw execution.ended(with: error)
+        }
+        record.end(nil)
+        return Response(value: value, head: head, trailers: outcome.trailers, metrics: outcome.metrics)
+    }
+
+    /// Ends the task with an error. Returns the error as that of the task.
+    private func ended(with error: NetworkError) -> NetworkError {
+        let error = record.identified(error)
+        record.end(error)
+        return error
+    }
+
+    /// Decodes the body of a whole response off the caller's actor.
+    @concurrent
+    private func decode<Value: Sendable>(
+        _ outcome: TransferOutcome, head: ResponseHead, with decoder: BodyDecoder<Value>
+    ) async throws(NetworkError) -> Value {
+        try request.decode(outcome, head: head, with: decoder)
+    }
+
+    /// Continues with any other answer on the general way, off the caller's actor.
+    @concurrent
+    private func response<Value: Sendable>(
+        after answer: (head: ResponseHead?, outcome: TransferOutcome?), of transfer: Transfer,
+        decode decoder: BodyDecoder<Value>
+    ) async throws(NetworkError) -> Response<Value> {
+        try await run { execution throws(NetworkError) in
+            let request = execution.request
+            let response = try await execution.take(
+                answer, of: transfer, pump: nil, to: request, onWireAs: request, body: nil, onHead: nil)
+            let final = try await execution.finalResponse(after: response, to: request)
+            return try await execution.decoded(try await execution.validated(final), with: decoder)
+        }
+    }
+}
