@@ -57,6 +57,32 @@ extension LoopbackServer {
         /// Returns a Pong frame.
         public static func pong(_ payload: [UInt8] = []) -> Self { Self(opcode: 10, payload: payload) }
 
+        /// Removes the first frame from bytes of a client, without its mask; returns nil if it is not whole.
+        ///
+        /// - Throws: `LoopbackServer.Failure` for a frame of more than 64 MiB.
+        static func take(from bytes: inout [UInt8]) throws(LoopbackServer.Failure) -> Self? {
+            guard bytes.count >= 2 else { return nil }
+            let isMasked = bytes[1] & 0x80 != 0
+            var (length, start) = (Int(bytes[1] & 0x7F), 2)
+            if length >= 126 {
+                let count = length == 126 ? 2 : 8
+                guard bytes.count >= 2 + count else { return nil }
+                length = Int(clamping: bytes[2..<(2 + count)].reduce(0) { $0 << 8 | UInt64($1) })
+                start += count
+            }
+            guard length <= 64 << 20 else {
+                throw LoopbackServer.Failure("a frame of the client has \(length) bytes")
+            }
+            let body = start + (isMasked ? 4 : 0)
+            guard bytes.count - body >= length else { return nil }
+            let key = isMasked ? Array(bytes[start..<body]) : [0, 0, 0, 0]
+            let frame = Self(
+                opcode: bytes[0] & 0x0F, payload: bytes[body..<(body + length)].enumerated().map { $1 ^ key[$0 & 3] },
+                isFinal: bytes[0] & 0x80 != 0, reservedBits: bytes[0] >> 4 & 7, isMasked: isMasked)
+            bytes.removeFirst(body + length)
+            return frame
+        }
+
         /// The frame as it is sent. A masked frame has the key 1, 2, 3, 4.
         public var bytes: [UInt8] {
             var bytes: [UInt8] = [(isFinal ? 0x80 : 0) | reservedBits << 4 | opcode]

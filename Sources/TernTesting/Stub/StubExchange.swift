@@ -24,18 +24,21 @@ final class StubExchange: Sendable {
     private let clock: any Clock<Duration>
     private let log: @Sendable (StubTransport.Call) -> StubTransport.Call
     private let respond: StubTransport.Respond
+    private let accepted: @Sendable (StubTransport.WebSocket) -> Void
     private let ended: @Sendable () -> Void
     private let state = Lock(State())
 
     init(
         _ transfer: Transfer, clock: any Clock<Duration>,
         log: @escaping @Sendable (StubTransport.Call) -> StubTransport.Call, respond: @escaping StubTransport.Respond,
+        accepted: @escaping @Sendable (StubTransport.WebSocket) -> Void,
         ended: @escaping @Sendable () -> Void
     ) {
         self.transfer = transfer
         self.clock = clock
         self.log = log
         self.respond = respond
+        self.accepted = accepted
         self.ended = ended
     }
 
@@ -61,11 +64,17 @@ final class StubExchange: Sendable {
 
     private func play() async {
         do {
-            let body = try await readBody()
-            let answer = try await respond(log(StubTransport.Call(transfer.request, body: body)))
+            // The source of a request for another protocol is for the time after the handshake.
+            let body = transfer.request.upgrade == nil ? try await readBody() : Data()
+            let call = log(StubTransport.Call(transfer.request, body: body))
+            let answer = try await respond(call)
             if answer.delay > .zero { try await sleep(answer.delay) }
             try await pass(.running)
-            try await deliver(answer)
+            if let script = answer.script {
+                try await play(script, answer, call)
+            } else {
+                try await deliver(answer)
+            }
             finish(nil)
         } catch let failure as TransferFailure {
             finish(failure)
@@ -107,14 +116,66 @@ final class StubExchange: Sendable {
         }
     }
 
-    private func deliver(_ answer: StubTransport.Answer) async throws {
-        let request = transfer.request
+    private func makeHead(_ answer: StubTransport.Answer) -> ResponseHead {
         let head = ResponseHead(
-            status: answer.status, version: .http11, target: request.target, headers: answer.headers)
+            status: answer.status, version: .http11, target: transfer.request.target, headers: answer.headers)
         state.withLock { state in
             state.outcome.head = head
             state.outcome.metrics.httpVersion = .http11
         }
+        return head
+    }
+
+    // MARK: WebSocket
+
+    /// Accepts a WebSocket and plays its script to the end.
+    private func play(
+        _ script: StubTransport.WebSocket.Script, _ answer: StubTransport.Answer, _ call: StubTransport.Call
+    ) async throws {
+        guard transfer.request.upgrade == "websocket", let key = call.headers["Sec-WebSocket-Key"] else {
+            let reason = "the stub answers \(call.method) \(call.path) with a WebSocket, which the call does not ask for"
+            throw TransferFailure(.unsupported, reason)
+        }
+        var answer = answer
+        if !answer.headers.contains("Sec-WebSocket-Accept") {
+            answer.headers["Sec-WebSocket-Accept"] = SHA1.webSocketAccept(for: key)
+        }
+        let socket = StubTransport.WebSocket(call, on: self)
+        accepted(socket)
+        unsafe transfer.receive(makeHead(answer))?.resume()
+        defer { socket.letGo() }
+        try await script(socket)
+        try await socket.end()
+    }
+
+    /// Returns the next bytes that the client sends on its WebSocket; nil after the last ones.
+    func readBytes() async throws -> [UInt8]? {
+        guard case .pipe(let pipe, _) = transfer.request.source else { return nil }
+        var piece = [UInt8](repeating: 0, count: Self.pieceSize)
+        while true {
+            try await pass(.running)
+            let (read, producer) = unsafe piece.withUnsafeMutableBytes { unsafe pipe.read(into: $0) }
+            unsafe producer?.resume()
+            switch read {
+            case .bytes(let count):
+                let sent = state.withLock { $0.outcome.metrics.sentBytes } + Int64(count)
+                reportSent(sent, of: nil)
+                return Array(piece[..<count])
+            case .wait: try await pass(.bodyReady)
+            case .end: return nil
+            case .failed(let failure): throw failure
+            }
+        }
+    }
+
+    /// Sends bytes on the WebSocket.
+    func write(_ bytes: [UInt8]) async throws { try await deliver(Data(bytes), of: nil) }
+
+    // MARK: The answer
+
+    private func deliver(_ answer: StubTransport.Answer) async throws {
+        let request = transfer.request
+        let head = makeHead(answer)
         let hasBody = request.method != .head && answer.status != 204 && answer.status != 304
         let length = hasBody ? head.contentLength : nil
         reportReceived(0, of: length)

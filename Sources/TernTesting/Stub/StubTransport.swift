@@ -23,7 +23,8 @@ public import Foundation
 /// Everything above the wire works as in production: validation, decoding, retries, progress, back-pressure, pause and
 /// cancellation. A paused task receives nothing more, and a slow reader delays the script. Time limits belong to the
 /// wire and do not apply: fail with `.idleTimedOut` if a test needs one. The stub does not follow redirects or
-/// decompress bodies; the session receives them as they are.
+/// decompress bodies; the session receives them as they are. An answer `.webSocket` accepts a WebSocket and plays the
+/// server's side (``StubTransport/WebSocket``).
 ///
 /// Delays use the stub's clock; with a `ManualClock` a test controls them. Closures run off every actor, including the
 /// session's.
@@ -34,6 +35,7 @@ public final class StubTransport: Sendable {
 
     private struct State {
         var calls: [Call] = []
+        var webSockets: [WebSocket] = []
         var live: [UInt64: StubExchange] = [:]
         var watchers = Waiters<Int>()
     }
@@ -61,6 +63,9 @@ public final class StubTransport: Sendable {
 
     /// The calls so far, in order of arrival. A call is added after its whole body was read.
     public var calls: [Call] { state.withLock { $0.calls } }
+
+    /// The WebSockets that the stub has accepted, in the order of their handshakes.
+    public var webSockets: [WebSocket] { state.withLock { $0.webSockets } }
 
     /// Returns when at least `count` calls have arrived.
     ///
@@ -102,6 +107,7 @@ extension StubTransport: Transport {
     package func start(_ transfer: Transfer) {
         let exchange = StubExchange(
             transfer, clock: clock, log: { self.log($0) }, respond: respond,
+            accepted: { socket in self.state.withLock { $0.webSockets.append(socket) } },
             ended: { self.state.withLock { $0.live[transfer.id] = nil } })
         state.withLock { $0.live[transfer.id] = exchange }
         exchange.begin()

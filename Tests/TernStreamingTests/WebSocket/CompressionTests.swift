@@ -91,6 +91,39 @@ struct CompressionTests {
         #expect(resets ? sizes[4] == sizes[2] : sizes[4] < sizes[2])
     }
 
+    /// All windows that zlib has for a raw stream, with sizes around theirs, and bytes that repeat and that do not.
+    @Test(arguments: Array(9...15), [false, true]) func messagesOfAllSizesComeBack(bits: Int, resets: Bool) throws {
+        let deflater = try #require(MessageDeflater(windowBits: bits, level: 6, resets: resets))
+        let inflater = try #require(MessageInflater(windowBits: bits, resets: resets))
+        var state = UInt64(bits)
+        func nextByte() -> UInt8 {
+            // xorshift64, the same in every run.
+            state ^= state << 13
+            state ^= state >> 7
+            state ^= state << 17
+            return UInt8(truncatingIfNeeded: state >> 32)
+        }
+        var (bytes, messages): ([UInt8], [[UInt8]]) = ([], [])
+        for size in [1, 64, 256, 1 << 10, 8 << 10, 32 << 10, 64 << 10, 128 << 10] {
+            let word = (0..<37).map { _ in nextByte() }
+            let random = (0..<size).map { _ in nextByte() }
+            for message in [(0..<size).map { word[$0 % word.count] }, random] {
+                messages.append(message)
+                let payload = compressed(message, with: deflater)
+                // In fragments of different lengths, also empty ones.
+                let cuts = [0, payload.count / 7, payload.count / 7, payload.count / 2, payload.count]
+                for (index, (start, end)) in zip(cuts, cuts.dropFirst()).enumerated() {
+                    bytes += Frame(
+                        opcode: index == 0 ? 2 : 0, payload: Array(payload[start..<end]), isFinal: index == 3,
+                        reservedBits: index == 0 ? 4 : 0
+                    ).bytes
+                }
+            }
+        }
+        let events = ReceivedFrames.events(bytes, frameSize: 1 << 20, messageSize: 128 << 10, inflater: inflater)
+        #expect(events == messages.map { .message(.binary(Data($0))) })
+    }
+
     @Test func anUncompressedMessageIsAllowed() throws {
         let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
         #expect(ReceivedFrames.events(Frame.text("a").bytes, inflater: inflater) == [.message(.text("a"))])

@@ -65,6 +65,23 @@ struct WebSocketDocumentationTests {
         }
     }
 
+    @Test func aStubPlaysTheServer() async throws {
+        let stub = StubTransport([
+            "GET /live": .webSocket { socket in
+                try await socket.send("welcome")
+                while let message = try await socket.receive() { try await socket.send(message) }
+            }
+        ])
+        let client = try Client(baseURL: "https://api.example.com", session: Session(stub: stub))
+        let socket = try await client.webSocket("live")
+        try await socket.send("hello")
+        var seen: [WebSocket.Message] = []
+        for try await message in socket.messages.prefix(2) { seen.append(message) }
+        #expect(seen == [.text("welcome"), .text("hello")])
+        try await socket.close()
+        #expect(stub.webSockets.map(\.received) == [[.text("hello")]])
+    }
+
     @Test func messagesAreExchangedOnTheLoop() async throws {
         try await withClient { client in
             let socket = try await client.webSocket("live")
