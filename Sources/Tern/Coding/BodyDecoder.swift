@@ -71,7 +71,8 @@ extension BodyDecoder where Value: Decodable {
     /// other types as JSON.
     public static var automatic: Self {
         Self(
-            acceptedTypes: AutomaticBody.acceptedTypes(for: Value.self), isImmediate: AutomaticBody.isImmediate(Value.self)
+            acceptedTypes: AutomaticBody.acceptedTypes(for: Value.self),
+            isImmediate: AutomaticBody.isImmediate(Value.self)
         ) { body, head, registry in
             try AutomaticBody.decode(Value.self, from: body, head: head, registry: registry)
         }

@@ -66,7 +66,8 @@ extension WireRequest {
     ) {
         self.init(
             method: method, target: target, headers: headers, source: .none, delivery: delivery, timeouts: timeouts,
-            priority: priority, headLimit: headLimit, decompressionLimit: decompressionLimit, decompresses: decompresses,
+            priority: priority, headLimit: headLimit, decompressionLimit: decompressionLimit,
+            decompresses: decompresses,
             needsFreshConnection: needsFreshConnection, announcesHead: announcesHead, isDecidedAtHead: isDecidedAtHead,
             reportsInterimResponses: reportsInterimResponses,
             extras: Extras(unixSocketPath: unixSocketPath, trust: trust))

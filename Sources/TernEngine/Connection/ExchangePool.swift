@@ -398,7 +398,9 @@ extension ExchangePool: ConnectionObserver {
         // Attempts on other loops read the present one.
         destinations[key] = Destination(overHTTP1: destination)
         // Those that still connect have offered HTTP/2. They are closed, and opened again for the exchanges that wait.
-        for other in records.value.connections where records.value[other]?.key == key { pool.draining(other, actions: &actions.value) }
+        for other in records.value.connections where records.value[other]?.key == key {
+            pool.draining(other, actions: &actions.value)
+        }
         perform()
     }
 

@@ -31,7 +31,8 @@ extension HTTP1Carrier {
             authority: exchange.destination.authority, framing: framing,
             dropsProxyAuthorization: !exchange.destination.isForwarded, upgrade: exchange.upgrade)
         // Most heads are sent from where they are written.
-        let usualCount = outputOffset == output.count ? unsafe head.writeUsual(exchange.fields, into: context.sendBuffer) : nil
+        let usualCount =
+            outputOffset == output.count ? unsafe head.writeUsual(exchange.fields, into: context.sendBuffer) : nil
         do {
             if usualCount == nil { try head.write(exchange.fields, into: &output) }
         } catch {

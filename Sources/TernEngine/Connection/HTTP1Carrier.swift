@@ -47,7 +47,8 @@ final class HTTP1Carrier: ExchangeCarrier {
     private var continueTimer: LoopTimer?
 
     init(
-        _ id: ConnectionPool.ConnectionID, over stream: ByteStream, opening: ConnectionInfo.Opening, pool: LoopConnections,
+        _ id: ConnectionPool.ConnectionID, over stream: ByteStream, opening: ConnectionInfo.Opening,
+        pool: LoopConnections,
         context: LoopContext
     ) {
         self.id = id

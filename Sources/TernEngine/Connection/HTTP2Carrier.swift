@@ -28,7 +28,8 @@ final class HTTP2Carrier: ExchangeCarrier {
     private var written = 0
 
     init(
-        _ id: ConnectionPool.ConnectionID, over stream: ByteStream, opening: ConnectionInfo.Opening, pool: LoopConnections,
+        _ id: ConnectionPool.ConnectionID, over stream: ByteStream, opening: ConnectionInfo.Opening,
+        pool: LoopConnections,
         context: LoopContext
     ) throws(EngineError) {
         self.id = id

@@ -133,7 +133,8 @@ final class StubExchange: Sendable {
         _ script: StubTransport.WebSocket.Script, _ answer: StubTransport.Answer, _ call: StubTransport.Call
     ) async throws {
         guard transfer.request.upgrade == "websocket", let key = call.headers["Sec-WebSocket-Key"] else {
-            let reason = "the stub answers \(call.method) \(call.path) with a WebSocket, which the call does not ask for"
+            let reason =
+                "the stub answers \(call.method) \(call.path) with a WebSocket, which the call does not ask for"
             throw TransferFailure(.unsupported, reason)
         }
         var answer = answer

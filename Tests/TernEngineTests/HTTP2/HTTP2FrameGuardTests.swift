@@ -1,4 +1,5 @@
 import Testing
+
 @testable import TernEngine
 
 @Suite struct HTTP2FrameGuardTests {

@@ -113,10 +113,11 @@ struct CompressionTests {
                 // In fragments of different lengths, also empty ones.
                 let cuts = [0, payload.count / 7, payload.count / 7, payload.count / 2, payload.count]
                 for (index, (start, end)) in zip(cuts, cuts.dropFirst()).enumerated() {
-                    bytes += Frame(
-                        opcode: index == 0 ? 2 : 0, payload: Array(payload[start..<end]), isFinal: index == 3,
-                        reservedBits: index == 0 ? 4 : 0
-                    ).bytes
+                    bytes +=
+                        Frame(
+                            opcode: index == 0 ? 2 : 0, payload: Array(payload[start..<end]), isFinal: index == 3,
+                            reservedBits: index == 0 ? 4 : 0
+                        ).bytes
                 }
             }
         }

@@ -39,7 +39,8 @@ struct StubWebSocketTests {
 
     @Test func scriptThatReturnsClosesTheSocket() async throws {
         let stub = StubTransport { _ in
-            .webSocket(subprotocol: "chat", headers: ["X-Server": "1"]) { socket in try await socket.send(Data([1, 2])) }
+            .webSocket(subprotocol: "chat", headers: ["X-Server": "1"]) { socket in try await socket.send(Data([1, 2]))
+            }
         }
         let socket = try await client(stub).webSocket("live", protocols: ["chat", "other"])
         #expect(socket.subprotocol == "chat" && socket.response.headers["X-Server"] == "1")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Tern
+import TernStreaming
 import TernTransfers
 
 /// The exit codes, which tell the kinds of failure apart. Those from 3 to 8 are wget's.
@@ -43,14 +44,16 @@ enum ExitStatus {
     static func code(of kind: NetworkError.Kind, status: Int? = nil) -> Int32 {
         switch kind {
         case .fileSystem, .requestBody: file
-        case .dns, .proxy, .connectionRefused, .connectionFailed, .connectionLost, .truncatedBody: network
+        case .dns, .proxy, .connectionRefused, .connectionFailed, .connectionLost, .truncatedBody,
+            .lastEventMissing:
+            network
         case .tls, .untrustedServer, .pinMismatch: tls
         case .authentication: authentication
         case .status: status == 401 || status == 407 ? authentication : Self.status
         case .malformedResponse, .redirect, .redirectLoop, .tooManyRedirects, .tooLarge, .contentType, .validation,
             .decoding:
             malformedResponse
-        case .connectTimedOut, .idleTimedOut, .totalTimedOut: timeout
+        case .connectTimedOut, .idleTimedOut, .totalTimedOut, .firstByteTimedOut, .silenceTimedOut: timeout
         case .digestMismatch, .unexpectedSize: verification
         case .downloadInProgress, .otherDownload, .uploadInProgress: inUse
         case .invalidRequest: usage

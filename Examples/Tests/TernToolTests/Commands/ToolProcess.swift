@@ -53,9 +53,12 @@ struct ToolProcess {
 
     /// Runs a program to its end.
     ///
-    /// - Parameter started: Called with the process when it runs.
+    /// - Parameters:
+    ///   - keepsInputOpen: A Boolean value that indicates whether standard input is a pipe without bytes that does not end.
+    ///   - started: Called with the process when it runs.
     func run(
-        _ program: String, _ arguments: [String], input: String = "", output: String? = nil,
+        _ program: String, _ arguments: [String], input: String = "", keepsInputOpen: Bool = false,
+        output: String? = nil,
         started: (Process) async throws -> Void = { _ in }
     ) async throws -> Result {
         let log = URL(filePath: folder.path + "-log-\(UInt64.random(in: 0 ... .max))")
@@ -74,7 +77,9 @@ struct ToolProcess {
         }
         environment["TERN_QUEUE"] = folder.appending(path: ".queue").path
         process.environment = environment
-        process.standardInput = try FileHandle(forReadingFrom: places[0])
+        let pipe = Pipe()
+        defer { try? pipe.fileHandleForWriting.close() }  // Closed already where the process took it.
+        process.standardInput = keepsInputOpen ? pipe : try FileHandle(forReadingFrom: places[0])
         process.standardOutput = try FileHandle(forWritingTo: output.map { URL(filePath: $0) } ?? places[1])
         process.standardError = try FileHandle(forWritingTo: places[2])
         let (ends, end) = AsyncStream<Void>.makeStream()
