@@ -137,6 +137,13 @@ package final class TransferFailure: Error {
     }
 
     package static let cancelled = TransferFailure(.cancelled, "the task was cancelled")
+
+    /// Returns the same failure with the error that caused it.
+    func caused(by error: any Error) -> TransferFailure {
+        TransferFailure(
+            kind, reason, underlying: error, isDeadPooledConnection: isDeadPooledConnection,
+            wasNotProcessed: wasNotProcessed)
+    }
 }
 
 /// The error of a process or a system without a free descriptor (EMFILE, ENFILE). It is not retried: the wait before a

@@ -36,7 +36,7 @@ extension StubTransport {
         public var steps: [Step]
         /// The trailer fields.
         public var trailers: Headers
-        /// What the server of a WebSocket does; nil for a response.
+        /// The script of the server of a WebSocket; nil for a response.
         var script: StubTransport.WebSocket.Script?
 
         /// Creates an answer of any shape.

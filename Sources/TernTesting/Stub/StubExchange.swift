@@ -71,7 +71,7 @@ final class StubExchange: Sendable {
             if answer.delay > .zero { try await sleep(answer.delay) }
             try await pass(.running)
             if let script = answer.script {
-                try await play(script, answer, call)
+                try await play(script, of: answer, to: call)
             } else {
                 try await deliver(answer)
             }
@@ -130,7 +130,7 @@ final class StubExchange: Sendable {
 
     /// Accepts a WebSocket and plays its script to the end.
     private func play(
-        _ script: StubTransport.WebSocket.Script, _ answer: StubTransport.Answer, _ call: StubTransport.Call
+        _ script: StubTransport.WebSocket.Script, of answer: StubTransport.Answer, to call: StubTransport.Call
     ) async throws {
         guard transfer.request.upgrade == "websocket", let key = call.headers["Sec-WebSocket-Key"] else {
             let reason =

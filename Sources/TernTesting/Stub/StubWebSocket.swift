@@ -36,7 +36,7 @@ extension StubTransport {
             case binary(Data)
         }
 
-        /// What the server does. When the script returns, the server closes the WebSocket with the code 1000, if the script
+        /// The server's side of the conversation. When the script returns, the server closes the WebSocket with the code 1000, if the script
         /// has not closed it, and waits for the client's answer. A ``Failure`` that it throws cuts the connection and fails
         /// it with its kind, any other error with `.connectionFailed`.
         public typealias Script = @concurrent @Sendable (_ socket: WebSocket) async throws -> Void
@@ -64,7 +64,7 @@ extension StubTransport {
             state = Lock(State(exchange: exchange))
         }
 
-        // MARK: What the client sent
+        // MARK: The client's messages
 
         /// The messages of the client that the script, or the end after it, has received, in their order.
         public var received: [Message] { state.withLock { $0.received } }
@@ -212,7 +212,7 @@ extension StubTransport.Answer {
     /// - Parameters:
     ///   - subprotocol: The subprotocol that the server chooses; nil for none.
     ///   - headers: Additional fields. A field of the handshake replaces the usual one.
-    ///   - script: What the server does.
+    ///   - script: The server's side of the conversation.
     public static func webSocket(
         subprotocol: String? = nil, headers: Headers = [:], script: @escaping StubTransport.WebSocket.Script
     ) -> Self {

@@ -25,10 +25,9 @@ struct URLSessionFailure {
         guard let code = (error as? URLError)?.code else {
             return TransferFailure(.connectionFailed, "\(host): \(details.domain) \(details.code)", underlying: error)
         }
-        var failure = failure(code, Self.posixCode(details))
+        let failure = failure(code, Self.posixCode(details))
         // Tern cancelled the task, so the system's error adds nothing.
-        if failure.kind != .cancelled { failure.underlying = error }
-        return failure
+        return failure.kind == .cancelled ? failure : failure.caused(by: error)
     }
 
     func failure(_ code: URLError.Code, _ posixCode: Int32?) -> TransferFailure {
