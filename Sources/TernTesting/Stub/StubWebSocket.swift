@@ -36,9 +36,9 @@ extension StubTransport {
             case binary(Data)
         }
 
-        /// The server's side of the conversation. When the script returns, the server closes the WebSocket with the code 1000, if the script
-        /// has not closed it, and waits for the client's answer. A ``Failure`` that it throws cuts the connection and fails
-        /// it with its kind, any other error with `.connectionFailed`.
+        /// The server's side of the conversation. When the script returns, the server closes the WebSocket with the code
+        /// 1000, if the script has not closed it, and waits for the client's answer. A ``Failure`` that it throws cuts the
+        /// connection and fails it with its kind, any other error with `.connectionFailed`.
         public typealias Script = @concurrent @Sendable (_ socket: WebSocket) async throws -> Void
 
         private struct State {
