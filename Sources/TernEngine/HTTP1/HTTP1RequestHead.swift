@@ -74,7 +74,7 @@ extension HTTP1RequestHead {
     /// fields as they are. Returns the number of bytes; nil for any other head, and for one with a part that cannot be sent,
     /// for which `write(_:into:)` is called.
     @unsafe
-    func writeUsual(_ fields: RequestFields, into memory: UnsafeMutableRawBufferPointer) -> Int? {
+    package func writeUsual(_ fields: RequestFields, into memory: UnsafeMutableRawBufferPointer) -> Int? {
         let unusual: RequestFields.Summary = [.host, .expectsContinue, .proxyAuthorization, .te, .chunked]
         guard framing == .none, upgrade == nil, !statesLength, fields.summary.isDisjoint(with: unusual),
             fields.statedLength == nil,

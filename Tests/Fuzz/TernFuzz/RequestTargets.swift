@@ -134,8 +134,15 @@ private enum RequestFuzzing {
             try require(buffer == Array("before".utf8), "a refused head leaves bytes")
             outcome = "rejected \(error.reason.filter { !$0.isNumber })"
         }
+        let usual = unsafe withUnsafeTemporaryAllocation(byteCount: 256 << 10, alignment: 1) { memory in
+            unsafe head.writeUsual(fields, into: memory).map { unsafe Array(memory[..<$0]) }
+        }
         if outcome.isEmpty {
-            outcome = try checkHead(Array(buffer.dropFirst(6)), head, fields)
+            let bytes = Array(buffer.dropFirst(6))
+            try require(usual == nil || usual == bytes, "the short way writes other bytes")
+            outcome = try checkHead(bytes, head, fields)
+        } else {
+            try require(usual == nil, "the short way writes a refused head")
         }
         if choice >> 6 & 1 == 0 { outcome += try checkHTTP2(head, fields) }
         return outcome + " \(min(refusals, 2)) \(fields.summary.rawValue)"

@@ -19,8 +19,18 @@ import Testing
         head.dropsProxyAuthorization = !keepsProxyAuthorization
         head.upgrade = upgrade
         var buffer: [UInt8] = []
-        try head.write(fields(lines), into: &buffer)
+        let fields = try fields(lines)
+        try head.write(fields, into: &buffer)
+        // The short way writes the same bytes, or leaves the head to this one.
+        if let usual = usual(head, fields) { #expect(usual == buffer) }
         return text(buffer)
+    }
+
+    /// The bytes of the short way; nil if it does not write the head.
+    private func usual(_ head: HTTP1RequestHead, _ fields: RequestFields, room: Int = 1_000) -> [UInt8]? {
+        unsafe withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { memory in
+            unsafe head.writeUsual(fields, into: memory).map { unsafe Array(memory[..<$0]) }
+        }
     }
 
     // MARK: Lines
@@ -149,6 +159,27 @@ import Testing
         let head = HTTP1RequestHead(method: method, target: target, authority: authority, framing: .none)
         #expect(throws: EngineError.self) { try head.write(RequestFields(), into: &buffer) }
         #expect(buffer == [1])
+        #expect(usual(head, RequestFields()) == nil)
+    }
+
+    @Test func usualHeadsTakeTheShortWay() throws {
+        var head = HTTP1RequestHead(method: "GET", target: "http://host/a?b", authority: "host:80", framing: .none)
+        head.targetStart = 11
+        let fields = try fields([("Accept", "*/*"), ("Connection", "close"), ("Cookie", "a=b")])
+        var buffer: [UInt8] = []
+        try head.write(fields, into: &buffer)
+        #expect(text(buffer).hasPrefix("GET /a?b HTTP/1.1\r\nHost: host:80\r\nAccept: */*\r\n"))
+        #expect(usual(head, fields) == buffer)
+        // Not into memory that could be too small.
+        #expect(usual(head, fields, room: buffer.count) == nil)
+        for name in ["Host", "Expect", "Proxy-Authorization", "TE", "Content-Length"] {
+            let value = ["Expect": "100-continue", "TE": "trailers", "Content-Length": "0"][name] ?? "host"
+            #expect(try usual(head, self.fields([(name, value)])) == nil, "\(name)")
+        }
+        for method in ["POST", "PUT", "PATCH"] {
+            let other = HTTP1RequestHead(method: method, target: "/", authority: "host", framing: .none)
+            #expect(usual(other, fields) == nil)
+        }
     }
 
     @Test func proxyAuthorizationIsForProxiesAlone() throws {
