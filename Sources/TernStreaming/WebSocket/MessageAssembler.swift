@@ -131,7 +131,7 @@ package struct MessageAssembler {
         guard header.isFinal else { return nil }
         if let message = whole.take() { return .message(message) }
         if isCompressed {
-            try unsafe inflater?.end { output throws(ProtocolFailure) in try unsafe append(output) }
+            try inflater?.end()
         }
         guard !isText || checker.isComplete else { throw Self.notText }
         defer { body = Data() }

@@ -74,15 +74,14 @@ import CTernZ
         }
     }
 
-    /// Ends a message, and passes the rest of the output to `receive`.
+    /// Ends a message, whose output was passed on.
     ///
-    /// - Throws: A failure with the code 1007 for a message that ends within a block, and the error of `receive`.
-    package func end(
-        _ receive: (UnsafeRawBufferPointer) throws(ProtocolFailure) -> Void
-    ) throws(ProtocolFailure) {
+    /// - Throws: A failure with the code 1007 for a message that ends within a block.
+    package func end() throws(ProtocolFailure) {
         // An empty message, and one with a final block at its end, need no end. Some senders leave it away completely.
         if !isBetweenBlocks {
-            try unsafe inflate(UnsafeRawBufferPointer(tail), receive)
+            // The end has no output. It has some only if it becomes the last bytes of a stored block that is not whole.
+            try unsafe inflate(UnsafeRawBufferPointer(tail)) { _ throws(ProtocolFailure) in throw Self.notDeflate }
             // zlib's state: 128 between two blocks, the low bits for bits that are left over. The window would no longer be
             // that of the server otherwise, and the next message would be another one.
             guard unsafe stream.pointee.data_type & 0xBF == 0x80 else { throw Self.notDeflate }

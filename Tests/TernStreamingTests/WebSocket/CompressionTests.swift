@@ -192,6 +192,21 @@ struct CompressionTests {
         }
     }
 
+    /// The four bytes that end each message could otherwise be taken for those that are missing.
+    @Test(arguments: 0...200) func aStoredBlockThatIsShortIsRefused(count: Int) throws {
+        let start: [UInt8] = [0x00, 200, 0, 255 - 200, 255]
+        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 7) }
+        let inflater = try #require(MessageInflater(windowBits: 15, resets: false))
+        let payload = start + bytes + (count == 200 ? [0x00] : [])
+        let events = ReceivedFrames.events(
+            Frame(opcode: 2, payload: payload, reservedBits: 4).bytes, inflater: inflater)
+        if count == 200 {
+            #expect(events == [.message(.binary(Data(bytes)))])
+        } else {
+            #expect(failure(in: events)?.code == .invalidPayload)
+        }
+    }
+
     /// Some senders leave the end of an empty message, and that of a message with a final block, away.
     @Test func aMessageWithoutABlockToCompleteIsRead() throws {
         let payloads: [[UInt8]] = [

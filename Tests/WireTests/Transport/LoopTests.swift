@@ -166,6 +166,31 @@ struct LoopTests {
         }
     }
 
+    /// A value that knows whether it was decoded on the main thread.
+    private struct DecodedPlace: Decodable, Sendable {
+        let isMainThread: Bool
+
+        init(from decoder: any Decoder) throws { isMainThread = Thread.isMainThread }
+    }
+
+    @Test func callsOnTheMainActorDecodeOffIt() async throws {
+        try await withServer { exchange in
+            try exchange.respond(json: 1)
+        } test: { server, client in
+            try await decodeOnMainActor(server, client)
+        }
+    }
+
+    @MainActor private func decodeOnMainActor(_ server: LoopbackServer, _ client: Client) async throws {
+        #expect(Thread.isMainThread)
+        #expect(try await !client.get("", as: DecodedPlace.self).isMainThread)
+        let closure = BodyDecoder<Bool> { _, _ in Thread.isMainThread }
+        #expect(try await !client.session.response(for: Request(url: server.url), decode: closure).value)
+        #expect(try await client.get("") == Data("1".utf8))
+        MainActor.assertIsolated()
+        #expect(Thread.isMainThread)
+    }
+
     @MainActor private func readOnMainActor(_ client: Client) async throws {
         var lines = client.stream("").lines.makeAsyncIterator()
         var count = 0
