@@ -166,29 +166,36 @@ struct LoopTests {
         }
     }
 
-    /// A value that knows whether it was decoded on the main thread.
-    private struct DecodedPlace: Decodable, Sendable {
-        let isMainThread: Bool
+    /// An actor that makes calls, on a queue that tells whether code runs on it.
+    private actor Caller {
+        private static let executor = QueueExecutor("tern.test.caller")
+        static var isCurrent: Bool { executor.isIsolatingCurrentContext() == true }
 
-        init(from decoder: any Decoder) throws { isMainThread = Thread.isMainThread }
-    }
+        nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe Self.executor.asUnownedSerialExecutor() }
 
-    @Test func callsOnTheMainActorDecodeOffIt() async throws {
-        try await withServer { exchange in
-            try exchange.respond(json: 1)
-        } test: { server, client in
-            try await decodeOnMainActor(server, client)
+        func call(_ client: Client) async throws {
+            #expect(Self.isCurrent)
+            #expect(try await !client.get("", as: DecodedPlace.self).isOnCaller)
+            let closure = BodyDecoder<Bool> { _, _ in Self.isCurrent }
+            #expect(try await !client.session.response(for: client.request(.get, ""), decode: closure).value)
+            #expect(try await client.get("") == Data("1".utf8))
+            #expect(Self.isCurrent)
         }
     }
 
-    @MainActor private func decodeOnMainActor(_ server: LoopbackServer, _ client: Client) async throws {
-        #expect(Thread.isMainThread)
-        #expect(try await !client.get("", as: DecodedPlace.self).isMainThread)
-        let closure = BodyDecoder<Bool> { _, _ in Thread.isMainThread }
-        #expect(try await !client.session.response(for: Request(url: server.url), decode: closure).value)
-        #expect(try await client.get("") == Data("1".utf8))
-        MainActor.assertIsolated()
-        #expect(Thread.isMainThread)
+    /// A value that knows whether it was decoded on the caller's actor.
+    private struct DecodedPlace: Decodable, Sendable {
+        let isOnCaller: Bool
+
+        init(from decoder: any Decoder) throws { isOnCaller = Caller.isCurrent }
+    }
+
+    @Test func callsOfAnActorDecodeOffIt() async throws {
+        try await withServer { exchange in
+            try exchange.respond(json: 1)
+        } test: { _, client in
+            try await Caller().call(client)
+        }
     }
 
     @MainActor private func readOnMainActor(_ client: Client) async throws {
