@@ -135,9 +135,11 @@ final class BodyRecording: BodyRecorder {
             defer { state.phase = .ended }
             return (state.phase, state.received, state.hasEnd)
         }
+        // An end before this one holds, also while its write is under way: a recorder is released before that ends.
+        if case .ended = end.phase { return }
         let isWhole = isWhole && end.hasEnd
         // The end of a cancelled task says nothing about the response: one of those who wait takes its place.
-        if isCancelled, !isWhole { report.sender?.abandonAtEnd() }
+        if isCancelled, !isWhole { report.sender?.willBeAbandoned() }
         switch (purpose, end.phase) {
         case (_, .ended): break
         case (_, .collecting) where isDamaged: report.gaveUp(.damaged)

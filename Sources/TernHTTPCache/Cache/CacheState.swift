@@ -219,7 +219,7 @@ final class SharedExchange: Sendable {
     func whenAwaited(_ check: @escaping @Sendable () -> Void) { state.setCheck(key, number: number, check) }
 
     /// Turns a later `end(_:)` into `.abandoned`, so that one of the waiting requests is sent.
-    func abandonAtEnd() { isAbandoned.store(true, ordering: .releasing) }
+    func willBeAbandoned() { isAbandoned.store(true, ordering: .releasing) }
 
     /// Ends the wait of the equal requests. Only the first call has an effect.
     func end(_ end: SharingEnd) {

@@ -33,6 +33,34 @@ struct EqualRequestTests {
             })
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func aWriteThatFailsReleasesAllAtOnce(kind: StoreKind) async throws {
+        let (first, rest) = (LoopbackServer.Gate(), LoopbackServer.Gate())
+        try await withCache(
+            kind,
+            handler: { exchange in
+                if exchange.request.method == "POST" { return try exchange.respond(status: 204) }
+                let number = exchange.number
+                try exchange.wait(for: number == 1 ? first : rest)
+                try exchange.respond(headers: [("Cache-Control", "max-age=60")], text: "body")
+            },
+            test: { cached in
+                let sender = Task { try await cached.get().text }
+                try await cached.server.wait { $0.requestsReceived == 1 }
+                let others = (0..<15).map { _ in Task { try await cached.get().text } }
+                await cached.waitForWaiters(15)
+                // A response that is older than an invalidation is not stored (RFC 9111 §4.4).
+                try await cached.client.post("a")
+                first.open()
+                #expect(try await sender.value == "body")
+                // Each of them is sent before another one is answered.
+                try await cached.server.wait { $0.requestsReceived == 17 }
+                rest.open()
+                for other in others { #expect(try await other.value == "body") }
+                await cached.finish()
+            })
+    }
+
     @Test(arguments: ["no-store", "max-age=60"])
     func aHeadThatIsNotStoredReleasesAllBeforeItsBodyEnds(directive: String) async throws {
         let gate = LoopbackServer.Gate()
