@@ -100,6 +100,12 @@ final class StubExchange: Sendable {
 
     private func drain(_ pipe: UploadPipe, _ length: Int64?) async throws -> Data {
         var body = Data()
+        while let piece = try await nextPiece(of: pipe, length) { body.append(contentsOf: piece) }
+        return body
+    }
+
+    /// Returns the next bytes of a pipe, and counts them as sent; nil after the last ones.
+    private func nextPiece(of pipe: UploadPipe, _ length: Int64?) async throws -> ArraySlice<UInt8>? {
         var piece = [UInt8](repeating: 0, count: Self.pieceSize)
         while true {
             try await pass(.running)
@@ -107,10 +113,10 @@ final class StubExchange: Sendable {
             unsafe producer?.resume()
             switch read {
             case .bytes(let count):
-                body.append(contentsOf: piece[..<count])
-                reportSent(Int64(body.count), of: length)
+                reportSent(state.withLock { $0.outcome.metrics.sentBytes } + Int64(count), of: length)
+                return piece[..<count]
             case .wait: try await pass(.bodyReady)
-            case .end: return body
+            case .end: return nil
             case .failed(let failure): throw failure
             }
         }
@@ -150,23 +156,9 @@ final class StubExchange: Sendable {
     }
 
     /// Returns the next bytes that the client sends on its WebSocket; nil after the last ones.
-    func readBytes() async throws -> [UInt8]? {
+    func readBytes() async throws -> ArraySlice<UInt8>? {
         guard case .pipe(let pipe, _) = transfer.request.source else { return nil }
-        var piece = [UInt8](repeating: 0, count: Self.pieceSize)
-        while true {
-            try await pass(.running)
-            let (read, producer) = unsafe piece.withUnsafeMutableBytes { unsafe pipe.read(into: $0) }
-            unsafe producer?.resume()
-            switch read {
-            case .bytes(let count):
-                let sent = state.withLock { $0.outcome.metrics.sentBytes } + Int64(count)
-                reportSent(sent, of: nil)
-                return Array(piece[..<count])
-            case .wait: try await pass(.bodyReady)
-            case .end: return nil
-            case .failed(let failure): throw failure
-            }
-        }
+        return try await nextPiece(of: pipe, nil)
     }
 
     /// Sends bytes on the WebSocket.

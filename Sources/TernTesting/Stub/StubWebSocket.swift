@@ -75,8 +75,8 @@ extension StubTransport {
         /// The reason of the client's Close frame; empty for none.
         public var closeReason: String { state.withLock { $0.closeReason } }
 
-        /// Waits until the script has returned or thrown and the connection has ended. A client that was the second to close
-        /// does not wait for it.
+        /// Waits until the script has returned or thrown and nothing more is received, or the caller is cancelled. Call it
+        /// before the checks where the server closes first, because the client then does not wait for the server.
         public func waitForEnd() async {
             let waiter = Waiter<Void>()
             let isWaiting = state.withLock { state in
@@ -88,8 +88,8 @@ extension StubTransport {
 
         // MARK: The script
 
-        /// Waits for the next message of the client. Returns nil after its Close frame, which is answered, and after the end of
-        /// the connection.
+        /// Waits for the next message of the client. Returns nil after its Close frame, which is answered, and after the last
+        /// byte of a client that ends its direction.
         ///
         /// - Throws: An error if the client cuts the connection, or cancels.
         public func receive() async throws -> Message? {
