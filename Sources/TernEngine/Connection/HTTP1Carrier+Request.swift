@@ -19,7 +19,6 @@ extension HTTP1Carrier {
         self.exchange = exchange
         exchange.connection = self
         exchange.handler.didConnect(info)
-        if !info.isReused { info = info.reused() }
         let framing: HTTP1RequestHead.Framing
         switch exchange.body {
         case .none: (framing, missingBody) = (.none, 0)
@@ -30,7 +29,7 @@ extension HTTP1Carrier {
             method: exchange.method, target: exchange.url, targetStart: exchange.pathStart,
             authority: exchange.destination.authority, framing: framing,
             dropsProxyAuthorization: !exchange.destination.isForwarded, upgrade: exchange.upgrade)
-        // Most heads are sent from where they are written.
+        // The head of a usual request is written into the memory that it is sent from.
         let usualCount =
             outputOffset == output.count ? unsafe head.writeUsual(exchange.fields, into: context.sendBuffer) : nil
         do {
@@ -41,6 +40,8 @@ extension HTTP1Carrier {
             pool.finished(self, isReusable: true)
             return exchange.handler.didEnd(error, isDeadConnection: false)
         }
+        // A refused head leaves the connection as it was.
+        if !info.isReused { info = info.reused() }
         let request = HTTP1Connection.Request(
             method: exchange.method, fields: exchange.fields, hasBody: missingBody != 0, limits: exchange.limits,
             upgrade: exchange.upgrade)

@@ -62,7 +62,6 @@ final class HTTP2Carrier: ExchangeCarrier {
         if case .length(let count) = exchange.body { length = count }
         let hasBody = exchange.body == .stream || (length ?? 0) > 0
         let isReused = info.isReused
-        if !isReused { info = info.reused() }
         do {
             var request = HTTP2Request(
                 method: exchange.usesExtendedConnect ? "CONNECT" : exchange.method,
@@ -76,6 +75,8 @@ final class HTTP2Carrier: ExchangeCarrier {
             try exchange.fields.check(against: exchange.body)
             let isFirst = session.activeStreams == 0
             exchange.stream = try session.submit(request)
+            // A refused request leaves the connection as it was.
+            if !isReused { info = info.reused() }
             let stream = Stream(exchange, isReused: isReused)
             streams[exchange.stream] = stream
             if liveness.started(isFirst: isFirst, at: context.now, acknowledged: acknowledged) {

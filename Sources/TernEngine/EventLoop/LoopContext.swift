@@ -103,7 +103,7 @@ package final class LoopTimer {
     private var turnTime = MonotonicClock.nanoseconds()
     /// The buffer that a connection reads into. Its contents are valid until the next connection reads.
     package let receiveBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: receiveCapacity, alignment: 64)
-    /// The buffer that a connection fills with the body of a request before it sends the bytes at once.
+    /// The buffer that a connection fills with the head or the body of a request before it sends the bytes at once.
     package let sendBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: receiveCapacity, alignment: 64)
     let sockets: SocketTable
     private let queuePlace = Confined(TimerQueue())

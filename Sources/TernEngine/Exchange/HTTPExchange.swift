@@ -129,7 +129,7 @@ package final class ConnectionInfo: Sendable {
         self.isReused = isReused
     }
 
-    /// The same connection for its second exchange.
+    /// Returns the same connection for the exchanges after the first.
     func reused() -> ConnectionInfo {
         var opening = opening
         opening.pinReport = nil
@@ -156,42 +156,42 @@ package final class HTTPExchange {
     package let limits: HeadLimits
     /// The position among the exchanges that wait for a connection; higher values go first.
     package var priority: Int {
-        get { changeable.priority }
-        set { changeable.priority = newValue }
+        get { variables.priority }
+        set { variables.priority = newValue }
     }
     /// The urgency that the server is told over HTTP/2, from 0 (first) to 7 (RFC 9218 §4.1); nil for the default.
     package var urgency: UInt8? {
-        get { changeable.urgency }
-        set { changeable.urgency = newValue }
+        get { variables.urgency }
+        set { variables.urgency = newValue }
     }
     /// A Boolean value that indicates whether the exchange must not use a pooled connection.
     package let needsFreshConnection: Bool
     /// The time in nanoseconds for which the body of a request with Expect waits for 100 (RFC 9110 §10.1.1).
     package var continueWait: UInt64 {
-        get { changeable.continueWait }
-        set { changeable.continueWait = newValue }
+        get { variables.continueWait }
+        set { variables.continueWait = newValue }
     }
     /// The protocol that the request asks the server to switch to, such as `websocket` (RFC 9110 §7.8); nil for none. Needs a
     /// destination without HTTP/2, and a request without a body.
     package var upgrade: String? {
-        get { changeable.upgrade }
-        set { changeable.upgrade = newValue }
+        get { variables.upgrade }
+        set { variables.upgrade = newValue }
     }
     /// The destination of ordinary exchanges with the same server. One of its connections over HTTP/2 carries an exchange with
     /// `upgrade` on a stream if the server allows that (RFC 8441). Nil for none.
     package var sharedDestination: Destination? {
-        get { changeable.sharedDestination }
-        set { changeable.sharedDestination = newValue }
+        get { variables.sharedDestination }
+        set { variables.sharedDestination = newValue }
     }
     /// A Boolean value that indicates whether extended CONNECT on a stream asks for the protocol of `upgrade`. The handler then
     /// receives a status of 200 to 299 in place of 101, and the bytes of the protocol are the bodies of both directions.
     package internal(set) var usesExtendedConnect: Bool {
-        get { changeable.usesExtendedConnect }
-        set { changeable.usesExtendedConnect = newValue }
+        get { variables.usesExtendedConnect }
+        set { variables.usesExtendedConnect = newValue }
     }
-    /// The values of the properties above. A stored property of a class that other modules can see is checked at run time for
-    /// accesses that overlap.
-    private struct Changeable {
+    /// The values of the properties above. Private, because each access to a variable property of a class that other modules
+    /// can see is checked at run time.
+    private struct Variables {
         var priority: Int
         var urgency: UInt8?
         var continueWait: UInt64 = 1_000_000_000
@@ -199,7 +199,7 @@ package final class HTTPExchange {
         var sharedDestination: Destination?
         var usesExtendedConnect = false
     }
-    private var changeable: Changeable
+    private var variables: Variables
     /// A Boolean value that indicates whether a connection has turned out not to take extended CONNECT.
     var refusesExtendedConnect = false
     /// The handler, which owns the exchange.
@@ -235,7 +235,7 @@ package final class HTTPExchange {
         self.fields = fields
         self.body = body
         self.limits = limits
-        changeable = Changeable(priority: priority, urgency: urgency)
+        variables = Variables(priority: priority, urgency: urgency)
         self.needsFreshConnection = needsFreshConnection
         self.handler = handler
     }

@@ -70,13 +70,13 @@ extension HTTP1RequestHead {
         Self.append("\r\n", to: &buffer)
     }
 
-    /// Writes the head to the start of memory, if it is that of a usual request without a body: method, target, Host and the
-    /// fields as they are. Returns the number of bytes; nil for any other head, and for one with a part that cannot be sent,
-    /// for which `write(_:into:)` is called.
+    /// Writes the head to the start of memory, if it is that of a usual request: one without a body and without fields that
+    /// are changed on the way, so that the head is the method, the target, Host and the fields as they are. Returns the number
+    /// of bytes; nil for any other head, and for one with a part that cannot be sent, for which `write(_:into:)` is called.
     @unsafe
     package func writeUsual(_ fields: RequestFields, into memory: UnsafeMutableRawBufferPointer) -> Int? {
         let unusual: RequestFields.Summary = [.host, .expectsContinue, .proxyAuthorization, .te, .chunked]
-        guard framing == .none, upgrade == nil, !statesLength, fields.summary.isDisjoint(with: unusual),
+        guard framing == .none, upgrade == nil, !needsLength, fields.summary.isDisjoint(with: unusual),
             fields.statedLength == nil,
             // At most that many bytes are written.
             method.utf8.count + target.utf8.count + authority.utf8.count + fields.bytes.count + 32 <= memory.count
@@ -126,7 +126,7 @@ extension HTTP1RequestHead {
 
     /// A Boolean value that indicates whether the length of a body is stated although there is none: these methods always
     /// have a meaning for content (RFC 9110 §8.6).
-    private var statesLength: Bool { method == "POST" || method == "PUT" || method == "PATCH" }
+    private var needsLength: Bool { method == "POST" || method == "PUT" || method == "PATCH" }
 
     /// Refuses a protocol that the request cannot ask for. A body would have to end before the server switches, and HTTP/2
     /// is not reached in this way (RFC 9113 §3.1).
@@ -160,7 +160,7 @@ extension HTTP1RequestHead {
     private func appendFraming(to buffer: inout [UInt8]) {
         switch framing {
         case .none:
-            guard statesLength else { return }
+            guard needsLength else { return }
             Self.append("Content-Length: 0\r\n", to: &buffer)
         case .length(let length):
             Self.append("Content-Length: ", to: &buffer)

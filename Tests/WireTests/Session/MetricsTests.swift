@@ -42,6 +42,20 @@ struct MetricsTests {
         }
     }
 
+    @Test func connectionOfARefusedRequestIsNewForTheNextOne() async throws {
+        try await withServer {
+            try $0.respond(text: "hello")
+        } test: { server, client in
+            // Refused when the head is written, after the connection was opened.
+            let refused = try client.request(.get, "", headers: ["Content-Length": "5"])
+            let error = await #expect(throws: NetworkError.self) { try await client.response(for: refused) }
+            #expect(error?.kind == .invalidRequest)
+            let metrics = try await client.response(for: client.request(.get, "")).metrics
+            #expect(!metrics.isReusedConnection && metrics.connect != nil)
+            #expect(server.counts.acceptedConnections == 1)
+        }
+    }
+
     @Test(arguments: [0, 10, 70_000, 3_000_000]) func metricsMatchTheBytesOfTheServer(size: Int) async throws {
         try await withServer { exchange in
             try exchange.drainBody()
