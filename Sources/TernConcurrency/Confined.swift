@@ -13,8 +13,8 @@ public final class Confined<Value> {
 /// The value of an object that is confined to one thread or one actor.
 ///
 /// The runtime checks that accesses to a property of a class do not overlap, unless the compiler can prove it. That costs
-/// about 70 instructions, and was done 90 times for each request. The place of this value is never anybody else's property,
-/// so a release build checks nothing. A debug build, and with it every test, does.
+/// about 70 instructions, and was done 90 times for each request. A release build does not check accesses to this value: its
+/// owner must call nothing during an access that can lead to another one. A debug build, and with it every test, checks.
 ///
 /// Public in a module that is not a product, for the same reason as `Lock`.
 @safe public struct Confined<Value>: ~Copyable {

@@ -4,8 +4,8 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Decodes the body of a response to a value. It runs off every actor, and on an event loop only
-/// if the calling task prefers `Session.executor`.
+/// Decodes the body of a response to a value. It runs off every actor, and on an event loop only if the calling task
+/// prefers `Session.executor`. ``data`` and ``noContent`` have nothing to decode, and can run on the caller's actor.
 public struct BodyDecoder<Value: Sendable>: Sendable {
     let decode: @Sendable (_ body: Data, _ head: ResponseHead, _ registry: TaskRegistry) throws -> Value
     /// The content types that it can decode.

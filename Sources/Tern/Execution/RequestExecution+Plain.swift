@@ -20,15 +20,14 @@ extension RequestExecution {
         } catch {
             throw execution.ended(with: error)
         }
-        await withTaskCancellationHandler {
-            await transfer.waitForResponse()
-        } onCancel: {
-            record.cancel()
-        }
-        let answer = transfer.takeResponse()
-        guard let outcome = answer.outcome, !outcome.hasFailed, let head = outcome.head, !FollowUpRules.mayFollow(head),
+        await transfer.waitForResponse { record.cancel() }
+        let (earlyHead, outcome) = transfer.takeResponse()
+        guard let outcome, !outcome.hasFailed, let head = outcome.head, !FollowUpRules.mayFollow(head),
             request.refusal(of: head, isEmpty: outcome.body.isEmpty) == nil
-        else { return try await execution.response(after: answer, of: transfer, decode: decoder) }
+        else {
+            let first = FirstAttempt(transfer: transfer, pump: nil, head: earlyHead, outcome: outcome)
+            return try await execution.response(after: first, decode: decoder)
+        }
         _ = record.endAttempt(with: outcome, pump: nil)
         request.storeCookies(of: head)
         let value: Value
@@ -59,16 +58,15 @@ extension RequestExecution {
         try request.decode(outcome, head: head, with: decoder)
     }
 
-    /// Continues with any other answer on the general way, off the caller's actor.
+    /// Continues after any other answer on the general way, off the caller's actor.
     @concurrent
     private func response<Value: Sendable>(
-        after answer: (head: ResponseHead?, outcome: TransferOutcome?), of transfer: Transfer,
-        decode decoder: BodyDecoder<Value>
+        after first: FirstAttempt, decode decoder: BodyDecoder<Value>
     ) async throws(NetworkError) -> Response<Value> {
         try await run { execution throws(NetworkError) in
             let request = execution.request
-            let response = try await execution.take(
-                answer, of: transfer, pump: nil, to: request, onWireAs: request, body: nil, onHead: nil)
+            let response = try await execution.response(
+                after: first, to: request, onWireAs: request, body: nil, onHead: nil)
             let final = try await execution.finalResponse(after: response, to: request)
             return try await execution.decoded(try await execution.validated(final), with: decoder)
         }

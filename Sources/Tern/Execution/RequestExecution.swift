@@ -347,20 +347,26 @@ struct RequestExecution: Sendable {
     ) async throws(NetworkError) -> IncomingResponse {
         let body = request.request.body.isNone ? nil : try await prepareBody(of: request)
         let (transfer, pump) = try start(wireRequest, body: body, attempt: 1, onHead: onHead)
-        let answer = await response(of: transfer, request)
-        return try await take(
-            answer, of: transfer, pump: pump, to: request, onWireAs: wireRequest, body: body, onHead: onHead)
+        let (head, outcome) = await response(of: transfer, request)
+        let first = FirstAttempt(transfer: transfer, pump: pump, head: head, outcome: outcome)
+        return try await response(after: first, to: request, onWireAs: wireRequest, body: body, onHead: onHead)
     }
 
-    /// Returns the response to one request, after its first attempt.
+    /// The first attempt of a request, and its answer: the head of a body that is still to be read, or the end.
+    struct FirstAttempt: Sendable {
+        let transfer: Transfer
+        let pump: BodyPump?
+        let head: ResponseHead?
+        let outcome: TransferOutcome?
+    }
+
+    /// Returns the response to one request, after its first attempt. Makes a second one if that is safe.
     @inline(__always)
-    func take(
-        _ answer: (head: ResponseHead?, outcome: TransferOutcome?), of transfer: Transfer, pump: BodyPump?,
-        to request: PreparedRequest, onWireAs wireRequest: PreparedRequest, body: PreparedBody?,
-        onHead: (@Sendable (ResponseHead) -> Void)?
+    func response(
+        after first: FirstAttempt, to request: PreparedRequest, onWireAs wireRequest: PreparedRequest,
+        body: PreparedBody?, onHead: (@Sendable (ResponseHead) -> Void)?
     ) async throws(NetworkError) -> IncomingResponse {
-        var (earlyHead, outcome) = answer
-        var (transfer, pump) = (transfer, pump)
+        var (transfer, pump, earlyHead, outcome) = (first.transfer, first.pump, first.head, first.outcome)
         var attempt = 1
         if outcome?.hasFailed == true, let failure = outcome?.failure, request.canBeSentAgain(after: failure) {
             pump?.stop()
@@ -457,69 +463,6 @@ struct RequestExecution: Sendable {
         }
         guard record.begin(transfer) else { throw NetworkError(TransferFailure.cancelled, request: request.request) }
     }
-}
-
-extension TaskRecord {
-    /// Sets the operation of a task with a handle. It runs in a Swift task of its own once the task is resumed.
-    func assign<Value: Sendable>(operation: @escaping TaskOperation<Value>, to result: TaskValue<Value>) {
-        assign(result) { record in
-            let value = await record.run(operation)
-            let reported: (any Sendable)? = record.registry.observers.isEmpty ? nil : value.success
-            record.end(value.failure, file: value.file, value: reported) { result.deliver(value) }
-        }
-    }
-
-    /// Runs an operation off every actor. The error identifies the task.
-    @inline(__always)
-    func run<Value: Sendable>(
-        _ operation: (TaskRecord) async throws(NetworkError) -> Value
-    ) async -> Result<Value, NetworkError> {
-        do {
-            return .success(try await operation(self))
-        } catch {
-            return .failure(identified(error))
-        }
-    }
-
-    /// Returns an error of the work as the error of this task.
-    func identified(_ error: NetworkError) -> NetworkError {
-        let isFromCancellation = isCancelled && error.isThrownByHooks
-        let identified = (isFromCancellation ? error.asCancellation : error)
-            .identified(task: id, session: registry.sessionID, label: label)
-        return identified.carrying(resumeData)
-    }
-
-    /// Records the end of an attempt and stops its upload. Returns the outcome.
-    func endAttempt(with outcome: TransferOutcome, pump: BodyPump?) -> TransferOutcome {
-        pump?.stop()
-        if let report = outcome.metrics.pinReport {
-            registry.observe { $0.didFindUnpinned(report, of: AnySessionTask(self)) }
-        }
-        attemptEnded(outcome, isFinal: !outcome.mayBeFollowed)
-        return outcome
-    }
-}
-
-extension Result where Failure == NetworkError {
-    /// The error; nil for a value.
-    var failure: NetworkError? {
-        if case .failure(let error) = self { error } else { nil }
-    }
-
-    /// The value; nil for an error.
-    fileprivate var success: Success? {
-        if case .success(let value) = self { value } else { nil }
-    }
-
-    /// The file of a download.
-    fileprivate var file: URL? {
-        if case .success(let value) = self { value as? URL } else { nil }
-    }
-}
-
-extension TransferOutcome {
-    /// A Boolean value that indicates whether the session may send another request after the response.
-    fileprivate var mayBeFollowed: Bool { head.map { FollowUpRules.mayFollow($0) } ?? false }
 }
 
 extension PreparedRequest {

@@ -39,6 +39,69 @@ extension TaskRegistry {
     }
 }
 
+extension TaskRecord {
+    /// Sets the operation of a task with a handle. It runs in a Swift task of its own once the task is resumed.
+    func assign<Value: Sendable>(operation: @escaping TaskOperation<Value>, to result: TaskValue<Value>) {
+        assign(result) { record in
+            let value = await record.run(operation)
+            let reported: (any Sendable)? = record.registry.observers.isEmpty ? nil : value.success
+            record.end(value.failure, file: value.file, value: reported) { result.deliver(value) }
+        }
+    }
+
+    /// Runs an operation off every actor. The error identifies the task.
+    @inline(__always)
+    func run<Value: Sendable>(
+        _ operation: (TaskRecord) async throws(NetworkError) -> Value
+    ) async -> Result<Value, NetworkError> {
+        do {
+            return .success(try await operation(self))
+        } catch {
+            return .failure(identified(error))
+        }
+    }
+
+    /// Returns an error of the work as the error of this task.
+    func identified(_ error: NetworkError) -> NetworkError {
+        let isFromCancellation = isCancelled && error.isThrownByHooks
+        let identified = (isFromCancellation ? error.asCancellation : error)
+            .identified(task: id, session: registry.sessionID, label: label)
+        return identified.carrying(resumeData)
+    }
+
+    /// Records the end of an attempt and stops its upload. Returns the outcome.
+    func endAttempt(with outcome: TransferOutcome, pump: BodyPump?) -> TransferOutcome {
+        pump?.stop()
+        if let report = outcome.metrics.pinReport {
+            registry.observe { $0.didFindUnpinned(report, of: AnySessionTask(self)) }
+        }
+        attemptEnded(outcome, isFinal: !outcome.mayBeFollowed)
+        return outcome
+    }
+}
+
+extension Result where Failure == NetworkError {
+    /// The error; nil for a value.
+    var failure: NetworkError? {
+        if case .failure(let error) = self { error } else { nil }
+    }
+
+    /// The value; nil for an error.
+    fileprivate var success: Success? {
+        if case .success(let value) = self { value } else { nil }
+    }
+
+    /// The file of a download.
+    fileprivate var file: URL? {
+        if case .success(let value) = self { value as? URL } else { nil }
+    }
+}
+
+extension TransferOutcome {
+    /// A Boolean value that indicates whether the session may send another request after the response.
+    fileprivate var mayBeFollowed: Bool { head.map { FollowUpRules.mayFollow($0) } ?? false }
+}
+
 /// Decides whether a session takes a task, and counts the tasks that it took and that have not ended. Any thread can ask,
 /// so that a task that is created after the session was invalidated fails at once.
 package struct TaskAdmission: ~Copyable, Sendable {

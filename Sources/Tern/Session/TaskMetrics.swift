@@ -52,6 +52,8 @@ public struct TaskMetrics: Sendable, Hashable {
 }
 
 extension TaskMetrics {
+    /// Creates the measurements of an attempt that has not begun. By hand, because the implicit one is for this module only;
+    /// for that, one property has no default.
     package init() { self.init(nameLookupEnd: -1) }
 }
 

@@ -29,7 +29,8 @@ public actor TaskRegistry {
     nonisolated let hasInterceptors: Bool
     nonisolated let hasPolicy: Bool
     nonisolated let hasCredentials: Bool
-    /// A Boolean value that indicates whether the configuration has no hook, no cache and no check that could take time.
+    /// A Boolean value that indicates whether the configuration has no hook, no cache, no credentials and no validation of
+    /// its own, so that a call can take the shortest way (`RequestExecution.plainResponse(to:decode:)`).
     nonisolated let isPlain: Bool
     /// The authorizations that servers accepted.
     nonisolated let authorizations = AuthenticationCache()

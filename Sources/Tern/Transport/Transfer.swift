@@ -64,7 +64,8 @@ package final class Transfer: Sendable {
         }
     }
 
-    /// Receives an interim response (1xx), before the head.
+    /// Receives an interim response (1xx), before the head. A transport calls it only if the request reports interim
+    /// responses (`WireRequest.reportsInterimResponses`): otherwise, nobody takes them.
     package func receive(interim head: ResponseHead) -> Wake? {
         unsafe shared.withLock { shared in
             shared.state.receive(interim: head)
@@ -109,11 +110,24 @@ package final class Transfer: Sendable {
         }
     }
 
-    /// Waits for the response of a request without reports of interim responses; `takeResponse()` returns it.
-    @inline(__always)
-    func waitForResponse() async { await wait(for: .response) }
+    /// Waits for the response of a request without reports of interim responses; `takeResponse()` returns it. The call stays
+    /// on the caller's actor.
+    ///
+    /// - Parameter cancel: Called if the calling task is cancelled before. It must end the attempt.
+    func waitForResponse(
+        onCancel cancel: @Sendable () -> Void, isolation: isolated (any Actor)? = #isolation
+    ) async {
+        await withTaskCancellationHandler {
+            // A closure that does not use the actor does not run on it, and the way to and from another thread would cost
+            // more than the call.
+            _ = isolation
+            await wait(for: .response)
+        } onCancel: {
+            cancel()
+        }
+    }
 
-    /// Returns what `response(onInterim:)` returns, once `waitForResponse()` has returned.
+    /// Returns the head or the end that `response(onInterim:)` would return, after `waitForResponse(onCancel:)`.
     func takeResponse() -> (head: ResponseHead?, outcome: TransferOutcome?) {
         shared.withLock { $0.state.takeResponse() }
     }

@@ -134,7 +134,7 @@ private enum RequestFuzzing {
             try require(buffer == Array("before".utf8), "a refused head leaves bytes")
             outcome = "rejected \(error.reason.filter { !$0.isNumber })"
         }
-        let usual = unsafe withUnsafeTemporaryAllocation(byteCount: 256 << 10, alignment: 1) { memory in
+        let usual = unsafe withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 1) { memory in
             unsafe head.writeUsual(fields, into: memory).map { unsafe Array(memory[..<$0]) }
         }
         if outcome.isEmpty {
