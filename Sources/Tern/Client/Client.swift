@@ -115,6 +115,17 @@ public struct Client: Sendable {
         return request
     }
 
+    /// Returns the absolute URL that the verbs send a request for a path to, as for a `TransferQueue` or an `ImageRequest`.
+    ///
+    /// - Throws: `NetworkError` of kind `.invalidRequest` if path and base URL do not form a URL that can be requested.
+    public func url(_ path: String, query: Request.Query = [:]) throws(NetworkError) -> URL {
+        let target = try self.target(path, .get)
+        guard let url = (query.isEmpty ? target : target.appending(query)).url else {
+            throw NetworkError(.invalidRequest, reason: "Foundation cannot represent the URL of the path")
+        }
+        return url
+    }
+
     /// Returns whether the client's headers can be sent to a URL: the client has no base URL, or the URL has the same
     /// origin.
     private func isOwnOrigin(_ target: Target) -> Bool {

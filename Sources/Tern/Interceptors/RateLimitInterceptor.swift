@@ -36,7 +36,9 @@ public final class RateLimitInterceptor: Interceptor {
         clock: some Clock<Duration> = ContinuousClock()
     ) {
         self.maximumWait = maximumWait
-        limiter = Lock(RateLimiter(interval: .seconds(1 / max(requestsPerSecond, 0.001)), burst: max(burst, 1)))
+        // Not a number counts as 0.001, too.
+        let rate = requestsPerSecond > 0.001 ? requestsPerSecond : 0.001
+        limiter = Lock(RateLimiter(interval: .seconds(1 / rate), burst: max(burst, 1)))
         let start = clock.now
         elapsed = { start.duration(to: clock.now) }
         sleep = { try await clock.sleepWithoutDescriptor(for: $0) }

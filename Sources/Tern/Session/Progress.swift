@@ -32,12 +32,44 @@ extension Session {
         }
 
         /// The remaining time, estimated from the throughput; nil until enough bytes were measured, zero at the end of a whole
-        /// body, and nil for a transfer that ended before it.
+        /// body, and nil for a transfer that ended before it. Also nil for more than 100 years.
         public var estimatedTimeRemaining: Duration? {
             if isFinished { return completedBytes == totalBytes ? .zero : nil }
             guard let totalBytes, let bytesPerSecond, bytesPerSecond > 0 else { return nil }
-            return .seconds(Double(max(0, totalBytes - completedBytes)) / bytesPerSecond)
+            let seconds = max(0, Double(totalBytes) - Double(completedBytes)) / bytesPerSecond
+            // A server can state any length, and a duration of more seconds than an integer holds would end the process.
+            return seconds <= 100 * 365 * 86_400 ? .seconds(seconds) : nil
         }
+    }
+}
+
+extension Session.Progress: CustomStringConvertible {
+    /// The numbers with their units, such as `29.6 MB of 57.2 MB (51%), 10.2 MB/s, 3 s left`, as far as they are known.
+    public var description: String {
+        let total = totalBytes.map { " of \(Self.amount(Double($0)))" } ?? ""
+        let percent = fractionCompleted.map { " (\(Int((min(max(0, $0), 1) * 100).rounded(.down)))%)" } ?? ""
+        let speed = bytesPerSecond.map { "\(Self.amount($0))/s" }
+        let end = isFinished ? "ended" : estimatedTimeRemaining.map { "\(Self.time($0)) left" }
+        return (["\(Self.amount(Double(completedBytes)))\(total)\(percent)", speed, end] as [String?])
+            .compactMap { $0 }.joined(separator: ", ")
+    }
+
+    /// Returns bytes in the decimal unit that fits, with one decimal from kB on.
+    private static func amount(_ bytes: Double) -> String {
+        let units = [("bytes", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)]
+        // An integer holds the tenths of the largest number of bytes, but not of any speed.
+        let bytes = bytes.isFinite ? min(max(0, bytes), 0x1p63) : 0
+        guard let (name, size) = units.last(where: { bytes >= $0.1 }), size > 1 else { return "\(Int(bytes)) bytes" }
+        let tenths = Int((bytes / size * 10).rounded(.down))
+        return "\(tenths / 10).\(tenths % 10) \(name)"
+    }
+
+    /// Returns a time in seconds, minutes or hours, rounded up.
+    private static func time(_ duration: Duration) -> String {
+        let seconds = duration.components.seconds + (duration.components.attoseconds > 0 ? 1 : 0)
+        if seconds < 60 { return "\(seconds) s" }
+        let minutes = (seconds + 59) / 60
+        return minutes < 60 ? "\(minutes) min" : "\(minutes / 60) h \(minutes % 60) min"
     }
 }
 

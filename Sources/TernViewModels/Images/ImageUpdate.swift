@@ -30,6 +30,19 @@ public enum ImagePhase: Sendable, Hashable {
     case failure(ImageError)
 }
 
+extension ImagePhase: CustomStringConvertible {
+    /// The name of the phase with its value, such as `success (memory)`.
+    public var description: String {
+        switch self {
+        case .idle: "idle"
+        case .placeholder: "placeholder"
+        case .preview(let number): "preview \(number)"
+        case .success(let source): "success (\(source))"
+        case .failure(let error): "failure (\(error))"
+        }
+    }
+}
+
 /// New content for one slot of a view.
 public struct ImageUpdate: Sendable {
     /// The content to show.

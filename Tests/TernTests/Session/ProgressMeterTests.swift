@@ -71,6 +71,34 @@ struct ProgressMeterTests {
         #expect(left(150, of: 200) == nil && left(150, of: nil) == nil)
     }
 
+    /// A server can state any length, and send a byte now and then.
+    @Test(arguments: [1e-300, 1e-9, 0.3, 1, 1e9, 1e300, .infinity, .nan] as [Double])
+    func noSpeedAndNoLengthEndTheProcess(speed: Double) throws {
+        for (completed, total) in [(0, .max), (1, .max), (.max, 1), (.max, .max), (0, 0), (-1, .max)]
+            as [(Int64, Int64)]
+        {
+            let progress = Session.Progress(completedBytes: completed, totalBytes: total, bytesPerSecond: speed)
+            if let time = progress.estimatedTimeRemaining {
+                #expect(time >= .zero && time.components.seconds <= 100 * 365 * 86_400)
+            }
+            #expect(!progress.description.isEmpty)
+        }
+        let slow = Session.Progress(completedBytes: 1, totalBytes: .max, bytesPerSecond: 0.3)
+        #expect(slow.estimatedTimeRemaining == nil)
+    }
+
+    @Test func theDescriptionHasUnits() {
+        func text(_ completed: Int64, of total: Int64?, _ speed: Double? = nil, isFinished: Bool = false) -> String {
+            "\(Session.Progress(completedBytes: completed, totalBytes: total, bytesPerSecond: speed, isFinished: isFinished))"
+        }
+        #expect(text(0, of: nil) == "0 bytes")
+        #expect(text(29_631_367, of: 57_200_000, 10_192_903.2) == "29.6 MB of 57.2 MB (51%), 10.1 MB/s, 3 s left")
+        #expect(text(999, of: 1_000, 0.5) == "999 bytes of 1.0 kB (99%), 0 bytes/s, 2 s left")
+        #expect(text(0, of: 3_661_000, 1_000) == "0 bytes of 3.6 MB (0%), 1.0 kB/s, 1 h 2 min left")
+        #expect(text(7, of: nil, isFinished: true) == "7 bytes, ended")
+        #expect(text(.max, of: .max, isFinished: true) == "9223372.0 TB of 9223372.0 TB (100%), ended")
+    }
+
     @Test func lateSubscriberReceivesTheLastValue() async {
         let meter = ProgressMeter()
         meter.store(sent: 3, of: 3, received: 8, of: 8)

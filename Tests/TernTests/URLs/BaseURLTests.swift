@@ -9,6 +9,15 @@ import Foundation
 
 @Suite("BaseURL")
 struct BaseURLTests {
+    @Test func aClientGivesTheURLOfAPath() throws {
+        let client = try Client(baseURL: "https://example.com/v1")
+        #expect(try client.url("a b", query: ["page": 2]).absoluteString == "https://example.com/v1/a%20b?page=2")
+        #expect(try client.url("/files/").absoluteString == "https://example.com/files/")
+        #expect(try client.url("").absoluteString == client.request(.get, "").urlString)
+        #expect(throws: NetworkError.self) { try client.url("http://[") }
+        #expect(throws: NetworkError.self) { try Client().url("no-base") }
+    }
+
     /// The table of AFNetworking, with the base in both spellings.
     @Test(
         arguments: ["http://example.com/v1/", "http://example.com/v1"],

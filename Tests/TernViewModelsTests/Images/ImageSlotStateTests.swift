@@ -15,6 +15,12 @@ import Testing
         return state
     }
 
+    @Test func aPhaseIsPrintedWithItsValue() {
+        let phases: [ImagePhase] = [.idle, .placeholder, .preview(2), .success(.memory), .failure(error)]
+        #expect(
+            phases.map { "\($0)" } == ["idle", "placeholder", "preview 2", "success (memory)", "failure (\(error))"])
+    }
+
     @Test func anotherSizeIsBetterThanAPlaceholder() {
         var state = begun()
         #expect(state.wait(1, all) == .showSubstitute(.variant))
