@@ -210,8 +210,10 @@ package final class ProgressMeter: Sendable {
             case .download: (received.load(ordering: .relaxed), receivedTotal.load(ordering: .relaxed))
             }
         let offset = direction == .download ? offset.load(ordering: .relaxed) : 0
+        // A server can state any length, also for the rest of a resumed download.
         return Session.Progress(
-            completedBytes: completed + offset, totalBytes: total == Self.unknown ? nil : total + offset,
+            completedBytes: Session.Progress.sum(completed, offset),
+            totalBytes: total == Self.unknown ? nil : Session.Progress.sum(total, offset),
             isFinished: isFinished.load(ordering: .relaxed))
     }
 
@@ -339,7 +341,8 @@ extension Session.Progress {
             completedBytes: completed, totalBytes: total, bytesPerSecond: speed, isFinished: isFinished)
     }
 
-    private static func sum(_ left: Int64, _ right: Int64) -> Int64 {
+    /// Returns the sum, or the largest number if it is larger.
+    fileprivate static func sum(_ left: Int64, _ right: Int64) -> Int64 {
         let (sum, overflows) = left.addingReportingOverflow(right)
         return overflows ? .max : sum
     }

@@ -87,6 +87,13 @@ struct ProgressMeterTests {
         #expect(slow.estimatedTimeRemaining == nil)
     }
 
+    @Test func anOffsetAndAnyStatedLengthHaveASum() async {
+        let meter = ProgressMeter()
+        meter.startDownload(at: 10)
+        meter.store(sent: 0, of: nil, received: 5, of: .max)
+        #expect(meter.download.completedBytes == 15 && meter.download.totalBytes == .max)
+    }
+
     @Test func theDescriptionHasUnits() {
         func text(_ completed: Int64, of total: Int64?, _ speed: Double? = nil, isFinished: Bool = false) -> String {
             "\(Session.Progress(completedBytes: completed, totalBytes: total, bytesPerSecond: speed, isFinished: isFinished))"

@@ -28,6 +28,31 @@ extension ResumeTests {
         }
     }
 
+    @Test(arguments: [200, 206, 503]) func anyStatedLengthOfTheRestIsShown(status: Int) async throws {
+        // The largest one that the engine takes.
+        let stated: Int64 = 999_999_999_999_999_999
+        try await inTestFolder { folder in
+            let token = try #require(try await token(folder: folder))
+            try await withServer { exchange in
+                try exchange.writeHead(
+                    status: status,
+                    headers: [
+                        ("Content-Length", "\(stated)"), ("ETag", Self.pattern.etag),
+                        ("Content-Range", "bytes \(token.offset)-\(stated - 1)/\(stated)"),
+                    ])
+                try exchange.write("some")
+                exchange.close()
+            } test: { server, client in
+                let task = client.download(resuming: moved(token, to: server), to: folder.url("file"))
+                for await progress in task.progress {
+                    #expect((progress.totalBytes ?? .max) > token.offset && !progress.description.isEmpty)
+                    _ = progress.estimatedTimeRemaining?.components
+                }
+                _ = try await failure { try await task.value }
+            }
+        }
+    }
+
     @Test func unreachableResumeKeepsItsToken() async throws {
         try await inTestFolder { folder in
             let token = try #require(try await token(folder: folder))
