@@ -27,7 +27,7 @@ help:
 	@echo 'make test [FILTER=name]    the whole test suite; test-asan, test-tsan: the same under a sanitizer'
 	@echo 'make crash-test            kills processes that write to a disk cache or an HTTP cache, transfer or run a queue, at 4,100 points'
 	@echo 'make fuzz [N=1000000]      N mutated inputs for each decoder and parser, under the address sanitizer'
-	@echo 'make soak                  memory and descriptors after very many requests'
+	@echo 'make soak                  memory and descriptors after very many requests, memory of hostile pictures'
 	@echo 'make sockets               memory, threads and descriptors of 1,000 WebSockets'
 	@echo 'make chaos [N=50000]       N requests each over HTTP/1.1, TLS and HTTP/2 to a server that breaks connections'
 	@echo 'make test-loops            the tests with three event loops, over which connections are spread at once'
@@ -81,10 +81,12 @@ test-tsan:
 	TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/tsan.supp TERN_PTHREAD_LOCK=1 $(TEST) --scratch-path .build/tsan \
 		--sanitize=thread
 
-# Memory and descriptors after 100,000 requests and 60,000 cancellations, alone in a process.
+# Memory and descriptors after 100,000 requests and 60,000 cancellations, alone in a process; and the memory of small files
+# that declare large pictures, decoded in every way.
 soak:
 	@scripts/set-up test
 	TERN_SOAK=1 $(TEST) --filter ManyTasksTests
+	TERN_PICTURE_BOMBS=all $(TEST) --filter DecodingMemoryTests
 
 # 1,000 sockets at a time, alone in a process: memory, threads and descriptors.
 sockets:

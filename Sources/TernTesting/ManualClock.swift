@@ -94,9 +94,33 @@ public final class ManualClock: Clock, Sendable {
 
     /// Returns when at least `count` callers sleep. An `advance` after that reaches them.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled.
-    public func waitForSleepers(_ count: Int) async throws(CancellationError) {
+    /// - Parameters:
+    ///   - count: The number of callers.
+    ///   - limit: The longest wait, in real time. 30 seconds by default. Code that ends without a sleep, because it succeeds or
+    ///     fails early, would otherwise hold up its test.
+    /// - Throws: ``MissingSleepers`` after the limit; `CancellationError` if the task is cancelled.
+    public func waitForSleepers(_ count: Int, within limit: Swift.Duration = .seconds(30)) async throws {
         let id = state.withLock { $0.watchers.nextID() }
+        // Owned and cancelled here.
+        let timer = Task {
+            // An error means that the wait has ended.
+            guard (try? await ContinuousClock().sleepWithoutDescriptor(for: limit)) != nil else { return }
+            // A short limit can pass before the wait begins.
+            while !Task.isCancelled {
+                if let waiter = state.withLock({ $0.watchers.remove(id) }) { return waiter.resume(returning: false) }
+                await Task.yield()
+            }
+        }
+        defer { timer.cancel() }
+        do {
+            try await waitForSleepers(count, as: id)
+        } catch {
+            if Task.isCancelled { throw error }
+            throw MissingSleepers(expected: count, sleeping: sleeperCount, limit: limit)
+        }
+    }
+
+    private func waitForSleepers(_ count: Int, as id: Waiters<Int>.ID) async throws(CancellationError) {
         try await Waiters<Int>.suspend { continuation in
             let outcome = state.withLock { state -> Bool? in
                 if Task.isCancelled { return false }
@@ -107,6 +131,24 @@ public final class ManualClock: Clock, Sendable {
             if let outcome { continuation.resume(returning: outcome) }
         } cancel: {
             self.state.withLock { $0.watchers.remove(id) }
+        }
+    }
+}
+
+extension ManualClock {
+    /// Fewer callers sleep on a clock than a test waits for.
+    public struct MissingSleepers: Error, CustomStringConvertible {
+        /// The number of callers that the test waits for.
+        public let expected: Int
+        /// The number of callers that sleep.
+        public let sleeping: Int
+        /// The time for which the test has waited.
+        public let limit: Swift.Duration
+
+        /// The numbers in a sentence, with what to look for.
+        public var description: String {
+            "\(sleeping) of \(expected) callers sleep on the manual clock after \(limit): the code under test has ended, "
+                + "waits for something else, or uses another clock"
         }
     }
 }

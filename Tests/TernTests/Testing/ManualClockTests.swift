@@ -73,6 +73,20 @@ struct ManualClockTests {
         await #expect(throws: CancellationError.self) { try await task.value }
     }
 
+    @Test(arguments: [Duration.zero, .milliseconds(20)]) func missingSleepersAreAnError(limit: Duration) async throws {
+        let clock = ManualClock()
+        let sleeper = Task { try await clock.sleep(for: .seconds(1)) }
+        try await clock.waitForSleepers(1)
+        let error = await #expect(throws: ManualClock.MissingSleepers.self) {
+            try await clock.waitForSleepers(2, within: limit)
+        }
+        #expect(error?.expected == 2 && error?.sleeping == 1 && error?.limit == limit)
+        #expect("\(try #require(error))".hasPrefix("1 of 2 callers sleep"))
+        // Nothing of the wait is left.
+        clock.advance(by: .seconds(1))
+        try await sleeper.value
+    }
+
     @Test func racingSleepersAndCancellationsAllEnd() async throws {
         let clock = ManualClock()
         for _ in 0..<50 {
