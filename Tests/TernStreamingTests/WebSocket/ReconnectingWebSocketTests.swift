@@ -119,10 +119,13 @@ struct ReconnectingWebSocketTests {
         defer { server.stop() }
         let (session, clock) = (Self.session(), ManualClock())
         let url = server.url.absoluteString
+        // Counted here: the server counts a connection after its answer, which can be too late.
+        let attempts = Lock(0)
         let live = ReconnectingWebSocket(clock: clock) {
-            try await session.webSocket(url)
+            attempts.withLock { $0 += 1 }
+            return try await session.webSocket(url)
         } onOpen: { socket in
-            if opened.withLock({ $0 == 1 }) {
+            if attempts.withLock({ $0 == 1 }) {
                 for await state in socket.states where state != .open { break }
             }
             try await socket.send("subscribe")
