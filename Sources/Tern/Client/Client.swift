@@ -89,6 +89,12 @@ public struct Client: Sendable {
         try self.init(baseURL: baseURL, session: Session(interceptors: interceptors), headers: headers)
     }
 
+    /// Creates a client like `init(baseURL:session:headers:)`, with a session of its own that has these interceptors, outermost
+    /// first.
+    public init(baseURL: URL, interceptors: [any Interceptor], headers: Headers = [:]) {
+        self.init(baseURL: baseURL, session: Session(interceptors: interceptors), headers: headers)
+    }
+
     private mutating func updateMarkedHeaders() {
         guard case .success(let base) = base, !headers.isEmpty, !sendsHeadersToOtherOrigins else {
             markedHeaders = nil

@@ -228,10 +228,13 @@ package enum DecodingProblem {
         case .keyNotFound(let key, let context): "no value for '\(path(context, key))'"
         case .valueNotFound(let type, let context): "null in place of \(type) at '\(path(context))'"
         case .typeMismatch(let type, let context): "not a \(type) at '\(path(context))'"
-        case .dataCorrupted(let context): "\(context.debugDescription) at '\(path(context))'"
+        case .dataCorrupted(let context): "\(clause(context.debugDescription)) at '\(path(context))'"
         @unknown default: "it cannot be decoded"
         }
     }
+
+    /// Returns a sentence without its full stop, to go on.
+    private static func clause(_ text: String) -> Substring { text.last == "." ? text.dropLast() : text[...] }
 
     private static func path(_ context: DecodingError.Context, _ last: (any CodingKey)? = nil) -> String {
         let keys = context.codingPath + (last.map { [$0] } ?? [])

@@ -40,11 +40,12 @@ public struct NetworkError: Error, Sendable {
     private static let reasonLimit = 4_096
 
     package init(
-        _ kind: Kind, method: Request.Method? = nil, target: Target? = nil, reason: String,
+        _ kind: Kind, method: Request.Method? = nil, target: Target? = nil, reason: String, body: Data = Data(),
         underlying: (any Error)? = nil
     ) {
         let reason = reason.printable(limit: Self.reasonLimit)
         var fields = Fields(kind: kind, reason: reason, method: method, target: target)
+        fields.body = body
         fields.underlying = underlying
         storage = Storage(fields)
     }
@@ -218,6 +219,12 @@ extension NetworkError {
 
         /// The kind's name.
         public var description: String { rawValue }
+
+        /// The kinds of a server that could not be reached, or did not answer.
+        package static let outages: Set<Kind> = [
+            .dns, .proxy, .connectionRefused, .connectionFailed, .connectTimedOut, .idleTimedOut, .totalTimedOut,
+            .connectionLost,
+        ]
 
         /// The request cannot be sent. Nothing was sent.
         public static let invalidRequest = Kind(rawValue: "invalid-request")

@@ -13,7 +13,8 @@ import TernConcurrency
 /// on the error of the final response. If it sets `Authorization`, the session leaves a 401 to it.
 ///
 /// Requests that `Authenticator.refresh` makes are sent without the interceptor. A failed refresh fails the requests
-/// that waited for it with an error of kind `.authentication`. A request that is cancelled while it waits ends at once,
+/// that waited for it with an error of kind `.authentication`, or, if the refresh could not reach its server or got no
+/// answer, with an error of that kind, such as `.connectionRefused`. A request that is cancelled while it waits ends at once,
 /// and the refresh continues for the others.
 public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor {
     private typealias VersionedCredential = CredentialState<Scheme.Credential>.VersionedCredential
@@ -137,7 +138,9 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
     }
 
     private static func failure(_ reason: String, underlying error: (any Error)?, of request: Request) -> NetworkError {
-        NetworkError(TransferFailure(.authentication, reason, underlying: error), request: request)
+        // An outage says nothing about the credential.
+        let outage = (error as? NetworkError).flatMap { NetworkError.Kind.outages.contains($0.kind) ? $0.kind : nil }
+        return NetworkError(TransferFailure(outage ?? .authentication, reason, underlying: error), request: request)
     }
 }
 

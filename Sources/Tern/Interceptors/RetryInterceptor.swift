@@ -19,19 +19,23 @@ public import Foundation
 public struct RetryInterceptor: Interceptor {
     private let policy: RetryPolicy
     private let budget: RetryBudget
+    private let maximumTime: Duration?
     private let clock: any Clock<Duration>
 
     /// - Parameters:
     ///   - policy: The failures to retry, and the delays.
     ///   - budget: The limit on the share of retries among all requests of this interceptor, or of all interceptors that
     ///     share the budget.
+    ///   - maximumTime: The time from the start of the first attempt after which none begins; a delay that would pass it is not
+    ///     waited for. nil, the default, for no limit. `Timeouts.total` limits each attempt by itself.
     ///   - clock: The clock of the delays.
     public init(
-        _ policy: RetryPolicy = RetryPolicy(), budget: RetryBudget = RetryBudget(),
+        _ policy: RetryPolicy = RetryPolicy(), budget: RetryBudget = RetryBudget(), maximumTime: Duration? = nil,
         clock: any Clock<Duration> = ContinuousClock()
     ) {
         self.policy = policy
         self.budget = budget
+        self.maximumTime = maximumTime
         self.clock = clock
     }
 
@@ -52,9 +56,12 @@ public struct RetryInterceptor: Interceptor {
                 failures += 1
                 let decision = policy.decision(
                     after: error, of: request, failures: failures, now: Date(), random: Double.random(in: 0...1))
-                guard case .retry(let delay) = decision, budget.withdraw() else {
+                let elapsed = start.duration(to: clock.now)
+                guard case .retry(let delay) = decision, elapsed + delay <= maximumTime ?? (elapsed + delay),
+                    budget.withdraw()
+                else {
                     if failures == 1 || error.isCancelled { throw error }
-                    throw error.ending(attempts: failures, in: start.duration(to: clock.now))
+                    throw error.ending(attempts: failures, in: elapsed)
                 }
                 try await clock.sleepWithoutDescriptor(for: delay)
             }

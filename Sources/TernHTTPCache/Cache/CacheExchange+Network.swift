@@ -10,13 +10,6 @@ import Foundation
 extension CacheExchange {
     // MARK: The network
 
-    /// The errors after which a stale response may be used: the server could not be reached, or did not answer (RFC 5861
-    /// §4).
-    private static let disconnections: Set<NetworkError.Kind> = [
-        .dns, .proxy, .connectionRefused, .connectionFailed, .connectTimedOut, .idleTimedOut, .totalTimedOut,
-        .connectionLost,
-    ]
-
     /// The circumstances in which a request is sent.
     struct Forwarding: Sendable {
         /// The exchange, with the time that is left.
@@ -146,7 +139,8 @@ extension CacheExchange {
     func stale(
         after error: NetworkError, entries: [CacheEntry], reason: CacheReason? = nil
     ) async -> IncomingResponse? {
-        guard Self.disconnections.contains(error.kind),
+        // RFC 5861 §4.
+        guard NetworkError.Kind.outages.contains(error.kind),
             let answer = cache.policy.staleAnswer(to: request, entries: entries, status: nil, now: cache.now)
         else { return nil }
         let outcome = answer.entry.directives.staleIfError == nil ? CacheReason.disconnected : .staleIfError

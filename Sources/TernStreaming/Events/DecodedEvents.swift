@@ -91,7 +91,9 @@ struct DecodedBatch<Value: Decodable & Sendable>: Sendable {
                 values.append(try decoder.decode(Value.self, from: text.json))
             } catch {
                 let reason = "\(text.name) could not be decoded as \(Value.self): \(DecodingProblem.text(error))"
-                failure = NetworkError(.decoding, reason: reason, underlying: error)
+                // A server can send its own account of an error in place of a value.
+                let body = text.json.prefix(configuration.errorBodyLimit)
+                failure = NetworkError(.decoding, reason: reason, body: Data(body), underlying: error)
                 return
             }
         }

@@ -6,6 +6,13 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
+extension Session.Progress {
+    /// Returns the progress of several durable downloads together, like `combined(of:)` for the tasks of a session.
+    public static func combined(of downloads: [DurableDownloadTask]) -> AsyncStream<Session.Progress> {
+        ProgressSampler.stream { combined(of: downloads.lazy.map(\.progressNow)) }
+    }
+}
+
 /// A handle to a durable download: its progress, its trace and its value.
 ///
 /// A handle is a small value that can be copied and sent anywhere. Releasing it cancels nothing.

@@ -362,6 +362,8 @@ struct EventStreamTests {
                 for try await value in client.events("a").decode(Delta.self) { values.append(value) }
             }
             #expect(error.kind == .decoding && values == [Delta(text: "a")])
+            // The bytes that the server sent in place of a value.
+            #expect(error.body == Data(#"{"secret":"b"}"#.utf8) && !"\(error)".contains("secret"))
             #expect(
                 error.reason
                     == "the event of type delta with 14 bytes of data could not be decoded as Delta: no value for 'text'"

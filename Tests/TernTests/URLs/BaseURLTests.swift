@@ -14,6 +14,8 @@ struct BaseURLTests {
         #expect(try client.url("a b", query: ["page": 2]).absoluteString == "https://example.com/v1/a%20b?page=2")
         #expect(try client.url("/files/").absoluteString == "https://example.com/files/")
         #expect(try client.url("").absoluteString == client.request(.get, "").urlString)
+        let base = try #require(URL(string: "https://example.com/v1/"))
+        #expect(try Client(baseURL: base, interceptors: []).url("a").absoluteString == "https://example.com/v1/a")
         #expect(throws: NetworkError.self) { try client.url("http://[") }
         #expect(throws: NetworkError.self) { try Client().url("no-base") }
     }

@@ -34,6 +34,9 @@ struct DurableDownloadTests {
             #expect(Self.pattern.matches(try folder.bytes("file")))
             #expect(try folder.names == ["file"])
             #expect(task.progressNow.completedBytes == 1_000_000 && task.progressNow.isFinished)
+            var sum: Session.Progress?
+            for await progress in Session.Progress.combined(of: [task, task]) { sum = progress }
+            #expect(sum?.completedBytes == 2_000_000 && sum?.isFinished == true)
         }
     }
 

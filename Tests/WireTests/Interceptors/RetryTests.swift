@@ -45,6 +45,25 @@ struct RetryTests {
         #expect(error.status == 502 && stub.calls.count == 3)
     }
 
+    @Test func noAttemptBeginsAfterTheMaximumTime() async throws {
+        let clock = ManualClock()
+        let stub = StubTransport { _ in .status(503, headers: ["Retry-After": "3"]) }
+        var policy = RetryPolicy()
+        policy.limit = 9
+        let interceptor = RetryInterceptor(policy, maximumTime: .seconds(5), clock: clock)
+        var configuration = Session.Configuration()
+        configuration.interceptors = [interceptor]
+        let session = Session(configuration: configuration, stub: stub)
+        let client = try Client(baseURL: "https://a.example", session: session)
+        let task = Task { try await client.get("x") }
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(4))
+        // The next delay would end after 7 seconds.
+        let error = try await failure { try await task.value }
+        #expect(error.status == 503 && error.attempts == 2 && error.attemptsDuration == .seconds(4))
+        #expect(stub.calls.count == 2)
+    }
+
     @Test func lastFailureListsAllAttempts() async throws {
         let clock = ManualClock()
         let stub = StubTransport { _ in .status(503) }
@@ -175,6 +194,17 @@ struct AuthenticationRefreshTests {
         #expect(error.kind == .authentication)
         #expect((error.underlying as? NetworkError)?.status == 500)
         #expect("\(error)".contains("old") == false)
+    }
+
+    @Test(arguments: [NetworkError.Kind.dns, .connectionRefused, .connectionLost, .idleTimedOut])
+    func refreshThatFindsNoServerIsAnOutage(kind: NetworkError.Kind) async throws {
+        let fixture = try Fixture(credential: "old") { call in
+            if call.path == "/refresh" { throw StubTransport.Failure(kind) }
+            return .status(401)
+        }
+        let error = try await failure { try await fixture.client.get("x") }
+        #expect(error.kind == kind && error.reason.contains("the credential could not be renewed"))
+        #expect((error.underlying as? NetworkError)?.kind == kind)
     }
 
     @Test func endlessRefreshIsStopped() async throws {
