@@ -241,10 +241,14 @@ struct EventReconnectionTests {
         try await withEventServer(handler) { (_, client) async throws in
             let options = EventStreamOptions.test(clock) { $0.silenceTimeout = .seconds(30) }
             let events = client.events("a", method: .post, options: options)
-            async let error = streamFailure { try await allData(of: events) }
-            try await clock.waitForSleepers(1)
-            // The reader has the event, and waits for the next bytes.
+            let delivered = LoopbackServer.Gate()
+            async let error = streamFailure {
+                for try await _ in events { delivered.open() }
+            }
+            try await delivered.wait()
+            // The reader waits for the next bytes.
             while await events.source.watch?.start != .zero { await Task.yield() }
+            try await clock.waitForSleepers(1)
             clock.advance(by: .seconds(29))
             ping.open()
             while await events.source.watch?.start != .seconds(29) { await Task.yield() }
