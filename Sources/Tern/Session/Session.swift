@@ -68,9 +68,10 @@ public actor Session {
     ///
     /// The first eight connections of the session live on this loop; a request on another loop costs two messages more. A
     /// call with interceptors, a handle, a download and a stream run in a Swift task of their own, without this preference.
-    /// Decoding runs on the loop, too: request `Data` and decode a large body in another task. Never block, and move computation that takes longer than about a millisecond to another task: until
-    /// the task suspends, no connection of the loop is served. On Apple's systems and over a transport without an event
-    /// loop, this is the concurrent executor of the process.
+    /// Decoding runs on the loop, too: request `Data` and decode a large body in another task. Never block, and move
+    /// computation that takes longer than about a millisecond to another task: until the task suspends, no connection of the
+    /// loop is served. On Apple's systems and over a transport without an event loop, this is the concurrent executor of the
+    /// process.
     public nonisolated var executor: any TaskExecutor { tasks.transport.taskExecutor }
 
     /// The identity of this session. Its tasks, events and errors carry it.
@@ -85,8 +86,10 @@ public actor Session {
     /// default is a quarter of the number of online processors, rounded down, at least 1 and at most 8; it does not know a
     /// container's limits. On Apple's systems, 0.
     ///
-    /// Each session has one loop as its own, on which its actors and its first eight connections live. Further connections
-    /// are opened on the loop with the fewest.
+    /// Each session has one loop as its own, on which its actors and its first eight connections live. Each further one is
+    /// opened on the loop with the fewest connections of all sessions, where one on its session's own loop counts as two: the
+    /// requests of all connections begin and end there. A program whose requests keep more than one loop busy creates a
+    /// session for each loop: sessions take turns.
     public static var eventLoopCount: Int { DefaultTransport.eventLoopCount }
 
     /// Sets the number of event loops, from 1 to 64. Call it before the process creates its first session. `Session.shared`

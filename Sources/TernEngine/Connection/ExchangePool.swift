@@ -117,6 +117,13 @@ package final class ExchangePool {
         idleTimer.setHandler(self)
     }
 
+    deinit {
+        // The ends of connections on other loops are not reported to a pool that has ended.
+        for (number, loop) in loops.enumerated() {
+            loop.addWork(-loads.counts[number] * LoopLoads.work(on: number))
+        }
+    }
+
     // MARK: Exchanges
 
     /// Submits an exchange. It starts at once or waits for a connection.
@@ -303,8 +310,13 @@ package final class ExchangePool {
     private func forget(_ connection: ConnectionPool.ConnectionID) -> Bool {
         guard let record = records.value.remove(connection) else { return false }
         extendedConnections[record.key]?.remove(connection)
-        loads.remove(from: record.loop)
+        removeWork(from: record.loop)
         return true
+    }
+
+    private func removeWork(from loop: Int) {
+        loads.remove(from: loop)
+        loops[loop].addWork(-LoopLoads.work(on: loop))
     }
 
     private func open(_ connection: ConnectionPool.ConnectionID, _ key: ConnectionPool.KeyID) {
@@ -314,7 +326,8 @@ package final class ExchangePool {
             authorize = settings.authorizeProxy(
                 proxy, ProxyAddress.authority(destination.host, port: destination.port))
         }
-        let loop = loads.add { loops[$0].isAvailable }
+        let loop = loads.add(work: { loops[$0].work }, isAvailable: { loops[$0].isAvailable })
+        loops[loop].addWork(LoopLoads.work(on: loop))
         records.value[connection] = ConnectionRecord(loop: loop, key: key)
         loops[loop].open(connection, to: destination, authorize: authorize)
     }
@@ -363,7 +376,7 @@ extension ExchangePool: ConnectionObserver {
     }
 
     package func closed(_ connection: ConnectionPool.ConnectionID) {
-        if let loop = detachedLoops.removeValue(forKey: connection) { return loads.remove(from: loop) }
+        if let loop = detachedLoops.removeValue(forKey: connection) { return removeWork(from: loop) }
         forget(connection)
         pool.closed(connection, actions: &actions.value)
         perform()

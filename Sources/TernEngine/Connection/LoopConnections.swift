@@ -5,6 +5,10 @@ import TernConcurrency
 package protocol ConnectionLoop: AnyObject {
     /// A Boolean value that indicates whether the loop can serve connections.
     var isAvailable: Bool { get }
+    /// The work of the connections of all pools on the loop, in units that the pools define.
+    var work: Int { get }
+    /// Adds to the work of the loop, or subtracts from it. Can be called on any thread.
+    func addWork(_ change: Int)
     /// Opens a connection.
     func open(
         _ connection: ConnectionPool.ConnectionID, to destination: Destination,
@@ -133,6 +137,10 @@ package final class LoopConnections {
 
 extension LoopConnections: ConnectionLoop {
     package var isAvailable: Bool { true }
+
+    package var work: Int { context.loop.work }
+
+    package func addWork(_ change: Int) { context.loop.addWork(change) }
 
     package func open(
         _ connection: ConnectionPool.ConnectionID, to destination: Destination,

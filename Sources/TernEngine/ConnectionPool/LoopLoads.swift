@@ -1,4 +1,4 @@
-/// The numbers of connections on the loops of a pool, and the choice of the loop for the next one. Loops have the numbers
+/// The numbers of a pool's connections on its loops, and the choice of the loop for the next one. Loops have the numbers
 /// from 0, the home loop first.
 struct LoopLoads: Sendable {
     private(set) var counts: [Int]
@@ -10,12 +10,22 @@ struct LoopLoads: Sendable {
         self.connectionsBeforeSpread = connectionsBeforeSpread
     }
 
-    /// Adds a connection. Returns its loop: the home loop at first, and then the available one with the fewest connections.
-    /// The home loop is always available.
-    mutating func add(isAvailable: (Int) -> Bool) -> Int {
+    /// The work of a connection on a loop. One on the home loop counts as two, because the requests of all connections of
+    /// the pool begin and end there.
+    static func work(on loop: Int) -> Int { loop == 0 ? 2 : 1 }
+
+    /// Adds a connection. Returns its loop: the home loop at first, and then the available one with the least work. The home
+    /// loop is always available.
+    ///
+    /// - Parameter work: The work of the connections of all pools on a loop.
+    mutating func add(work: (Int) -> Int, isAvailable: (Int) -> Bool) -> Int {
         var loop = 0
         if counts[0] >= connectionsBeforeSpread {
-            for other in 1..<counts.count where counts[other] < counts[loop] && isAvailable(other) { loop = other }
+            var least = work(0)
+            for other in 1..<counts.count {
+                let own = work(other)
+                if own < least, isAvailable(other) { (loop, least) = (other, own) }
+            }
         }
         counts[loop] += 1
         return loop

@@ -65,6 +65,10 @@ package final class EventLoop: MessageExecutor {
     /// The longest turn so far in microseconds of CPU time in user mode; measured only for the test that asserts it.
     package let longestTurn = Atomic<Int64>(-1)
 
+    /// The work of the connections of all sessions on the loop, by which their pools choose the loops of further ones.
+    package var work: Int { connectionWork.load(ordering: .relaxed) }
+    private let connectionWork = Atomic<Int>(0)
+
     /// The index of the loop in `EventLoops.all`.
     private let index: Int
 
@@ -162,12 +166,19 @@ package final class EventLoop: MessageExecutor {
     }
 
     /// Sends a message to a client. Messages take effect in the order of their posting. Never blocks.
-    package func post(to client: UInt64, operation: UInt64, object: any AnyObject & Sendable) {
-        post(.client(client, operation: operation, object: object))
+    ///
+    /// - Parameter wakes: Pass false if `wake()` is called later.
+    package func post(
+        to client: UInt64, operation: UInt64, object: any AnyObject & Sendable, wakes: Bool = true
+    ) {
+        post(.client(client, operation: operation, object: object), wakes: wakes)
     }
 
     /// Closes a client, which ends when its work is done.
     package func close(_ client: UInt64) { post(.close(client)) }
+
+    /// Adds to the work of the connections on the loop, or subtracts from it.
+    package func addWork(_ change: Int) { connectionWork.wrappingAdd(change, ordering: .relaxed) }
 
     /// Sends an answer to the object on the loop that expects it. An answer that nobody expects any more is dropped.
     package func post(answer: any Sendable, to expectation: UInt64) { post(.answer(expectation, answer)) }

@@ -121,6 +121,8 @@ package final class LoopTimer {
     private let turnEnds = Confined<[any TurnEndHandler]>([])
     /// The storage of the handlers that are being called, for the next turn.
     private let spareTurnEnds = Confined<[any TurnEndHandler]>([])
+    /// The loops that have messages of this turn.
+    private let loopsToWake = Confined<[EventLoop]>([])
     private var expectations: [UInt64: any AnswerHandler] = [:]
     private var lastExpectation: UInt64 = 0
     /// The number of requests whose responses the clients of the loop wait for.
@@ -149,6 +151,12 @@ package final class LoopTimer {
 
     /// Calls the handler at the end of this turn. The caller makes sure that it asks once.
     package func callAtTurnEnd(_ handler: any TurnEndHandler) { turnEnds.value.append(handler) }
+
+    /// Sends a message to a client on another loop, which wakes at the end of this turn: once for all messages of the turn.
+    package func post(to client: UInt64, on other: EventLoop, operation: UInt64, object: any AnyObject & Sendable) {
+        other.post(to: client, operation: operation, object: object, wakes: false)
+        if !loopsToWake.value.contains(where: { $0 === other }) { loopsToWake.value.append(other) }
+    }
 
     // MARK: Answers from other threads
 
@@ -259,6 +267,7 @@ package final class LoopTimer {
 
     /// Returns whether a handler asks for another turn.
     func endTurn(isIdle: Bool) -> Bool {
+        defer { wakeLoops() }
         if turnEnds.value.isEmpty { return false }
         // Handlers that ask for a call meanwhile belong to the next turn.
         var handlers: [any TurnEndHandler] = []
@@ -268,6 +277,12 @@ package final class LoopTimer {
         handlers.removeAll(keepingCapacity: handlers.count <= 1_024)
         swap(&handlers, &spareTurnEnds.value)
         return !turnEnds.value.isEmpty
+    }
+
+    private func wakeLoops() {
+        if loopsToWake.value.isEmpty { return }
+        for loop in loopsToWake.value { loop.wake() }
+        loopsToWake.value.removeAll(keepingCapacity: true)
     }
 
     /// Removes a client at the end of the turn. It receives no message afterwards.

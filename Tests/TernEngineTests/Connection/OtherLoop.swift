@@ -1,4 +1,5 @@
 #if os(Linux)
+import Synchronization
 import Testing
 
 @testable import TernEngine
@@ -7,6 +8,7 @@ import Testing
 /// pool's loop.
 final class RecordingLoop: ConnectionLoop {
     var isAvailable = true
+    private(set) var work = 0
     /// The connections that were to be opened, and those that were to be closed.
     private(set) var opened: [ConnectionPool.ConnectionID] = []
     private(set) var closed: [ConnectionPool.ConnectionID] = []
@@ -23,6 +25,8 @@ final class RecordingLoop: ConnectionLoop {
     func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) { started.append(exchange) }
 
     func close(_ connection: ConnectionPool.ConnectionID) { closed.append(connection) }
+
+    func addWork(_ change: Int) { work += change }
 }
 
 /// A second loop with a thread of its own, on which a pool has connections. Confined to the thread of the pool's loop, but
@@ -68,6 +72,8 @@ final class OtherLoop: ConnectionLoop, Sendable {
     private static let loop = EventLoop(0)
 
     private let client: UInt64
+    /// That of the test's own pool: pools of earlier tests can end later.
+    private let ownWork = Atomic(0)
 
     /// - Parameter home: The number of the pool's client on the shared loop.
     init(home: UInt64, settings: LoopConnections.Settings) {
@@ -78,6 +84,10 @@ final class OtherLoop: ConnectionLoop, Sendable {
     }
 
     var isAvailable: Bool { Self.loop.problem() == nil }
+
+    var work: Int { ownWork.load(ordering: .relaxed) }
+
+    func addWork(_ change: Int) { ownWork.wrappingAdd(change, ordering: .relaxed) }
 
     /// A Boolean value that indicates whether the caller runs on the second loop.
     static var isCurrent: Bool { loop.isCurrent }

@@ -60,7 +60,7 @@ final class AwayLane: LoopClient {
     }
 
     private func report(_ content: LaneReport.Content, _ transfer: EngineTransfer? = nil) {
-        home.post(to: homeClient, operation: 0, object: LaneReport(content, transfer))
+        context.post(to: homeClient, on: home, operation: 0, object: LaneReport(content, transfer))
     }
 }
 

@@ -48,28 +48,33 @@ final class LaneReport: Sendable {
 /// home loop.
 final class AwayLaneHandle: ConnectionLoop {
     private let loop: EventLoop
-    private let home: EventLoop
+    private let context: LoopContext
     private let homeClient: UInt64
     private let settings: LoopConnections.Settings
     /// The number of the client on the other loop, which is opened with the first connection.
     private var client: UInt64?
     weak var owner: HomeLane?
 
-    init(on loop: EventLoop, home: EventLoop, client: UInt64, settings: LoopConnections.Settings) {
+    /// - Parameter context: The home loop.
+    init(on loop: EventLoop, context: LoopContext, client: UInt64, settings: LoopConnections.Settings) {
         self.loop = loop
-        self.home = home
+        self.context = context
         homeClient = client
         self.settings = settings
     }
 
     var isAvailable: Bool { loop.problem() == nil }
 
+    var work: Int { loop.work }
+
+    func addWork(_ change: Int) { loop.addWork(change) }
+
     func open(
         _ connection: ConnectionPool.ConnectionID, to destination: Destination,
         authorize: @escaping ProxyTunnel.Authorize
     ) {
         if client == nil {
-            let (home, homeClient, settings) = (home, homeClient, settings)
+            let (home, homeClient, settings) = (context.loop, homeClient, settings)
             client = loop.open { context, id in
                 AwayLane(id, context: context, home: home, homeClient: homeClient, settings: settings)
             }
@@ -87,7 +92,7 @@ final class AwayLaneHandle: ConnectionLoop {
 
     func control(_ transfer: Transfer, _ command: TransferCommand) {
         guard let client else { return }
-        loop.post(to: client, operation: HomeLane.Operation.control(command).number, object: transfer)
+        context.post(to: client, on: loop, operation: HomeLane.Operation.control(command).number, object: transfer)
     }
 
     /// Closes the connections. No transfer is left.
@@ -98,7 +103,7 @@ final class AwayLaneHandle: ConnectionLoop {
 
     private func post(_ content: LaneOrder.Content) {
         guard let client else { return }
-        loop.post(to: client, operation: 0, object: LaneOrder(content))
+        context.post(to: client, on: loop, operation: 0, object: LaneOrder(content))
     }
 }
 #endif

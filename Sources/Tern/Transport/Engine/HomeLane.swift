@@ -66,7 +66,7 @@ final class HomeLane: LoopClient {
         self.client = client
         destinations = Confined(DestinationCache(settings))
         awayLanes = others.map {
-            AwayLaneHandle(on: $0, home: context.loop, client: client, settings: settings.connection)
+            AwayLaneHandle(on: $0, context: context, client: client, settings: settings.connection)
         }
         var poolSettings = ExchangePool.Settings(
             connectionsPerOrigin: settings.maximumConnectionsPerHost, connections: settings.maximumConnections,
