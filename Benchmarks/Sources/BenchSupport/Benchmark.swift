@@ -4,16 +4,20 @@ import Synchronization
 public struct Benchmark: Sendable {
     /// Does one request and returns the size of the body in bytes; for an upload, the size that the server counted.
     ///
-    /// The scenario is the run's own, or `.get` for the warm-up of a transfer.
-    public typealias Operation = @Sendable (Scenario, String) async throws -> Int
+    /// The scenario is the run's own, or `.get` for the warm-up of a transfer. The number is the worker's, from 0.
+    public typealias Operation = @Sendable (Scenario, String, Int) async throws -> Int
 
     let client: String
     let options: Options
+    let executor: @Sendable (Int) -> (any TaskExecutor)?
 
-    /// A run for the peer of that name.
-    public init(client: String, options: Options) {
+    /// A run for the peer of that name. Each worker runs on the executor that `executor` returns for its number.
+    public init(
+        client: String, options: Options, executor: @escaping @Sendable (Int) -> (any TaskExecutor)? = { _ in nil }
+    ) {
         self.client = client
         self.options = options
+        self.executor = executor
     }
 
     /// Warms up, measures, prints one line of JSON, and returns the number of failed requests.
@@ -41,12 +45,12 @@ public struct Benchmark: Sendable {
     ) async -> Result {
         let tickets = Tickets(requests)
         return await withTaskGroup(of: Result.self) { group in
-            for _ in 0..<min(options.atOnce ?? options.connections, requests) {
-                group.addTask {
+            for worker in 0..<min(options.atOnce ?? options.connections, requests) {
+                group.addTask(executorPreference: executor(worker)) {
                     var result = Result()
                     while tickets.take() {
                         do {
-                            let bytes = try await operation(scenario, url)
+                            let bytes = try await operation(scenario, url, worker)
                             result.bytes += bytes
                             if !accepts(bytes) { result.fail("a body of \(bytes) bytes", client) }
                         } catch {

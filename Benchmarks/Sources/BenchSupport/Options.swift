@@ -50,12 +50,18 @@ public struct Options: Sendable {
     public var watches = false
     /// A Boolean value that indicates whether the calls run on the executor of their session.
     public var usesExecutor = false
+    /// The number of event loops; nil: the default. Only Tern's program supports it, and the next two.
+    public var loops: Int?
+    /// The number of origins: the port of `url` and those after it. The callers take turns.
+    public var origins = 1
+    /// The number of sessions. The callers take turns.
+    public var sessions = 1
 
     /// How to call a peer.
     public static let usage = """
         usage: bench-X get|https|h2|body64k|download-file|download-stream|upload --url URL --connections N --requests M \
         [--cacert PEM] [--file PATH] [--warm-up-url URL] [--warm-up N] [--size BYTES] [--at-once N] \
-        [--watch yes|no] [--executor yes|no]
+        [--watch yes|no] [--executor yes|no] [--loops N] [--origins N] [--sessions N]
         """
 
     /// Reads the arguments after the program's name; nil when they make no sense.
@@ -77,11 +83,15 @@ public struct Options: Sendable {
             case "--size": size = Int(value)
             case "--watch": watches = value == "yes"
             case "--executor": usesExecutor = value == "yes"
+            case "--loops": loops = Int(value)
+            case "--origins": origins = Int(value) ?? 0
+            case "--sessions": sessions = Int(value) ?? 0
             default: return nil
             }
         }
         let needsFile = scenario == .downloadFile || scenario == .upload
         guard !url.isEmpty, connections > 0, requests > 0, !needsFile || !file.isEmpty else { return nil }
+        guard origins > 0, sessions > 0 else { return nil }
     }
 
     /// Returns whether the scenario expects a body of so many bytes.

@@ -31,7 +31,7 @@ struct Peer {
         }
         let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
         let peer = Peer(client: client, file: options.file)
-        let errors = await Benchmark(client: "ahc", options: options).run { scenario, url in
+        let errors = await Benchmark(client: "ahc", options: options).run { scenario, url, _ in
             try await peer.perform(scenario, url)
         }
         do { try await client.shutdown() } catch { complain("bench-ahc: \(error)") }

@@ -19,16 +19,46 @@ import Darwin
 @main
 struct Peer {
     static func main() async {
-        guard let options = Options(Array(CommandLine.arguments.dropFirst())), let peer = Peer(options) else {
+        guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
             complain(Options.usage)
             exit(64)
         }
-        let benchmark = Benchmark(client: "tern", options: options)
-        let preference = options.usesExecutor ? peer.client.session.executor : nil
-        let errors = await withTaskExecutorPreference(preference) {
-            await benchmark.run { scenario, _ in try await peer.perform(scenario) }
+        do {
+            if let loops = options.loops { try Session.setEventLoopCount(loops) }
+        } catch {
+            complain("bench-tern: \(error)")
+            exit(64)
+        }
+        let sessions = (0..<options.sessions).map { _ in Session(configuration: Self.configuration(options)) }
+        // The workers take turns over the sessions, and those of a session over the origins.
+        var peers: [Peer] = []
+        for origin in 0..<options.origins {
+            for session in sessions {
+                guard let peer = Peer(options, session: session, origin: origin) else {
+                    complain(Options.usage)
+                    exit(64)
+                }
+                peers.append(peer)
+            }
+        }
+        let benchmark = Benchmark(client: "tern", options: options) { worker in
+            options.usesExecutor ? sessions[worker % sessions.count].executor : nil
+        }
+        let preference = options.usesExecutor ? sessions[0].executor : nil
+        let errors = await withTaskExecutorPreference(preference) { [peers] in
+            await benchmark.run { scenario, _, worker in try await peers[worker % peers.count].perform(scenario) }
         }
         exit(errors == 0 ? 0 : 1)
+    }
+
+    private static func configuration(_ options: Options) -> Session.Configuration {
+        var configuration = Session.Configuration()
+        if options.scenario != .h2 {
+            configuration.maximumConnectionsPerHost = options.connections
+            configuration.maximumConnections = max(configuration.maximumConnections, options.connections)
+        }
+        if let caFile = options.caFile { configuration.authorities = .file(caFile) }
+        return configuration
     }
 
     let client: Client
@@ -38,15 +68,11 @@ struct Peer {
     let file: URL
     let watches: Bool
 
-    init?(_ options: Options) {
-        guard let (base, path) = split(options.url), let baseURL = URL(string: base) else { return nil }
-        var configuration = Session.Configuration()
-        if options.scenario != .h2 {
-            configuration.maximumConnectionsPerHost = options.connections
-            configuration.maximumConnections = max(configuration.maximumConnections, options.connections)
-        }
-        if let caFile = options.caFile { configuration.authorities = .file(caFile) }
-        client = Client(baseURL: baseURL, session: Session(configuration: configuration))
+    init?(_ options: Options, session: Session, origin: Int) {
+        guard let (base, path) = split(options.url), var address = URLComponents(string: base) else { return nil }
+        address.port = address.port.map { $0 + origin }
+        guard let baseURL = address.url else { return nil }
+        client = Client(baseURL: baseURL, session: session)
         scenario = options.scenario
         self.path = path
         warmUpPath = options.warmUpURL.flatMap(split)?.path ?? path

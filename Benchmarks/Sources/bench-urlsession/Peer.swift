@@ -25,7 +25,7 @@ struct Peer {
             session: URLSession(configuration: configuration),
             streaming: URLSession(configuration: configuration, delegate: discard, delegateQueue: nil),
             discard: discard, file: URL(fileURLWithPath: options.file))
-        let errors = await Benchmark(client: "urlsession", options: options).run { scenario, text in
+        let errors = await Benchmark(client: "urlsession", options: options).run { scenario, text, _ in
             guard let url = URL(string: text) else { throw URLError(.badURL) }
             return try await peer.perform(scenario, url)
         }
