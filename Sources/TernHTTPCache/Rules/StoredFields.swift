@@ -5,12 +5,13 @@ enum StoredFields {
     /// The fields that belong to one connection or one exchange, in lower case: those of RFC 9110 §7.6.1, of proxies
     /// (RFC 9111 §3.1), and of one authentication (RFC 7615). `Set-Cookie` is stored (§7.3). The session takes cookies
     /// from the network alone.
-    private static let excluded: Set<String> = [
+    private static let excluded = [
         "connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade", "trailer",
         "proxy-authenticate", "proxy-authentication-info", "proxy-authorization", "authentication-info",
     ]
 
-    private static let excludedLengths = Set(excluded.map(\.utf8.count))
+    /// The lengths of the excluded names, one bit each.
+    private static let excludedLengths = excluded.reduce(into: UInt64(0)) { $0 |= 1 << UInt64($1.utf8.count) }
 
     /// The fields that describe the stored bytes, in lower case. A 304 does not change them (§3.2).
     private static let descriptive: Set<String> = ["content-length", "content-encoding", "content-range"]
@@ -22,10 +23,7 @@ enum StoredFields {
     static func stored(_ headers: Headers, responseTime: CacheTime) -> Headers {
         let options = connectionOptions(headers)
         let isDropped: (Headers.Field) -> Bool = { field in
-            // Most names have a length that no excluded name has.
-            guard !options.isEmpty || excludedLengths.contains(field.name.utf8.count) else { return false }
-            let name = FieldText.lowercased(field.name.utf8)
-            return excluded.contains(name) || options.contains(name)
+            options.contains { Headers.namesMatch($0, field.name) } || isExcluded(field.name)
         }
         var stored = headers.contains(where: isDropped) ? Headers(headers.filter { !isDropped($0) }) : headers
         if CacheDates.time(of: "Date", in: stored, now: responseTime) == nil {
@@ -34,9 +32,20 @@ enum StoredFields {
         return stored
     }
 
-    /// Returns the names that `Connection` lists, in lower case.
+    private static func isExcluded(_ name: String) -> Bool {
+        // Most names have a length that no excluded name has.
+        let length = name.utf8.count
+        guard length < UInt64.bitWidth, excludedLengths & (1 << UInt64(length)) != 0 else { return false }
+        return excluded.contains { Headers.namesMatch($0, name) }
+    }
+
+    /// Returns the names that `Connection` lists.
     private static func connectionOptions(_ headers: Headers) -> [String] {
-        FieldText.members(of: "Connection", in: headers).map { FieldText.lowercased($0) }
+        headers.values(for: "Connection").flatMap { value in
+            // The usual value is one name.
+            if value.utf8.allSatisfy(ByteSet.token.contains) { return [value] }
+            return FieldText.members(value).map { String(decoding: $0, as: UTF8.self) }
+        }
     }
 
     /// Returns whether a field sets cookies.
