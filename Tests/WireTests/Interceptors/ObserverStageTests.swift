@@ -269,7 +269,8 @@ struct ObserverStageTests {
             #expect(ends.count == 2 && ends[0].value as? String == "body" && ends[1].value == nil)
             withExtendedLifetime(task) {}
             task = nil
-            #expect(ends[0].value == nil)
+            // A loop can hold the last message of the task a moment longer. The time limit of the suite ends the wait.
+            while ends[0].value != nil { try await Task.sleep(for: .milliseconds(1)) }
         }
     }
 }
