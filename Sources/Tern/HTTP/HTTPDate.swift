@@ -52,16 +52,18 @@ package enum HTTPDate {
         return date(year: year, month: month, day: day, seconds: (hour, minute, second))
     }
 
-    /// Returns the form to send: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// Returns the form to send: `Sun, 06 Nov 1994 08:49:37 GMT`. It has four digits for the year: a date before the year 1
+    /// or after 9999 counts as the first or the last one that it can name, and a date that is not a number as that of 1970.
     package static func text(from date: Date) -> String {
-        let seconds = Int64(date.timeIntervalSince1970.rounded(.down))
+        let exact = date.timeIntervalSince1970.rounded(.down)
+        let seconds = exact.isNaN ? 0 : Int64(min(max(exact, -62_135_596_800), 253_402_300_799))
         let (day, time) = seconds.quotientAndRemainder(dividingBy: secondsPerDay)
         let (days, rest) = time < 0 ? (day - 1, time + secondsPerDay) : (day, time)
         let (year, month, dayOfMonth) = civil(days)
         // 1970-01-01 was a Thursday.
         let name = Self.days[Int(((days + 4) % 7 + 7) % 7)].prefix(3)
         let clock = [rest / 3_600, rest / 60 % 60, rest % 60].map(padded).joined(separator: ":")
-        return "\(name), \(padded(dayOfMonth)) \(months[Int(month) - 1]) \(year) \(clock) GMT"
+        return "\(name), \(padded(dayOfMonth)) \(months[Int(month) - 1]) \(fourDigits(year)) \(clock) GMT"
     }
 
     private static let days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
@@ -69,6 +71,11 @@ package enum HTTPDate {
     private static let secondsPerDay: Int64 = 86_400
 
     private static func padded(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+
+    private static func fourDigits(_ number: Int64) -> String {
+        let text = String(number)
+        return String(repeating: "0", count: max(0, 4 - text.utf8.count)) + text
+    }
 
     private static func number(_ text: Substring) -> Int64? {
         text.utf8.allSatisfy(\.isASCIIDigit) ? Int64(text) : nil

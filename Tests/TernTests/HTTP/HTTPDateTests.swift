@@ -22,6 +22,11 @@ struct HTTPDateTests {
         (0.0, "Thu, 01 Jan 1970 00:00:00 GMT"), (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
         (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"), (4_107_542_399, "Sun, 28 Feb 2100 23:59:59 GMT"),
         (-1, "Wed, 31 Dec 1969 23:59:59 GMT"), (1_700_000_000.9, "Tue, 14 Nov 2023 22:13:20 GMT"),
+        (-30_000_000_000, "Tue, 04 May 1019 18:40:00 GMT"), (-40_000_000_000, "Sun, 15 Jun 0702 00:53:20 GMT"),
+        // Dates that the form cannot name.
+        (-.infinity, "Mon, 01 Jan 0001 00:00:00 GMT"), (-1e300, "Mon, 01 Jan 0001 00:00:00 GMT"),
+        (.infinity, "Fri, 31 Dec 9999 23:59:59 GMT"), (1e18, "Fri, 31 Dec 9999 23:59:59 GMT"),
+        (.nan, "Thu, 01 Jan 1970 00:00:00 GMT"),
     ])
     func oneDateFormIsWritten(seconds: Double, text: String) {
         #expect(HTTPDate.text(from: Date(timeIntervalSince1970: seconds)) == text)
