@@ -158,7 +158,9 @@ struct ImageFetcher: Sendable {
 
     private func imageError(for error: NetworkError) -> ImageError {
         if error.kind == .tooLarge { return ImageError(.limitExceeded, error.reason, underlying: error) }
-        return ImageError(.network, "\(error.kind): \(error.reason)", underlying: error)
+        // The reason names the status.
+        let reason = error.kind == .status ? error.reason : "\(error.kind): \(error.reason)"
+        return ImageError(.network, reason, underlying: error)
     }
 }
 

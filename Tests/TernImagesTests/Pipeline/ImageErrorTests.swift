@@ -64,6 +64,7 @@ import Foundation
         plain.body = .none
         let error = try #require(await kit.pipeline.failure(of: ImageRequest(.request(plain))))
         #expect(error.network?.kind == .status)
+        #expect(error.message.hasPrefix("status 404"), "\(error)")
         for value in [error, ImageRequest(.request(request)), request] as [Any] {
             var text = ""
             dump(value, to: &text)
