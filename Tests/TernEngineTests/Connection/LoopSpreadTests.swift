@@ -218,6 +218,39 @@ import Testing
         #expect(server.failures == [])
     }
 
+    /// Uses two connections of a pool, which then ends. Returns the loop of the second one.
+    private func endPool(of server: ScriptedServer, release: Gate) async throws -> OtherLoop {
+        let (harness, loop) = try startSecondLoop(connections: 2)
+        let other = try #require(await loop())
+        let held = harness.start("/held", to: Endpoint(server))
+        await held.wait(for: "connected")
+        #expect(await harness.start("/second", to: Endpoint(server)).waitForEnd().last == "ended")
+        #expect(other.work == LoopLoads.work(on: 1))
+        release.open()
+        #expect(await held.waitForEnd().last == "ended")
+        return other
+    }
+
+    /// The work of a pool that has ended would turn the connections of others away for ever.
+    @Test(.timeLimit(.minutes(1))) func aPoolThatEndsLeavesNoWork() async throws {
+        let release = Gate()
+        let server = try ScriptedServer(
+            { connection in
+                try connection.readHead()
+                try release.wait()
+                try connection.write("HTTP/1.1 204 No Content\r\n\r\n")
+                try connection.waitForEnd()
+            },
+            { connection in
+                try connection.answer()
+                try connection.waitForEnd()
+            })
+        defer { server.stop() }
+        let other = try await endPool(of: server, release: release)
+        while other.work != 0 { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(server.failures == [])
+    }
+
     @Test func aSessionOfTLSIsResumedOnAnotherLoop() async throws {
         let identity = try TestIdentity()
         let isResumed = ExchangeLog()
