@@ -1,4 +1,3 @@
-import Dispatch
 import Tern
 import TernTesting
 import Testing
@@ -7,12 +6,6 @@ import Testing
 import FoundationEssentials
 #else
 import Foundation
-#endif
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
 #endif
 
 // The recipes for files of Documentation/Cookbook.md, word for word. `scripts/checks/articles` compares them.
@@ -33,30 +26,6 @@ private func mirror(_ client: Client, into folder: URL) async throws {
         }
         try await group.waitForAll()
     }
-}
-
-/// Runs work, and cancels it at Ctrl-C or a request to end. The second signal ends the process at once.
-private func withInterrupt<Value: Sendable>(
-    _ work: @escaping @Sendable () async throws -> Value
-) async throws -> Value {
-    let task = Task { try await work() }
-    let sources = [SIGINT, SIGTERM].map { number in
-        // Otherwise, the signal ends the process before the source sees it.
-        signal(number, SIG_IGN)
-        let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-        // Sendable, because it runs on a queue: a closure of the main actor would end the process there.
-        source.setEventHandler { @Sendable in
-            signal(number, SIG_DFL)
-            task.cancel()
-        }
-        source.activate()
-        return source
-    }
-    defer {
-        for source in sources { source.cancel() }
-        for number in [SIGINT, SIGTERM] { signal(number, SIG_DFL) }
-    }
-    return try await task.value
 }
 
 /// The progress of several tasks as one fraction.
@@ -108,7 +77,6 @@ struct TransferRecipes {
             case "/manifest.json": try exchange.respond(json: ["a.txt", "b/c d.txt", "e", "f", "g", "h"])
             case "/bad/manifest.json": try exchange.respond(json: ["../outside"])
             case "/photos": try exchange.respond(text: "\(exchange.readBody().count)")
-            case "/silent": try exchange.waitForClientToClose()
             case "/one", "/two": try exchange.serveFile(LoopbackServer.Pattern(count: 300_000))
             default: try exchange.respond(text: exchange.request.target)
             }
@@ -152,18 +120,5 @@ struct TransferRecipes {
         try await download(["one", "two"], with: client, into: folder) { fractions.add($0) }
         #expect(fractions.all.contains(1))
         #expect(try Data(contentsOf: folder.appending(path: "two")).count == 300_000)
-    }
-
-    @Test func aSignalCancelsTheWork() async throws {
-        let (server, client) = (server, client)
-        let failure = await #expect(throws: NetworkError.self) {
-            try await withInterrupt {
-                async let answer = client.get("silent", as: String.self)
-                while server.requests.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
-                kill(getpid(), SIGTERM)
-                return try await answer
-            }
-        }
-        #expect(failure?.kind == .cancelled)
     }
 }
