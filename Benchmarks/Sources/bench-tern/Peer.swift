@@ -16,8 +16,10 @@ import Darwin
 /// Tern through its public API, with its defaults but for the connection limit and the authority.
 ///
 /// `get --connections 1 --warm-up 0`, built with `--static-swift-stdlib`, is the run whose instructions are counted.
+///
+/// A class, so that a worker's request copies nothing.
 @main
-struct Peer {
+final class Peer: Sendable {
     static func main() async {
         guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
             complain(Options.usage)
