@@ -260,7 +260,7 @@ extension Headers {
     }
 
     /// Sets a field to a date in whole seconds, in the one form that a sender may write (RFC 9110 §5.6.7). nil removes
-    /// the field. The form names the years 1 to 9999: an earlier or a later date counts as the first or the last of them.
+    /// the field. A date outside the years 1 to 9999 becomes the first or the last date in them.
     public mutating func setDate(_ date: Date?, for name: String) {
         self[name] = date.map { HTTPDate.text(from: $0) }
     }

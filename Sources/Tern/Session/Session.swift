@@ -87,9 +87,9 @@ public actor Session {
     /// container's limits. On Apple's systems, 0.
     ///
     /// Each session has one loop as its own, on which its actors and its first eight connections live. Each further one is
-    /// opened on the loop with the fewest connections of all sessions, where one on its session's own loop counts as two: the
-    /// requests of all connections begin and end there. A program whose requests keep more than one loop busy creates a
-    /// session for each loop: sessions take turns.
+    /// opened on the loop with the fewest connections of all sessions. A connection on its session's own loop counts twice,
+    /// because every request of the session begins and ends there. A program whose requests keep more than one loop busy
+    /// creates a session for each loop: the loops take turns as the home of a new session.
     public static var eventLoopCount: Int { DefaultTransport.eventLoopCount }
 
     /// Sets the number of event loops, from 1 to 64. Call it before the process creates its first session. `Session.shared`

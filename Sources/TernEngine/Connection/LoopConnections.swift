@@ -5,7 +5,7 @@ import TernConcurrency
 package protocol ConnectionLoop: AnyObject {
     /// A Boolean value that indicates whether the loop can serve connections.
     var isAvailable: Bool { get }
-    /// The work of the connections of all pools on the loop, in units that the pools define.
+    /// The work of the connections of all pools on the loop, as the sum of `LoopLoads.work(on:)`.
     var work: Int { get }
     /// Adds to the work of the loop, or subtracts from it. Can be called on any thread.
     func addWork(_ change: Int)

@@ -10,14 +10,14 @@ struct LoopLoads: Sendable {
         self.connectionsBeforeSpread = connectionsBeforeSpread
     }
 
-    /// The work of a connection on a loop. One on the home loop counts as two, because the requests of all connections of
-    /// the pool begin and end there.
+    /// Returns the work of one connection on a loop. A connection on the home loop counts twice, because every request of the
+    /// pool begins and ends there.
     static func work(on loop: Int) -> Int { loop == 0 ? 2 : 1 }
 
     /// Adds a connection. Returns its loop: the home loop at first, and then the available one with the least work. The home
     /// loop is always available.
     ///
-    /// - Parameter work: The work of the connections of all pools on a loop.
+    /// - Parameter work: Returns the work of the connections of all pools on a loop.
     mutating func add(work: (Int) -> Int, isAvailable: (Int) -> Bool) -> Int {
         var loop = 0
         if counts[0] >= connectionsBeforeSpread {

@@ -65,7 +65,7 @@ package final class EventLoop: MessageExecutor {
     /// The longest turn so far in microseconds of CPU time in user mode; measured only for the test that asserts it.
     package let longestTurn = Atomic<Int64>(-1)
 
-    /// The work of the connections of all sessions on the loop, by which their pools choose the loops of further ones.
+    /// The work of all sessions' connections on the loop. A pool opens its next connection on the loop with the least.
     package var work: Int { connectionWork.load(ordering: .relaxed) }
     private let connectionWork = Atomic<Int>(0)
 

@@ -121,7 +121,7 @@ package final class LoopTimer {
     private let turnEnds = Confined<[any TurnEndHandler]>([])
     /// The storage of the handlers that are being called, for the next turn.
     private let spareTurnEnds = Confined<[any TurnEndHandler]>([])
-    /// The loops that have messages of this turn.
+    /// The loops to which messages were posted in this turn.
     private let loopsToWake = Confined<[EventLoop]>([])
     private var expectations: [UInt64: any AnswerHandler] = [:]
     private var lastExpectation: UInt64 = 0
@@ -152,7 +152,7 @@ package final class LoopTimer {
     /// Calls the handler at the end of this turn. The caller makes sure that it asks once.
     package func callAtTurnEnd(_ handler: any TurnEndHandler) { turnEnds.value.append(handler) }
 
-    /// Sends a message to a client on another loop, which wakes at the end of this turn: once for all messages of the turn.
+    /// Sends a message to a client on another loop. Wakes that loop once, at the end of this turn.
     package func post(to client: UInt64, on other: EventLoop, operation: UInt64, object: any AnyObject & Sendable) {
         other.post(to: client, operation: operation, object: object, wakes: false)
         if !loopsToWake.value.contains(where: { $0 === other }) { loopsToWake.value.append(other) }

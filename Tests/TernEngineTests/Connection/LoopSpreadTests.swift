@@ -22,7 +22,7 @@ import Testing
 
     // MARK: The choice of a loop
 
-    /// The connections of pools on loops that nobody else uses, or that carry other pools' work.
+    /// The connections of a pool, and the work of all pools on its loops.
     private struct Spread {
         var loads: LoopLoads
         var work: [Int]
@@ -91,7 +91,7 @@ import Testing
         let (harness, endpoint, server) = try start(loops: 2, beforeSpread: 1)
         harness.perform { ($0.others[0] as? RecordingLoop)?.isAvailable = false }
         for number in 1...4 { harness.start("/\(number)", to: endpoint) }
-        // How many of them depends on the work of other tests' pools on the home loop.
+        // The other number also depends on the connections that pools of earlier tests have on the home loop.
         let counts = await opened(harness).map(\.count)
         #expect(counts[0] == 0 && counts[1] >= 2)
         withExtendedLifetime(server) {}
@@ -180,15 +180,18 @@ import Testing
         return (harness, { await harness.value { $0.others.first as? OtherLoop } })
     }
 
+    /// Answers one request when a gate opens, and waits for the end of the connection.
+    private static func answer(_ connection: ScriptedConnection, after release: Gate) throws {
+        try connection.readHead()
+        try release.wait()
+        try connection.write("HTTP/1.1 204 No Content\r\n\r\n")
+        try connection.waitForEnd()
+    }
+
     @Test func anUpgradedConnectionLivesOnItsLoopAndLeavesThePool() async throws {
         let release = Gate()
         let server = try ScriptedServer(
-            { connection in
-                try connection.readHead()
-                try release.wait()
-                try connection.write("HTTP/1.1 204 No Content\r\n\r\n")
-                try connection.waitForEnd()
-            },
+            { try Self.answer($0, after: release) },
             { connection in
                 try connection.readHead()
                 try connection.write("HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: Echo\r\n\r\n")
@@ -231,23 +234,18 @@ import Testing
         return other
     }
 
-    /// The work of a pool that has ended would turn the connections of others away for ever.
+    /// Work that stayed after its pool would keep the connections of other pools away from the loop.
     @Test(.timeLimit(.minutes(1))) func aPoolThatEndsLeavesNoWork() async throws {
         let release = Gate()
         let server = try ScriptedServer(
-            { connection in
-                try connection.readHead()
-                try release.wait()
-                try connection.write("HTTP/1.1 204 No Content\r\n\r\n")
-                try connection.waitForEnd()
-            },
+            { try Self.answer($0, after: release) },
             { connection in
                 try connection.answer()
                 try connection.waitForEnd()
             })
         defer { server.stop() }
         let other = try await endPool(of: server, release: release)
-        while other.work != 0 { try await Task.sleep(for: .milliseconds(1)) }
+        for await work in other.changesOfWork.stream where work == 0 { break }
         #expect(server.failures == [])
     }
 
@@ -259,10 +257,7 @@ import Testing
             tls: try TestServer(identity, version: 13),
             { connection in
                 try connection.answer()
-                try connection.readHead()
-                try release.wait()
-                try connection.write("HTTP/1.1 204 No Content\r\n\r\n")
-                try connection.waitForEnd()
+                try Self.answer(connection, after: release)
             },
             { connection in
                 try connection.handshake()

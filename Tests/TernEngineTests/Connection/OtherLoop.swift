@@ -72,8 +72,10 @@ final class OtherLoop: ConnectionLoop, Sendable {
     private static let loop = EventLoop(0)
 
     private let client: UInt64
-    /// That of the test's own pool: pools of earlier tests can end later.
+    /// The work of this test's pool alone, because pools of earlier tests can end later.
     private let ownWork = Atomic(0)
+    /// The work after each change.
+    let changesOfWork = AsyncStream<Int>.makeStream()
 
     /// - Parameter home: The number of the pool's client on the shared loop.
     init(home: UInt64, settings: LoopConnections.Settings) {
@@ -87,7 +89,9 @@ final class OtherLoop: ConnectionLoop, Sendable {
 
     var work: Int { ownWork.load(ordering: .relaxed) }
 
-    func addWork(_ change: Int) { ownWork.wrappingAdd(change, ordering: .relaxed) }
+    func addWork(_ change: Int) {
+        changesOfWork.continuation.yield(ownWork.wrappingAdd(change, ordering: .relaxed).newValue)
+    }
 
     /// A Boolean value that indicates whether the caller runs on the second loop.
     static var isCurrent: Bool { loop.isCurrent }
