@@ -62,6 +62,13 @@ openssl x509 -req -in {work}/server.csr -CA {work}/ca.pem -CAkey {work}/ca.key -
  -extfile {work}/server.ext -out {work}/server.pem"""
 
 
+def user_line():
+    """The user of nginx's workers: the one who runs the benchmark."""
+    if os.geteuid() != 0:
+        return ""
+    return f"user root {'root' if os.path.exists('/etc/debian_version') else ''};"
+
+
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
@@ -96,8 +103,7 @@ class Server:
         self._write_files()
         self._write_certificates()
         http, https, h2c, https1 = free_ports(4)
-        user = f"user root {'root' if os.path.exists('/etc/debian_version') else ''};" if os.geteuid() == 0 else ""
-        configuration = CONFIGURATION.format(user=user, work=self.work, files=self.folder, http=http, https=https,
+        configuration = CONFIGURATION.format(user=user_line(), work=self.work, files=self.folder, http=http, https=https,
                                              h2c=h2c, https1=https1, small=SMALL)
         (self.work / "nginx.conf").write_text(configuration)
         nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin:/sbin")

@@ -50,11 +50,11 @@ public struct Options: Sendable {
     public var watches = false
     /// A Boolean value that indicates whether the calls run on the executor of their session.
     public var usesExecutor = false
-    /// The number of event loops; nil: the default. Only Tern's program supports it, and the next two.
+    /// The number of event loops; nil: the default. Only Tern's program supports this option, `origins` and `sessions`.
     public var loops: Int?
-    /// The number of origins: the port of `url` and those after it. The callers take turns.
+    /// The number of origins, on the port of `url` and those after it. The workers take turns.
     public var origins = 1
-    /// The number of sessions. The callers take turns.
+    /// The number of sessions. The workers take turns.
     public var sessions = 1
 
     /// How to call a peer.

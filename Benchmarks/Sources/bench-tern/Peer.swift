@@ -46,9 +46,8 @@ final class Peer: Sendable {
         let benchmark = Benchmark(client: "tern", options: options) { worker in
             options.usesExecutor ? sessions[worker % sessions.count].executor : nil
         }
-        let preference = options.usesExecutor ? sessions[0].executor : nil
-        let errors = await withTaskExecutorPreference(preference) { [peers] in
-            await benchmark.run { scenario, _, worker in try await peers[worker % peers.count].perform(scenario) }
+        let errors = await benchmark.run { [peers] scenario, _, worker in
+            try await peers[worker % peers.count].perform(scenario)
         }
         exit(errors == 0 ? 0 : 1)
     }
