@@ -158,7 +158,7 @@ struct EqualRequestTests {
                     $0.timeouts.total = .seconds(30)
                 }
                 let waiter = Task { try await other.get("a", as: String.self) }
-                while await other.session.tasks.count != 1 { await Task.yield() }
+                await cached.waitForWaiters(1)
                 let began = ContinuousClock.now
                 // The wait has a length that can be measured.
                 while ContinuousClock.now - began < .milliseconds(2) { await Task.yield() }
