@@ -116,6 +116,7 @@ extension Request {
             var cookies: CookieUse?
             var cache = CacheChoice.useProtocol
             var isLive = false
+            var isRetriedByCaller = false
             var bufferLimit: Int?
             var chunkLimit: Int?
             var onInterimResponse: (@Sendable (ResponseHead) -> Void)?
@@ -242,11 +243,18 @@ extension Request {
         set { change { $0.cache = newValue } }
     }
 
-    /// A Boolean value that indicates whether the response is a stream without an end, whose reader sends the request again by
-    /// itself. `RetryInterceptor` does not, and the limits on the whole size of a compressed body do not apply.
+    /// A Boolean value that indicates whether the response is a stream without an end: the limits on the whole size of a
+    /// compressed body do not apply.
     package var isLive: Bool {
         get { extras?.fields.isLive ?? false }
         set { change { $0.isLive = newValue } }
+    }
+
+    /// A Boolean value that indicates whether the caller sends the request again by itself after a failure, so that
+    /// `RetryInterceptor` does not.
+    package var isRetriedByCaller: Bool {
+        get { extras?.fields.isRetriedByCaller ?? false }
+        set { change { $0.isRetriedByCaller = newValue } }
     }
 
     /// The number of bytes of a streamed response that may wait for the reader before the connection is read no further;

@@ -67,7 +67,9 @@ public struct ResponseStream: Sendable {
 
     /// Returns the chunks that have arrived, at least one; nil at the end. Runs on the caller's actor, so that a reader that
     /// writes them there needs one wake-up. Cancelling the reading Swift task ends the transfer.
-    package func nextChunks() async throws(NetworkError) -> [Data]? { try await source.nextChunks() }
+    package func nextChunks(isolation: isolated (any Actor)? = #isolation) async throws(NetworkError) -> [Data]? {
+        try await source.nextChunks(isolation: isolation)
+    }
 
     /// The configuration of the stream's session.
     package var configuration: Session.Configuration { source.record.registry.configuration }
@@ -224,7 +226,7 @@ final class StreamSource: Sendable {
     }
 
     /// Returns all chunks that have arrived, on the caller's actor.
-    func nextChunks() async throws(NetworkError) -> [Data]? {
+    func nextChunks(isolation: isolated (any Actor)?) async throws(NetworkError) -> [Data]? {
         let (unread, isFree) = reading.withLock { reading in
             if reading.isUnderWay { return ([Data](), false) }
             let unread = Array(reading.unread.reversed())
@@ -238,7 +240,9 @@ final class StreamSource: Sendable {
         if !unread.isEmpty { return unread }
         defer { reading.withLock { $0.isUnderWay = false } }
         let result = await withTaskCancellationHandler {
-            await readHere()
+            // A closure that does not use the actor does not run on it, and each chunk would come by another thread.
+            _ = isolation
+            return await readHere()
         } onCancel: {
             record.cancel()
         }

@@ -15,7 +15,8 @@ public import Foundation
 ///
 /// The last failure is the task's error. Its `attempts`, its `attemptsDuration` and its text cover all attempts; its
 /// `metrics` cover the last one. Cancelling the task ends a wait at once. For downloads and streams, retries cover
-/// everything up to the response's head; use `resumeData` for data that is lost later.
+/// everything up to the response's head; use `resumeData` for data that is lost later. The interceptor leaves event streams and
+/// durable transfers alone: they retry by their own rules.
 public struct RetryInterceptor: Interceptor {
     private let policy: RetryPolicy
     private let budget: RetryBudget
@@ -41,7 +42,7 @@ public struct RetryInterceptor: Interceptor {
 
     /// Sends the request until it succeeds, or the policy or the budget ends the attempts.
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
-        if request.isLive { return try await next(request) }
+        if request.isRetriedByCaller { return try await next(request) }
         budget.deposit()
         return try await send(request, next: next, clock: clock)
     }

@@ -22,6 +22,7 @@ extension Request {
         if !request.headers.contains("Cache-Control") { request.headers["Cache-Control"] = "no-cache" }
         request.cache = .noStore
         request.isLive = true
+        request.isRetriedByCaller = true
         request.timeouts.idle = nil
         request.timeouts.total = nil
         var validation = validation ?? defaults.validation

@@ -18,6 +18,8 @@ actor DurableDownload {
     nonisolated let throttle: DownloadThrottle
     nonisolated let trace = TransferTrace<DurableDownloadEvent>()
     nonisolated let outcome = TaskValue<DurableDownloadResult>()
+    /// The head of the newest response that was accepted; nil before the first one.
+    nonisolated let latestResponse = Lock<ResponseHead?>(nil)
     nonisolated let time: TransferTime
     nonisolated let firstRequest: Result<Request, NetworkError>
     private nonisolated let destination: URL
@@ -369,6 +371,7 @@ actor DurableDownload {
         if let fields = rule.fields { request.headers = request.headers.overriding(with: fields) }
         if !request.headers.contains("Accept-Encoding") { request.headers["Accept-Encoding"] = "identity" }
         request.cache = .noStore
+        request.isRetriedByCaller = true
         request.bufferLimit = bufferLimit ?? Self.bufferLimit
         if bufferLimit == nil { request.chunkLimit = Self.chunkLimit }
         return request
@@ -383,7 +386,9 @@ actor DurableDownload {
             } onCancel: {
                 task.cancel()
             }
-            return try response.get()
+            let head = try response.get()
+            latestResponse.withLock { $0 = head }
+            return head
         } catch {
             guard error.status == 416, isPart, let head = error.response else { throw error }
             return head

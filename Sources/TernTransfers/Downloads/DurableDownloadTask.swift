@@ -1,4 +1,5 @@
 public import Tern
+import TernConcurrency
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -37,6 +38,11 @@ public struct DurableDownloadTask: Sendable {
 
     /// The decisions so far, oldest first: where the download continued, and why it started over. The newest 1,000 are kept.
     public var trace: [DurableDownloadEvent] { download.trace.events }
+
+    /// The head of the newest response to the download, with the media type, the time of the last change and the entity tag of the
+    /// file; nil before the first one, and if an earlier process had received the whole file. A download that continues has that of
+    /// a part (206), and one in segments that of one of them.
+    public var latestResponse: ResponseHead? { download.latestResponse.withLock { $0 } }
 
     /// The limit on the rate, in bytes per second; nil for none. Setting it acts at once, and a value below 1 counts as 1.
     public var throttle: Int? {

@@ -369,6 +369,7 @@ actor DurableUpload {
     private func answer(to request: Request, from start: Int64? = nil) async throws(NetworkError) -> Response<Data> {
         var request = request
         request.cache = .noStore
+        request.isRetriedByCaller = true
         request = try await addCredentials(request)
         let task = session.task(for: request, startsImmediately: true)
         let (meter, length) = (meter, messages.length)

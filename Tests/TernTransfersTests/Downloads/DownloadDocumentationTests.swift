@@ -20,7 +20,8 @@ struct DownloadDocumentationTests {
                 refusals.open()
                 return try exchange.respond(status: 403)
             }
-            try exchange.respond(headers: [("ETag", "\"1\"")], body: Array("test".utf8))
+            let fields = [("ETag", "\"1\""), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")]
+            try exchange.respond(headers: fields, body: Array("test".utf8))
         } test: { server, client, folder in
             let file = folder.url("big.iso")
             do {
@@ -29,6 +30,8 @@ struct DownloadDocumentationTests {
                 let result = try await task.value
                 print(result.file, result.bytes, result.attempts)
                 #expect(result.bytes == 4)
+                if let changed = task.latestResponse?.headers.date("Last-Modified") { print("changed at \(changed)") }
+                #expect(task.latestResponse?.headers.date("Last-Modified")?.timeIntervalSince1970 == 784_111_777)
                 for event in task.trace {
                     if case .startedOver(let reason, let discarded) = event {
                         print("\(reason): \(discarded) bytes discarded")

@@ -50,10 +50,12 @@ struct DurableDownloadTests {
             let end = cuts[exchange.number - 1]
             try exchange.cut(Self.pattern, after: max(0, end - start), from: start)
         } test: { server, client, folder in
-            let result = try await download(client, folder).value
+            let task = download(client, folder)
+            let result = try await task.value
             #expect(Self.pattern.matches(try folder.bytes("file")))
             #expect(result.receivedBytes == 1_000_000)
             #expect(result.attempts == 7)
+            #expect(task.latestResponse?.status == 206)
             let tag = Self.pattern.etag
             #expect(asked.all.first == RangeFields(nil, nil))
             // The part is empty after the first cut, so that the second request asks for the whole file.
@@ -195,6 +197,21 @@ struct DurableDownloadTests {
             #expect(result.attempts == 3 && result.duration == .seconds(10))
             #expect(result.trace.contains(.waited(.seconds(7))))
         }
+    }
+
+    @Test func interceptorLeavesTheAttemptsAlone() async throws {
+        let requests = Log<Int>()
+        try await withServer(
+            configuration: { $0.interceptors = [RetryInterceptor()] },
+            { exchange in
+                requests.add(exchange.number)
+                try exchange.respond(status: 503)
+            },
+            test: { _, client, folder in
+                let error = try await failure { try await download(client, folder) { $0.retry.policy.limit = 2 }.value }
+                #expect(error.status == 503 && error.attempts == 3)
+                #expect(requests.all == [1, 2, 3])
+            })
     }
 
     @Test func longRetryAfterEndsTheDownload() async throws {

@@ -28,16 +28,16 @@ struct DurableUploadTests {
     }
 
     private func withUploads(
-        _ kind: UploadMessages.Kind, count: Int = pattern.count,
+        _ kind: UploadMessages.Kind, count: Int = pattern.count, interceptors: [any Interceptor] = [],
         test: (UploadServer, Client, TestFolder, URL) async throws -> Void
     ) async throws {
         let uploads = UploadServer(kind)
-        try await withServer {
-            try uploads.answer($0)
-        } test: { _, client, folder in
-            try folder.write(Data(Self.pattern.bytes(in: 0..<count)), to: "big.iso")
-            try await test(uploads, client, folder, folder.url("big.iso"))
-        }
+        try await withServer(
+            configuration: { $0.interceptors = interceptors }, { try uploads.answer($0) },
+            test: { _, client, folder in
+                try folder.write(Data(Self.pattern.bytes(in: 0..<count)), to: "big.iso")
+                try await test(uploads, client, folder, folder.url("big.iso"))
+            })
     }
 
     private func expectWhole(_ uploads: UploadServer, _ folder: TestFolder, count: Int = pattern.count) throws {
@@ -82,6 +82,21 @@ struct DurableUploadTests {
                 ])
             #expect(result.trace.contains(.continued(at: 100_000)) && result.trace.contains(.continued(at: 300_000)))
             try expectWhole(uploads, folder)
+        }
+    }
+
+    @Test(arguments: kinds) func interceptorLeavesTheAttemptsAlone(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind, interceptors: [RetryInterceptor()]) { uploads, client, folder, file in
+            let busy = UploadServer.Fault.status(503, [])
+            uploads.add(busy, to: "PATCH")
+            uploads.add(busy, busy, busy, to: "HEAD")
+            let error = try await failure {
+                try await client.upload(
+                    file, resuming: resumption(kind), options: options { $0.retry.policy.limit = 2 }
+                ).value
+            }
+            #expect(error.status == 503)
+            #expect(uploads.requests == ["POST", "PATCH 0", "HEAD", "HEAD"])
         }
     }
 
