@@ -204,6 +204,8 @@ package struct PosixFileSystem: FileSystem {
 }
 
 /// Handles paths as text. The operations of `URL` access the disk.
+///
+/// A separator is a byte: with an accent behind it, it is no character of its own.
 package enum FilePath {
     /// A URL that does not name a file of this machine.
     package struct NotAFile: Error, CustomStringConvertible {
@@ -218,17 +220,17 @@ package enum FilePath {
     }
 
     package static func folder(of path: String) -> String {
-        guard let slash = path.lastIndex(of: "/") else { return "." }
+        guard let slash = path.utf8.lastIndex(of: Reference.slash) else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     package static func name(of path: String) -> String {
-        guard let slash = path.lastIndex(of: "/") else { return path }
-        return String(path[path.index(after: slash)...])
+        guard let slash = path.utf8.lastIndex(of: Reference.slash) else { return path }
+        return String(path[path.utf8.index(after: slash)...])
     }
 
     package static func join(_ folder: String, _ name: String) -> String {
-        folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
+        folder.utf8.last == Reference.slash ? folder + name : "\(folder)/\(name)"
     }
 }
 

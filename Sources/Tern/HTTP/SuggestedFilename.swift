@@ -20,7 +20,8 @@ package enum SuggestedFilename {
     ///
     /// Separators of all systems (`/`, `\`, `:`) and the other characters that Windows refuses become `_`. Control
     /// characters and characters that reverse the writing direction (a disguised `gpj.exe`) are removed. Dots and
-    /// spaces at both ends, and dashes at the start, are removed: no `..`, no hidden file, no command-line option. A
+    /// spaces at both ends, and dashes at the start, are removed: no `..`, no hidden file, no command-line option. So are
+    /// accents at the start, which would belong to the separator before the name. A
     /// name that Windows reserves for a device (`CON`, `nul.txt`), or that Tern uses for temporary files, gets a `_`
     /// before it. A name that is too long is cut before its extension.
     package static func sanitize(_ proposed: String) -> String? {
@@ -33,7 +34,7 @@ package enum SuggestedFilename {
             }
         }
         let isMargin = { (scalar: Unicode.Scalar) in scalar == "." || scalar.properties.isWhitespace }
-        let start = name.firstIndex { !isMargin($0) && $0 != "-" } ?? name.endIndex
+        let start = name.firstIndex { !isMargin($0) && $0 != "-" && !joinsSeparator($0) } ?? name.endIndex
         guard let last = name.lastIndex(where: { !isMargin($0) }), start <= last else { return nil }
         let kept = String(name[start...last])
         // Only replaced separators are left, so this was a path and not a name.
@@ -66,12 +67,22 @@ package enum SuggestedFilename {
         }
     }
 
+    /// Returns whether a scalar forms one character with a `/` before it.
+    private static func joinsSeparator(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.value >= 0x300 && "/\(scalar)".dropFirst().isEmpty
+    }
+
+    /// Cuts a name that is too long. Its first scalar always stays, so that what protects its start still holds.
     private static func shortened(_ name: String) -> String {
         if name.utf8.count <= maximumLength { return name }
-        var suffix: Substring = ""
-        if let dot = name.lastIndex(of: "."), name[dot...].utf8.count <= 32 { suffix = name[dot...] }
-        var stem = name.dropLast(suffix.count)
-        while stem.utf8.count + suffix.utf8.count > maximumLength { stem.removeLast() }
+        var (stem, suffix) = (name[...], Substring())
+        if let dot = name.lastIndex(of: "."), name[dot...].utf8.count <= 32 {
+            (stem, suffix) = (name[..<dot], name[dot...])
+        }
+        while stem.utf8.count + suffix.utf8.count > maximumLength {
+            // One character can have any number of accents.
+            if stem.dropFirst().isEmpty { stem.unicodeScalars.removeLast() } else { stem.removeLast() }
+        }
         // The cut can end in a dot or a space, which must not end a name.
         if suffix.isEmpty { while let last = stem.last, last == "." || last.isWhitespace { stem.removeLast() } }
         return String(stem + suffix)

@@ -12,6 +12,7 @@ struct QueueRecord: Sendable, Equatable {
     static let mostURLBytes = 1 << 16
     static let mostPathBytes = 4_096
     static let mostNameBytes = 1_024
+    private static let slash = UInt8(ascii: "/")
 
     var kind: TransferQueue.Item.Kind
     /// The URL. It can hold secrets.
@@ -61,11 +62,13 @@ struct QueueRecord: Sendable, Equatable {
     }
 
     private static func problem(ofPath path: String) -> String? {
-        guard (1...mostPathBytes).contains(path.utf8.count), !path.utf8.contains(0), !path.hasSuffix("/") else {
+        // A separator is a byte: with an accent behind it, it is no character of its own.
+        let bytes = path.utf8
+        guard (1...mostPathBytes).contains(bytes.count), !bytes.contains(0), bytes.last != slash else {
             return "the path is no path of a file"
         }
-        let parts = path.split(separator: "/")
-        return path.hasPrefix("/") || !parts.contains("..") ? nil : "the path leaves the folder of the queue"
+        let leaves = bytes.split(separator: slash).contains { $0.elementsEqual("..".utf8) }
+        return bytes.first == slash || !leaves ? nil : "the path leaves the folder of the queue"
     }
 
     /// Returns the path that is stored for a file.
@@ -73,13 +76,14 @@ struct QueueRecord: Sendable, Equatable {
     /// - Parameters:
     ///   - base: The folder of the queue's folder.
     static func path(of file: String, base: String) -> String {
-        guard file.hasPrefix(base + "/") else { return file }
-        let relative = String(file.dropFirst(base.count + 1))
-        return problem(ofPath: relative) == nil && !relative.hasPrefix("/") ? relative : file
+        let bytes = file.utf8
+        guard bytes.starts(with: "\(base)/".utf8) else { return file }
+        let relative = String(decoding: bytes.dropFirst(base.utf8.count + 1), as: UTF8.self)
+        return problem(ofPath: relative) == nil && relative.utf8.first != slash ? relative : file
     }
 
     /// Returns the path of the file.
-    func fullPath(base: String) -> String { path.hasPrefix("/") ? path : "\(base)/\(path)" }
+    func fullPath(base: String) -> String { path.utf8.first == Self.slash ? path : "\(base)/\(path)" }
 
     /// The text that two items have in common if only one of them can run.
     var key: String {

@@ -232,8 +232,10 @@ public actor TransferQueue {
     static func absolutePath(of url: URL) -> String? {
         // `try?`: the text of the error is that of the caller.
         guard var path = try? FilePath.of(url), !path.isEmpty else { return nil }
-        if !path.hasPrefix("/") { path = FilePath.join(FileManager.default.currentDirectoryPath, path) }
-        return "/" + path.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
+        let slash = UInt8(ascii: "/")
+        if path.utf8.first != slash { path = FilePath.join(FileManager.default.currentDirectoryPath, path) }
+        let parts = path.utf8.split(separator: slash).filter { !$0.elementsEqual(".".utf8) }
+        return "/" + parts.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
     }
 
     /// Returns the numbers of the items of a selection, each one once, in the order of the queue's places.

@@ -57,8 +57,28 @@ struct SuggestedFilenameTests {
         #expect(SuggestedFilename.sanitize(proposed) == expected)
     }
 
+    /// One character can be longer than a name.
+    @Test(arguments: [".bashrc", ".tar", ""]) func aCharacterThatIsTooLongIsCut(suffix: String) throws {
+        for count in [100, 126, 127, 128, 150, 4_000] {
+            let name = try #require(
+                SuggestedFilename.sanitize("a" + String(repeating: "\u{301}", count: count) + suffix))
+            #expect(name.unicodeScalars.first == "a" && name.utf8.count <= 255)
+            #expect(name.utf8.suffix(suffix.utf8.count).elementsEqual(suffix.utf8))
+        }
+    }
+
+    /// With a separator before it, an accent is no character of its own.
+    @Test(arguments: ["\u{301}", "\u{200D}", "\u{20DD}", "\u{1F3FB}", "\u{0E33}", "\u{FE0F}"])
+    func aNameDoesNotBeginWithAnAccent(accent: String) {
+        #expect(SuggestedFilename.sanitize("\(accent)x") == "x")
+        #expect(SuggestedFilename.sanitize("\(accent).\(accent)x") == "x")
+        #expect(SuggestedFilename.sanitize("..\(accent)") == nil)
+        #expect(FilePath.folder(of: "/a/\(accent)b") == "/a" && FilePath.name(of: "/a/\(accent)b") == "\(accent)b")
+        #expect(FilePath.join("/a", "\(accent)b") == "/a/\(accent)b")
+    }
+
     @Test func shortNamesStayInTheirFolder() {
-        let alphabet = [".", "/", "\\", ":", " ", "\0", "a", "_", "\u{202E}", "é", "-"]
+        let alphabet = [".", "/", "\\", ":", " ", "\0", "a", "_", "\u{202E}", "é", "-", "\u{301}"]
         var names = [""]
         for _ in 1...4 { names += names.flatMap { name in alphabet.map { name + $0 } } }
         for name in Set(names) {

@@ -136,6 +136,7 @@ struct QueueStoreTests {
         "UPDATE items SET url = CAST('http://example.com/' || hex(zeroblob(40000)) AS BLOB)",
         "UPDATE items SET host = zeroblob(2000)",
         "UPDATE items SET path = CAST('files/../../etc/passwd' AS BLOB)",
+        "UPDATE items SET path = CAST('../' || char(769) || 'x' AS BLOB)",
         "UPDATE items SET path = X''",
         "UPDATE items SET path = X'2F610062'",
         "UPDATE items SET path = CAST('/tmp/' AS BLOB)",
