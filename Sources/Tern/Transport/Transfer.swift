@@ -223,6 +223,8 @@ struct TransferState {
 
     /// The number of bytes that may wait for the reader before the transport stops.
     static let highWaterMark = 1 << 20
+    /// The number of bytes that a smaller chunk counts as: with each chunk, the memory holds an object.
+    private static let smallestChunk = 256
 
     private let bufferLimit: Int
 
@@ -270,7 +272,7 @@ struct TransferState {
     /// Receives bytes. Returns whether the transport must stop until the reader asks for more.
     mutating func receive(_ chunk: Data) -> Bool {
         chunks.append(chunk)
-        bufferedBytes += chunk.count
+        bufferedBytes += max(chunk.count, Self.smallestChunk)
         if bufferedBytes >= bufferLimit { isFull = true }
         return isFull
     }

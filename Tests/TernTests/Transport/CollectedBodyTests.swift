@@ -57,6 +57,20 @@ import Testing
         #expect(!isHeldStill && body.received == 0)
     }
 
+    /// A server that sends a few bytes at a time fills no memory with blocks.
+    @Test(arguments: [(15, false), (64 << 10, true), (256 << 10, true)])
+    func fewBytesDoNotKeepALargeBlock(count: Int, keepsBlock: Bool) throws {
+        var body = CollectedBody()
+        let room = unsafe try #require(body.roomToGather())
+        let block = unsafe UInt(bitPattern: room.baseAddress)
+        unsafe room.copyBytes(from: repeatElement(7, count: count))
+        body.filled(count)
+        let chunk = body.take()
+        #expect(chunk == Data(repeating: 7, count: count) && body.waitingCount == 0)
+        let isBlock = unsafe chunk.withUnsafeBytes { bytes in unsafe UInt(bitPattern: bytes.baseAddress) == block }
+        #expect(isBlock == keepsBlock)
+    }
+
     @Test func aChunkIsFullBeforeOnlyFewBytesFit() {
         var body = CollectedBody()
         let size = roomOfChunk(&body)

@@ -83,6 +83,14 @@ struct TransferStateTests {
         #expect(state.take().owesDemand == false)
     }
 
+    @Test func aSmallChunkCountsAsTheMemoryThatItNeeds() {
+        var state = TransferState()
+        var count = 0
+        repeat { count += 1 } while !state.receive(Data([7]))
+        #expect(count == TransferState.highWaterMark / 256)
+        #expect(state.take().chunks.count == count)
+    }
+
     @Test func outcomeSatisfiesEveryReader() {
         var state = TransferState()
         state.complete(TransferOutcome(failure: .cancelled))

@@ -107,7 +107,8 @@ final class SlabPool: Sendable {
         return true
     }
 
-    /// The bytes, without a copy; the slab is empty after.
+    /// The bytes; the slab is empty after. They are copied only if they use less than a quarter of the block, which they would
+    /// keep: a server that sends a few bytes at a time would fill the memory with blocks.
     mutating func take() -> Data {
         defer {
             unsafe block = nil
@@ -115,9 +116,9 @@ final class SlabPool: Sendable {
             capacity = 0
         }
         guard let block = unsafe block else { return Data() }
-        guard count > 0 else {
-            unsafe SlabPool.shared.give(block, capacity)
-            return Data()
+        if count < capacity / 4 {
+            defer { unsafe SlabPool.shared.give(block, capacity) }
+            return unsafe Data(bytes: block, count: count)
         }
         return unsafe SlabPool.shared.data(block, count: count, capacity: capacity)
     }
