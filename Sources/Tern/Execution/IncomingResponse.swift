@@ -442,12 +442,15 @@ private final class OwnBody: Sendable {
 }
 
 extension Data {
+    /// The number of bytes for which a server's word is enough.
+    private static let mostReservedBytes = 1 << 20
+
     /// Appends a chunk. A large first chunk is used without a copy.
     fileprivate mutating func collect(_ chunk: Data, expected: Int) {
         if isEmpty, chunk.count > 16 << 10, chunk.count >= expected {
             self = chunk
         } else {
-            if isEmpty { reserveCapacity(expected) }
+            if isEmpty { reserveCapacity(Swift.min(expected, Self.mostReservedBytes)) }
             append(chunk)
         }
     }

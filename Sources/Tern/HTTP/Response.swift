@@ -218,7 +218,10 @@ public struct ResponseHead: Sendable {
     ]
 
     /// The length of the body that the head states; nil if it states none.
-    public var contentLength: Int64? { headers["Content-Length"].flatMap { Int64($0) } }
+    public var contentLength: Int64? {
+        // Not every transport refuses a sign.
+        headers["Content-Length"].flatMap { $0.utf8.first.map { $0.isASCIIDigit } ?? false ? Int64($0) : nil }
+    }
 }
 
 extension ResponseHead: CustomStringConvertible, CustomReflectable {

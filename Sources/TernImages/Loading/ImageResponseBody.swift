@@ -18,6 +18,8 @@ struct ImageResponseBody: Sendable {
 
     /// The time between two progress reports in nanoseconds: about thirty reports a second.
     private static let interval: UInt64 = 33_000_000
+    /// The number of bytes for which a server's word is enough.
+    private static let mostReservedBytes = 16 << 20
 
     init(limit: Int) { self.limit = limit }
 
@@ -30,10 +32,11 @@ struct ImageResponseBody: Sendable {
         }
         // The length of an encoded body is not the length of the decoded one.
         if !head.headers.contains("Content-Encoding"), let rest = head.contentLength {
-            length = offset + Int(clamping: rest)
+            let (sum, overflows) = offset.addingReportingOverflow(Int(clamping: rest))
+            length = overflows ? .max : sum
         }
         guard (length ?? 0) <= limit else { return false }
-        if let length, offset == 0 { data.reserveCapacity(length) }
+        if let length, offset == 0 { data.reserveCapacity(min(length, Self.mostReservedBytes)) }
         return true
     }
 

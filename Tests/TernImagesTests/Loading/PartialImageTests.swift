@@ -92,6 +92,10 @@ import Foundation
         // The length of the rest adds to the partial data.
         var rest = ImageResponseBody(limit: 10)
         #expect(rest.begin(head(["Content-Length": "6"]), after: Data(count: 5)) == false)
+        var endless = ImageResponseBody(limit: 10)
+        #expect(endless.begin(head(["Content-Length": "9223372036854775807"]), after: Data(count: 5)) == false)
+        var negative = ImageResponseBody(limit: 10)
+        #expect(negative.begin(head(["Content-Length": "-5"]), after: nil) == true && negative.length == nil)
     }
 
     @Test func bytesBeyondTheLimitAreRefused() {
