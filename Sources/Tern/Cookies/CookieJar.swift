@@ -217,11 +217,17 @@ package struct CookieJar: Sendable {
         return found.map(\.cookie)
     }
 
-    /// Removes the oldest cookies until the others, joined by `; `, fit.
+    /// Removes cookies until the others, joined by `; `, fit: those that a server without TLS or another host of the domain can
+    /// set go first, so that neither can displace the others. Among equals, the oldest goes first.
     private func leaveOutOldest(_ found: inout [Entry], room: Int) {
         var size = found.reduce(-2) { $0 + $1.cookie.wireCount + 2 }
         guard size > room else { return }
-        found.sort { $0.serial > $1.serial }
+        found.sort { left, right in
+            let (mine, other) = (left.cookie, right.cookie)
+            if mine.isSecure != other.isSecure { return mine.isSecure }
+            if mine.isHostOnly != other.isHostOnly { return mine.isHostOnly }
+            return left.serial > right.serial
+        }
         while size > room, let oldest = found.popLast() { size -= oldest.cookie.wireCount + 2 }
     }
 

@@ -234,6 +234,24 @@ struct CookieJarTests {
         #expect(jar.count == 3)
     }
 
+    /// A server without TLS, or another host of the domain, cannot displace the cookies that it cannot set.
+    @Test(arguments: ["http://x.example/", "https://b.x.example/"])
+    func othersDoNotFillTheField(stranger: String) throws {
+        var jar = jar()
+        let target = try Target(absolute: "https://x.example/")
+        for field in ["__Host-csrf=1; secure; path=/", "session=2; secure", "own=3; secure"] {
+            _ = jar.store(field, from: target, now: now)
+        }
+        let isSecure = stranger.hasPrefix("https")
+        for name in ["a", "b", "c"] {
+            let value = String(repeating: "x", count: 4_000)
+            let field = "\(name)=\(value); domain=x.example; path=/" + (isSecure ? "; secure" : "")
+            _ = jar.store(field, from: try Target(absolute: stranger), now: now)
+        }
+        let sent = try names(&jar, "https://x.example/")
+        #expect(sent.prefix(3) == ["__Host-csrf", "session", "own"] && sent.count == 4)
+    }
+
     @Test func expiredCookiesAreRemovedFirst() throws {
         var limits = CookieJar.Limits()
         limits.perDomain = 2
