@@ -60,6 +60,9 @@ package struct CanonicalHost: Sendable, Hashable {
         ByteSet.unreserved.contains(byte) && byte.asciiLowercased == byte
     }
 
+    /// The greatest length of a name before it is converted, in bytes: each of 253 bytes can stand for a scalar of four.
+    private static let longestInternationalName = 1_012
+
     /// Returns a name in lower case, with its international labels converted. The result is checked like a name that
     /// was written that way.
     private static func ascii(_ name: ArraySlice<UInt8>) throws(Target.Problem) -> [UInt8] {
@@ -67,6 +70,8 @@ package struct CanonicalHost: Sendable, Hashable {
             throw Target.Problem(reason: "the host contains a character that a host cannot have")
         }
         if name.allSatisfy({ $0 < 0x80 }) { return name.map(\.asciiLowercased) }
+        // Before the work of converting each label.
+        if name.count > longestInternationalName { throw Target.Problem(reason: "the host is longer than 253 bytes") }
         guard let text = String(validating: name, as: UTF8.self) else {
             throw Target.Problem(reason: "the host is not UTF-8")
         }

@@ -120,6 +120,15 @@ struct CanonicalHostTests {
         #expect(throws: Target.Problem.self) { try CanonicalHost(input) }
     }
 
+    /// The labels of a name that is too long are not converted, which would take as long as the server likes.
+    @Test func aLongInternationalNameIsRefusedBeforeItIsConverted() throws {
+        // The last label would be refused for another reason if the labels were converted first.
+        let invalid = #expect(throws: Target.Problem.self) {
+            try CanonicalHost(String(repeating: "\u{E9}.", count: 400) + "\u{AD}\u{E000}")
+        }
+        #expect(invalid?.reason == "the host is longer than 253 bytes")
+    }
+
     @Test func locationsOfRedirectsAreCanonical() throws {
         let base = try Target(absolute: "https://a.example/dir/x")
         for (location, expected) in [
