@@ -46,10 +46,16 @@ struct FollowUpRules: Sendable {
         let action = redirects.action(
             for: head.status, locations: locations ?? head.headers.values(for: "Location"), method: request.method,
             target: request.target, headers: headers)
-        return switch action {
-        case .deliver: .deliver
-        case .follow(let step): .redirect(step)
-        case .fail(let failure): .refuse(failure)
+        switch action {
+        case .deliver: return .deliver
+        case .fail(let failure): return .refuse(failure)
+        case .follow(let step):
+            // The caller names the socket for one host. The cookies and credentials of others are not meant for it.
+            guard request.unixSocketPath == nil || step.target.origin == request.target.origin else {
+                let reason = "the redirect from \(request.target) to \(step.target) leaves the host of the Unix socket"
+                return .refuse(TransferFailure(.redirect, reason))
+            }
+            return .redirect(step)
         }
     }
 

@@ -106,7 +106,7 @@ extension RequestExecution {
     ) async throws(NetworkError) -> Request? {
         var request = response.request.request
         request.method = step.method
-        if step.target.origin != request.target.origin, request.trust != nil { request.trust = nil }
+        request.updateTrust(forRedirectTo: step.target)
         request.target = step.target
         request.headers = step.headers
         if let own = request.clientHeaders, own.origin != step.target.origin {

@@ -124,6 +124,8 @@ extension Request {
             var validation: ResponseValidation?
             var redirects: Session.Configuration.Redirects?
             var trust: TrustPolicy?
+            /// The trust policy that a redirect has left behind, for the way back.
+            var leftTrust: OriginTrust?
             var credentials: (any CredentialProvider)?
             /// Identifies the request's own provider and policy. An authorization that one owner obtained is never sent
             /// for another.
@@ -212,7 +214,8 @@ extension Request {
         set { change { $0.expectsContinue = newValue } }
     }
 
-    /// The path of a Unix domain socket to connect to in place of the URL's host and port; nil for that of the session.
+    /// The path of a Unix domain socket to connect to in place of the URL's host and port; nil for that of the session. A redirect
+    /// to another origin is refused with `.redirect`.
     public var unixSocketPath: String? {
         get { extras?.fields.unixSocketPath }
         set { change { $0.unixSocketPath = newValue } }
@@ -298,11 +301,29 @@ extension Request {
     }
 
     /// The trust policy of this request, in place of the session's policy for the host; nil for that one. The
-    /// connection is not shared with requests of another policy, and the policy does not apply after a redirect to
-    /// another origin.
+    /// connection is not shared with requests of another policy. The policy does not apply to another origin that a redirect
+    /// leads to, and applies again if a redirect leads back.
     public var trust: TrustPolicy? {
         get { extras?.fields.trust }
         set { change { $0.trust = newValue } }
+    }
+
+    /// The trust policy of a request for one origin.
+    struct OriginTrust: Sendable {
+        let origin: String
+        let policy: TrustPolicy
+    }
+
+    /// Sets the trust policy that the request has after a redirect from its target. Called before the target changes.
+    package mutating func updateTrust(forRedirectTo next: Target) {
+        if next.origin == target.origin { return }
+        if let trust {
+            let left = OriginTrust(origin: target.origin, policy: trust)
+            change { $0.leftTrust = left }
+        }
+        let left = extras?.fields.leftTrust
+        let policy = left?.origin == next.origin ? left?.policy : nil
+        if policy != nil || trust != nil { trust = policy }
     }
 
     /// The provider of credentials for this request; nil for the session's provider.

@@ -58,7 +58,11 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
         do {
             return try await next(signed(request, versioned))
         } catch {
-            guard scheme.isRefused(versioned.credential, by: error), request.body.isReplayable else { throw error }
+            // The origin of a redirect never had the credential, so that its refusal says nothing about it.
+            let isOwnOrigin = error.response.map { $0.target.origin == request.target.origin } ?? true
+            guard isOwnOrigin, scheme.isRefused(versioned.credential, by: error), request.body.isReplayable else {
+                throw error
+            }
             let renewed = try await credential(for: request) { state, now in
                 state.action(afterRefusalOf: versioned.generation, now: now)
             }

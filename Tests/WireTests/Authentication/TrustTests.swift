@@ -341,6 +341,26 @@ struct TrustTests {
         }
     }
 
+    /// A stranger who is between the client and the server of a pinned request cannot get around the pin by a detour.
+    @Test func redirectBackBringsThePolicyOfTheRequestBack() async throws {
+        try await inChain { chain in
+            let server = try await TLSServer(chain, "direct")
+            try await withServer { exchange in
+                try exchange.respond(status: 302, headers: [("Location", server.url())], text: "")
+            } test: { first, client in
+                let own = try Target(absolute: server.url())
+                var request = try Request(.get, server.url())
+                request.trust = .unchecked
+                request.updateTrust(forRedirectTo: try Target(absolute: first.url.absoluteString))
+                request.target = try Target(absolute: first.url.absoluteString)
+                #expect(request.trust == nil)
+                // The first server redirects to the origin that the policy is for, whose certificate the session refuses.
+                let response = try await client.session.response(for: request)
+                #expect(response.head.target.origin == own.origin && response.head.redirects.count == 1)
+            }
+        }
+    }
+
     @Test func hostsWithoutAPolicyAreRefusedOnRequest() async throws {
         let configuration = Session.Configuration.test {
             $0.trust.standard = nil

@@ -159,6 +159,21 @@ struct AuthenticationRefreshTests {
         return call.headers["Authorization"] == "Bearer new" ? .text("welcome") : .status(401)
     }
 
+    /// The origin of a redirect never has the credential, so that its refusals say nothing about it.
+    @Test func refusalsOfAnotherOriginRefreshNothing() async throws {
+        let fixture = try Fixture(credential: "new") { call in
+            if call.urlString.hasPrefix("https://b.example") { return .status(401) }
+            if call.path == "/away" { return .status(302, headers: ["Location": "https://b.example/"]) }
+            return Self.server(call)
+        }
+        for _ in 0..<7 {
+            let error = try await failure { try await fixture.client.get("away", as: String.self) }
+            #expect(error.status == 401)
+        }
+        #expect(fixture.tokens.refreshes.withLock { $0 } == 0)
+        #expect(try await fixture.client.get("x", as: String.self) == "welcome")
+    }
+
     @Test func hundredRefusedRequestsRefreshOnce() async throws {
         let fixture = try Fixture(credential: "old") { Self.server($0) }
         let values = try await withThrowingTaskGroup(of: String.self) { group in

@@ -259,6 +259,23 @@ struct ConnectionTests {
         }
     }
 
+    /// The socket that a request names is for the host of its URL alone.
+    @Test func aRedirectDoesNotLeaveTheHostOfAUnixSocket() async throws {
+        let path = "/tmp/tern-\(UUID().uuidString.prefix(8)).sock"
+        try await withServer(on: .unix(path: path)) { exchange in
+            let places = ["/": "/next", "/next": "http://bank.example/"]
+            guard let place = places[exchange.request.target] else { return try exchange.respond(text: "reached") }
+            try exchange.respond(status: 302, headers: [("Location", place)], text: "")
+        } test: { server, _ in
+            var request = try Request(.get, "http://docker.invalid/")
+            request.unixSocketPath = path
+            let session = Session(configuration: .test())
+            let error = try await failure { [request] in try await session.response(for: request) }
+            #expect(error.kind == .redirect && error.reason.contains("leaves the host of the Unix socket"))
+            #expect(server.counts.requestsReceived == 2)
+        }
+    }
+
     @Test func missingUnixSocketIsAConnectionFailure() async throws {
         var request = try Request(.get, "http://localhost/")
         let path = "/tmp/tern-\(UUID().uuidString).sock"
