@@ -22,6 +22,9 @@ package final class ExchangePool {
         /// Answers the challenges of a proxy for a tunnel.
         package var authorizeProxy: @Sendable (_ proxy: ProxyAddress, _ target: String) -> ProxyTunnel.Authorize
 
+        /// The greatest time that others wait for one handshake, from its request on, in nanoseconds. 10 seconds by default.
+        var handshakeTurn: UInt64 = 10_000_000_000
+
         package init(
             connectionsPerOrigin: Int, connections: Int, idleLifetime: UInt64, isNewestFirst: Bool,
             authorizeProxy: @escaping @Sendable (_ proxy: ProxyAddress, _ target: String) -> ProxyTunnel.Authorize
@@ -89,7 +92,7 @@ package final class ExchangePool {
     /// The exchanges that ask for another protocol.
     private var handshakes: HandshakeGate {
         if let gate { return gate }
-        let gate = HandshakeGate(context: context, owner: self)
+        let gate = HandshakeGate(context: context, turn: settings.handshakeTurn, owner: self)
         self.gate = gate
         return gate
     }
@@ -234,6 +237,7 @@ package final class ExchangePool {
         pool.closeAll(actions: &actions.value)
         perform()
         context.cancel(idleTimer)
+        gate?.close()
     }
 
     // MARK: Connections

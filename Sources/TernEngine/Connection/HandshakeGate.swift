@@ -10,6 +10,9 @@ protocol HandshakeGateOwner: AnyObject {
 /// The exchanges of a session that ask for another protocol, each of which waits until no other one with the same server is
 /// in its handshake (RFC 6455 §4.1). `HandshakeQueue` decides. Confined to the thread of the pool's loop.
 ///
+/// A handshake that takes long holds no other one up for longer than its turn: a name of a stranger can have the address of
+/// another server.
+///
 /// The time limits of an exchange run while it waits, as in the queue for a connection.
 final class HandshakeGate {
     /// The addresses of a name, from a thread of the resolver.
@@ -19,6 +22,8 @@ final class HandshakeGate {
     }
 
     private let context: LoopContext
+    /// The length of a turn in nanoseconds.
+    private let turn: UInt64
     private weak var owner: (any HandshakeGateOwner)?
     private var queue = HandshakeQueue()
     /// The exchanges that wait for their turn or for the addresses of their server.
@@ -26,11 +31,19 @@ final class HandshakeGate {
     private var lookUps: [UInt64: (number: UInt64, lookUp: LookUp)] = [:]
     /// The exchanges whose handshakes run, by their connections.
     private var running: [ConnectionPool.ConnectionID: UInt64] = [:]
+    /// The ends of the turns of those that run, in their order. Those that have ended stay until their time.
+    private var turns = FIFO<(exchange: UInt64, end: UInt64)>()
+    private let turnTimer = LoopTimer()
 
-    init(context: LoopContext, owner: any HandshakeGateOwner) {
+    init(context: LoopContext, turn: UInt64, owner: any HandshakeGateOwner) {
         self.context = context
+        self.turn = turn
         self.owner = owner
+        turnTimer.setHandler(self)
     }
+
+    /// Ends the turns. Called when all connections are closed.
+    func close() { context.cancel(turnTimer) }
 
     /// Lets an exchange wait for its turn.
     func enter(_ exchange: HTTPExchange) {
@@ -57,12 +70,24 @@ final class HandshakeGate {
     }
 
     /// Notes the connection on which a handshake runs.
-    func started(_ exchange: UInt64, on connection: ConnectionPool.ConnectionID) { running[connection] = exchange }
+    func started(_ exchange: UInt64, on connection: ConnectionPool.ConnectionID) {
+        running[connection] = exchange
+        turns.append((exchange, context.now &+ turn))
+        if turns.count == 1 { scheduleTurnTimer() }
+    }
 
     /// Ends the handshake on a connection, which was switched, has had another response, or is closed.
     func ended(on connection: ConnectionPool.ConnectionID) {
         guard !running.isEmpty, let exchange = running.removeValue(forKey: connection) else { return }
         leave(exchange)
+        if running.isEmpty { scheduleTurnTimer() }
+    }
+
+    private func scheduleTurnTimer() {
+        // Without a handshake, the loop is not woken.
+        if running.isEmpty { turns = FIFO() }
+        guard let first = turns.first else { return context.cancel(turnTimer) }
+        context.schedule(turnTimer, at: first.end)
     }
 
     private func lookUp(_ destination: Destination, for exchange: HTTPExchange) {
@@ -87,6 +112,17 @@ final class HandshakeGate {
     private func start(_ exchange: UInt64) {
         guard let exchange = waiting.removeValue(forKey: exchange) else { return }
         owner?.handshakeMayStart(exchange)
+    }
+}
+
+extension HandshakeGate: TimerHandler {
+    func timerFired(_ timer: LoopTimer) {
+        while let first = turns.first, first.end <= context.now {
+            _ = turns.popFirst()
+            // Ends the turn; the handshake goes on.
+            for next in queue.leave(first.exchange) { start(next) }
+        }
+        scheduleTurnTimer()
     }
 }
 

@@ -101,6 +101,7 @@ final class WireHarness: Sendable {
         connectionsPerOrigin: Int = 6, connections: Int = 64, headLimit: Int = 256 << 10,
         liveness: HTTP2Liveness.Limits = .init(),
         connectionsBeforeSpread: Int? = nil,
+        handshakeTurn: UInt64? = nil,
         others: @escaping @Sendable (_ client: UInt64, _ settings: LoopConnections.Settings) -> [any ConnectionLoop] = {
             _, _ in []
         },
@@ -113,6 +114,7 @@ final class WireHarness: Sendable {
                 idleLifetime: 60_000_000_000, isNewestFirst: false, authorizeProxy: { _, _ in authorize })
             settings.connection.headLimit = headLimit
             settings.connection.liveness = liveness
+            if let handshakeTurn { settings.handshakeTurn = handshakeTurn }
             if let connectionsBeforeSpread { settings.connectionsBeforeSpread = connectionsBeforeSpread }
             return PoolClient(settings, context: context, id: id, others: others(id, settings.connection))
         }

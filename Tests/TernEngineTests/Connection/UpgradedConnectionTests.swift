@@ -33,6 +33,29 @@ import Testing
 
     // MARK: The switch
 
+    /// A server that never answers its handshake holds others up for the length of a turn.
+    @Test func aSilentHandshakeDoesNotHoldOthersUpForEver() async throws {
+        let release = Gate()
+        let (server, endpoint) = try start(
+            { connection in
+                try connection.readHead()
+                try release.wait()
+            },
+            then: { connection in
+                try connection.readHead()
+                try connection.write(Self.answer)
+            })
+        defer { server.stop() }
+        let harness = try WireHarness(handshakeTurn: 50_000_000)
+        let silent = harness.start(settings(), to: endpoint)
+        await silent.wait(for: "connected")
+        let next = harness.start(settings(), to: endpoint)
+        #expect(await next.waitForEnd().contains("head 101"))
+        #expect(!silent.entries.contains { $0.hasPrefix("head") })
+        release.open()
+        #expect(await silent.waitForEnd().last == "failed connectionLost")
+    }
+
     @Test(arguments: [false, true]) func bytesGoBothWaysAfterTheSwitch(isSecure: Bool) async throws {
         let ended = ExchangeLog()
         let (server, endpoint) = try start(
