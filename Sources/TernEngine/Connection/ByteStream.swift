@@ -51,14 +51,15 @@ final class ByteStream {
     }
 
     /// Returns whether a byte, an end or an error waits on a connection that nobody reads. It must be closed then. Records
-    /// of TLS without data, such as tickets, are taken and do not count.
+    /// of TLS without data, such as tickets, are taken and do not count, unless one is incomplete: nothing can be sent before
+    /// its rest, which may never come.
     func hasStrayInput() -> Bool {
         guard let tls else { return Socket.hasInput(descriptor) }
-        guard mayHoldBytes || Socket.hasInput(descriptor) else { return false }
+        guard mayHoldBytes || Socket.hasInput(descriptor) else { return tls.isInMessage }
         // Not the buffer of the loop: another connection can be using its bytes.
         var byte: UInt8 = 0
         return switch unsafe withUnsafeMutableBytes(of: &byte, { unsafe tls.read(into: $0) }) {
-        case .wouldBlock, .wantsWrite: false
+        case .wouldBlock, .wantsWrite: tls.isInMessage
         case .bytes, .end, .failed: true
         }
     }
