@@ -1,8 +1,13 @@
+import TernConcurrency
+
 /// The state of a resolver: the names that wait for a thread, those that are being resolved, the waiters of each, and
 /// the answers that are kept.
 ///
 /// A name is resolved once at a time, whatever number of waiters it has. Answers are kept for a time; failures are not
 /// kept. The table decides on threads too: one starts when a name waits and none is idle, up to the limit.
+///
+/// The names of one domain, by their last two labels, have at most half of the threads, and domains take turns: a domain whose
+/// servers do not answer does not hold up the names of others.
 struct ResolverTable<Waiter> {
     /// The action that a new waiter requires.
     enum Admission: Equatable {
@@ -28,6 +33,15 @@ struct ResolverTable<Waiter> {
         var isRunning = false
     }
 
+    private struct Domain {
+        /// The names that wait for a thread, oldest first. A name without a job was cancelled and is passed over, and so is
+        /// a second entry of a name, which was cancelled and came again.
+        var names = FIFO<String>()
+        var running = 0
+        /// A Boolean value that indicates whether the domain is in `turns`.
+        var hasTurn = false
+    }
+
     private struct Answer {
         var addresses: [SocketAddress]
         var expiry: UInt64
@@ -38,10 +52,11 @@ struct ResolverTable<Waiter> {
     let lifetime: UInt64
     let answerLimit: Int
     private var jobs: [String: Job] = [:]
-    /// The names that wait for a thread, oldest first. A name without a job was cancelled and is passed over, and so is
-    /// a second entry of a name, which was cancelled and came again.
-    private var queue: [String] = []
-    private var queueStart = 0
+    private var domains: [Substring: Domain] = [:]
+    /// The domains with names that wait and may have a thread, in their order.
+    private var turns = FIFO<Substring>()
+    /// The number of entries in the queues of all domains.
+    private var queued = 0
     private var answers: [String: Answer] = [:]
     private(set) var threads = 0
     /// The number of threads that wait for a name and have not been woken.
@@ -73,7 +88,11 @@ struct ResolverTable<Waiter> {
             return .wait
         }
         jobs[name] = Job(waiters: [number: waiter])
-        queue.append(name)
+        let domain = Self.domain(of: name)
+        domains[domain, default: Domain()].names.append(name)
+        queued += 1
+        // A thread that ends another name of the domain takes the name then.
+        guard takeTurn(domain) else { return .wait }
         if idleThreads > 0 {
             idleThreads -= 1
             return .wakeThread
@@ -89,24 +108,54 @@ struct ResolverTable<Waiter> {
         guard let job = jobs[name], job.waiters.isEmpty, !job.isRunning else { return }
         jobs[name] = nil
         // Names that were cancelled must not fill the queue while all threads are busy.
-        guard queue.count > 2 * jobs.count + 64 else { return }
-        var isKnown: Set<String> = []
-        queue = queue[queueStart...].filter { jobs[$0]?.isRunning == false && isKnown.insert($0).inserted }
-        queueStart = 0
+        if queued > 2 * jobs.count + 64 { removeCancelledNames() }
+    }
+
+    private mutating func removeCancelledNames() {
+        queued = 0
+        for (key, domain) in domains {
+            var isKnown: Set<String> = []
+            var kept = domain
+            kept.names.removeAll { !(jobs[$0]?.isRunning == false && isKnown.insert($0).inserted) }
+            queued += kept.names.count
+            domains[key] = kept.names.isEmpty && kept.running == 0 && !kept.hasTurn ? nil : kept
+        }
+    }
+
+    /// Returns the part of a name that others have in common with it.
+    private static func domain(of name: String) -> Substring {
+        let dots = name.utf8.indices.reversed().lazy.filter { name.utf8[$0] == UInt8(ascii: ".") }
+        return dots.dropFirst().first.map { name[name.utf8.index(after: $0)...] } ?? name[...]
+    }
+
+    /// Gives a domain a turn if it has names and may have another thread. Returns whether it has one.
+    @discardableResult
+    private mutating func takeTurn(_ key: Substring) -> Bool {
+        guard var domain = domains[key] else { return false }
+        if domain.hasTurn { return true }
+        guard !domain.names.isEmpty, domain.running < max(1, threadLimit / 2) else {
+            if domain.names.isEmpty, domain.running == 0 { domains[key] = nil }
+            return false
+        }
+        domain.hasTurn = true
+        domains[key] = domain
+        turns.append(key)
+        return true
     }
 
     /// Returns the next action of a thread that runs. `mayEnd`: its idle timeout has passed.
     mutating func next(mayEnd: Bool = false) -> Next {
-        while queueStart < queue.count {
-            let name = queue[queueStart]
-            queueStart += 1
-            if queueStart == queue.count || queueStart >= 64 {
-                queue.removeSubrange(..<queueStart)
-                queueStart = 0
+        while let key = turns.popFirst() {
+            domains[key]?.hasTurn = false
+            while let name = domains[key]?.names.popFirst() {
+                queued -= 1
+                guard jobs[name]?.isRunning == false else { continue }
+                jobs[name]?.isRunning = true
+                domains[key]?.running += 1
+                takeTurn(key)
+                return .resolve(name)
             }
-            guard jobs[name]?.isRunning == false else { continue }
-            jobs[name]?.isRunning = true
-            return .resolve(name)
+            takeTurn(key)
         }
         if mayEnd {
             threads -= 1
@@ -128,6 +177,9 @@ struct ResolverTable<Waiter> {
     /// is not kept.
     mutating func finish(_ name: String, addresses: [SocketAddress], now: UInt64) -> [Waiter] {
         if !addresses.isEmpty { keep(addresses, name: name, now: now) }
+        let domain = Self.domain(of: name)
+        domains[domain]?.running -= 1
+        takeTurn(domain)
         return removeJob(name)
     }
 
@@ -136,9 +188,11 @@ struct ResolverTable<Waiter> {
     mutating func threadFailed() -> [Waiter] {
         threads -= 1
         guard threads == 0 else { return [] }
-        let names = queue[queueStart...]
-        queue = []
-        queueStart = 0
+        var names: [String] = []
+        for key in domains.keys {
+            while let name = domains[key]?.names.popFirst() { names.append(name) }
+        }
+        (domains, turns, queued) = ([:], FIFO(), 0)
         return names.flatMap { removeJob($0) }
     }
 

@@ -91,6 +91,44 @@ import Testing
         #expect(table.answerCount == 1)
     }
 
+    /// Half of the threads are for one domain, and domains take turns.
+    @Test func aDomainThatDoesNotAnswerHoldsNoOtherUp() {
+        var table = table(threads: 4)
+        let names = (1...6).map { "n\($0).evil.example" }
+        for (number, name) in names.enumerated() { _ = table.add(name, number: UInt64(number), name: name, now: 0) }
+        #expect(table.threads == 4)
+        #expect(table.next() == .resolve(names[0]) && table.next() == .resolve(names[1]))
+        #expect(table.next() == .wait && table.next() == .wait)
+        #expect(table.add("late", number: 7, name: "n7.evil.example", now: 0) == .wait)
+        #expect(table.add("other", number: 8, name: "other.example", now: 0) == .wakeThread)
+        #expect(table.add("third", number: 9, name: "a.b.third.example", now: 0) == .wakeThread)
+        #expect(table.next() == .resolve("other.example") && table.next() == .resolve("a.b.third.example"))
+        // A cancelled name keeps its thread, and so its place.
+        table.remove(number: 0, name: names[0])
+        #expect(table.finish("other.example", addresses: [Self.address], now: 1) == ["other"])
+        #expect(table.next() == .wait)
+        #expect(table.finish(names[0], addresses: [], now: 1).isEmpty)
+        #expect(table.next() == .resolve(names[2]))
+        table.remove(number: 3, name: names[3])
+        _ = table.add("fourth", number: 10, name: "fourth.example", now: 2)
+        #expect(table.finish(names[1], addresses: [], now: 2) == [names[1]])
+        #expect(table.next() == .resolve("fourth.example") && table.next() == .resolve(names[4]))
+    }
+
+    @Test func cancelledNamesDoNotFillTheQueueOfADomain() {
+        var table = table(threads: 2)
+        _ = table.add("first", number: 0, name: "a.evil.example", now: 0)
+        #expect(table.next() == .resolve("a.evil.example"))
+        for number in 1...10_000 as ClosedRange<UInt64> {
+            _ = table.add("w", number: number, name: "\(number).evil.example", now: 0)
+            if number < 10_000 { table.remove(number: number, name: "\(number).evil.example") }
+        }
+        #expect(table.namesInProgress == 2)
+        _ = table.finish("a.evil.example", addresses: [], now: 0)
+        #expect(table.next() == .resolve("10000.evil.example"))
+        #expect(table.next() == .wait)
+    }
+
     @Test func aNameThatNoOneWaitsForIsNotResolved() {
         var table = table(threads: 1)
         _ = table.add("w1", number: 1, name: "a", now: 0)
