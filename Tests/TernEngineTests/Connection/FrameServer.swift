@@ -110,6 +110,11 @@ final class FrameConnection {
         return frame
     }
 
+    /// Reads the frames that have arrived.
+    func dropInput() throws {
+        while hasInput { _ = try nextOfAll() }
+    }
+
     /// Returns the next frame that is not SETTINGS or WINDOW_UPDATE; nil at the end of the connection.
     func next() throws -> TestFrame? {
         while let frame = try nextOfAll() {

@@ -4,9 +4,11 @@ import Testing
 
 /// Checks what happens on a connection whose server falls silent.
 @Suite(.timeLimit(.minutes(1))) struct HTTP2SilenceTests {
-    private static let short: UInt64 = 20_000_000
-    private static let limits = HTTP2Liveness.Limits(silences: [short], answer: short, unused: .max)
-    private static let probing = HTTP2Liveness.Limits(silences: [], answer: short, unused: 0)
+    private static let silence: UInt64 = 50_000_000
+    /// Long, because most answers must come in time.
+    private static let answer: UInt64 = 2_000_000_000
+    private static let limits = HTTP2Liveness.Limits(silences: [silence], answer: answer, unused: .max)
+    private static let probing = HTTP2Liveness.Limits(silences: [], answer: answer, unused: 0)
 
     @Test func aSilentServerIsAskedAndItsConnectionClosed() async throws {
         let server = try FrameServer()
@@ -27,7 +29,8 @@ import Testing
     @Test func aServerThatAnswersKeepsItsStreamsAndAnIdleConnectionIsLeftAlone() async throws {
         let server = try FrameServer()
         let idle = try FrameServer()
-        let idleHarness = try WireHarness(liveness: Self.limits)
+        let idleHarness = try WireHarness(
+            liveness: HTTP2Liveness.Limits(silences: [Self.silence], answer: .max, unused: .max))
         let harness = try WireHarness(liveness: Self.limits)
         let first = idleHarness.start(to: Endpoint(idle))
         let idleConnection = try idle.connect()
@@ -35,6 +38,8 @@ import Testing
         try idleConnection.readSettingsAnswer()
         try idleConnection.respond(to: idleStream)
         #expect(await first.outcome().status == 200)
+        // A slow machine can have been silent before the response.
+        try idleConnection.dropInput()
         let call = harness.start(to: Endpoint(server))
         let connection = try server.connect()
         let stream = try connection.next(1).stream

@@ -47,7 +47,8 @@ private final class Client: LoopClient, TimerHandler, SocketHandler, TurnEndHand
     func receive(operation: UInt64, object: any AnyObject & Sendable) {
         guard let word = object as? Word else { return }
         switch operation {
-        case 1: schedule(word.text, after: 2_000_000)
+        // Much later, because the loop can have handled it in an earlier turn.
+        case 1: schedule(word.text, after: 1_000_000_000)
         case 2: schedule(word.text, after: 1_000_000)
         case 3: watch(Int32(word.text) ?? -1)
         case 4: context.callAtTurnEnd(self)

@@ -106,6 +106,9 @@ struct EqualRequestCancellationTests {
             test: { cached in
                 let tasks = (0..<16).map { _ in Task { try await cached.get() } }
                 await cached.waitForWaiters(15)
+                // A task is in the registry only after it has joined the others.
+                try await cached.server.wait { $0.requestsReceived == 1 }
+                await cached.waitForTasks(16)
                 if isInvalidated {
                     await cached.client.session.invalidateAndCancel()
                 } else {

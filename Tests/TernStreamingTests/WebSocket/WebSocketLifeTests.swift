@@ -180,7 +180,7 @@ struct WebSocketLifeTests {
             try exchange.echoMessages()
         }
         defer { server.stop() }
-        let session = Self.session { $0.timeouts = Timeouts(idle: .milliseconds(200), total: .milliseconds(200)) }
+        let session = Self.session { $0.timeouts = Timeouts(idle: .seconds(1), total: .seconds(1)) }
         let socket = try await session.webSocket(server.url.absoluteString)
         // The same limits end another handshake, and have passed by then.
         let error = try await error { _ = try await session.webSocket("\(server.url.absoluteString)silent") }

@@ -47,6 +47,9 @@ final class ChaosLedger: Sendable {
         var processed = 0
         var outcome: Outcome?
         var wasCancelled = false
+        /// The answer that counts. One that refused the request and is noted later does not: a thread of the server can come
+        /// to it after the client has sent the request again.
+        var lastAnswer: Answer? { answers.last { !$0.isRefused } ?? answers.last }
     }
 
     private struct State {
@@ -133,11 +136,11 @@ final class ChaosLedger: Sendable {
 
     private func defects(of entry: Entry) -> [String] {
         var defects: [String] = []
-        let last = entry.answers.last
+        let last = entry.lastAnswer
         let isPost = entry.method == "POST"
         if entry.processed > (isPost ? 1 : 2) { defects.append("processed \(entry.processed) times") }
         let names = entry.answers.map(\.name).joined(separator: ", ")
-        if entry.answers.count > 2 || isPost && entry.answers.dropLast().contains(where: { !$0.isRefused }) {
+        if entry.answers.count > 2 || isPost && entry.answers.count(where: { !$0.isRefused }) > 1 {
             defects.append("sent \(entry.answers.count) times (\(names))")
         }
         switch entry.outcome {
@@ -158,7 +161,7 @@ final class ChaosLedger: Sendable {
         case .connectionLost, .truncatedBody, .malformedResponse, .status, .tls, .connectionFailed:
             // Without TLS there is no handshake that fails.
             if kind == .tls || kind == .connectionFailed, !isSecure { return false }
-            guard let last = entry.answers.last else { return true }
+            guard let last = entry.lastAnswer else { return true }
             return !(last.isSent && last.requiresSuccess)
         default: return false
         }

@@ -144,7 +144,7 @@ struct ConcurrencyTests {
         // first waiting task.
         let other = try LoopbackServer { try $0.respond(text: "") }
         defer { other.stop() }
-        try await fence(other, roundTrips: 1)
+        try await fence(other, of: client.session, roundTrips: 1)
         gate.open()
         for task in [blocker] + tasks { _ = try await task.value }
         #expect(

@@ -22,7 +22,7 @@ struct PauseTests {
             #expect(task.state == .suspended)
             task.pause()
             #expect(task.state == .suspended)
-            try await fence(server)
+            try await fence(server, of: client.session)
             #expect(server.requestCount("/json") == 0)
             #expect(await session.tasks.snapshot.map(\.state) == [.suspended])
             task.resume()
@@ -63,7 +63,7 @@ struct PauseTests {
             try await disk.isAsked.wait()
             task.pause()
             disk.mayAnswer.signal()
-            try await fence(server)
+            try await fence(server, of: client.session)
             #expect(server.requestCount("/echo") == 0)
             #expect(await session.tasks.snapshot.map(\.state) == [.suspended])
             task.priority = .high
@@ -222,7 +222,7 @@ struct PauseTests {
             // Bytes in flight arrive, and no others.
             let sent = try #require(await client.session.tasks.snapshot.first).uploadProgress.completedBytes
             while received.value < sent, !Task.isCancelled { await Task.yield() }
-            try await fence(server)
+            try await fence(server, of: client.session)
             #expect(received.value == sent)
             task.resume()
             #expect(try await task.value == "\(Self.size)")
@@ -325,7 +325,7 @@ struct PauseTests {
                 try await server.wait { $0.requestsReceived == 6 * round + 1 }
                 task.pause()
                 source.finish(throwing: Broken())
-                try await fence(server, roundTrips: 5)
+                try await fence(server, of: client.session, roundTrips: 5)
                 task.resume()
                 let error = try await failure { try await task.value }
                 #expect(error.kind == .requestBody && error.underlying is Broken, "\(error)")
@@ -337,10 +337,10 @@ struct PauseTests {
     private func assertStandsStill(
         _ server: LoopbackServer, _ client: Client, count: (TaskRegistry.Snapshot) -> Int64
     ) async throws {
-        try await fence(server)
+        try await fence(server, of: client.session)
         let before = try #require(await client.session.tasks.snapshot.first)
         #expect(before.state == .suspended)
-        try await fence(server)
+        try await fence(server, of: client.session)
         let after = try #require(await client.session.tasks.snapshot.first)
         #expect(count(after) == count(before))
         #expect(count(after) < Int64(Self.size))

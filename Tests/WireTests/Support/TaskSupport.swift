@@ -72,11 +72,17 @@ func withHalf(
 
 /// Sends requests through the engine and the server, one after another: earlier commands have taken effect after them,
 /// and a transfer that was not stopped would have moved megabytes in the meantime.
-func fence(_ server: LoopbackServer, roundTrips: Int = 20) async throws {
-    let session = Session(configuration: .test())
+///
+/// - Parameter session: The session that the commands were for. Its actor handles them before it counts its tasks, and sends
+///   each to the loop of its connection. New sessions take the loops in turn.
+func fence(_ server: LoopbackServer, of session: Session? = nil, roundTrips: Int = 20) async throws {
+    _ = await session?.tasks.count
     let request = try Request(.get, url: server.url("bytes/0"))
-    for _ in 0..<roundTrips {
-        _ = try await session.response(for: request)
+    for _ in 0..<Session.eventLoopCount {
+        let other = Session(configuration: .test())
+        for _ in 0..<max(1, roundTrips / Session.eventLoopCount) {
+            _ = try await other.response(for: request)
+        }
     }
 }
 

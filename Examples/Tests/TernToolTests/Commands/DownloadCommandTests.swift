@@ -262,7 +262,7 @@ struct DownloadCommandTests {
             try exchange.streamPattern(Self.pattern, in: 0..<1_000)
             try exchange.waitForClientToClose()
         } test: { server, tool in
-            let result = try await tool.tern("download", server.text("/file"), "-o", "file", "--max-time", "0.5")
+            let result = try await tool.tern("download", server.text("/file"), "-o", "file", "--max-time", "5")
             #expect(result.code == 9, "\(result.messages)")
             #expect(result.messages.contains("1000 bytes are kept in "))
             #expect(try tool.names == [".file.tern", ".file.tern.json"])

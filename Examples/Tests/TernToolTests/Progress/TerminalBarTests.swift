@@ -57,17 +57,25 @@ struct TerminalBarTests {
     }
 
     @Test func aPausedDownloadSaysSoAndGoesOn() async throws {
-        let server = try LoopbackServer.demo()
+        let gate = LoopbackServer.Gate()
+        let pattern = LoopbackServer.Pattern(count: 300_000)
+        let server = try LoopbackServer { exchange in
+            try exchange.writeHead(headers: [("Content-Length", "300000")])
+            try exchange.streamPattern(pattern, in: 0..<150_000)
+            try exchange.wait(for: gate)
+            try exchange.streamPattern(pattern, in: 150_000..<300_000)
+        }
         defer { server.stop() }
         var configuration = Session.Configuration()
         configuration.proxies = .none
         let client = Client(baseURL: server.url, session: Session(configuration: configuration))
         let file = FileManager.default.temporaryDirectory.appending(path: "tern-bar-\(UInt64.random(in: 0 ... .max))")
-        let task = client.download("bytes/300000", to: file)
+        let task = client.download("file", to: file)
         let bar = bar(isInteractive: false)
         bar.bind(task)
         task.pause()
         await written.until { $0.contains { $0.hasSuffix("paused\n") } }
+        gate.open()
         task.resume()
         await bar.finished()
         try FileManager.default.removeItem(at: try await task.value)
