@@ -70,13 +70,19 @@ extension DurableDownload {
         _ found: DownloadPart.Found, length: Int64, of part: DownloadPart
     ) async throws(NetworkError) -> Bool {
         guard let control = found.control, control.urlDigest == ControlFile.digest(of: request?.urlString ?? ""),
-            control.size == nil || control.size == length,
-            options.expectedSize == nil || options.expectedSize == length
+            control.size == nil || control.size == length
         else { return false }
-        guard let expected = options.digest, let hash = try newHash() else { return true }
+        return try await isExpected(part, length: length, digest: options.digest)
+    }
+
+    /// Returns whether the file at the destination has the size that the caller expects, and a digest.
+    func isExpected(_ part: DownloadPart, length: Int64, digest: FileDigest?) async throws(NetworkError) -> Bool {
+        guard options.expectedSize == nil || options.expectedSize == length else { return false }
+        guard let digest else { return true }
+        let hash = try newHash(digest.algorithm)
         try await self.hash(part, at: part.destination, until: length, into: hash)
-        guard hash.finalize() == expected else { return false }
-        trace.add(.verified(expected))
+        guard hash.finalize() == digest else { return false }
+        trace.add(.verified(digest))
         return true
     }
 
@@ -113,6 +119,10 @@ extension DurableDownload {
 
     func newHash() throws(NetworkError) -> FileHash? {
         guard let algorithm = expectedDigest?.algorithm else { return nil }
+        return try newHash(algorithm)
+    }
+
+    private func newHash(_ algorithm: FileDigest.Algorithm) throws(NetworkError) -> FileHash {
         guard let hash = FileHash(algorithm) else {
             throw error(.unsupported, "the system's configuration forbids \(algorithm.rawValue)")
         }

@@ -166,10 +166,11 @@ actor DurableDownload {
             try await part.checkDestination()
         }
         do throws(NetworkError) {
-            if try await lock(part, request) {
+            if let length = try await lock(part, request),
+                try await isExpected(part, length: length, digest: options.digest)
+            {
                 trace.add(.finishedByOtherDownload)
-                let length = part.destinationIdentity()?.length ?? 0
-                return try await end(part, at: part.destination, bytes: length, digest: nil)
+                return try await end(part, at: part.destination, bytes: length, digest: options.digest)
             }
             var found = try await fileCall("the part cannot be read") { () throws(FileFailure) in
                 try await part.load()
@@ -211,11 +212,11 @@ actor DurableDownload {
         throw NetworkError(TransferFailure(.invalidRequest, problem ?? ""), request: request)
     }
 
-    /// Takes the lock of the destination. Returns true if another download of the same URL finished the file meanwhile.
-    func lock(_ part: DownloadPart, _ request: Request) async throws(NetworkError) -> Bool {
-        let before = part.destinationIdentity()
+    /// Takes the lock of the destination. Returns the length of the file if another download of the same URL finished it meanwhile.
+    func lock(_ part: DownloadPart, _ request: Request) async throws(NetworkError) -> Int64? {
         let digest = ControlFile.digest(of: request.urlString)
-        var (hasWaited, isSameURL) = (false, false)
+        var hasWaited = false
+        var other: OtherPart?
         while true {
             let isLocked = try await fileCall("the control file cannot be locked") { () throws(FileFailure) in
                 try await part.acquire(createsFolder: options.createsFolders)
@@ -224,11 +225,12 @@ actor DurableDownload {
             guard options.contention == .wait else { throw inProgress(part, request) }
             if !hasWaited { trace.add(.waitedForOtherDownload) }
             hasWaited = true
-            if await part.otherURLDigest() == digest { isSameURL = true }
+            // One that was seen before stays of use: its file can have its name already.
+            other = await OtherPart(part, urlDigest: digest, system) ?? other
             try await sleep(Self.lockInterval)
         }
-        guard hasWaited, isSameURL, let now = part.destinationIdentity() else { return false }
-        return now != before
+        guard let other, let found = part.destinationIdentity(), found.number == other.number else { return nil }
+        return found.length
     }
 
     private nonisolated func inProgress(_ part: DownloadPart, _ request: Request) -> NetworkError {
@@ -393,6 +395,37 @@ actor DurableDownload {
             guard error.status == 416, isPart, let head = error.response else { throw error }
             return head
         }
+    }
+}
+
+/// The part of another download of the same URL, which has the lock.
+///
+/// A third download can take the lock, and finish, while a waiting one does not look. A part never holds bytes of two URLs, because
+/// the one of another URL is removed and not emptied. So the file at the destination is that of the URL if it is the file that was
+/// the part. The open descriptor keeps its number from being given to another file.
+private final class OtherPart: Sendable {
+    let number: UInt64
+    private let descriptor: Int32
+    private let system: any FileSystem
+
+    /// Opens the part; nil if it is not there, or that of another URL.
+    init?(_ part: DownloadPart, urlDigest: String, _ system: any FileSystem) async {
+        // `try?`: the other download may remove the file at any time.
+        guard let number = DiskCall.identity(of: part.partialPath)?.number,
+            let descriptor = try? system.open(part.partialPath, .read)
+        else { return nil }
+        // The open file must be the part before and after the control file is read.
+        guard DiskCall.identity(of: descriptor)?.number == number, await part.otherURLDigest() == urlDigest,
+            DiskCall.identity(of: part.partialPath)?.number == number
+        else {
+            try? system.close(descriptor)  // It was not read.
+            return nil
+        }
+        (self.number, self.descriptor, self.system) = (number, descriptor, system)
+    }
+
+    deinit {
+        try? system.close(descriptor)  // It was not read.
     }
 }
 

@@ -18,8 +18,9 @@ public struct DurableDownloadOptions: Sendable {
     public enum Contention: Sendable, Hashable {
         /// Fail at once with an error of kind ``Tern/NetworkError/Kind/downloadInProgress``.
         case fail
-        /// Wait until the other download ends. If it was of the same URL and has succeeded, its file is the result;
-        /// otherwise this download continues its part.
+        /// Wait until the other download ends. If it was of the same URL and has succeeded, its file is the result, provided
+        /// that it has the ``DurableDownloadOptions/expectedSize`` and the ``DurableDownloadOptions/digest`` of this one.
+        /// Otherwise this download continues the part that is left, or downloads the file itself.
         case wait
     }
 

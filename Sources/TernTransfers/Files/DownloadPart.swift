@@ -199,6 +199,17 @@ actor DownloadPart {
     }
 
     private func beginOnDisk(_ new: ControlFile) throws(FileFailure) {
+        if let old = descriptor, control?.urlDigest != new.urlDigest {
+            // The part of another URL is removed before the description is replaced, and made anew after it: a download that waits
+            // for the lock knows the file of its URL by its number.
+            try system.remove(partialPath)
+            descriptor = nil
+            try? system.close(old)  // Its bytes are gone.
+            (length, unsynchronized) = (0, 0)
+            try store(new)
+            descriptor = try system.open(partialPath, .create)
+            return
+        }
         if let descriptor {
             try named { () throws(FileFailure) in try system.truncate(descriptor, to: 0) }
             // A killed process can have left a small file in the middle of its move.

@@ -100,3 +100,85 @@ struct DownloadDigestTests {
         }
     }
 }
+
+/// The file of another download, for which a download waited.
+@Suite("Durable downloads: waiting", .timeLimit(.minutes(1)))
+struct WaitingDownloadTests {
+    static let pattern = LoopbackServer.Pattern(count: 1_000_000)
+
+    private func download(
+        _ client: Client, _ folder: TestFolder, path: String = "file",
+        _ change: (inout DurableDownloadOptions) -> Void = { _ in }
+    ) -> DurableDownloadTask {
+        client.download(path, to: folder.url("file"), resuming: .automatically, options: .test(change))
+    }
+
+    /// The demands of a download that waits for another one.
+    enum Demand: CaseIterable {
+        case rightDigest, otherDigest, otherSize
+    }
+
+    @Test(arguments: Demand.allCases) func waitingDownloadVerifiesTheFileOfTheOther(demand: Demand) async throws {
+        let gate = LoopbackServer.Gate()
+        let digest = FileDigest.sha256(sha256(demand == .rightDigest ? Self.pattern.bytes() : [1]))
+        try await withServer { exchange in
+            guard exchange.number == 1 else { return try exchange.serveFile(Self.pattern) }
+            try exchange.writeHead(headers: [("Content-Length", "1000000"), ("ETag", Self.pattern.etag)])
+            try exchange.streamPattern(Self.pattern, in: 0..<1_000)
+            try exchange.wait(for: gate)
+            try exchange.streamPattern(Self.pattern, in: 1_000..<1_000_000)
+        } test: { server, client, folder in
+            let clock = ManualClock()
+            let first = download(client, folder)
+            for await progress in first.progress where progress.completedBytes == 1_000 { break }
+            let second = download(client, folder) {
+                ($0.contention, $0.clock) = (.wait, clock)
+                if demand == .otherSize { $0.expectedSize = 1_000_001 } else { $0.digest = digest }
+            }
+            try await clock.waitForSleepers(1)
+            gate.open()
+            _ = try await first.value
+            clock.advance(by: .milliseconds(100))
+            if demand == .rightDigest {
+                let result = try await second.value
+                #expect(result.trace == [.waitedForOtherDownload, .verified(digest), .finishedByOtherDownload])
+                #expect(result.digest == digest && server.counts.requestsReceived == 1)
+            } else {
+                // It downloads the file itself, and that of the first one stays.
+                let error = try await failure { try await second.value }
+                #expect(error.kind == (demand == .otherSize ? .unexpectedSize : .digestMismatch), "\(error)")
+                #expect(server.counts.requestsReceived == 2)
+            }
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    @Test func fileOfAnotherURLIsNotTheResultOfAWaitingDownload() async throws {
+        let gate = LoopbackServer.Gate()
+        let other = LoopbackServer.Pattern(count: 600_000, seed: 5)
+        try await withServer { exchange in
+            if exchange.request.query("id") == "2" { return try exchange.serveFile(other) }
+            guard exchange.number == 1 else { return try exchange.serveFile(Self.pattern) }
+            try exchange.writeHead(headers: [("Content-Length", "1000000"), ("ETag", Self.pattern.etag)])
+            try exchange.streamPattern(Self.pattern, in: 0..<1_000)
+            try exchange.wait(for: gate)
+        } test: { _, client, folder in
+            let clock = ManualClock()
+            let first = download(client, folder, path: "file?id=1")
+            for await progress in first.progress where progress.completedBytes == 1_000 { break }
+            let second = download(client, folder, path: "file?id=1") { ($0.contention, $0.clock) = (.wait, clock) }
+            try await clock.waitForSleepers(1)
+            first.cancel()
+            _ = try await failure { try await first.value }
+            // It begins and ends while the second one does not look.
+            let third = download(client, folder, path: "file?id=2") { $0.replacesOtherDownload = true }
+            #expect(try await third.value.bytes == 600_000)
+            clock.advance(by: .milliseconds(100))
+            let result = try await second.value
+            #expect(result.trace == [.waitedForOtherDownload, .started] && result.bytes == 1_000_000)
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            #expect(try folder.names == ["file"])
+        }
+    }
+}
