@@ -65,6 +65,8 @@ struct RetrySchedule: Sendable {
         var random: Double
         /// The time to compare a date in `Retry-After` with.
         var now = Date()
+        /// A Boolean value that indicates whether the failure is temporary although its kind is not.
+        var isTemporary = false
     }
 
     private let rules: TransferRetry
@@ -116,7 +118,9 @@ struct RetrySchedule: Sendable {
             replacements += 1
             return .replaceURL
         }
-        let decision = rules.policy.decision(
+        var policy = rules.policy
+        if failure.isTemporary { policy.kinds.insert(error.kind) }
+        let decision = policy.decision(
             after: error, of: failure.request, failures: max(1, failures), now: failure.now, random: failure.random)
         guard case .retry(let delay) = decision else { return .giveUp(nil) }
         if let limit = rules.timeWithoutProgress, active + delay - lastProgress > limit {

@@ -21,6 +21,8 @@ struct UploadMessages: Sendable, Equatable {
     /// The reason why a response has no meaning.
     struct Problem: Error, Equatable, CustomStringConvertible {
         let description: String
+        /// A Boolean value that indicates whether the same request can succeed later.
+        var isTemporary = false
     }
 
     /// The part of a file that a server has.
@@ -146,7 +148,8 @@ struct UploadMessages: Sendable, Equatable {
         }
     }
 
-    /// Reads the response to bytes that were sent from one offset to another.
+    /// Reads the response to bytes that were sent from one offset to another. A response after which the server has no more than
+    /// before, and needs more, is a problem: the same request would be sent without end.
     func appended(_ head: ResponseHead, from start: Int64, to end: Int64) throws(Problem) -> State {
         switch kind {
         case .tus:
@@ -155,11 +158,20 @@ struct UploadMessages: Sendable, Equatable {
                 throw Problem(
                     description: "the server counts \(offset) bytes after it was sent those from \(start) to \(end)")
             }
+            if offset == start, offset < length {
+                throw Problem(
+                    description: "the server accepts the bytes from \(start) to \(end), and takes none of them",
+                    isTemporary: true)
+            }
             return State(offset: offset, isComplete: offset == length)
         case .httpDraft:
             // A response without the field is that of the resource itself, after the last byte.
-            let isComplete = end == length && head.headers["Upload-Complete"] != "?0"
-            return State(offset: end, isComplete: isComplete)
+            if end == length, head.headers["Upload-Complete"] == "?0" {
+                throw Problem(
+                    description: "the server was sent all \(length) bytes, and the upload is not complete",
+                    isTemporary: true)
+            }
+            return State(offset: end, isComplete: end == length)
         }
     }
 

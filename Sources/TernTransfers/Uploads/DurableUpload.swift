@@ -417,7 +417,8 @@ actor DurableUpload {
             RetrySchedule.Failure(
                 error: failure, request: request, hasNewBytes: hasNewBytes,
                 hasNetwork: reachability.status != .unreachable, elapsed: time.elapsed(),
-                random: Double.random(in: 0...1)))
+                random: Double.random(in: 0...1),
+                isTemporary: (failure.underlying as? UploadMessages.Problem)?.isTemporary ?? false))
         if case .giveUp(let reason) = action { throw reason.map { failure.adding($0) } ?? failure }
         trace.add(.failed("\(failure)"))
         switch action {
@@ -471,7 +472,8 @@ actor DurableUpload {
         do throws(UploadMessages.Problem) {
             return try read(answer.head)
         } catch {
-            throw self.error(.malformedResponse, error.description, head: answer.head)
+            let failure = TransferFailure(.malformedResponse, error.description, underlying: error)
+            throw NetworkError(failure, request: try endpoint.get(), response: answer.head)
         }
     }
 

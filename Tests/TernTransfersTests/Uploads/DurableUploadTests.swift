@@ -209,6 +209,52 @@ struct DurableUploadTests {
         }
     }
 
+    /// Answers of a server that accepts bytes and takes none.
+    private func idleAnswer(_ kind: UploadMessages.Kind) -> UploadServer.Fault {
+        .status(200, [kind == .tus ? ("Upload-Offset", "0") : ("Upload-Complete", "?0")])
+    }
+
+    @Test(arguments: kinds) func serverThatTakesNoByteIsAskedAgain(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind) { uploads, client, folder, file in
+            uploads.add(idleAnswer(kind), to: "PATCH")
+            let result = try await client.upload(file, resuming: resumption(kind), options: options()).value
+            #expect(uploads.requests == ["POST", "PATCH 0", "HEAD", "PATCH 0"])
+            #expect(result.trace.contains(.waited(.zero)), "\(result.trace)")
+            try expectWhole(uploads, folder)
+        }
+    }
+
+    @Test(arguments: kinds) func serverThatNeverTakesAByteIsGivenUp(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind) { uploads, client, _, file in
+            for _ in 0..<20 { uploads.add(idleAnswer(kind), to: "PATCH") }
+            let failed = try await failure {
+                try await client.upload(
+                    file, resuming: resumption(kind), options: options { $0.retry.policy.limit = 2 }
+                ).value
+            }
+            #expect(failed.kind == .malformedResponse, "\(failed)")
+            #expect(uploads.requests == ["POST", "PATCH 0", "HEAD", "PATCH 0", "HEAD", "PATCH 0"])
+        }
+    }
+
+    @Test func emptyDraftUploadThatIsNeverCompleteIsGivenUp() async throws {
+        try await withUploads(.httpDraft, count: 0) { uploads, client, _, file in
+            let open = ("Upload-Complete", "?0")
+            uploads.add(.status(201, [("Location", "/files/1"), open]), to: "POST")
+            for _ in 0..<20 {
+                uploads.add(.status(200, [open]), to: "PATCH")
+                uploads.add(.status(204, [("Upload-Offset", "0"), open]), to: "HEAD")
+            }
+            let failed = try await failure {
+                try await client.upload(
+                    file, resuming: .httpDraft("files"), options: options { $0.retry.policy.limit = 2 }
+                ).value
+            }
+            #expect(failed.kind == .malformedResponse, "\(failed)")
+            #expect(uploads.requests == ["POST", "PATCH 0", "HEAD", "PATCH 0", "HEAD", "PATCH 0"])
+        }
+    }
+
     @Test func secondUploadOfTheSameFileFails() async throws {
         try await withUploads(.tus) { uploads, client, folder, file in
             let first = client.upload(file, resuming: .tus("files"), options: options { $0.throttle = 1_000 })

@@ -68,8 +68,22 @@ struct UploadMessagesTests {
         #expect(throws: UploadMessages.Problem.self) { try draft.state(try head(part)) }
         #expect(try draft.appended(try head([:]), from: 0, to: 100) == .init(offset: 100, isComplete: true))
         #expect(try draft.appended(try head([:]), from: 0, to: 50) == .init(offset: 50, isComplete: false))
-        let refused = try draft.appended(try head(["Upload-Complete": "?0"]), from: 0, to: 100)
-        #expect(refused == .init(offset: 100, isComplete: false))
+    }
+
+    @Test func bytesThatWereNotTakenAreATemporaryProblem() throws {
+        let open: Headers = ["Upload-Complete": "?0"]
+        for (start, end) in [(Int64(0), Int64(100)), (99, 100), (100, 100)] {
+            let problem = #expect(throws: UploadMessages.Problem.self) {
+                try draft.appended(try head(open), from: start, to: end)
+            }
+            #expect(problem?.isTemporary == true)
+        }
+        #expect(try draft.appended(try head(open), from: 0, to: 50) == .init(offset: 50, isComplete: false))
+        let problem = #expect(throws: UploadMessages.Problem.self) {
+            try tus.appended(try head(["Upload-Offset": "10"]), from: 10, to: 50)
+        }
+        #expect(problem?.isTemporary == true)
+        #expect(try tus.appended(try head(["Upload-Offset": "11"]), from: 10, to: 50).offset == 11)
     }
 
     @Test func tusCountsOnlyBytesThatWereSent() throws {
