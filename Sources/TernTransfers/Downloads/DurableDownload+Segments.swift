@@ -59,11 +59,12 @@ extension DurableDownload {
         while true {
             let before = counts[index]
             let used = request?.target
+            let avoidsHTTP2 = segmentsAvoidHTTP2
             do throws(NetworkError) {
-                return try await attempt(index, of: plan, into: part, progress)
+                return try await attempt(index, of: plan, into: part, progress, avoidsHTTP2: avoidsHTTP2)
             } catch {
-                if error.kind == .tls, segmentsAvoidHTTP2 {
-                    // The server speaks HTTP/2 alone.
+                if error.kind == .tls, avoidsHTTP2 {
+                    // The server speaks HTTP/2 alone. Another segment can have found that out meanwhile.
                     segmentsAvoidHTTP2 = false
                     continue
                 }
@@ -78,7 +79,7 @@ extension DurableDownload {
     }
 
     private func attempt(
-        _ index: Int, of plan: SegmentPlan, into part: DownloadPart, _ progress: SegmentProgress
+        _ index: Int, of plan: SegmentPlan, into part: DownloadPart, _ progress: SegmentProgress, avoidsHTTP2: Bool
     ) async throws(NetworkError) -> SegmentEnd {
         attempts += 1
         try await prepareAttempt()
@@ -88,7 +89,7 @@ extension DurableDownload {
         (rule.offset, rule.end, rule.size) = (start, range.upperBound, plan.size)
         var request = try attemptRequest(
             rule, bufferLimit: max(4 << 10, Self.segmentBufferLimit / plan.ranges.count))
-        request.avoidsHTTP2 = segmentsAvoidHTTP2
+        request.avoidsHTTP2 = avoidsHTTP2
         let stream = session.stream(request)
         let head = try await acceptedHead(of: stream, isPart: true)
         switch rule.decision(on: head) {

@@ -1,4 +1,5 @@
 import Tern
+import TernConcurrency
 import TernTesting
 import Testing
 
@@ -129,6 +130,34 @@ struct SegmentTests {
             let result = try await download(client, folder).value
             #expect(result.trace.first == .started && result.attempts == 1)
             #expect(server.counts.requestsReceived == 1)
+        }
+    }
+
+    /// A server that speaks HTTP/2 alone refuses all segments before the first of them is asked for again.
+    @Test func serverThatRefusesHTTP1ForAllSegmentsIsAskedAgain() async throws {
+        let refused = Log<Waiter<Void>>()
+        let bytes = Data(Self.pattern.bytes())
+        let stub = StubTransport { call in
+            let tag = ("ETag", Self.pattern.etag)
+            guard let range = call.headers["Range"] else {
+                return .data(bytes, headers: ["ETag": tag.1])
+            }
+            let waiter = Waiter<Void>()
+            refused.add(waiter)
+            if refused.all.count <= 4 {
+                if refused.all.count == 4 { for waiter in refused.all { waiter.resume() } }
+                await waiter.wait()
+                throw StubTransport.Failure(.tls)
+            }
+            let ends = range.dropFirst("bytes=".count).split(separator: "-").compactMap { Int($0) }
+            let place = "bytes \(ends[0])-\(ends[1])/1000003"
+            return .data(bytes[ends[0]...ends[1]], status: 206, headers: ["ETag": tag.1, "Content-Range": place])
+        }
+        try await inTestFolder { folder in
+            let client = try Client(baseURL: "https://a.test", session: Session(stub: stub))
+            let result = try await download(client, folder).value
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            #expect(result.receivedBytes == 1_000_003 && stub.calls.count == 9)
         }
     }
 
