@@ -307,6 +307,8 @@ extension DurableDownload {
             stream.task.cancel()
             throw error
         }
+        // The bytes that it covers are gone.
+        hash = nil
         if let plan {
             stream.task.cancel()
             self.plan = plan

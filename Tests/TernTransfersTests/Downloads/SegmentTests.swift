@@ -161,6 +161,19 @@ struct SegmentTests {
         }
     }
 
+    @Test func segmentsDoNotContinueTheHashOfOneStream() async throws {
+        let earlier = LoopbackServer.Pattern(count: 1_000_003, seed: 3)
+        try await withServer { exchange in
+            // A weak entity tag allows no segments.
+            if exchange.number == 1 { return try exchange.cut(earlier, after: 300_000, headers: [("ETag", "W/\"1\"")]) }
+            try exchange.serveFile(Self.pattern)
+        } test: { _, client, folder in
+            let result = try await download(client, folder).value
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+            #expect(result.trace.contains(.segmented(4)))
+        }
+    }
+
     @Test func cancelKeepsTheSegments() async throws {
         let gate = LoopbackServer.Gate()
         try await withServer { exchange in
