@@ -72,7 +72,8 @@ extension DurableDownload {
         guard let control = found.control, control.urlDigest == ControlFile.digest(of: request?.urlString ?? ""),
             control.size == nil || control.size == length
         else { return false }
-        return try await isExpected(part, length: length, digest: options.digest)
+        let digest = options.digest ?? (found.isFromThisRun ? nil : control.digest?.digest)
+        return try await isExpected(part, length: length, digest: digest)
     }
 
     /// Returns whether the file at the destination has the size that the caller expects, and a digest.

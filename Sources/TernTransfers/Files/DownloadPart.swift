@@ -32,8 +32,11 @@ actor DownloadPart {
         var problem: ControlFile.Problem?
         /// The length of the partial file; nil if there is none.
         var length: Int64?
-        /// A Boolean value that indicates whether the partial file was complete and verified before the process ended.
+        /// A Boolean value that indicates whether the partial file was complete before the process ended, and still is.
         var isComplete = false
+        /// A Boolean value that indicates whether the process ended in this run of the system. A loss of power after that run can have
+        /// taken bytes that had been verified.
+        var isFromThisRun = false
         /// The length of the destination if a file has been moved there and only its control file is left; nil otherwise.
         var finishedLength: Int64?
     }
@@ -142,9 +145,11 @@ actor DownloadPart {
         } catch {
             guard error.code == DiskCall.notThere else { throw error }
         }
+        found.isFromThisRun = control?.bootID.map { $0 == DiskCall.bootID } ?? false
         if let completed = found.control?.completedFile {
             if let descriptor {
-                found.isComplete = DiskCall.identity(of: descriptor)?.number == completed
+                let isWhole = control?.size == nil || control?.size == found.length
+                found.isComplete = isWhole && DiskCall.identity(of: descriptor)?.number == completed
             } else {
                 let identity = destinationIdentity()
                 found.finishedLength = identity?.number == completed ? identity?.length : nil
@@ -387,7 +392,7 @@ actor DownloadPart {
         guard let descriptor, var control else { throw FileFailure("move", partialPath, code: DiskCall.notThere) }
         if synchronizes { try DiskCall.synchronize(descriptor, partialPath) }
         // A process that is killed after the move finds by this number that it has happened.
-        control.completedFile = DiskCall.identity(of: descriptor)?.number
+        control.complete(DiskCall.identity(of: descriptor), length)
         try store(control)
         let place = try await files.move(partialPath, lock: descriptor, to: destination, options: options)
         if synchronizes { DiskCall.synchronize(folder: folder) }
@@ -406,7 +411,7 @@ actor DownloadPart {
             try named { () throws(FileFailure) in
                 for chunk in bytes { try system.write(chunk, to: opened) }
             }
-            control.completedFile = DiskCall.identity(of: opened)?.number
+            control.complete(DiskCall.identity(of: opened), whole)
             // The control file is empty. A torn description is not valid, and the download starts over.
             try system.write(try encoded(control), to: lock)
             (self.control, isControlEmpty, length) = (control, false, whole)

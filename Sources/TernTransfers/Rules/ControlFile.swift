@@ -116,6 +116,11 @@ struct ControlFile: Sendable, Equatable, Codable {
         self.partialFile = partialFile
     }
 
+    /// Records that a file is complete and verified.
+    mutating func complete(_ file: DiskCall.Identity?, _ length: Int64) {
+        (completedFile, size, bootID) = (file?.number, size ?? length, DiskCall.bootID)
+    }
+
     /// Reads a control file and checks it.
     ///
     /// - Parameters:

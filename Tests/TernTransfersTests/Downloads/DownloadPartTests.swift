@@ -297,6 +297,66 @@ struct DownloadPartTests {
         }
     }
 
+    // MARK: A loss of power after the last byte
+
+    /// Leaves a part that a process marked as complete.
+    private func leaveCompletePart(
+        _ client: Client, _ folder: TestFolder, bytes: Data, bootID: String? = DiskCall.bootID
+    ) async throws {
+        try await leavePart(client, folder)
+        try folder.write(bytes, to: ".file.tern")
+        try changeControl(folder, bootID: bootID, of: ".file.tern")
+    }
+
+    private func changeControl(_ folder: TestFolder, bootID: String?, of name: String) throws {
+        var control = try ControlFile(folder.bytes(".file.tern.json"), names: ControlNames(destination: "file"))
+        control.completedFile = DiskCall.identity(of: folder.url(name).path)?.number
+        control.digest = ControlFile.StoredDigest(.sha256(sha256(Self.pattern.bytes())))
+        control.bootID = bootID
+        try folder.write(control.encoded(), to: ".file.tern.json")
+    }
+
+    @Test func completePartThatLostBytesIsContinued() async throws {
+        try await withServer(handler()) { _, client, folder in
+            try await leaveCompletePart(client, folder, bytes: Data(Self.pattern.bytes(in: 0..<200_000)))
+            let result = try await download(client, folder, path: "file?id=1").value
+            #expect(result.trace.first == .continued(at: 200_000) && result.bytes == 1_000_000)
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+        }
+    }
+
+    @Test(arguments: ["another run", nil]) func completePartOfAnotherRunIsVerifiedAgain(bootID: String?) async throws {
+        try await withServer(handler()) { server, client, folder in
+            try await leaveCompletePart(client, folder, bytes: Data(count: 1_000_000), bootID: bootID)
+            let error = try await failure { try await download(client, folder, path: "file?id=1").value }
+            #expect(error.kind == .digestMismatch, "\(error)")
+            try await leaveFirstBytesAndComplete(client, folder, bootID: bootID)
+            #expect(try folder.names == ["file"] && server.counts.requestsReceived == 1)
+        }
+    }
+
+    /// Moves a complete part of another run, whose bytes are right.
+    private func leaveFirstBytesAndComplete(_ client: Client, _ folder: TestFolder, bootID: String?) async throws {
+        var control = ControlFile(url: try client.url("file?id=1").absoluteString, partialFile: ".file.tern")
+        (control.etag, control.size) = (Self.pattern.etag, 1_000_000)
+        try folder.write(control.encoded(), to: ".file.tern.json")
+        try folder.write(Data(Self.pattern.bytes()), to: ".file.tern")
+        try changeControl(folder, bootID: bootID, of: ".file.tern")
+        let result = try await download(client, folder, path: "file?id=1").value
+        #expect(result.trace == [.foundWhole, .verified(.sha256(sha256(Self.pattern.bytes())))])
+    }
+
+    @Test func movedFileOfAnotherRunIsVerifiedAgain() async throws {
+        try await withServer(handler()) { server, client, folder in
+            try await leaveMovedFile(client, folder)
+            try changeControl(folder, bootID: "another run", of: "file")
+            try folder.write(Data(count: 1_000_000), to: "file")
+            let result = try await download(client, folder, path: "file?id=1").value
+            #expect(result.trace == [.started] && server.counts.requestsReceived == 2)
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+        }
+    }
+
     @Test func fullDiskIsNamedAndItsPartContinues() async throws {
         try await withServer {
             try $0.serveFile(Self.pattern)
