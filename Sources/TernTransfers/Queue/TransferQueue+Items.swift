@@ -178,7 +178,7 @@ extension TransferQueue {
         _ = try openStore()
         for id in schedule.items(for: .acknowledge, among: ids(of: selection)) {
             guard let record = records[id], record.intent == .finished else { continue }
-            await removeRest(of: record)
+            await removeRest(of: id, record)
         }
         let store = try openStore()
         let ids = schedule.items(for: .acknowledge, among: ids(of: selection))

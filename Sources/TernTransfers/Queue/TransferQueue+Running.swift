@@ -286,7 +286,7 @@ extension TransferQueue {
             for id in ids {
                 guard let record = records[id] else { continue }
                 if record.intent == .finished {
-                    await removeRest(of: record)
+                    await removeRest(of: id, record)
                 } else if let error = await removePart(of: record) {
                     restore(id, error)
                     continue
@@ -334,7 +334,9 @@ extension TransferQueue {
     }
 
     /// Removes the file that a killed process left beside a finished one.
-    func removeRest(of record: QueueRecord) async {
+    func removeRest(of id: ItemID, _ record: QueueRecord) async {
+        // A newer upload of the same file to the same place has a description of the same name.
+        if record.kind == .upload, let owner = keys[record.key], owner != id { return }
         // `try?`: the rest costs little, and the next transfer of the file removes it.
         switch record.kind {
         case .download: try? await idleDownload(record)?.removeRest()

@@ -285,4 +285,31 @@ struct QueueTransferTests {
             #expect(try !test.folder.names.contains(".a.tern.json"))
         }
     }
+
+    @Test func acknowledgementLeavesTheControlFileOfANewerUpload() async throws {
+        let uploads = UploadServer(.tus)
+        try await withQueue {
+            try uploads.answer($0)
+        } test: { test in
+            try test.folder.write(Data(count: 1_000), to: "photo")
+            let upload = TransferQueue.Transfer.upload(
+                test.folder.url("photo"), to: test.server.url("/files"), by: .tus)
+            let first = try await test.queue.enqueue(upload)
+            await test.queue.drained()
+            for _ in 0..<8 { uploads.add(.cut(after: 0), to: "PATCH") }
+            let second = try await test.queue.enqueue(upload)
+            await test.queue.drained()
+            #expect(try await test.state(second) == .failed(retryable: true))
+            let names = try test.folder.names
+            #expect(try await test.queue.acknowledge(.item(first)) == 1)
+            #expect(names.contains { $0.hasSuffix(".tern.json") })
+            #expect(try test.folder.names == names)
+            let requests = uploads.requests
+            uploads.removeFaults()
+            #expect(try await test.queue.retry(.item(second)) == 1)
+            await test.queue.drained()
+            #expect(try await test.state(second) == .finished)
+            #expect(uploads.requests.dropFirst(requests.count) == ["HEAD", "PATCH 0"])
+        }
+    }
 }

@@ -66,6 +66,8 @@ final class UploadServer: Sendable {
 
     var checksums: [String] { state.withLock { $0.checksums } }
 
+    func removeFaults() { state.withLock { $0.faults = [:] } }
+
     /// Adds faults for the next requests with a method.
     func add(_ faults: Fault..., to method: String) { state.withLock { $0.faults[method, default: []] += faults } }
 
