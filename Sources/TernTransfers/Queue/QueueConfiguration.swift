@@ -136,6 +136,8 @@ public struct TransferQueueError: Error, Sendable, Hashable, CustomStringConvert
         public static let noSpace = Kind(rawValue: "no-space")
         /// Reading or writing failed for another reason.
         public static let inputOutput = Kind(rawValue: "input-output")
+        /// The caller was cancelled before the call was done.
+        public static let cancelled = Kind(rawValue: "cancelled")
         /// The queue was closed.
         public static let closed = Kind(rawValue: "closed")
     }

@@ -156,6 +156,7 @@ extension TransferQueue {
     /// The part of an upload that a server has is left to the server. An item whose part cannot be removed stays, as a failed one.
     ///
     /// - Throws: `notPermitted` or `inputOutput`, after all others are gone, if an item stays. Its reason has the system's words.
+    ///   `cancelled` if the caller is cancelled before the items are gone; they are removed when their transfers have ended.
     @discardableResult
     public func remove(_ selection: Selection) async throws(TransferQueueError) -> Int {
         _ = try openStore()
@@ -166,7 +167,11 @@ extension TransferQueue {
             queue.store == nil || ids.allSatisfy { queue.records[$0] == nil || queue.unremoved[$0] != nil }
         }
         let failures = ids.compactMap { unremoved.removeValue(forKey: $0) }
-        guard let first = failures.first else { return ids.count }
+        guard let first = failures.first else {
+            if ids.allSatisfy({ records[$0] == nil }) { return ids.count }
+            if store == nil { throw .closed }
+            throw TransferQueueError(.cancelled, "the caller was cancelled before all items were gone")
+        }
         let others = failures.count > 1 ? " (and \(failures.count - 1) other items stay)" : ""
         throw TransferQueueError(first.kind, first.reason + others)
     }

@@ -239,6 +239,8 @@ extension TransferQueue {
             record.completed = min(progress.completedBytes, ControlFile.mostBytes)
             record.total = progress.totalBytes ?? record.total
         }
+        // A closing queue removes what it was told to remove, too.
+        if schedule.isRemoved(id) { return perform(schedule.transferEnded(id, .finished)) }
         var outcome: Data?
         var actions: [QueueSchedule.Action] = []
         if !isClosing {

@@ -374,6 +374,9 @@ struct QueueSchedule: Sendable {
     /// Returns the state of an item; nil if there is none.
     func state(_ id: ID) -> State? { entries[id].flatMap { $0.removal == nil ? state(of: $0) : nil } }
 
+    /// Returns whether an item was removed or acknowledged, and its transfer has not ended.
+    func isRemoved(_ id: ID) -> Bool { entries[id]?.removal != nil }
+
     private func state(of entry: Entry) -> State {
         if entry.activity == .running { return .running }
         return switch entry.intent {

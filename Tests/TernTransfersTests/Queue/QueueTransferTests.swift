@@ -312,4 +312,67 @@ struct QueueTransferTests {
             #expect(uploads.requests.dropFirst(requests.count) == ["HEAD", "PATCH 0"])
         }
     }
+
+    // MARK: The end of the queue
+
+    /// Credentials that are given when the test says so, also to a transfer that was cancelled.
+    private final class LateCredentials: Sendable {
+        private let asked = Waiter<Void>()
+        private let given = Waiter<Void>()
+
+        var configuration: TransferQueue.Configuration {
+            .test { configuration in
+                configuration.credentials = { _ in
+                    self.asked.resume()
+                    await self.given.wait(onCancel: {})
+                    return TransferQueue.Credentials()
+                }
+            }
+        }
+
+        func wait() async { await asked.wait() }
+
+        func give() { given.resume() }
+    }
+
+    /// Returns when the queue is being closed.
+    private func waitForClosing(_ queue: TransferQueue) async {
+        while (try? await queue.snapshot) != nil { await Task.yield() }
+    }
+
+    @Test func removalThatMeetsTheCloseIsDone() async throws {
+        let credentials = LateCredentials()
+        try await withQueue(configuration: credentials.configuration) {
+            try $0.respond()
+        } test: { test in
+            let id = try await test.queue.enqueue(test.download("a"))
+            await credentials.wait()
+            let removal = Task { try await test.queue.remove(.item(id)) }
+            while try await test.queue.item(id) != nil { await Task.yield() }
+            let closing = Task { await test.queue.close() }
+            await waitForClosing(test.queue)
+            credentials.give()
+            await closing.value
+            #expect(try await removal.value == 1)
+            let later = try await test.reopened { $0.startsTransfers = false }
+            #expect(try await later.snapshot.isEmpty)
+            await later.close()
+        }
+    }
+
+    @Test func removalThatIsCancelledDoesNotSucceed() async throws {
+        let credentials = LateCredentials()
+        try await withQueue(configuration: credentials.configuration) {
+            try $0.respond()
+        } test: { test in
+            let id = try await test.queue.enqueue(test.download("a"))
+            await credentials.wait()
+            let removal = Task { try await test.queue.remove(.item(id)) }
+            while try await test.queue.item(id) != nil { await Task.yield() }
+            removal.cancel()
+            let error = await #expect(throws: TransferQueueError.self) { try await removal.value }
+            #expect(error?.kind == .cancelled)
+            credentials.give()
+        }
+    }
 }
