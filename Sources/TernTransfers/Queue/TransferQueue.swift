@@ -61,7 +61,9 @@ public actor TransferQueue {
     var discarding: Task<Void, Never>?
     /// Follows the status of the network. Owned here, cancelled by `close` and with the queue.
     private var networkWatch: Task<Void, Never>?
-    private(set) var isClosing = false
+    var isClosing: Bool { closing != nil }
+    /// Ends the queue. It holds the queue until then, and ends with its last transfer.
+    private var closing: Task<Void, Never>?
     /// Those who wait for a change of the queue.
     private var waiters = WaiterList()
 
@@ -137,16 +139,21 @@ public actor TransferQueue {
     }
 
     /// Ends all transfers, and releases the folder when they have ended. Their parts and states stay for the next opening. Streams of
-    /// the queue end, and later calls throw `closed`.
+    /// the queue end, and later calls throw `closed`. A cancellation of the caller changes nothing: the folder must not have another
+    /// owner while transfers run.
     public func close() async {
-        guard !isClosing else {
-            await changed { $0.store == nil }
-            return
+        if closing == nil {
+            schedule.stop()
+            networkWatch?.cancel()
+            for transfer in transfers.values { transfer.cancel() }
+            // A task of its own is not cancelled with the caller.
+            closing = Task { await release() }
         }
-        isClosing = true
-        schedule.stop()
-        networkWatch?.cancel()
-        for transfer in transfers.values { transfer.cancel() }
+        await closing?.value
+    }
+
+    /// Releases the folder when nothing uses it any more.
+    private func release() async {
         await changed { $0.transfers.isEmpty && $0.discarding == nil }
         store?.close()
         store = nil

@@ -375,4 +375,24 @@ struct QueueTransferTests {
             credentials.give()
         }
     }
+
+    @Test func cancelledCloseKeepsTheFolderUntilTheTransfersHaveEnded() async throws {
+        let credentials = LateCredentials()
+        try await withQueue(configuration: credentials.configuration) {
+            try $0.respond()
+        } test: { test in
+            try await test.queue.enqueue(test.download("a"))
+            await credentials.wait()
+            let closing = Task {
+                unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+                await test.queue.close()
+            }
+            await waitForClosing(test.queue)
+            let error = await #expect(throws: TransferQueueError.self) { await (try test.reopened()).close() }
+            #expect(error?.kind == .inUse)
+            credentials.give()
+            await closing.value
+            await (try test.reopened { $0.startsTransfers = false }).close()
+        }
+    }
 }
