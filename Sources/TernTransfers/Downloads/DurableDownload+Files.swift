@@ -343,7 +343,12 @@ extension DurableDownload {
         try await copy(stream, to: part, from: rule.offset, total: total)
     }
 
+    /// Throws if a size that the server states is no size of a file, or not the expected one.
     func checkSize(_ size: Int64?, stream: ResponseStream, head: ResponseHead? = nil) throws(NetworkError) {
+        if let size, size > ControlFile.mostBytes {
+            stream.task.cancel()
+            throw error(.malformedResponse, "the server states a size of \(size) bytes", head: head)
+        }
         guard let size, let expected = options.expectedSize, size != expected else { return }
         stream.task.cancel()
         throw error(.unexpectedSize, "the file has \(size) bytes, not \(expected)", head: head)

@@ -237,7 +237,7 @@ extension TransferQueue {
         }
         if let progress {
             record.completed = min(progress.completedBytes, ControlFile.mostBytes)
-            record.total = progress.totalBytes ?? record.total
+            record.total = progress.totalBytes.map { min($0, ControlFile.mostBytes) } ?? record.total
         }
         // A closing queue removes what it was told to remove, too.
         if schedule.isRemoved(id) { return perform(schedule.transferEnded(id, .finished)) }

@@ -357,6 +357,26 @@ struct DownloadPartTests {
         }
     }
 
+    /// A size that sums cannot contain, in the answer to a request for a whole file and for its rest.
+    @Test(arguments: [false, true]) func sizeThatNoFileHasIsRefused(isRest: Bool) async throws {
+        let size = 1 << 61
+        let stub = StubTransport { call in
+            if call.headers.contains("Range") {
+                let place = "bytes 300000-\(size - 1)/\(size)"
+                return StubTransport.Answer(status: 206, headers: ["ETag": Self.pattern.etag, "Content-Range": place])
+            }
+            if !isRest { return .status(200, headers: ["ETag": Self.pattern.etag, "Content-Length": "\(size)"]) }
+            let bytes = Data(Self.pattern.bytes(in: 0..<300_000))
+            return .chunks([bytes], headers: ["ETag": Self.pattern.etag]).failing(.init(.connectionLost))
+        }
+        try await inTestFolder { folder in
+            let client = try Client(baseURL: "https://a.test", session: Session(stub: stub))
+            let error = try await failure { try await download(client, folder) { $0.freeSpaceCheck = false }.value }
+            #expect(error.kind == .malformedResponse, "\(error)")
+            #expect(try folder.names == (isRest ? leftovers : []))
+        }
+    }
+
     @Test func fullDiskIsNamedAndItsPartContinues() async throws {
         try await withServer {
             try $0.serveFile(Self.pattern)
