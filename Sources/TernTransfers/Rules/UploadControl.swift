@@ -48,6 +48,16 @@ struct UploadControl: Sendable, Equatable, Codable {
         return try encoder.encode(self)
     }
 
+    /// Returns the URL of the upload on the server if an upload to an endpoint may continue it; nil otherwise. The rules for
+    /// `Location` hold: it must not give up TLS.
+    func target(for endpoint: Target, endpointDigest: String, _ kind: UploadMessages.Kind) -> Target? {
+        // `try?`: the URL was checked when the file was read.
+        guard self.kind == kind, self.endpointDigest == endpointDigest, let target = try? Target(absolute: url),
+            target.isSecure || !endpoint.isSecure
+        else { return nil }
+        return target
+    }
+
     /// Returns whether it describes an upload of this file in its present form.
     func describes(_ file: DiskCall.Identity) -> Bool {
         size == file.length && seconds == file.seconds && nanoseconds == file.nanoseconds

@@ -96,7 +96,7 @@ actor DurableUpload {
             }
             messages = UploadMessages(kind: kind, length: identity.length)
             publish(0)
-            try await adopt(file, identity)
+            try await adopt(file, identity, endpointDigest: endpointDigest)
             try await send(UploadSource(file: file, identity: identity, endpointDigest: endpointDigest))
             let result = try result()
             if let hooks = options.hooks { try await hooks.store(result, of: request) }
@@ -155,16 +155,18 @@ actor DurableUpload {
     }
 
     /// Takes the lock, and continues the upload that the control file describes.
-    private func adopt(_ file: UploadFile, _ identity: DiskCall.Identity) async throws(NetworkError) {
+    private func adopt(
+        _ file: UploadFile, _ identity: DiskCall.Identity, endpointDigest: String
+    ) async throws(NetworkError) {
         let found = try await fileCall("the control file cannot be locked") { () throws(FileFailure) in
             try await file.acquire()
         }
         guard let found else { throw error(.uploadInProgress, "another upload of \(source.path) is running") }
         if found.isInvalid { trace.add(.startedOver(.controlInvalid)) }
         guard let control = found.control else { return }
-        // `try?`: the URL was checked when the file was read.
-        guard control.kind == kind, control.describes(identity), let stored = try? Target(absolute: control.url) else {
-            trace.add(.startedOver(control.kind == kind ? .fileChanged : .controlInvalid))
+        let stored = control.target(for: try endpoint.get().target, endpointDigest: endpointDigest, kind)
+        guard let stored, control.describes(identity) else {
+            trace.add(.startedOver(stored == nil ? .controlInvalid : .fileChanged))
             return
         }
         target = stored

@@ -209,6 +209,24 @@ struct DurableUploadTests {
         }
     }
 
+    @Test func controlFileOfAnotherEndpointStartsOver() async throws {
+        try await withUploads(.tus) { uploads, client, folder, file in
+            uploads.add(.cut(after: 10), to: "PATCH")
+            _ = try await failure {
+                try await client.upload(
+                    file, resuming: .tus("files"), options: options { $0.retry.maximumAttempts = 1 }
+                ).value
+            }
+            let name = try #require(try folder.names.first { $0.hasSuffix(".json") })
+            var control = try #require(UploadControl(folder.bytes(name)))
+            control.endpointDigest = sha256([1])
+            try folder.write(control.encoded(), to: name)
+            let result = try await client.upload(file, resuming: .tus("files"), options: options()).value
+            #expect(result.trace == [.startedOver(.controlInvalid), .created] && uploads.uploads.count == 2)
+            try expectWhole(uploads, folder)
+        }
+    }
+
     /// Answers of a server that accepts bytes and takes none.
     private func idleAnswer(_ kind: UploadMessages.Kind) -> UploadServer.Fault {
         .status(200, [kind == .tus ? ("Upload-Offset", "0") : ("Upload-Complete", "?0")])

@@ -121,6 +121,20 @@ struct UploadMessagesTests {
         #expect(UploadMessages.problem(ofMetadataName: "file-name") == nil)
     }
 
+    @Test func storedURLIsUsedForItsEndpointWithoutALossOfTLS() throws {
+        let identity = try #require(DiskCall.identity(of: #filePath))
+        let (secure, plain) = (try Target(absolute: base), try Target(absolute: "http://a.test/files/"))
+        var control = UploadControl(kind: .tus, endpointDigest: "ab", url: "http://a.test/files/1", file: identity)
+        #expect(control.target(for: plain, endpointDigest: "ab", .tus)?.string == "http://a.test/files/1")
+        #expect(control.target(for: secure, endpointDigest: "ab", .tus) == nil)
+        control.url = "https://b.test/files/1"
+        for endpoint in [secure, plain] {
+            #expect(control.target(for: endpoint, endpointDigest: "ab", .tus)?.string == "https://b.test/files/1")
+            #expect(control.target(for: endpoint, endpointDigest: "abc", .tus) == nil)
+            #expect(control.target(for: endpoint, endpointDigest: "ab", .httpDraft) == nil)
+        }
+    }
+
     @Test func eachAlteredByteOfAControlFileIsCheckedOrHarmless() throws {
         let identity = try #require(DiskCall.identity(of: #filePath))
         let control = UploadControl(kind: .tus, endpointDigest: "ab", url: "https://a.test/files/1", file: identity)
