@@ -141,7 +141,7 @@ struct ImageFetcher: Sendable {
                 return .done(
                     .notModified(cachedFreshness.updated(by: head, now: configuration.now(), fallback: fallback)))
             }
-            if let accepted, error.kind != .tooLarge { await keep(body, of: accepted, for: prepared) }
+            if let accepted { await keep(error.kind == .tooLarge ? nil : body, of: accepted, for: prepared) }
             throw Task.isCancelled ? .cancelled : imageError(for: error)
         }
         guard let head = accepted else { return .startOver }
@@ -175,10 +175,19 @@ extension ImageFetcher {
         return PartialImage(entry.value, metadata: entry.metadata)
     }
 
-    private func keep(_ body: ImageResponseBody, of head: ResponseHead, for prepared: PreparedFetch) async {
-        guard let disk = prepared.disk, let part = PartialImage(body.data, of: head, length: body.length) else {
+    /// Keeps the bytes of an interrupted response on the disk for the next fetch. Bytes with `no-store` are not kept, and the
+    /// part that they were to continue is removed (RFC 9111 §5.2.2.5).
+    ///
+    /// - Parameter body: The bytes so far; nil to keep none.
+    private func keep(_ body: ImageResponseBody?, of head: ResponseHead, for prepared: PreparedFetch) async {
+        guard let disk = prepared.disk else { return }
+        let freshness = Freshness(head, now: configuration.now(), fallback: configuration.defaultFreshness)
+        if freshness.forbidsStorage {
+            // If it cannot be removed, it leaves the disk at the end of its lifetime.
+            if prepared.partial != nil { try? await disk.remove(PartialImage.key(prepared.fetch.key)) }
             return
         }
+        guard let body, let part = PartialImage(body.data, of: head, length: body.length) else { return }
         // If it cannot be stored, the bytes are fetched again.
         try? await disk.insert(
             part.data, for: PartialImage.key(prepared.fetch.key), metadata: part.metadata,

@@ -297,4 +297,29 @@ import Foundation
         #expect(try await kit.pipeline.image(from: request).size == PixelSize(width: 300, height: 200))
         #expect(kit.stub.calls.count == (behaviour == "whole" ? 1 : 2))
     }
+
+    /// A response without a part before it, one that replaces a part, one that continues it, and one that is too large.
+    @Test(arguments: ["first", "whole", "rest", "large"])
+    func nothingOfAnInterruptedResponseWithNoStoreIsOnTheDisk(_ kind: String) async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url)
+        let picture = try Pictures.png(300, 200)
+        let kit = PipelineKit(
+            StubTransport { call in
+                #expect(call.headers["Range"] == (kind == "first" ? nil : "bytes=10-"))
+                var headers: Headers = ["ETag": "\"v1\"", "Cache-Control": "max-age=60, no-store"]
+                if kind == "rest" { headers["Content-Range"] = "bytes 10-\(picture.count - 1)/\(picture.count)" }
+                return StubTransport.Answer(
+                    status: kind == "rest" ? 206 : 200, headers: headers,
+                    steps: [.chunk(picture[10..<100]), .fail(.init(.connectionLost))])
+            }, disk: .cache(cache))
+        var request = ImageRequest(try url("https://a.example/1.png"))
+        if kind == "large" { request.options.responseByteLimit = 50 }
+        if kind != "first" {
+            let part = PartialImage(data: picture.prefix(10), validator: "\"v1\"", length: nil)
+            try await cache.insert(part.data, for: PartialImage.key(request.source.key), metadata: part.metadata)
+        }
+        #expect(await kit.pipeline.failure(of: request)?.kind == (kind == "large" ? .limitExceeded : .network))
+        #expect(try await cache.usage.count == 0)
+    }
 }
