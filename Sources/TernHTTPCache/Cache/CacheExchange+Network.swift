@@ -129,6 +129,9 @@ extension CacheExchange {
                 let isTooLarge = (head.contentLength ?? 0) > Int64(store.entryLimit)
                 if case .passThrough = decision.action { sender?.end(.notShared) }
                 if case .store = decision.action, isTooLarge { sender?.end(.notShared) }
+                if case .combine(let combination) = decision.action, combination.obstacle != nil {
+                    sender?.end(.notShared)
+                }
             }
         }
     }
@@ -273,17 +276,23 @@ extension CacheExchange {
     private func combine(
         _ combination: CacheCombination, _ received: Received
     ) async throws(NetworkError) -> IncomingResponse {
-        if combination.answersCaller { return try await complete(combination, received) }
-        // Such a response belongs to the user whom it names.
-        let namesUser = received.response.head.maySetCookies && received.response.head.headers.contains("Set-Cookie")
-        let isAllowed: Bool
+        var combination = combination
+        var isAllowed = true
         do throws(NetworkError) {
-            isAllowed = try await exchange.storing(of: received.response.head)?.isAllowed ?? true
+            if combination.obstacle == nil {
+                isAllowed = try await exchange.storing(of: received.response.head)?.isAllowed ?? true
+            }
         } catch {
             received.end(.notShared)
             await received.response.discard()
             throw error
         }
+        if combination.answersCaller {
+            if !isAllowed { combination.obstacle = .policy }
+            return try await complete(combination, received)
+        }
+        // Such a response belongs to the user whom it names.
+        let namesUser = received.response.head.maySetCookies && received.response.head.headers.contains("Set-Cookie")
         guard isAllowed, !namesUser else {
             received.end(.notShared)
             return deliver(received, outcome: isAllowed ? .otherRepresentation : .policy)
@@ -291,7 +300,8 @@ extension CacheExchange {
         return deliver(received, recorder: BodyRecording(.combination(combination), received, of: self))
     }
 
-    /// Completes a stored part by the received one, and answers with the whole.
+    /// Completes a stored part by the received one, and answers with the whole. If the whole must not be stored, the part is
+    /// removed.
     private func complete(
         _ combination: CacheCombination, _ received: Received
     ) async throws(NetworkError) -> IncomingResponse {
@@ -305,12 +315,18 @@ extension CacheExchange {
             // The whole response replaces the part.
             return try await send(nil, received.next.with([combination.stored]))
         }
-        let isStored = await store.insert(
-            combination.entry, body: whole, replacing: [combination.stored], generation: received.generation)
+        var isStored = false
+        if combination.obstacle != nil {
+            await discard([combination.stored])
+        } else {
+            isStored = await store.insert(
+                combination.entry, body: whole, replacing: [combination.stored], generation: received.generation)
+        }
         received.end(isStored ? .stored : .notShared)
-        let answer = CacheAnswer(combination.entry, form: form, to: request, at: cache.now, isValidated: true)
+        let answer = CacheAnswer(
+            combination.entry, form: form, to: request, at: cache.now, isValidated: true, isStored: isStored)
         let outcome = Outcome(
-            status: 206, reason: received.decision.reason, isStored: isStored,
+            status: 206, reason: combination.obstacle ?? received.decision.reason, isStored: isStored,
             metrics: rest.metrics)
         let result = CacheHandling.Result.forwarded(received.forwarding.reason)
         guard let served = await serve(answer, result, outcome: outcome, body: whole) else {

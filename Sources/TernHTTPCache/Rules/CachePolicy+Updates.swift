@@ -15,6 +15,8 @@ struct CacheCombination: Sendable {
     let pieces: [Piece]
     /// A Boolean value that indicates whether the caller receives the combined response in place of the received part.
     let answersCaller: Bool
+    /// The reason why the combined response is not stored; nil if it is.
+    var obstacle: CacheReason?
 }
 
 // The decisions after 304, 206 and responses to HEAD.
@@ -146,17 +148,19 @@ extension CachePolicy {
 
     // MARK: 206 (§3.3, §3.4)
 
-    /// Decides on the response to a request for the missing bytes of a stored part.
+    /// Decides on the response to a request for the missing bytes of a stored part. The fields of the response count for the
+    /// whole: if they forbid storing, the whole answers the caller, and the stored part is removed.
     func completed(
         _ response: CacheResponse, to request: CacheRequest, sent: (entries: [CacheEntry], CacheCondition), id: UInt64
     ) -> ResponseDecision {
         guard let stored = sent.entries.first, let missing = sent.1.missing, response.status == 206,
             let content = ContentRange(response.headers), content.range.first == missing.first,
-            let combined = Self.combination(
+            var combined = Self.combination(
                 of: stored, with: content, response, to: request, id: id, answersCaller: true),
             combined.entry.isWhole
         else { return ResponseDecision(action: .refetch, reason: .otherRepresentation) }
-        return ResponseDecision(action: .combine(combined), reason: .combined)
+        combined.obstacle = Self.obstacle(toStoring: combined.entry, request: request)
+        return ResponseDecision(action: .combine(combined), reason: combined.obstacle ?? .combined)
     }
 
     /// Decides on a 206 response to the caller's own range.

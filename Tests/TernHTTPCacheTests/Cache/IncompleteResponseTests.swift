@@ -251,4 +251,41 @@ struct IncompleteResponseTests {
                 await cached.finish()
             })
     }
+
+    private struct RefusesParts: SessionPolicy {
+        func storing(of response: ResponseHead, for task: AnySessionTask) async throws -> ResponseStoring? {
+            response.status == 206 ? .forbid : nil
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, ["no-store", "policy"])
+    func aRestThatMustNotBeStoredLeavesNothingInTheStore(_ kind: StoreKind, reason: String) async throws {
+        let fields = [("Cache-Control", "max-age=60"), ("ETag", "\"v\"")]
+        try await withCache(
+            kind, session: { if reason == "policy" { $0.policy = RefusesParts() } },
+            handler: { exchange in
+                if exchange.number == 1 { return try Self.cut(exchange, .contentLength, fields) }
+                guard exchange.request["Range"] == "bytes=5-" else {
+                    return try exchange.respond(headers: fields, text: "complete")
+                }
+                let control = reason == "no-store" ? reason : "max-age=60"
+                try exchange.respond(
+                    status: 206,
+                    headers: [("Cache-Control", control), ("ETag", "\"v\""), ("Content-Range", "bytes 5-9/10")],
+                    body: Self.digits[5...])
+            },
+            test: { cached in
+                _ = await Self.read(cached)
+                while await cached.cache.entries().isEmpty { await Task.yield() }
+                let response = try await cached.get()
+                #expect(response.status == 200)
+                #expect(response.value == Data(Self.digits))
+                #expect(response.cacheTrace?.storing == reason)
+                #expect(response.cacheTrace?.isStored == false)
+                #expect(await cached.cache.entries().isEmpty)
+                #expect(try await cached.get().text == "complete")
+                #expect(cached.requestCount == 3)
+                await cached.finish()
+            })
+    }
 }

@@ -195,4 +195,21 @@ import Testing
         #expect(response.outcome == .combined)
         #expect(try cache.get(OriginAnswer()).body == whole)
     }
+
+    @Test(arguments: [CacheReason.noStore, .varyEverything, .headTooLarge])
+    func aRestThatForbidsStoringIsDeliveredAndNotStored(_ reason: CacheReason) throws {
+        try cache.get(["Range": "bytes=0-3"], part("0-3/10", "0123"))
+        var headers: Headers = ["ETag": "\"a\"", "Content-Range": "bytes 4-9/10"]
+        switch reason {
+        case .noStore: headers["Cache-Control"] = "no-store"
+        case .varyEverything: headers["Vary"] = "*"
+        default: headers["X"] = String(repeating: "x", count: 50_000)
+        }
+        let response = try cache.get(OriginAnswer(206, headers, "456789"))
+        #expect(response.status == 200)
+        #expect(response.body == whole)
+        #expect(response.outcome == reason)
+        #expect(cache.store.count == 0)
+        #expect(try cache.get(OriginAnswer(200, [:], "new")).forwarded == [[:]])
+    }
 }

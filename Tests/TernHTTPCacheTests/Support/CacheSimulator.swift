@@ -186,11 +186,16 @@ final class CacheSimulator {
                 case .received(let range): whole += Array(body.utf8)[Int(range.lowerBound)..<Int(range.upperBound)]
                 }
             }
-            store.insertNow(
-                combination.entry, body: whole, replacing: [combination.stored], generation: generation)
+            if combination.obstacle == nil {
+                store.insertNow(
+                    combination.entry, body: whole, replacing: [combination.stored], generation: generation)
+            } else {
+                removeNow([combination.stored])
+            }
             if combination.answersCaller, let form = CacheAnswer.form(of: combination.entry, for: request, now: now),
                 var served = self.response(
-                    CacheAnswer(combination.entry, form: form, to: request, at: now, isValidated: true), reason: reason)
+                    CacheAnswer(combination.entry, form: form, to: request, at: now, isValidated: true),
+                    reason: reason, body: whole)
             {
                 served.forwarded = [fields]
                 served.outcome = decision.reason
@@ -218,10 +223,11 @@ final class CacheSimulator {
 
     private func invalidateNow(_ invalidation: CacheInvalidation) { store.invalidateNow(invalidation) }
 
-    private func response(_ answer: CacheAnswer, reason: CacheReason) -> SimulatedResponse? {
+    /// - Parameter body: The whole body; nil to read it from the store.
+    private func response(_ answer: CacheAnswer, reason: CacheReason, body given: Data? = nil) -> SimulatedResponse? {
         var body = ""
         if let range = answer.body {
-            guard let data = store.bodyNow(of: answer.entry, range: range) else { return nil }
+            guard let data = given ?? store.bodyNow(of: answer.entry, range: range) else { return nil }
             body = String(decoding: data, as: UTF8.self)
         }
         return SimulatedResponse(
