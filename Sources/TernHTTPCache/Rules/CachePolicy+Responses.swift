@@ -83,9 +83,9 @@ extension CachePolicy {
 
     // MARK: Storing (§3)
 
-    /// The statuses whose responses are never stored: those about one exchange or one connection, and those of RFC 6585
-    /// that forbid it.
-    private static let unstoredStatuses: Set<Int> = [101, 304, 401, 407, 408, 417, 421, 428, 429, 431, 511]
+    /// The statuses whose responses are never stored: those about one exchange or one connection, those about the condition
+    /// or the range of one request, which are not part of the key, and those of RFC 6585 that forbid it.
+    private static let unstoredStatuses: Set<Int> = [101, 304, 401, 407, 408, 412, 416, 417, 421, 428, 429, 431, 511]
     /// The statuses that this cache knows: those of RFC 9110 §15 with a final response.
     private static let knownStatuses = Set(200...206).union([300, 301, 302, 303, 304, 305, 307, 308])
         .union(400...417).union([421, 422, 426]).union(500...505)

@@ -17,8 +17,8 @@ import Testing
         switch status {
         case 304: #expect(reason == .ownCondition)
         case 206: #expect(reason == .malformedRange)
-        // About one exchange or connection, or forbidden by RFC 6585.
-        case 401, 407, 408, 417, 421, 428, 429, 431, 511: #expect(reason == .statusNotStored)
+        // About one exchange, connection, condition or range, or forbidden by RFC 6585.
+        case 401, 407, 408, 412, 416, 417, 421, 428, 429, 431, 511: #expect(reason == .statusNotStored)
         default: #expect(reason == .stored)
         }
     }
@@ -112,6 +112,18 @@ import Testing
         try cache.get(OriginAnswer(200, ["Cache-Control": "max-age=60"], "old"))
         try cache.send(try cache.request(choice: .reload)) { _ in OriginAnswer(500, [:], "error") }
         #expect(try cache.get(OriginAnswer()).body == "old")
+    }
+
+    @Test(arguments: [("If-Match", "\"b\"", 412), ("Range", "bytes=99-", 416)])
+    func aRefusedConditionOrRangeDoesNotReplaceAStoredResponse(_ name: String, value: String, status: Int) throws {
+        try cache.get(OriginAnswer(200, ["Cache-Control": "max-age=60"], "old"))
+        let request = try cache.request("GET", "http://example.com/a", [name: value], choice: .reload)
+        let refusal = try cache.send(request) { _ in OriginAnswer(status, ["Cache-Control": "max-age=60"], "refused") }
+        #expect(refusal.status == status)
+        let response = try cache.get(OriginAnswer())
+        #expect(response.isCached)
+        #expect(response.status == 200)
+        #expect(response.body == "old")
     }
 
     @Test func aStoredErrorIsServedWithItsStatus() throws {
