@@ -155,12 +155,20 @@ struct InvalidationLog: Sendable {
     }
 
     /// Returns whether a response may be stored whose request was sent at a generation.
+    ///
+    /// An invalidation counts for all URLs that are equivalent by the response's own rule, because it removes all their
+    /// entries. That rule need not have been known before.
     func allows(_ entry: CacheEntry, since sent: UInt64) -> Bool {
         guard sent >= floor else { return false }
         if recent.isEmpty || sent == generation { return true }
         let key = entry.key
         let groups = entry.groups.map { Subject.group($0, origin: key.origin, partition: key.partition) }
-        return (groups + [.url(key.with(method: "GET"))]).allSatisfy { sent >= recent[$0] ?? 0 }
+        guard (groups + [.url(key.with(method: "GET"))]).allSatisfy({ sent >= recent[$0] ?? 0 }) else { return false }
+        guard entry.search != .exact else { return true }
+        return !recent.contains { subject, generation in
+            guard generation > sent, case .url(let other) = subject else { return false }
+            return key.isEquivalent(to: other, under: entry.search)
+        }
     }
 }
 

@@ -182,6 +182,28 @@ import Foundation
     }
 
     @Test(arguments: Kind.allCases)
+    func nothingThatWasRequestedBeforeAnInvalidationOfAnEquivalentURLIsStored(_ kind: Kind) async throws {
+        try await withStore(kind) { store in
+            func ruled(_ id: UInt64, _ query: String) -> CacheEntry {
+                entry(id, key("http://example.com/p?\(query)"), ["No-Vary-Search": "params=(\"utm\")"])
+            }
+            // The rule is known from the second time on.
+            for id in [1, 2] as [UInt64] {
+                let before = store.generation
+                await store.invalidate(CacheInvalidation(after: [:], to: key("http://example.com/p?a=1&utm=2")))
+                let outdated = ruled(id, "utm=1&a=1")
+                #expect(await !store.insert(outdated, body: body, replacing: [], generation: before))
+                let other = ruled(id + 10, "utm=1&a=2")
+                #expect(await store.insert(other, body: body, replacing: [], generation: before))
+                let unruled = entry(id + 20, key("http://example.com/p?utm=1&a=1"))
+                #expect(await store.insert(unruled, body: body, replacing: [], generation: before))
+                let current = ruled(id + 30, "utm=1&a=1")
+                #expect(await store.insert(current, body: body, replacing: [], generation: store.generation))
+            }
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
     func aRuleBeyondTheLimitIsRefused(_ kind: Kind) async throws {
         try await withStore(kind) { store in
             func ruled(_ id: UInt64, _ name: String) -> CacheEntry {
