@@ -31,9 +31,9 @@ struct DiskFolder: Sendable, Equatable {
 
     /// Returns the number in a value file's name; nil if the cache did not create the name.
     static func id(_ name: String) -> Int64? {
-        guard name.utf8.count == 16, let id = Int64(name, radix: 16), id > 0, hexadecimal(UInt64(id), 16) == name else {
-            return nil
-        }
+        guard name.utf8.count == 16, let id = Int64(name, radix: 16), DiskIndex.numbers.contains(id),
+            hexadecimal(UInt64(id), 16) == name
+        else { return nil }
         return id
     }
 
@@ -99,6 +99,8 @@ final class DiskReadOnlyFolder {
             let location = DiskIndex.Location(
                 id: rows.number(0), size: Int(rows.number(2)), trailer: Int(rows.number(3)),
                 allocated: Int(rows.number(4)), expires: rows.number(5))
+            // The folder is never changed, so a damaged row stays, and its entry is a miss.
+            guard location.problem == nil else { continue }
             index.insert(UInt64(bitPattern: rows.number(1)), location)
         }
         entries = Entries(folder: folder, hasher: DiskKeyHasher(seed: seed), index: index)

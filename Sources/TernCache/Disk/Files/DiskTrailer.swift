@@ -26,6 +26,8 @@ struct DiskTrailer: Equatable {
     static let footerCount = 16
     /// The maximum length of a trailer: a key, metadata and tags at their limits.
     static let maximumCount = 256 << 10
+    /// The valid lengths of a trailer.
+    static let counts = headCount + footerCount...maximumCount
 
     func encoded() -> Data {
         var bytes = Data(capacity: Self.headCount + key.count + metadata.count + Self.footerCount + 64)
@@ -58,7 +60,7 @@ struct DiskTrailer: Equatable {
         guard footer.count == footerCount else { return nil }
         var reader = unsafe ByteReader(footer)
         guard let count = reader.word(UInt32.self), reader.word(UInt32.self) == 0 else { return nil }
-        return (headCount + footerCount...maximumCount).contains(Int(count)) ? Int(count) : nil
+        return counts.contains(Int(count)) ? Int(count) : nil
     }
 
     /// Decodes a whole trailer. Returns nil if anything differs from the encoding.

@@ -15,7 +15,27 @@ struct DiskIndex {
         var hasSavedUse = false
 
         var isInline: Bool { trailer == 0 }
+
+        /// The first number that the cache would not have written, in words; nil if all are valid. The space of
+        /// 100,000 valid entries has a sum that does not overflow.
+        var problem: String? {
+            if !DiskIndex.numbers.contains(id) { return "the number \(id) of an entry is out of bounds" }
+            if !(0...Self.largestSize).contains(size) { return "the size \(size) of a value is out of bounds" }
+            if trailer != 0, !DiskTrailer.counts.contains(trailer) {
+                return "the length \(trailer) of a trailer is out of bounds"
+            }
+            if !(0...2 * Self.largestSize).contains(allocated) {
+                return "the space \(allocated) of a value is out of bounds"
+            }
+            return nil
+        }
+
+        /// The maximum size of a value in bytes: 16 TiB.
+        private static let largestSize = 1 << 44
     }
+
+    /// The valid numbers of entries and of uses. More than a cache can count in its life, and far from an overflow.
+    static let numbers: ClosedRange<Int64> = 1...1 << 62
 
     private struct Slot {
         var hash: UInt64

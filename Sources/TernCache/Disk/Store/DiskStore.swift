@@ -167,10 +167,16 @@ extension DiskStore {
             let id = entries.number(0)
             while hasUse, uses.number(0) < id { hasUse = try uses.step() }
             let useNumber = hasUse && uses.number(0) == id ? uses.number(1) : nil
+            if let useNumber, !DiskIndex.numbers.contains(useNumber) {
+                throw DiskCacheError(.corrupt, "the index is damaged: the number of a use is \(useNumber)")
+            }
             let location = DiskIndex.Location(
                 id: id, size: Int(entries.number(2)), trailer: Int(entries.number(3)),
                 allocated: Int(entries.number(4)), expires: entries.number(5), isTagged: entries.number(6) != 0,
                 hasSavedUse: useNumber != nil)
+            if let problem = location.problem {
+                throw DiskCacheError(.corrupt, "the index is damaged: \(problem)")
+            }
             let place = max(id, useNumber ?? 0)
             if let last = rows.last, last.useNumber > place { isInOrder = false }
             rows.append((place, UInt64(bitPattern: entries.number(1)), location))
@@ -291,12 +297,12 @@ extension DiskStore {
             try read(descriptor, count: count, at: status.size - count, path: path)
         }
         guard let footer = try lastBytes(DiskTrailer.footerCount), let count = DiskTrailer.count(footer: footer),
-            let trailer = try lastBytes(count).flatMap({ DiskTrailer($0) }), trailer.size + count == status.size
+            let trailer = try lastBytes(count).flatMap({ DiskTrailer($0) }), trailer.size == status.size - count
         else { return nil }
         let location = DiskIndex.Location(
             id: id, size: trailer.size, trailer: count, allocated: status.allocated, expires: trailer.expires,
             isTagged: !trailer.tags.isEmpty)
-        return (trailer, location)
+        return location.problem == nil ? (trailer, location) : nil
     }
 
     private func read(

@@ -52,6 +52,18 @@ struct DiskIndexTests {
         #expect(index.count == 99)
     }
 
+    @Test func allThatTheCacheWritesIsValid() {
+        // An empty value in the index and in a file, and a file with the longest trailer on a file system that compresses it.
+        for (size, trailer) in [(0, 0), (0, 72), (1 << 40, DiskTrailer.maximumCount)] {
+            let location = DiskIndex.Location(id: 1, size: size, trailer: trailer, allocated: 0, expires: .min)
+            #expect(location.problem == nil)
+        }
+        for (size, trailer) in [(-1, 0), (0, 71), (0, DiskTrailer.maximumCount + 1)] {
+            let location = DiskIndex.Location(id: 1, size: size, trailer: trailer, allocated: 0, expires: .max)
+            #expect(location.problem != nil)
+        }
+    }
+
     /// Compares the index with a list in the order of use.
     @Test(arguments: 1...5)
     func theIndexKeepsTheOrderOfUse(seed: Int) {

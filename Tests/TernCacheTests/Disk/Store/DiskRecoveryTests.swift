@@ -321,4 +321,73 @@ struct DiskRecoveryTests {
             #expect(try diskFiles(seed) == before)
         }
     }
+
+    /// Changes of a row of the index, which then has a number that no cache would write.
+    private static let damages = [
+        "id = 9223372036854775807", "id = -1", "id = 0", "size = -1", "size = 9223372036854775807", "trailer = -80",
+        "trailer = 1", "trailer = 9223372036854775807", "allocated = -1", "allocated = 9223372036854775807",
+    ]
+
+    private func damage(_ folder: URL, _ statement: String) throws {
+        let index = try SQLiteDatabase(DiskCache.path(folder) + "/index.sqlite")
+        try index.execute(statement)
+        try index.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
+    private func damageRow(_ folder: URL, _ change: String) throws {
+        // The sum of the space of two rows would overflow.
+        let count = change.hasPrefix("id") ? 1 : 2
+        let rows = "SELECT id FROM entries WHERE trailer > 0 ORDER BY id LIMIT \(count)"
+        try damage(folder, "UPDATE entries SET \(change) WHERE id IN (\(rows))")
+    }
+
+    @Test(arguments: damages + ["tick = 9223372036854775807", "tick = -1"])
+    func anIndexWithANumberOutOfBoundsIsRebuilt(_ change: String) async throws {
+        try await withDiskFolder { folder in
+            try await filled(folder)
+            if change.hasPrefix("tick") {
+                try damage(folder, "INSERT INTO recency SELECT max(id), 0 FROM entries; UPDATE recency SET \(change)")
+            } else {
+                try damageRow(folder, change)
+            }
+            let cache = try await DiskCache(folder: folder, configuration: unlimited())
+            #expect(FileManager.default.fileExists(atPath: entry(folder, "index.sqlite.set-aside").path()))
+            for number in stride(from: 0, to: 40, by: 2) {
+                #expect(try await cache.value(for: "\(number)") == bytes(20_000 + number, number))
+            }
+            try await cache.insert(bytes(30_000), for: "new")
+            #expect(try await cache.value(for: "new") == bytes(30_000))
+        }
+    }
+
+    @Test(arguments: damages)
+    func aRowOutOfBoundsInAReadOnlyFolderIsAMiss(_ change: String) async throws {
+        try await withDiskFolder { folder in
+            let seed = entry(folder, "seed")
+            try await filled(seed)
+            try damageRow(seed, change)
+            let before = try diskFiles(seed)
+            let configuration = unlimited { $0.readOnlyFolders = [seed] }
+            let cache = try await DiskCache(folder: entry(folder, "own"), configuration: configuration)
+            #expect(try await cache.value(for: "0") == nil)
+            #expect(try await cache.mappedValue(for: "0") == nil)
+            #expect(try await cache.value(for: "1") == bytes(500, 1))
+            #expect(try await cache.value(for: "4") == bytes(20_004, 4))
+            try await cache.close()
+            #expect(try diskFiles(seed) == before)
+        }
+    }
+
+    @Test func aFileWithANumberOutOfBoundsIsRemoved() async throws {
+        try await withDiskFolder { folder in
+            try await filled(folder)
+            let path = try #require(try diskFiles(folder).keys.first { $0.contains("/values/") })
+            try FileManager.default.createDirectory(at: entry(folder, "values/3f"), withIntermediateDirectories: true)
+            try FileManager.default.moveItem(at: URL(filePath: path), to: entry(folder, "values/3f/7fffffffffffffff"))
+            try FileManager.default.removeItem(at: entry(folder, "index.sqlite"))
+            let cache = try await DiskCache(folder: folder, configuration: unlimited())
+            #expect(try await cache.usage.count == 19)
+            #expect(try cache.leaks().isEmpty)
+        }
+    }
 }
