@@ -96,7 +96,7 @@ public struct ProcessedFrames: ImageFrames {
     }
 }
 
-/// The frames of an animation, all decoded in advance.
+/// The frames of an animation, all decoded in advance, if they fit into a limit.
 struct PreloadedFrames: ImageFrames {
     let loopCount: Int
     let size: PixelSize
@@ -105,14 +105,31 @@ struct PreloadedFrames: ImageFrames {
 
     var count: Int { frames.count }
 
-    init(_ source: any ImageFrames) throws(ImageError) {
+    /// Decodes all frames. Returns nil if they take more bytes than `memoryLimit`, usually before the first one is decoded.
+    init?(_ source: any ImageFrames, memoryLimit: Int) throws(ImageError) {
+        let count = max(0, source.count)
+        guard Self.byteCount(of: source.size, count: count) <= memoryLimit else { return nil }
         loopCount = source.loopCount
         size = source.size
         var frames: [ImageFrame] = []
-        frames.reserveCapacity(source.count)
-        for index in 0..<source.count { frames.append(try source.frame(at: index)) }
+        var bytes = 0
+        frames.reserveCapacity(min(count, 1_024))
+        for index in 0..<count {
+            let frame = try source.frame(at: index)
+            // A decoder of the program's own can state a smaller size than its frames have.
+            guard frame.image.byteCount <= memoryLimit - bytes else { return nil }
+            bytes += frame.image.byteCount
+            frames.append(frame)
+        }
         self.frames = frames
-        byteCount = frames.reduce(0) { $0 + $1.image.byteCount }
+        byteCount = bytes
+    }
+
+    /// Returns the bytes of frames of one size, at four a pixel, or `Int.max` if they are more.
+    private static func byteCount(of size: PixelSize, count: Int) -> Int {
+        let (bytes, isLarge) = size.pixelCount.multipliedReportingOverflow(by: 4)
+        let (all, isTooLarge) = bytes.multipliedReportingOverflow(by: count)
+        return isLarge || isTooLarge ? .max : all
     }
 
     func frame(at index: Int) throws(ImageError) -> ImageFrame {

@@ -13,6 +13,9 @@ struct StoredImage: Sendable {
     var animation: AnimatedImage?
     var data: Data?
     var freshness: Freshness
+    /// A Boolean value that indicates whether all frames of the animation were to be decoded in advance. Frames beyond the
+    /// memory limit are decoded on demand nevertheless, and another load would not change that.
+    var preloadsFrames = false
 
     /// The size in bytes, for the limit of the memory cache.
     var cost: Int { image.byteCount + (animation?.frames.byteCount ?? 0) + (data?.count ?? 0) }
@@ -20,8 +23,7 @@ struct StoredImage: Sendable {
     /// Returns a Boolean value that indicates whether it has everything that the options ask for beside the image.
     func satisfies(_ options: ImageRequest.Options) -> Bool {
         if options.includesData, data == nil { return false }
-        guard options.preloadsAllFrames, let animation else { return true }
-        return animation.frames is PreloadedFrames
+        return !options.preloadsAllFrames || animation == nil || preloadsFrames
     }
 
     /// Returns the error for a request with these options that the image does not answer; nil if it does.
@@ -100,12 +102,16 @@ struct DecodingContext: Sendable {
         var animation: AnimatedImage?
         if let frames {
             image = try frames.frame(at: 0).image
-            animation = animated(key.options.preloadsAllFrames ? try PreloadedFrames(frames) : frames)
+            let preloaded =
+                key.options.preloadsAllFrames ? try PreloadedFrames(frames, memoryLimit: options.memoryLimit) : nil
+            animation = animated(preloaded ?? frames)
         } else {
             image = try decoder.image(from: data, options: options)
         }
         image.scale = key.imageKey.scale
-        return StoredImage(image: image, animation: animation, data: nil, freshness: .always)
+        return StoredImage(
+            image: image, animation: animation, data: nil, freshness: .always,
+            preloadsFrames: key.options.preloadsAllFrames)
     }
 
     @concurrent
@@ -146,9 +152,11 @@ struct DecodingContext: Sendable {
             var result = stored
             if key.animation == .processedFrames, let frames = stored.animation?.frames {
                 let processed = try ProcessedFrames(frames, processor: processor, scale: stored.image.scale)
-                // Preloaded frames stay preloaded.
-                result.animation = animated(
-                    frames is PreloadedFrames ? try PreloadedFrames(processed) : processed)
+                // The limit decides anew, because the processed frames can have another size.
+                let preloaded =
+                    stored.preloadsFrames
+                    ? try PreloadedFrames(processed, memoryLimit: key.decoding.memoryLimit) : nil
+                result.animation = animated(preloaded ?? processed)
                 result.image = try processed.frame(at: 0).image
             } else {
                 result.image = try processor.process(stored.image)

@@ -41,6 +41,9 @@ extension ImageRequest {
         public var decodesFirstFrameOnly = false
         /// A Boolean value that indicates whether all frames of an animation are decoded before the image is delivered. False
         /// by default.
+        ///
+        /// Frames that take more memory together than `limits.memory`, at four bytes a pixel, are decoded on demand, as
+        /// without this option.
         public var preloadsAllFrames = false
         /// A Boolean value that indicates whether an image that is not an animation fails the load. False by default.
         public var requiresAnimation = false

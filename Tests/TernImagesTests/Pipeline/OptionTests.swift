@@ -77,6 +77,57 @@ import Foundation
         #expect(kit.stub.calls.count == 1 || kit.stub.calls.count == 3)
     }
 
+    @Test func framesBeyondTheMemoryLimitAreDecodedOnDemand() async throws {
+        // 300 frames of one pixel each, on a canvas of 64 × 64 pixels, take 4.7 MiB.
+        let frames = (0..<300).map { GIFFile.Frame(rows: [[$0 % 4]]) }
+        let kit = PipelineKit(picture: Data(GIFFile(width: 64, height: 64, frames: frames).bytes))
+        let limited = try request {
+            $0.preloadsAllFrames = true
+            $0.limits.memory = 4 << 20
+        }
+        let response = try await kit.pipeline.response(for: limited)
+        let animation = try #require(response.animation)
+        #expect(!(animation.frames is PreloadedFrames))
+        #expect(try await animation.frame(at: 299).image.pixel(0, 0) == GIFFile.white)
+        // The image in memory answers the request, although its frames are not preloaded.
+        #expect(try await kit.pipeline.response(for: limited).source == .memory)
+        #expect(kit.stub.calls.count == 1)
+        // The processed frames are small enough.
+        var cropped = limited
+        cropped.processors = [.crop(to: PixelSize(width: 8, height: 8))]
+        cropped.options.processesAnimations = true
+        #expect(try await kit.pipeline.response(for: cropped).animation?.frames is PreloadedFrames)
+        #expect(try await kit.pipeline.response(for: cropped).source == .memory)
+        var unlimited = limited
+        unlimited.options.limits.memory = 8 << 20
+        #expect(try await kit.pipeline.response(for: unlimited).animation?.frames is PreloadedFrames)
+    }
+
+    /// Frames that are larger than the decoder states.
+    private struct UnderstatedFrames: ImageFrames {
+        let image: RasterImage
+        var count: Int
+        var size: PixelSize
+        let loopCount = 0
+
+        func frame(at index: Int) throws(ImageError) -> ImageFrame {
+            ImageFrame(image: image, duration: .milliseconds(100))
+        }
+    }
+
+    @Test func theBytesOfPreloadedFramesAreLimited() throws {
+        let (image, one) = (try gradient(10, 10), PixelSize(width: 1, height: 1))
+        let four = UnderstatedFrames(image: image, count: 4, size: one)
+        #expect(try PreloadedFrames(four, memoryLimit: 1_600)?.byteCount == 1_600)
+        #expect(try PreloadedFrames(four, memoryLimit: 1_599) == nil)
+        // The products do not fit into a number.
+        let (large, huge) = (PixelSize(width: 1 << 30, height: 1 << 30), PixelSize(width: 1 << 40, height: 1 << 40))
+        for (count, size) in [(.max, one), (1, huge), (2, large)] {
+            let frames = UnderstatedFrames(image: image, count: count, size: size)
+            #expect(try PreloadedFrames(frames, memoryLimit: 1 << 40) == nil)
+        }
+    }
+
     @Test func processorsReachEveryFrameIfToldTo() async throws {
         let kit = kit()
         var request = try request()
