@@ -249,7 +249,7 @@ struct CookieJarTests {
             _ = jar.store(field, from: try Target(absolute: stranger), now: now)
         }
         let sent = try names(&jar, "https://x.example/")
-        #expect(sent.prefix(3) == ["__Host-csrf", "session", "own"] && sent.count == 4)
+        #expect(sent.prefix(3) == ["__Host-csrf", "session", "own"] && sent.count == 5)
     }
 
     @Test func expiredCookiesAreRemovedFirst() throws {

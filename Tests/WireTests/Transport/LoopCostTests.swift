@@ -134,7 +134,7 @@ struct LoopCostTests {
     private static func measureTurns() async throws {
         var best = Int64.max
         // A shared machine sometimes adds the time of other processes; the time of this code is part of each round.
-        for _ in 0..<3 where best >= 20_000 {
+        for _ in 0..<10 where best >= 20_000 {
             EventLoop.shared.longestTurn.store(0, ordering: .relaxed)
             try await keepBusy()
             best = min(best, EventLoop.shared.longestTurn.load(ordering: .relaxed))
