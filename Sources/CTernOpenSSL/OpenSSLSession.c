@@ -326,8 +326,8 @@ int tern_ssl_has_pending(const tern_ssl_session *session) {
     return SSL_has_pending(session->ssl) || (session->outer && tern_ssl_has_pending(session->outer));
 }
 
-int tern_ssl_is_in_message(const tern_ssl_session *session) {
-    return !SSL_is_init_finished(session->ssl) || (session->outer && tern_ssl_is_in_message(session->outer));
+int tern_ssl_has_incomplete_message(const tern_ssl_session *session) {
+    return !SSL_is_init_finished(session->ssl) || (session->outer && tern_ssl_has_incomplete_message(session->outer));
 }
 
 int tern_ssl_is_drained(const tern_ssl_session *session) {

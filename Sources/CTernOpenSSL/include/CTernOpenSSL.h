@@ -110,8 +110,8 @@ tern_ssl_result tern_ssl_end_writing(tern_ssl_session *session);
 void tern_ssl_close(tern_ssl_session *session);
 /// Returns 1 if the session holds bytes that were read from the socket but not delivered.
 int tern_ssl_has_pending(const tern_ssl_session *session);
-/// Returns 1 if the session has a part of a message of TLS itself, such as a ticket. Until the rest arrives, it cannot send.
-int tern_ssl_is_in_message(const tern_ssl_session *session);
+/// Returns 1 if a handshake message, such as a session ticket, has arrived in part. Until the rest arrives, it cannot send.
+int tern_ssl_has_incomplete_message(const tern_ssl_session *session);
 /// Returns 1 if the last read emptied the buffer of the socket.
 int tern_ssl_is_drained(const tern_ssl_session *session);
 int tern_ssl_is_resumed(const tern_ssl_session *session);

@@ -209,7 +209,7 @@ package struct CookieJar: Sendable {
             }
             entries[String(domain)] = list
         }
-        leaveOutOldest(&found, room: limits.fieldSize - (taken > 0 ? taken + 2 : 0))
+        removeCookies(from: &found, room: limits.fieldSize - (taken > 0 ? taken + 2 : 0))
         found.sort { left, right in
             let (long, short) = (left.cookie.path.utf8.count, right.cookie.path.utf8.count)
             return long == short ? left.serial < right.serial : long > short
@@ -217,15 +217,14 @@ package struct CookieJar: Sendable {
         return found.map(\.cookie)
     }
 
-    /// Removes cookies until the others, joined by `; `, fit: those that a server without TLS or another host of the domain can
-    /// set go first, so that neither can displace the others. Among equals, the oldest goes first.
-    private func leaveOutOldest(_ found: inout [Entry], room: Int) {
+    /// Removes cookies until the others, joined by `; `, fit. Keeps Secure cookies longest, then host-only ones, then the newest.
+    /// A server without TLS or another host of the domain cannot displace a cookie that is both.
+    private func removeCookies(from found: inout [Entry], room: Int) {
         var size = found.reduce(-2) { $0 + $1.cookie.wireCount + 2 }
         guard size > room else { return }
         found.sort { left, right in
-            let (mine, other) = (left.cookie, right.cookie)
-            if mine.isSecure != other.isSecure { return mine.isSecure }
-            if mine.isHostOnly != other.isHostOnly { return mine.isHostOnly }
+            if left.cookie.isSecure != right.cookie.isSecure { return left.cookie.isSecure }
+            if left.cookie.isHostOnly != right.cookie.isHostOnly { return left.cookie.isHostOnly }
             return left.serial > right.serial
         }
         while size > room, let oldest = found.popLast() { size -= oldest.cookie.wireCount + 2 }

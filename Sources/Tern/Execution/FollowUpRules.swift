@@ -50,9 +50,11 @@ struct FollowUpRules: Sendable {
         case .deliver: return .deliver
         case .fail(let failure): return .refuse(failure)
         case .follow(let step):
-            // The caller names the socket for one host. The cookies and credentials of others are not meant for it.
+            // The caller names the socket for one origin. The cookies and credentials of others are not meant for it.
             guard request.unixSocketPath == nil || step.target.origin == request.target.origin else {
-                let reason = "the redirect from \(request.target) to \(step.target) leaves the host of the Unix socket"
+                let reason =
+                    "the redirect from \(request.target) to \(step.target) leads to another origin, and the request has a "
+                    + "Unix socket of its own"
                 return .refuse(TransferFailure(.redirect, reason))
             }
             return .redirect(step)

@@ -442,7 +442,7 @@ private final class OwnBody: Sendable {
 }
 
 extension Data {
-    /// The number of bytes for which a server's word is enough.
+    /// The most bytes that are reserved because of a length that the server states.
     private static let mostReservedBytes = 1 << 20
 
     /// Appends a chunk. A large first chunk is used without a copy.

@@ -205,7 +205,7 @@ package struct PosixFileSystem: FileSystem {
 
 /// Handles paths as text. The operations of `URL` access the disk.
 ///
-/// A separator is a byte: with an accent behind it, it is no character of its own.
+/// Compares bytes, because Swift joins `/` and a combining mark behind it into one `Character`.
 package enum FilePath {
     /// A URL that does not name a file of this machine.
     package struct NotAFile: Error, CustomStringConvertible {

@@ -124,8 +124,8 @@ extension Request {
             var validation: ResponseValidation?
             var redirects: Session.Configuration.Redirects?
             var trust: TrustPolicy?
-            /// The trust policy that a redirect has left behind, for the way back.
-            var leftTrust: OriginTrust?
+            /// The request's trust policy and its origin, while a redirect has led to another origin.
+            var suspendedTrust: OriginTrust?
             var credentials: (any CredentialProvider)?
             /// Identifies the request's own provider and policy. An authorization that one owner obtained is never sent
             /// for another.
@@ -318,11 +318,11 @@ extension Request {
     package mutating func updateTrust(forRedirectTo next: Target) {
         if next.origin == target.origin { return }
         if let trust {
-            let left = OriginTrust(origin: target.origin, policy: trust)
-            change { $0.leftTrust = left }
+            let suspended = OriginTrust(origin: target.origin, policy: trust)
+            change { $0.suspendedTrust = suspended }
         }
-        let left = extras?.fields.leftTrust
-        let policy = left?.origin == next.origin ? left?.policy : nil
+        let suspended = extras?.fields.suspendedTrust
+        let policy = suspended?.origin == next.origin ? suspended?.policy : nil
         if policy != nil || trust != nil { trust = policy }
     }
 

@@ -79,9 +79,14 @@ package enum SuggestedFilename {
         if let dot = name.lastIndex(of: "."), name[dot...].utf8.count <= 32 {
             (stem, suffix) = (name[..<dot], name[dot...])
         }
-        while stem.utf8.count + suffix.utf8.count > maximumLength {
-            // One character can have any number of accents.
-            if stem.dropFirst().isEmpty { stem.unicodeScalars.removeLast() } else { stem.removeLast() }
+        let room = maximumLength - suffix.utf8.count
+        if stem.utf8.count > room {
+            let whole = String(stem)
+            var end = whole.utf8.index(whole.startIndex, offsetBy: room)
+            while String.Index(end, within: whole.unicodeScalars) == nil { end = whole.utf8.index(before: end) }
+            stem = whole[..<end]
+            // The last character was cut. It stays if it is the only one: a character can have any number of accents.
+            if String.Index(end, within: whole) == nil, !stem.dropFirst().isEmpty { stem.removeLast() }
         }
         // The cut can end in a dot or a space, which must not end a name.
         if suffix.isEmpty { while let last = stem.last, last == "." || last.isWhitespace { stem.removeLast() } }

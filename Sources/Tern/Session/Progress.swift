@@ -204,6 +204,8 @@ package final class ProgressMeter: Sendable {
     private enum Direction { case upload, download }
 
     private func numbers(_ direction: Direction) -> Session.Progress {
+        // Read first: the numbers of a finished transfer are its last ones.
+        let isFinished = isFinished.load(ordering: .acquiring)
         let (completed, total) =
             switch direction {
             case .upload: (sent.load(ordering: .relaxed), sentTotal.load(ordering: .relaxed))
@@ -214,7 +216,7 @@ package final class ProgressMeter: Sendable {
         return Session.Progress(
             completedBytes: Session.Progress.sum(completed, offset),
             totalBytes: total == Self.unknown ? nil : Session.Progress.sum(total, offset),
-            isFinished: isFinished.load(ordering: .relaxed))
+            isFinished: isFinished)
     }
 
     private func stream(_ channel: (Channels) -> Latest<Session.Progress>) -> AsyncStream<Session.Progress> {

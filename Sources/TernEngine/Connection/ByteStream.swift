@@ -55,11 +55,11 @@ final class ByteStream {
     /// its rest, which may never come.
     func hasStrayInput() -> Bool {
         guard let tls else { return Socket.hasInput(descriptor) }
-        guard mayHoldBytes || Socket.hasInput(descriptor) else { return tls.isInMessage }
+        guard mayHoldBytes || Socket.hasInput(descriptor) else { return tls.hasIncompleteHandshakeMessage }
         // Not the buffer of the loop: another connection can be using its bytes.
         var byte: UInt8 = 0
         return switch unsafe withUnsafeMutableBytes(of: &byte, { unsafe tls.read(into: $0) }) {
-        case .wouldBlock, .wantsWrite: tls.isInMessage
+        case .wouldBlock, .wantsWrite: tls.hasIncompleteHandshakeMessage
         case .bytes, .end, .failed: true
         }
     }

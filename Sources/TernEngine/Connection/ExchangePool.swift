@@ -92,7 +92,7 @@ package final class ExchangePool {
     /// The exchanges that ask for another protocol.
     private var handshakes: HandshakeGate {
         if let gate { return gate }
-        let gate = HandshakeGate(context: context, turn: settings.handshakeTurn, owner: self)
+        let gate = HandshakeGate(context: context, turnLength: settings.handshakeTurn, owner: self)
         self.gate = gate
         return gate
     }

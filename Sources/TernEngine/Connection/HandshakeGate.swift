@@ -10,8 +10,8 @@ protocol HandshakeGateOwner: AnyObject {
 /// The exchanges of a session that ask for another protocol, each of which waits until no other one with the same server is
 /// in its handshake (RFC 6455 §4.1). `HandshakeQueue` decides. Confined to the thread of the pool's loop.
 ///
-/// A handshake that takes long holds no other one up for longer than its turn: a name of a stranger can have the address of
-/// another server.
+/// A handshake that takes long holds no other one up for longer than its turn, because anyone can point a name at the address of
+/// another server and let its handshakes hang.
 ///
 /// The time limits of an exchange run while it waits, as in the queue for a connection.
 final class HandshakeGate {
@@ -23,7 +23,7 @@ final class HandshakeGate {
 
     private let context: LoopContext
     /// The length of a turn in nanoseconds.
-    private let turn: UInt64
+    private let turnLength: UInt64
     private weak var owner: (any HandshakeGateOwner)?
     private var queue = HandshakeQueue()
     /// The exchanges that wait for their turn or for the addresses of their server.
@@ -31,18 +31,18 @@ final class HandshakeGate {
     private var lookUps: [UInt64: (number: UInt64, lookUp: LookUp)] = [:]
     /// The exchanges whose handshakes run, by their connections.
     private var running: [ConnectionPool.ConnectionID: UInt64] = [:]
-    /// The ends of the turns of those that run, in their order. Those that have ended stay until their time.
+    /// The ends of the turns, in their order. Entries of handshakes that have ended are removed when their time comes.
     private var turns = FIFO<(exchange: UInt64, end: UInt64)>()
     private let turnTimer = LoopTimer()
 
-    init(context: LoopContext, turn: UInt64, owner: any HandshakeGateOwner) {
+    init(context: LoopContext, turnLength: UInt64, owner: any HandshakeGateOwner) {
         self.context = context
-        self.turn = turn
+        self.turnLength = turnLength
         self.owner = owner
         turnTimer.setHandler(self)
     }
 
-    /// Ends the turns. Called when all connections are closed.
+    /// Cancels the timer. Called when all connections are closed.
     func close() { context.cancel(turnTimer) }
 
     /// Lets an exchange wait for its turn.
@@ -72,7 +72,7 @@ final class HandshakeGate {
     /// Notes the connection on which a handshake runs.
     func started(_ exchange: UInt64, on connection: ConnectionPool.ConnectionID) {
         running[connection] = exchange
-        turns.append((exchange, context.now &+ turn))
+        turns.append((exchange, context.now &+ turnLength))
         if turns.count == 1 { scheduleTurnTimer() }
     }
 

@@ -6,8 +6,8 @@ import TernConcurrency
 /// A name is resolved once at a time, whatever number of waiters it has. Answers are kept for a time; failures are not
 /// kept. The table decides on threads too: one starts when a name waits and none is idle, up to the limit.
 ///
-/// The names of one domain, by their last two labels, have at most half of the threads, and domains take turns: a domain whose
-/// servers do not answer does not hold up the names of others.
+/// The names of one domain, by their last two labels, have at most half of the threads, and domains go round: one domain whose
+/// servers do not answer leaves half of the threads to others.
 struct ResolverTable<Waiter> {
     /// The action that a new waiter requires.
     enum Admission: Equatable {
@@ -38,8 +38,8 @@ struct ResolverTable<Waiter> {
         /// a second entry of a name, which was cancelled and came again.
         var names = FIFO<String>()
         var running = 0
-        /// A Boolean value that indicates whether the domain is in `turns`.
-        var hasTurn = false
+        /// A Boolean value that indicates whether the domain is in `readyDomains`.
+        var isQueued = false
     }
 
     private struct Answer {
@@ -54,7 +54,7 @@ struct ResolverTable<Waiter> {
     private var jobs: [String: Job] = [:]
     private var domains: [Substring: Domain] = [:]
     /// The domains with names that wait and may have a thread, in their order.
-    private var turns = FIFO<Substring>()
+    private var readyDomains = FIFO<Substring>()
     /// The number of entries in the queues of all domains.
     private var queued = 0
     private var answers: [String: Answer] = [:]
@@ -91,8 +91,8 @@ struct ResolverTable<Waiter> {
         let domain = Self.domain(of: name)
         domains[domain, default: Domain()].names.append(name)
         queued += 1
-        // A thread that ends another name of the domain takes the name then.
-        guard takeTurn(domain) else { return .wait }
+        // Otherwise, the name waits until another look-up of its domain ends.
+        guard enqueueIfReady(domain) else { return .wait }
         if idleThreads > 0 {
             idleThreads -= 1
             return .wakeThread
@@ -118,7 +118,7 @@ struct ResolverTable<Waiter> {
             var kept = domain
             kept.names.removeAll { !(jobs[$0]?.isRunning == false && isKnown.insert($0).inserted) }
             queued += kept.names.count
-            domains[key] = kept.names.isEmpty && kept.running == 0 && !kept.hasTurn ? nil : kept
+            domains[key] = kept.names.isEmpty && kept.running == 0 && !kept.isQueued ? nil : kept
         }
     }
 
@@ -128,34 +128,34 @@ struct ResolverTable<Waiter> {
         return dots.dropFirst().first.map { name[name.utf8.index(after: $0)...] } ?? name[...]
     }
 
-    /// Gives a domain a turn if it has names and may have another thread. Returns whether it has one.
+    /// Queues a domain if it has names and may have another thread. Returns whether it is queued.
     @discardableResult
-    private mutating func takeTurn(_ key: Substring) -> Bool {
+    private mutating func enqueueIfReady(_ key: Substring) -> Bool {
         guard var domain = domains[key] else { return false }
-        if domain.hasTurn { return true }
+        if domain.isQueued { return true }
         guard !domain.names.isEmpty, domain.running < max(1, threadLimit / 2) else {
             if domain.names.isEmpty, domain.running == 0 { domains[key] = nil }
             return false
         }
-        domain.hasTurn = true
+        domain.isQueued = true
         domains[key] = domain
-        turns.append(key)
+        readyDomains.append(key)
         return true
     }
 
     /// Returns the next action of a thread that runs. `mayEnd`: its idle timeout has passed.
     mutating func next(mayEnd: Bool = false) -> Next {
-        while let key = turns.popFirst() {
-            domains[key]?.hasTurn = false
+        while let key = readyDomains.popFirst() {
+            domains[key]?.isQueued = false
             while let name = domains[key]?.names.popFirst() {
                 queued -= 1
                 guard jobs[name]?.isRunning == false else { continue }
                 jobs[name]?.isRunning = true
                 domains[key]?.running += 1
-                takeTurn(key)
+                enqueueIfReady(key)
                 return .resolve(name)
             }
-            takeTurn(key)
+            enqueueIfReady(key)
         }
         if mayEnd {
             threads -= 1
@@ -179,7 +179,7 @@ struct ResolverTable<Waiter> {
         if !addresses.isEmpty { keep(addresses, name: name, now: now) }
         let domain = Self.domain(of: name)
         domains[domain]?.running -= 1
-        takeTurn(domain)
+        enqueueIfReady(domain)
         return removeJob(name)
     }
 
@@ -192,7 +192,7 @@ struct ResolverTable<Waiter> {
         for key in domains.keys {
             while let name = domains[key]?.names.popFirst() { names.append(name) }
         }
-        (domains, turns, queued) = ([:], FIFO(), 0)
+        (domains, readyDomains, queued) = ([:], FIFO(), 0)
         return names.flatMap { removeJob($0) }
     }
 

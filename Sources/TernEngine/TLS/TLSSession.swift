@@ -203,9 +203,9 @@ package enum TLSWriteResult: Sendable, Equatable {
     /// A Boolean value that indicates whether bytes were received but not delivered. They can be a part of a record.
     package var hasPending: Bool { unsafe tern_ssl_has_pending(session) == 1 }
 
-    /// A Boolean value that indicates whether a part of a message of TLS itself has arrived, such as a ticket. Until the rest
+    /// A Boolean value that indicates whether a handshake message, such as a session ticket, has arrived in part. Until the rest
     /// arrives, nothing can be sent. Called after the handshake.
-    package var isInMessage: Bool { unsafe tern_ssl_is_in_message(session) == 1 }
+    package var hasIncompleteHandshakeMessage: Bool { unsafe tern_ssl_has_incomplete_message(session) == 1 }
 
     /// A Boolean value that indicates whether the last read emptied the buffer of the socket, so that another read
     /// before the next event would find no bytes. The end of the connection can be there: with edge-triggered events,

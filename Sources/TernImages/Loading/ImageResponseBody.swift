@@ -18,7 +18,7 @@ struct ImageResponseBody: Sendable {
 
     /// The time between two progress reports in nanoseconds: about thirty reports a second.
     private static let interval: UInt64 = 33_000_000
-    /// The number of bytes for which a server's word is enough.
+    /// The most bytes that are reserved because of a length that the server states.
     private static let mostReservedBytes = 16 << 20
 
     init(limit: Int) { self.limit = limit }

@@ -72,7 +72,7 @@ extension DurableDownload {
         guard let control = found.control, control.urlDigest == ControlFile.digest(of: request?.urlString ?? ""),
             control.size == nil || control.size == length
         else { return false }
-        let digest = options.digest ?? (found.isFromThisRun ? nil : control.digest?.digest)
+        let digest = options.digest ?? (found.isFromThisBoot ? nil : control.digest?.digest)
         return try await isExpected(part, length: length, digest: digest)
     }
 

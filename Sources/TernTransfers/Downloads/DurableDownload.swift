@@ -189,7 +189,7 @@ actor DurableDownload {
             } else {
                 try await receive(into: part)
             }
-            return try await finish(part, isVerified: found.isComplete && found.isFromThisRun)
+            return try await finish(part, isVerified: found.isComplete && found.isFromThisBoot)
         } catch {
             throw ending(error, rest: await part.closeKeepingPart(), part)
         }

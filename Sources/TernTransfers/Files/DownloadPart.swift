@@ -36,7 +36,7 @@ actor DownloadPart {
         var isComplete = false
         /// A Boolean value that indicates whether the process ended in this run of the system. A loss of power after that run can have
         /// taken bytes that had been verified.
-        var isFromThisRun = false
+        var isFromThisBoot = false
         /// The length of the destination if a file has been moved there and only its control file is left; nil otherwise.
         var finishedLength: Int64?
     }
@@ -145,11 +145,16 @@ actor DownloadPart {
         } catch {
             guard error.code == DiskCall.notThere else { throw error }
         }
-        found.isFromThisRun = control?.bootID.map { $0 == DiskCall.bootID } ?? false
+        found.isFromThisBoot = control?.bootID.map { $0 == DiskCall.bootID } ?? false
         if let completed = found.control?.completedFile {
             if let descriptor {
                 let isWhole = control?.size == nil || control?.size == found.length
                 found.isComplete = isWhole && DiskCall.identity(of: descriptor)?.number == completed
+                if !found.isComplete {
+                    // The part is continued, and is complete only when it is marked again.
+                    control?.completedFile = nil
+                    found.control?.completedFile = nil
+                }
             } else {
                 let identity = destinationIdentity()
                 found.finishedLength = identity?.number == completed ? identity?.length : nil

@@ -62,7 +62,7 @@ struct QueueRecord: Sendable, Equatable {
     }
 
     private static func problem(ofPath path: String) -> String? {
-        // A separator is a byte: with an accent behind it, it is no character of its own.
+        // Compares bytes, because Swift joins `/` and a combining mark behind it into one `Character`.
         let bytes = path.utf8
         guard (1...mostPathBytes).contains(bytes.count), !bytes.contains(0), bytes.last != slash else {
             return "the path is no path of a file"

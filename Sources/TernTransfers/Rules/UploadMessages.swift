@@ -160,7 +160,7 @@ struct UploadMessages: Sendable, Equatable {
             }
             if offset == start, offset < length {
                 throw Problem(
-                    description: "the server accepts the bytes from \(start) to \(end), and takes none of them",
+                    description: "the server answered with success, but stored no byte from \(start) to \(end)",
                     isTemporary: true)
             }
             return State(offset: offset, isComplete: offset == length)
@@ -168,7 +168,7 @@ struct UploadMessages: Sendable, Equatable {
             // A response without the field is that of the resource itself, after the last byte.
             if end == length, head.headers["Upload-Complete"] == "?0" {
                 throw Problem(
-                    description: "the server was sent all \(length) bytes, and the upload is not complete",
+                    description: "the server received all \(length) bytes, but states that the upload is incomplete",
                     isTemporary: true)
             }
             return State(offset: end, isComplete: end == length)

@@ -87,6 +87,6 @@ public enum UploadStartOverReason: String, Sendable, Hashable {
     case gone
     /// The server has an upload that is not of this file.
     case otherUpload
-    /// The control file is not valid.
+    /// The control file is not valid, or belongs to another endpoint.
     case controlInvalid
 }

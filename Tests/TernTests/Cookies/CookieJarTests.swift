@@ -234,7 +234,7 @@ struct CookieJarTests {
         #expect(jar.count == 3)
     }
 
-    /// A server without TLS, or another host of the domain, cannot displace the cookies that it cannot set.
+    /// A server without TLS, or another host of the domain, cannot displace a Secure cookie of the host itself.
     @Test(arguments: ["http://x.example/", "https://b.x.example/"])
     func othersDoNotFillTheField(stranger: String) throws {
         var jar = jar()

@@ -59,7 +59,8 @@ struct SuggestedFilenameTests {
 
     /// One character can be longer than a name.
     @Test(arguments: [".bashrc", ".tar", ""]) func aCharacterThatIsTooLongIsCut(suffix: String) throws {
-        for count in [100, 126, 127, 128, 150, 4_000] {
+        // The last one takes minutes if the time grows with the square of the length.
+        for count in [100, 126, 127, 128, 150, 100_000] {
             let name = try #require(
                 SuggestedFilename.sanitize("a" + String(repeating: "\u{301}", count: count) + suffix))
             #expect(name.unicodeScalars.first == "a" && name.utf8.count <= 255)

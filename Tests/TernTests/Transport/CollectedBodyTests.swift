@@ -62,12 +62,12 @@ import Testing
     func fewBytesDoNotKeepALargeBlock(count: Int, keepsBlock: Bool) throws {
         var body = CollectedBody()
         let room = unsafe try #require(body.roomToGather())
-        let block = unsafe UInt(bitPattern: room.baseAddress)
+        let block = UInt(bitPattern: room.baseAddress)
         unsafe room.copyBytes(from: repeatElement(7, count: count))
         body.filled(count)
         let chunk = body.take()
         #expect(chunk == Data(repeating: 7, count: count) && body.waitingCount == 0)
-        let isBlock = unsafe chunk.withUnsafeBytes { bytes in unsafe UInt(bitPattern: bytes.baseAddress) == block }
+        let isBlock = unsafe chunk.withUnsafeBytes { bytes in UInt(bitPattern: bytes.baseAddress) == block }
         #expect(isBlock == keepsBlock)
     }
 

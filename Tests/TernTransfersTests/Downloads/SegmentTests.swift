@@ -135,7 +135,7 @@ struct SegmentTests {
 
     /// A server that speaks HTTP/2 alone refuses all segments before the first of them is asked for again.
     @Test func serverThatRefusesHTTP1ForAllSegmentsIsAskedAgain() async throws {
-        let refused = Log<Waiter<Void>>()
+        let refused = Lock<[Waiter<Void>]>([])
         let bytes = Data(Self.pattern.bytes())
         let stub = StubTransport { call in
             let tag = ("ETag", Self.pattern.etag)
@@ -143,9 +143,12 @@ struct SegmentTests {
                 return .data(bytes, headers: ["ETag": tag.1])
             }
             let waiter = Waiter<Void>()
-            refused.add(waiter)
-            if refused.all.count <= 4 {
-                if refused.all.count == 4 { for waiter in refused.all { waiter.resume() } }
+            let known = refused.withLock { refused in
+                refused.append(waiter)
+                return refused
+            }
+            if known.count <= 4 {
+                if known.count == 4 { for waiter in known { waiter.resume() } }
                 await waiter.wait()
                 throw StubTransport.Failure(.tls)
             }

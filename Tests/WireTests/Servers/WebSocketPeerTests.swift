@@ -7,7 +7,7 @@ import Testing
 /// Sockets to servers of other authors: PyPI's `websockets` and `aiohttp`, and nginx before them.
 @Suite(
     "WebSocket: servers of other authors", .serialized, .enabled(if: Venv.isExpected, Venv.absence),
-    .timeLimit(.minutes(1)))
+    .timeLimit(.minutes(3)))
 struct WebSocketPeerTests {
     /// Servers that send each message back. `/close` is closed with 4000 and a reason, `/protocol` sends the subprotocol.
     private static let program = #"""

@@ -2,6 +2,7 @@
 import Dispatch
 import Foundation
 import Glibc
+import TernConcurrency
 
 /// The ports of 127.0.0.1 on which programs listen.
 enum LoopbackPort {
@@ -16,12 +17,16 @@ enum LoopbackPort {
         return 10_000..<max(10_000, first)
     }()
 
+    /// The ports that were given out, no two of which are the same: a server can have several, and starts on them later.
+    private static let given = Lock(Set<Int>())
+
     /// Returns a port on which no program listens. Another program can take it before it is used.
     static func free() throws -> Int {
         for _ in 0..<100 {
             let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
             defer { close(descriptor) }
             guard let port = fixedPorts.randomElement() else { return try bind(descriptor) }
+            guard given.withLock({ $0.insert(port).inserted }) else { continue }
             if unsafe withAddress(port: port, { unsafe Glibc.bind(descriptor, $0, $1) == 0 }) { return port }
         }
         throw Child.Failure(description: "no free port: errno \(errno)")

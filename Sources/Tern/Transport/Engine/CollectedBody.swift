@@ -82,7 +82,7 @@ struct CollectedBody {
         if slab.isEmpty { _ = slab.take() }
     }
 
-    /// Removes and returns the waiting bytes, without a copy.
+    /// Removes and returns the waiting bytes. Copies only few bytes out of a large block.
     mutating func take() -> Data {
         guard slab.isEmpty else { return slab.take() }
         defer { small = Data() }
