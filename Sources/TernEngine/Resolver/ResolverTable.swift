@@ -188,12 +188,15 @@ struct ResolverTable<Waiter> {
     mutating func threadFailed() -> [Waiter] {
         threads -= 1
         guard threads == 0 else { return [] }
-        var names: [String] = []
+        var waiters: [UInt64: Waiter] = [:]
         for key in domains.keys {
-            while let name = domains[key]?.names.popFirst() { names.append(name) }
+            while let name = domains[key]?.names.popFirst() {
+                // A number belongs to one waiter.
+                waiters.merge(jobs.removeValue(forKey: name)?.waiters ?? [:]) { first, _ in first }
+            }
         }
         (domains, readyDomains, queued) = ([:], FIFO(), 0)
-        return names.flatMap { removeJob($0) }
+        return waiters.sorted { $0.key < $1.key }.map(\.value)
     }
 
     private mutating func removeJob(_ name: String) -> [Waiter] {

@@ -79,12 +79,9 @@ func fence(_ server: LoopbackServer, of session: Session? = nil, roundTrips: Int
     _ = await session?.tasks.count
     let request = try Request(.get, url: server.url("bytes/0"))
     // 0 over URLSession, which has no loops of ours.
-    let loops = max(1, Session.eventLoopCount)
-    for _ in 0..<loops {
-        let other = Session(configuration: .test())
-        for _ in 0..<max(1, roundTrips / loops) {
-            _ = try await other.response(for: request)
-        }
+    let sessions = (0..<max(1, Session.eventLoopCount)).map { _ in Session(configuration: .test()) }
+    for number in 0..<max(roundTrips, sessions.count) {
+        _ = try await sessions[number % sessions.count].response(for: request)
     }
 }
 
