@@ -15,7 +15,7 @@ struct CacheCombination: Sendable {
     let pieces: [Piece]
     /// A Boolean value that indicates whether the caller receives the combined response in place of the received part.
     let answersCaller: Bool
-    /// The reason why the combined response is not stored; nil if it is.
+    /// The reason why the combined response is not stored; nil if it may be stored.
     var obstacle: CacheReason?
 }
 

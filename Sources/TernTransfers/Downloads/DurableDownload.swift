@@ -225,7 +225,7 @@ actor DurableDownload {
             guard options.contention == .wait else { throw inProgress(part, request) }
             if !hasWaited { trace.add(.waitedForOtherDownload) }
             hasWaited = true
-            // One that was seen before stays of use: its file can have its name already.
+            // Keeps the last part that was seen, because it may already have been moved to the destination.
             other = await OtherPart(part, urlDigest: digest, system) ?? other
             try await sleep(Self.lockInterval)
         }
@@ -401,9 +401,10 @@ actor DurableDownload {
 /// The part of another download of the same URL, which has the lock.
 ///
 /// A third download can take the lock, and finish, while a waiting one does not look. A part never holds bytes of two URLs, because
-/// the one of another URL is removed and not emptied. So the file at the destination is that of the URL if it is the file that was
-/// the part. The open descriptor keeps its number from being given to another file.
+/// the one of another URL is removed and not emptied. So the file at the destination belongs to the URL if it has the inode number of
+/// the part. The open descriptor keeps that number from being given to another file.
 private final class OtherPart: Sendable {
+    /// The inode number of the part.
     let number: UInt64
     private let descriptor: Int32
     private let system: any FileSystem

@@ -20,7 +20,8 @@ public struct DurableDownloadOptions: Sendable {
         case fail
         /// Wait until the other download ends. If it was of the same URL and has succeeded, its file is the result, provided
         /// that it has the ``DurableDownloadOptions/expectedSize`` and the ``DurableDownloadOptions/digest`` of this one.
-        /// Otherwise this download continues the part that is left, or downloads the file itself.
+        /// Otherwise this download continues the part that is left, or downloads the file itself, as it does with a file of at
+        /// most 256 KiB, which the other download keeps in memory.
         case wait
     }
 

@@ -34,8 +34,8 @@ actor DownloadPart {
         var length: Int64?
         /// A Boolean value that indicates whether the partial file was complete before the process ended, and still is.
         var isComplete = false
-        /// A Boolean value that indicates whether the process ended in this run of the system. A loss of power after that run can have
-        /// taken bytes that had been verified.
+        /// A Boolean value that indicates whether the control file was written since the system was last started. A loss of power in
+        /// between can have taken bytes that had been verified.
         var isFromThisBoot = false
         /// The length of the destination if a file has been moved there and only its control file is left; nil otherwise.
         var finishedLength: Int64?
@@ -211,7 +211,7 @@ actor DownloadPart {
     private func beginOnDisk(_ new: ControlFile) throws(FileFailure) {
         if let old = descriptor, control?.urlDigest != new.urlDigest {
             // The part of another URL is removed before the description is replaced, and made anew after it: a download that waits
-            // for the lock knows the file of its URL by its number.
+            // for the lock recognizes the part of its URL by its inode number.
             try system.remove(partialPath)
             descriptor = nil
             try? system.close(old)  // Its bytes are gone.
