@@ -5,7 +5,7 @@ public struct Benchmark: Sendable {
     /// Does one request and returns the size of the body in bytes; for an upload, the size that the server counted.
     ///
     /// The scenario is the run's own, or `.get` for the warm-up of a transfer. The number is the worker's, from 0.
-    public typealias Operation = @Sendable (Scenario, String, Int) async throws -> Int
+    public typealias Operation = @concurrent @Sendable (Scenario, String, Int) async throws -> Int
 
     let client: String
     let options: Options
@@ -46,18 +46,13 @@ public struct Benchmark: Sendable {
         let tickets = Tickets(requests)
         return await withTaskGroup(of: Result.self) { group in
             for worker in 0..<min(options.atOnce ?? options.connections, requests) {
-                group.addTask(executorPreference: executor(worker)) {
-                    var result = Result()
-                    while tickets.take() {
-                        do {
-                            let bytes = try await operation(scenario, url, worker)
-                            result.bytes += bytes
-                            if !accepts(bytes) { result.fail("a body of \(bytes) bytes", client) }
-                        } catch {
-                            result.fail("\(error)", client)
-                        }
+                // A preference for no executor is one too: the runtime would look it up, under a lock, at each hop.
+                if let executor = executor(worker) {
+                    group.addTask(executorPreference: executor) {
+                        await work(worker, tickets, scenario, url, accepts, operation)
                     }
-                    return result
+                } else {
+                    group.addTask { await work(worker, tickets, scenario, url, accepts, operation) }
                 }
             }
             return await group.reduce(into: Result()) { sum, result in
@@ -65,6 +60,25 @@ public struct Benchmark: Sendable {
                 sum.errors += result.errors
             }
         }
+    }
+
+    /// Performs requests until all tickets are taken.
+    @concurrent
+    private func work(
+        _ worker: Int, _ tickets: Tickets, _ scenario: Scenario, _ url: String,
+        _ accepts: @escaping @Sendable (Int) -> Bool, _ operation: @escaping Operation
+    ) async -> Result {
+        var result = Result()
+        while tickets.take() {
+            do {
+                let bytes = try await operation(scenario, url, worker)
+                result.bytes += bytes
+                if !accepts(bytes) { result.fail("a body of \(bytes) bytes", client) }
+            } catch {
+                result.fail("\(error)", client)
+            }
+        }
+        return result
     }
 
     private func report(_ result: Result, seconds: Double, cpu: Double) {
