@@ -28,19 +28,22 @@ extension RequestExecution {
             let first = FirstAttempt(transfer: transfer, pump: nil, head: earlyHead, outcome: outcome)
             return try await execution.response(after: first, decode: decoder)
         }
-        _ = record.endAttempt(with: outcome, pump: nil)
         request.storeCookies(of: head)
         let value: Value
         do throws(NetworkError) {
-            value =
-                decoder.isImmediate
-                ? try request.decode(outcome, head: head, with: decoder)
-                : try await execution.decode(outcome, head: head, with: decoder)
+            if decoder.isImmediate {
+                value = try request.decode(outcome, head: head, with: decoder)
+                record.end(nil, outcome: outcome)
+            } else {
+                _ = record.endAttempt(with: outcome, pump: nil)
+                value = try await execution.decode(outcome, head: head, with: decoder)
+                record.end(nil)
+            }
         } catch {
+            if decoder.isImmediate { _ = record.endAttempt(with: outcome, pump: nil) }
             throw execution.ended(with: error)
         }
-        record.end(nil)
-        return Response(value: value, head: head, trailers: outcome.trailers, metrics: outcome.metrics)
+        return Response(value: value, head: head, outcome: outcome)
     }
 
     /// Ends the task with an error. Returns the error as that of the task.

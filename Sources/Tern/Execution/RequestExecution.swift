@@ -105,7 +105,7 @@ struct RequestExecution: Sendable {
             registry.observers.isEmpty
             ? try response.request.decode(outcome, head: response.head, with: decoder)
             : try decodeAndReport(response, outcome, with: decoder)
-        return Response(value: value, head: response.head, trailers: outcome.trailers, metrics: outcome.metrics)
+        return Response(value: value, head: response.head, outcome: outcome)
     }
 
     /// Decodes a collected body, and tells the observers.

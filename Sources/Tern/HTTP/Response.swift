@@ -18,24 +18,26 @@ public struct Response<Value: Sendable>: Sendable {
     public let head: ResponseHead
     /// The fields after a chunked body or an HTTP/2 stream (RFC 9110 §6.5), without those that frame or route a message.
     /// Empty without any, for a download, and with URLSession.
-    public let trailers: Headers
+    public var trailers: Headers { outcome.trailers }
     /// The times and numbers of bytes. For a stored response, the numbers of sent and received bytes are 0.
-    public let metrics: TaskMetrics
+    public var metrics: TaskMetrics { outcome.metrics }
+    /// The end of the exchange. One reference, because each property of its own would make every copy more expensive.
+    private let outcome: TransferOutcome
     /// The record of how the session's cache handled the response; nil for a session without a cache.
     public var cacheTrace: CacheTrace? { head.cacheTrace }
     /// The file of the body, if a policy made a download of the response (`ResponseDisposition.becomeDownload`); otherwise
     /// nil.
     public var file: URL? { head.file }
 
-    package init(value: Value, head: ResponseHead, trailers: Headers, metrics: TaskMetrics) {
+    /// Creates a response from the end of its exchange. A body that the value may not hold is released.
+    package init(value: Value, head: ResponseHead, outcome: TransferOutcome) {
         self.value = value
         self.head = head
-        self.trailers = trailers
-        self.metrics = metrics
+        self.outcome = Value.self == Data.self ? outcome : outcome.withoutBody
     }
 
     package func map<Other: Sendable>(_ value: Other) -> Response<Other> {
-        Response<Other>(value: value, head: head, trailers: trailers, metrics: metrics)
+        Response<Other>(value: value, head: head, outcome: outcome)
     }
 }
 
@@ -57,9 +59,8 @@ public struct ResponseHead: Sendable {
         let target: Target
         let bytes: [UInt8]
         let maySetCookies: Bool
-        let trace: (any CacheTraceSource)?
-        let file: URL?
-        let redirects: [ResponseHead]
+        /// nil for most heads.
+        let additions: Additions?
         /// The content once it is parsed. A class, because most heads are never parsed and are released by one count.
         private let parsed: Lock<Parsed?>
 
@@ -67,9 +68,7 @@ public struct ResponseHead: Sendable {
             self.target = target
             self.bytes = bytes
             self.maySetCookies = maySetCookies
-            trace = nil
-            file = nil
-            redirects = []
+            additions = nil
             parsed = Lock(nil)
         }
 
@@ -77,20 +76,16 @@ public struct ResponseHead: Sendable {
             self.target = target
             bytes = []
             maySetCookies = headers.contains("Set-Cookie")
-            trace = nil
-            file = nil
-            redirects = []
+            additions = nil
             parsed = Lock(Parsed(reason: reason, headers: headers))
         }
 
         /// Creates the same state with a trace, a file or redirects.
-        init(_ other: Shared, trace: (any CacheTraceSource)?, file: URL?, redirects: [ResponseHead]) {
-            self.file = file
+        init(_ other: Shared, _ additions: Additions) {
             target = other.target
             bytes = other.bytes
             maySetCookies = other.maySetCookies
-            self.trace = trace
-            self.redirects = redirects
+            self.additions = additions
             parsed = Lock(other.parsed.withLock { $0 })
         }
 
@@ -101,6 +96,19 @@ public struct ResponseHead: Sendable {
             let content = Parsed(reason: head?.reason ?? "", headers: head?.headers ?? [:])
             parsed.withLock { $0 = content }
             return content
+        }
+    }
+
+    /// The properties that the session adds to a head. One reference, which is nil for most heads.
+    private final class Additions: Sendable {
+        let trace: (any CacheTraceSource)?
+        let file: URL?
+        let redirects: [ResponseHead]
+
+        init(trace: (any CacheTraceSource)?, file: URL?, redirects: [ResponseHead]) {
+            self.trace = trace
+            self.file = file
+            self.redirects = redirects
         }
     }
 
@@ -121,9 +129,9 @@ public struct ResponseHead: Sendable {
     /// The URL of the response, as it was sent.
     public var urlString: String { target.string }
     /// The redirects that led to the response, oldest first.
-    public var redirects: [ResponseHead] { shared.redirects }
+    public var redirects: [ResponseHead] { shared.additions?.redirects ?? [] }
     /// The record of how the session's cache handled the response; nil for a session without a cache.
-    public var cacheTrace: CacheTrace? { shared.trace?.trace }
+    public var cacheTrace: CacheTrace? { shared.additions?.trace?.trace }
     package var target: Target { shared.target }
     private var shared: Shared
 
@@ -145,25 +153,25 @@ public struct ResponseHead: Sendable {
     /// Returns the head with the redirects that led to it.
     package func redirected(by redirects: [ResponseHead]) -> ResponseHead {
         var head = self
-        head.shared = Shared(shared, trace: shared.trace, file: shared.file, redirects: redirects)
+        head.shared = Shared(shared, Additions(trace: shared.additions?.trace, file: file, redirects: redirects))
         return head
     }
 
     /// Returns the head with the record of the cache.
     package func traced(by trace: any CacheTraceSource) -> ResponseHead {
         var head = self
-        head.shared = Shared(shared, trace: trace, file: shared.file, redirects: shared.redirects)
+        head.shared = Shared(shared, Additions(trace: trace, file: file, redirects: redirects))
         return head
     }
 
     /// The file of the body, if a policy made a download of the response (`ResponseDisposition.becomeDownload`); otherwise
     /// nil.
-    public var file: URL? { shared.file }
+    public var file: URL? { shared.additions?.file }
 
     /// Returns the head of a response whose body was written to a file.
     func saved(as file: URL) -> ResponseHead {
         var head = self
-        head.shared = Shared(shared, trace: shared.trace, file: file, redirects: shared.redirects)
+        head.shared = Shared(shared, Additions(trace: shared.additions?.trace, file: file, redirects: redirects))
         return head
     }
 

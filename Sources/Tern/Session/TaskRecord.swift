@@ -26,7 +26,8 @@ package final class TaskRecord: Sendable {
         /// A Boolean value that indicates whether the transfer waits to be started because the task is paused.
         var isTransferUnstarted = false
         var head: ResponseHead?
-        var metrics: TaskMetrics?
+        /// The end of the last attempt, for its metrics, without a body that the value does not hold anyway.
+        var outcome: TransferOutcome?
         /// nil until one of its properties is set.
         fileprivate var extras: Extras?
 
@@ -63,13 +64,14 @@ package final class TaskRecord: Sendable {
         var resumeData: ResumeData?
         weak var result: (any TaskResult)?
 
-        init() {}
-
-        /// Creates the properties; nil if both are nil.
-        init?(refused: Request?, label: String?) {
+        /// Returns the properties; nil if both are nil. A function, because an initializer that returns nil has allocated
+        /// the object by then.
+        static func of(refused: Request?, label: String?) -> Extras? {
             if refused == nil, label == nil { return nil }
-            requestWithoutBody = refused
-            self.label = label
+            let extras = Extras()
+            extras.requestWithoutBody = refused
+            extras.label = label
+            return extras
         }
     }
 
@@ -92,7 +94,7 @@ package final class TaskRecord: Sendable {
         shared = Lock(
             Shared(
                 request: request, priority: request?.request.priority ?? .normal,
-                extras: Extras(refused: refused, label: request?.request.label)))
+                extras: Extras.of(refused: refused, label: request?.request.label)))
     }
 
     deinit {
@@ -110,7 +112,7 @@ package final class TaskRecord: Sendable {
     }
 
     package var state: Session.TaskState { shared.withLock { $0.lifecycle.state } }
-    var metrics: TaskMetrics? { shared.withLock { $0.metrics } }
+    var metrics: TaskMetrics? { shared.withLock { $0.outcome?.metrics } }
     var resumeData: ResumeData? { shared.withLock { $0.extra?.resumeData } }
     var head: ResponseHead? { shared.withLock { $0.head } }
     var result: (any TaskResult)? { shared.withLock { $0.extra?.result } }
@@ -290,16 +292,19 @@ package final class TaskRecord: Sendable {
             fail()
             return false
         }
-        let change = shared.withLock { shared -> Change? in
-            _ = shared.lifecycle.resume()
-            guard registry.hasSubscribers else {
+        guard registry.hasSubscribers else {
+            shared.withLock { shared in
+                _ = shared.lifecycle.resume()
                 shared.isUnregistered = true
-                return nil
             }
-            registry.post(.run, of: self)
-            return announce(.running, shared.extra?.states)
+            return true
         }
-        if let change { publish(change) }
+        publish(
+            shared.withLock { shared in
+                _ = shared.lifecycle.resume()
+                registry.post(.run, of: self)
+                return announce(.running, shared.extra?.states)
+            })
         return true
     }
 
@@ -387,9 +392,10 @@ package final class TaskRecord: Sendable {
 
     /// Records the end of an attempt, and the head of its response if that is the final one.
     func attemptEnded(_ outcome: TransferOutcome, isFinal: Bool) {
+        let end = outcome.withoutBody
         shared.withLock { shared in
             shared.transfer = nil
-            shared.metrics = outcome.metrics
+            shared.outcome = end
             if isFinal, shared.head == nil { shared.head = outcome.head }
         }
     }
@@ -400,14 +406,20 @@ package final class TaskRecord: Sendable {
     }
 
     /// Ends the task, in this order: it leaves the registry, `deliver` delivers its value, then `completed` is published.
-    /// Without `deliver`, the caller has the value itself. `value` is for the observers.
+    /// Without `deliver`, the caller has the value itself. `value` is for the observers. `outcome` is that of a plain call
+    /// whose value is its body.
     func end(
-        _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, deliver: (() -> Void)? = nil
+        _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, outcome: TransferOutcome? = nil,
+        deliver: (() -> Void)? = nil
     ) {
         let state: Session.TaskState = error.map { $0.isCancelled ? .cancelled : .failed } ?? .completed
         let ended = shared.withLock { shared -> End? in
             guard shared.lifecycle.end(state) else { return nil }
             shared.transfer = nil
+            if let outcome {
+                shared.outcome = outcome
+                if shared.head == nil { shared.head = outcome.head }
+            }
             // Checked in place, because a copy of the request would have many fields.
             if let prepared = shared.request, prepared.request.body.isSequence {
                 shared.makeExtras().requestWithoutBody = prepared.request.withoutSequence

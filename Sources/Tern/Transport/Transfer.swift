@@ -187,6 +187,11 @@ package final class TransferOutcome: Sendable {
         self.trailers = trailers
     }
 
+    /// The same outcome, for those who only need its metrics: a body would stay in memory as long as they do.
+    var withoutBody: TransferOutcome {
+        body.isEmpty ? self : TransferOutcome(head: head, failure: failure, metrics: metrics, trailers: trailers)
+    }
+
     /// Returns the outcome of a body that was decompressed on its way to the reader.
     func decoded(_ decoder: ContentDecoder) -> TransferOutcome {
         var metrics = metrics

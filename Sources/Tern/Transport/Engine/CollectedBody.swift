@@ -18,6 +18,8 @@ struct CollectedBody {
 
     init(chunkLimit: Int = chunkSize) { self.chunkLimit = chunkLimit }
 
+    /// A Boolean value that indicates whether all bytes that the head states have been received.
+    var isWhole: Bool { received == expected }
     /// Bytes that wait to be handed on as a chunk.
     var waitingCount: Int { slab.count }
     /// A Boolean value that indicates whether the chunk is to be handed on. A small rest of room is not worth a read.

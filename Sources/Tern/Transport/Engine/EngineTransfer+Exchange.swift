@@ -85,7 +85,7 @@ extension EngineTransfer: ExchangeHandler {
             failure = TransferFailure(.tooLarge, "no memory is left for the body of the response")
             return false
         }
-        markChanged()
+        noteBytes()
         return true
     }
 
@@ -99,7 +99,13 @@ extension EngineTransfer: ExchangeHandler {
         body.value.filled(count)
         guard count > 0 else { return }
         if isStreamed, body.value.isChunkFull { deliverChunk() }
-        markChanged()
+        noteBytes()
+    }
+
+    /// Leaves the new bytes for the end of the turn. The end of a body that is collected and whole comes next, most often at
+    /// once.
+    private func noteBytes() {
+        if !isStreamed, body.value.isWhole { storeProgress() } else { markChanged() }
     }
 
     /// Keeps the start of a refused body for the error.

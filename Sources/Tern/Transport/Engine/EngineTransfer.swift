@@ -212,7 +212,7 @@ final class EngineTransfer {
         applyPause()
     }
 
-    private func storeProgress() {
+    func storeProgress() {
         // The session counts the decompressed bytes, whose number is not known in advance.
         let received = isCompressed ? nil : body.value.received
         let expected = isCompressed ? nil : body.value.expected
@@ -249,20 +249,21 @@ final class EngineTransfer {
 
     private func metrics() -> TaskMetrics {
         let now = lane.now
-        let opening = connection?.opening
-        let hasOpened = connection.map { !$0.isReused } ?? false
+        let isReused = connection?.isReused ?? false
+        // A request on a pooled connection did not wait for its opening.
+        let opening = isReused ? nil : connection?.opening
         // The memberwise initializer builds the value in its place; a variable would be copied at the end.
         return TaskMetrics(
-            nameLookupEnd: hasOpened ? microseconds(until: opening?.nameLookupEnd ?? 0) : -1,
-            connectEnd: hasOpened ? microseconds(until: opening?.connectEnd ?? 0) : -1,
-            tlsEnd: hasOpened ? opening.map { $0.tlsEnd == 0 ? 0 : microseconds(until: $0.tlsEnd) } ?? -1 : -1,
+            nameLookupEnd: opening.map { microseconds(until: $0.nameLookupEnd) } ?? -1,
+            connectEnd: opening.map { microseconds(until: $0.connectEnd) } ?? -1,
+            tlsEnd: opening.map { $0.tlsEnd == 0 ? 0 : microseconds(until: $0.tlsEnd) } ?? -1,
             firstByteTime: head == nil ? -1 : microseconds(until: firstByteAt),
             totalTime: startedAt == 0 ? -1 : microseconds(until: now), activeTime: clock.elapsed(now),
             receivedBytes: receivedBytes, sentBytes: sentBytes, decodedBodyBytes: body.value.received,
-            httpVersion: head?.version, isReusedConnection: connection?.isReused ?? false,
-            remoteAddress: opening?.remoteAddress,
-            remotePort: opening.flatMap { $0.remoteAddress == nil ? nil : Int($0.remotePort) },
-            pinReport: opening?.pinReport)
+            httpVersion: head?.version, isReusedConnection: isReused,
+            remoteAddress: connection?.opening.remoteAddress,
+            remotePort: connection.flatMap { $0.opening.remoteAddress == nil ? nil : Int($0.opening.remotePort) },
+            pinReport: connection?.opening.pinReport)
     }
 
     private func microseconds(until time: UInt64) -> Int64 {
