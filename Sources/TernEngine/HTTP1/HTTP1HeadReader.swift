@@ -208,10 +208,7 @@ import Darwin
         if unsafe HTTPBytes.isBlank(base.load(fromByteOffset: line.lowerBound, as: UInt8.self)) {
             return try unsafe takeFold(base, line)
         }
-        var colon = line.lowerBound
-        while colon < line.upperBound, unsafe HTTPBytes.isToken(base.load(fromByteOffset: colon, as: UInt8.self)) {
-            colon &+= 1
-        }
+        let colon = unsafe HTTPBytes.endOfToken(base, in: line)
         guard colon > line.lowerBound, colon < line.upperBound,
             unsafe base.load(fromByteOffset: colon, as: UInt8.self) == UInt8(ascii: ":")
         else { throw .notAField }

@@ -32,32 +32,72 @@ enum HTTPBytes {
         return letter < 6 ? Int64(letter) + 10 : nil
     }
 
+    // Eight bytes in one word, the first in the lowest bits.
+    private static let ones: UInt64 = 0x0101_0101_0101_0101
+    private static let highs: UInt64 = 0x8080_8080_8080_8080
+
+    @unsafe @inline(__always)
+    private static func word(_ base: UnsafeRawPointer, at index: Int) -> UInt64 {
+        unsafe UInt64(littleEndian: base.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+    }
+
+    /// Returns a word that is not 0 if, and only if, a byte is below 0x20 or equals 0x7F.
+    @inline(__always)
+    private static func controls(in word: UInt64) -> UInt64 {
+        let below = (word &- ones &* 0x20) & ~word & highs
+        let delete = word ^ (ones &* 0x7F)
+        return below | ((delete &- ones) & ~delete & highs)
+    }
+
     /// Returns the index of the first byte that may not stand in a field value; nil if all may. Reads eight bytes at a
     /// time.
     @unsafe @inline(__always)
     static func firstControl(_ base: UnsafeRawPointer, in range: Range<Int>) -> Int? {
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let highs: UInt64 = 0x8080_8080_8080_8080
         var index = range.lowerBound
         while index &+ 8 <= range.upperBound {
-            let word = unsafe base.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-            // The high bit of some byte is set if, and only if, a byte is below 0x20 or equals 0x7F.
-            let below = (word &- ones &* 0x20) & ~word & highs
-            let delete = word ^ (ones &* 0x7F)
-            let equal = (delete &- ones) & ~delete & highs
-            if below | equal != 0 {
-                for offset in index..<(index &+ 8)
-                where unsafe !isText(base.load(fromByteOffset: offset, as: UInt8.self)) {
-                    return offset
-                }
+            if unsafe controls(in: word(base, at: index)) != 0 {
+                if let control = unsafe firstControl(base, oneByOne: index..<(index &+ 8)) { return control }
             }
             index &+= 8
         }
-        while index < range.upperBound {
-            if unsafe !isText(base.load(fromByteOffset: index, as: UInt8.self)) { return index }
-            index &+= 1
+        if index >= range.upperBound { return nil }
+        if range.upperBound >= 8 {
+            // The last eight bytes, with blanks in place of those that were read before or are not in the range.
+            let foreign = (UInt64(1) &<< UInt64(8 &* (8 &- (range.upperBound &- index)))) &- 1
+            let last = unsafe word(base, at: range.upperBound &- 8)
+            if controls(in: last & ~foreign | ones &* 0x20 & foreign) == 0 { return nil }
         }
+        return unsafe firstControl(base, oneByOne: index..<range.upperBound)
+    }
+
+    @unsafe
+    private static func firstControl(_ base: UnsafeRawPointer, oneByOne range: Range<Int>) -> Int? {
+        for index in range where unsafe !isText(base.load(fromByteOffset: index, as: UInt8.self)) { return index }
         return nil
+    }
+
+    /// Returns the index behind the `tchar` bytes at the start of a range. Reads letters and hyphens, of which most names
+    /// consist, eight at a time.
+    @unsafe @inline(__always)
+    static func endOfToken(_ base: UnsafeRawPointer, in range: Range<Int>) -> Int {
+        var index = range.lowerBound
+        while index &+ 8 <= range.upperBound {
+            let bytes = unsafe word(base, at: index)
+            // Letters in lower case are 0x61 to 0x7A. A sum does not reach the next byte, because the high bits are 0.
+            let folded = (bytes | ones &* 0x20) & ~highs
+            let letters = (folded &+ ones &* 0x1F) & ~(folded &+ ones &* 0x05) & ~bytes
+            let hyphen = bytes ^ (ones &* 0x2D)
+            let hyphens = ~(((hyphen & ~highs) &+ ~highs) | hyphen)
+            let others = ~(letters | hyphens) & highs
+            if others == 0 {
+                index &+= 8
+                continue
+            }
+            index &+= others.trailingZeroBitCount &>> 3
+            break
+        }
+        while index < range.upperBound, unsafe isToken(base.load(fromByteOffset: index, as: UInt8.self)) { index &+= 1 }
+        return index
     }
 
     /// Returns whether bytes are equal to a text in lower case, whatever the case of their letters. The text consists of

@@ -196,4 +196,40 @@ import Testing
         let result = accept("HTTP/1.1 200 OK\r\n\(Self.length)\(line)\r\n\r\nfirst", body: "first")
         #expect(result.head?.setsCookies == setsCookies && result.head?.isEncoded == isEncoded)
     }
+
+    // MARK: Bytes, eight at a time
+
+    /// Every byte at every place of texts of every length up to three words, at every distance from the start of the memory.
+    @Test func classesOfEightBytesAreThoseOfEachByte() {
+        for start in 0..<10 {
+            for length in 1..<25 {
+                for place in [0, length / 2, length - 1] {
+                    // The bytes around the text belong to neither class.
+                    var bytes =
+                        [UInt8](repeating: 0, count: start) + [UInt8](repeating: UInt8(ascii: "-"), count: length)
+                    bytes.append(0)
+                    for index in 0..<length where index % 3 == 1 { bytes[start + index] = UInt8(ascii: "Z") }
+                    for byte in UInt8.min...UInt8.max {
+                        bytes[start + place] = byte
+                        let (control, end) = unsafe bytes.withUnsafeBytes { memory in
+                            guard let base = memory.baseAddress else { return (Int?.none, 0) }
+                            return unsafe (
+                                HTTPBytes.firstControl(base, in: start..<(start + length)),
+                                HTTPBytes.endOfToken(base, in: start..<(start + length))
+                            )
+                        }
+                        let isControl = !HTTPBytes.isText(byte)
+                        let isToken = HTTPBytes.isToken(byte)
+                        let expected = start + (isToken ? length : place)
+                        guard control == (isControl ? start + place : nil), end == expected else {
+                            Issue.record(
+                                "byte \(byte) at \(place) of \(length) from \(start): \(String(describing: control)), \(end)"
+                            )
+                            return
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
