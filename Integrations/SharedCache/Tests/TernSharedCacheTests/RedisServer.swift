@@ -83,6 +83,85 @@ final class RedisServer: Sendable {
     }
 }
 
+/// A Redis server that speaks TLS, and stunnel before it, as beside a process of a fleet. Both end with this object.
+final class RedisTunnel {
+    /// The server, which also takes plain connections.
+    let server: RedisServer
+    private let folder: URL
+    private let process = Process()
+
+    /// The socket on which stunnel takes plain connections.
+    var socket: String { folder.appending(path: "tunnel").path(percentEncoded: false) }
+
+    /// Nil, with a message, if the machine has no server or no stunnel. In CI that is an error.
+    ///
+    /// - Parameter knowsAuthority: False for a tunnel that trusts another authority than that of the server.
+    static func start(knowsAuthority: Bool) throws -> RedisTunnel? {
+        let missing = ["stunnel", "openssl"].filter { !FileManager.default.isExecutableFile(atPath: "/usr/bin/\($0)") }
+        guard missing.isEmpty else {
+            if ProcessInfo.processInfo.environment["CI"] == "true" {
+                Issue.record("\(missing) are not installed: scripts/set-up integrations")
+            } else {
+                print("skipped: \(missing) are not installed")
+            }
+            return nil
+        }
+        let folder = URL(filePath: "/tmp/tern-tunnel-\(UInt32.random(in: 0 ... .max))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let path = folder.path(percentEncoded: false)
+        for name in ["server", "other"] {
+            let openssl = Process()
+            openssl.executableURL = URL(filePath: "/usr/bin/openssl")
+            openssl.arguments = [
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                "-subj", "/CN=\(name)", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "\(path)/\(name).key",
+                "-out", "\(path)/\(name).pem",
+            ]
+            openssl.standardError = FileHandle.nullDevice
+            try openssl.run()
+            openssl.waitUntilExit()
+            try #require(openssl.terminationStatus == 0)
+        }
+        let port = Int.random(in: 30_000..<32_000)
+        let arguments = [
+            "--tls-port", "\(port)", "--tls-cert-file", "\(path)/server.pem", "--tls-key-file", "\(path)/server.key",
+            "--tls-ca-cert-file", "\(path)/server.pem", "--tls-auth-clients", "no",
+        ]
+        guard let server = try RedisServer.start(arguments) else { return nil }
+        return try RedisTunnel(folder, server, port: port, authority: knowsAuthority ? "server" : "other")
+    }
+
+    private init(_ folder: URL, _ server: RedisServer, port: Int, authority: String) throws {
+        (self.folder, self.server) = (folder, server)
+        // The file of the README.
+        let text = """
+            foreground = yes
+            pid =
+            [redis]
+            client = yes
+            accept = \(folder.path(percentEncoded: false))/tunnel
+            connect = 127.0.0.1:\(port)
+            CAfile = \(folder.path(percentEncoded: false))/\(authority).pem
+            verifyChain = yes
+            checkIP = 127.0.0.1
+
+            """
+        let file = folder.appending(path: "stunnel.conf")
+        try Data(text.utf8).write(to: file)
+        process.executableURL = URL(filePath: "/usr/bin/stunnel")
+        process.arguments = [file.path(percentEncoded: false)]
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+    }
+
+    deinit {
+        Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+        // A leftover does no harm.
+        try? FileManager.default.removeItem(at: folder)
+    }
+}
+
 extension Optional {
     fileprivate mutating func take() -> Wrapped? {
         defer { self = nil }

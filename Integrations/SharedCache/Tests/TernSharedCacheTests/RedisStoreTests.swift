@@ -66,6 +66,36 @@ import Testing
         }
     }
 
+    @Test func aTunnelCarriesValuesOverTLS() async throws {
+        guard let tunnel = try RedisTunnel.start(knowsAuthority: true) else { return }
+        var configuration = RedisStore.Configuration(.unixSocket(tunnel.socket))
+        configuration.password = RedisServer.password
+        (configuration.connectTimeout, configuration.operationTimeout) = (.seconds(10), .seconds(10))
+        configuration.pause = .milliseconds(20)
+        let store = RedisStore(configuration)
+        try await answers(store)
+        for value in [Data("a".utf8), Self.noise(300_000)] {
+            try await store.insert(value, for: key, lifetime: .seconds(60))
+            #expect(try await store.entry(for: key)?.value == value)
+        }
+    }
+
+    @Test func aTunnelRefusesAServerThatItDoesNotTrust() async throws {
+        guard let tunnel = try RedisTunnel.start(knowsAuthority: false) else { return }
+        var configuration = RedisStore.Configuration(.unixSocket(tunnel.socket))
+        configuration.password = RedisServer.password
+        (configuration.connectTimeout, configuration.operationTimeout) = (.seconds(10), .seconds(10))
+        configuration.failureLimit = .max
+        let store = RedisStore(configuration)
+        // The server answers, and the tunnel takes connections before it has one to the server.
+        try await answers(RedisStore(self.configuration(tunnel.server)))
+        while !FileManager.default.fileExists(atPath: tunnel.socket) { await Task.yield() }
+        for _ in 0..<3 {
+            let kind = await kind { try await store.insert(Data("a".utf8), for: key, lifetime: .seconds(60)) }
+            #expect(kind == .unreachable)
+        }
+    }
+
     @Test func theServerEndsALifetime() async throws {
         try await withServer { _, store in
             try await store.insert(Data("a".utf8), for: key, lifetime: .milliseconds(1))
