@@ -38,7 +38,8 @@ struct IndexMirror {
 
     /// Copies every file that is missing or has changed, and reports each in one line.
     ///
-    /// - Throws: The error of a page of the index. The failure of a file is only reported and counted.
+    /// - Throws: The error of a page of the index, or `CancellationError` if the caller is cancelled: then all downloads have
+    ///   ended. The failure of a file is only reported and counted.
     func run(_ report: (String) -> Void) async throws -> Summary {
         var summary = Summary()
         let files = try await files()
@@ -48,10 +49,11 @@ struct IndexMirror {
         await withTaskGroup(of: (String, isReceived: Bool).self) { group in
             for (index, file) in missing.enumerated() {
                 if index >= count, let ended = await group.next() { add(ended, to: &summary, report) }
-                group.addTask { await receive(file) }
+                guard group.addTaskUnlessCancelled(operation: { await receive(file) }) else { break }
             }
             for await ended in group { add(ended, to: &summary, report) }
         }
+        try Task.checkCancellation()
         return summary
     }
 
@@ -100,7 +102,12 @@ struct IndexMirror {
         let task = client.download(
             file.entry.url.absoluteString, to: file.place, resuming: .automatically, options: options)
         do {
-            let result = try await task.value
+            // A download goes on without its handle. When the caller is cancelled, end the download, and wait for its end.
+            let result = try await withTaskCancellationHandler {
+                try await Task { try await task.value }.value
+            } onCancel: {
+                task.cancel()
+            }
             return ("\(file.entry.name): \(result.bytes) bytes", true)
         } catch {
             return ("\(file.entry.name): \(error)", false)

@@ -1,3 +1,4 @@
+import Dispatch
 import Tern
 
 #if canImport(FoundationEssentials)
@@ -11,6 +12,31 @@ import Glibc
 import Darwin
 #endif
 
+/// Performs work that Ctrl-C cancels, and returns when the work has ended. A second Ctrl-C ends the process at once.
+func untilInterrupted<Value: Sendable>(
+    _ work: @escaping @Sendable () async throws -> Value
+) async throws -> Value {
+    // First of all: until the source is registered, the signal has no effect. Later, this call would take the signal
+    // from the source, which has a handler of its own on Linux.
+    signal(SIGINT, SIG_IGN)
+    let (registrations, registration) = AsyncStream.makeStream(of: Void.self)
+    let task = Task {
+        // The work begins when the source receives signals.
+        for await _ in registrations {}
+        return try await work()
+    }
+    let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: DispatchQueue(label: "interrupt"))
+    source.setRegistrationHandler { registration.finish() }
+    source.setEventHandler {
+        if task.isCancelled { exit(130) }
+        task.cancel()
+    }
+    source.activate()
+    defer { source.cancel() }
+    // The process goes on until the work has closed its files.
+    return try await task.value
+}
+
 /// `tern-mirror URL FOLDER`: copies the files below a page of nginx's autoindex, and continues where an earlier process
 /// ended.
 @main
@@ -22,12 +48,15 @@ struct TernMirror {
             exit(64)
         }
         do {
-            let summary = try await IndexMirror(of: url, in: URL(filePath: arguments[2])).run { print($0) }
+            let summary = try await untilInterrupted {
+                try await IndexMirror(of: url, in: URL(filePath: arguments[2])).run { print($0) }
+            }
             print("\(summary.received) received, \(summary.unchanged) unchanged, \(summary.failed) failed")
             exit(summary.failed == 0 ? 0 : 1)
         } catch {
-            print("tern-mirror: \(error)")
-            exit(1)
+            let isStopped = error is CancellationError || (error as? NetworkError)?.isCancelled == true
+            print(isStopped ? "stopped: the same command continues" : "tern-mirror: \(error)")
+            exit(isStopped ? 130 : 1)
         }
     }
 }

@@ -53,6 +53,9 @@ final class Interrupt: Sendable {
     init(_ signals: [Int32] = [SIGINT, SIGTERM, SIGHUP]) {
         // A queue of its own, so that the signal is handled while the tool's thread waits for a slow reader.
         let queue = DispatchQueue(label: "tern.interrupt")
+        // Until a source is registered, its signal is lost.
+        let registrations = DispatchGroup()
+        defer { registrations.wait() }
         state.withLock { state in
             for number in signals {
                 // Under `nohup`, the end of the terminal is ignored.
@@ -63,6 +66,8 @@ final class Interrupt: Sendable {
                     signal(number, SIG_DFL)
                     self?.receive(number)
                 }
+                registrations.enter()
+                source.setRegistrationHandler { registrations.leave() }
                 source.activate()
                 state.sources.append(source)
             }

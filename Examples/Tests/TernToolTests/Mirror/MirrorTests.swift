@@ -1,5 +1,6 @@
 #if os(Linux)
 import Foundation
+import Tern
 import TernTesting
 import Testing
 
@@ -40,8 +41,59 @@ struct MirrorTests {
         let blocks = tutorial.components(separatedBy: "```swift\n").dropFirst().map {
             $0.components(separatedBy: "```")[0]
         }
-        #expect(blocks.count == 5)
+        #expect(blocks.count == 6)
         for block in blocks { #expect(sources.contains { $0.contains(block) }, "\(block)") }
+    }
+
+    /// The recipe of the cookbook. The first request is the first action of the work: a signal that comes then is not lost.
+    @Test(arguments: ["/", "/a.bin"]) func ctrlCStopsCleanly(at path: String) async throws {
+        let gate = LoopbackServer.Gate()
+        try await withTool { exchange in
+            if exchange.request.path == "/a.bin" {
+                try exchange.writeHead(headers: [("Content-Length", "1000000")])
+            } else if path == "/a.bin" {
+                return try exchange.respond(text: "<a href=\"a.bin\">a.bin</a>   25-Nov-2026 18:00   1000000\n")
+            }
+            gate.open()
+            try exchange.waitForClientToClose()
+        } test: { server, tool in
+            let result = try await tool.run(
+                ToolProcess.path("tern-mirror"), [server.text("/"), tool.file("copy").path]
+            ) { process in
+                try await gate.wait()
+                kill(process.processIdentifier, SIGINT)
+            }
+            #expect(result.code == 130, "\(result.text)")
+            #expect(result.text.hasSuffix("stopped: the same command continues\n"), "\(result.text)")
+        }
+    }
+
+    /// A file of this size is in memory until it is whole or its download ends.
+    @Test func cancellingTheMirrorWaitsForItsDownloads() async throws {
+        let pattern = LoopbackServer.Pattern(count: 200_000)
+        try await withTool { exchange in
+            guard exchange.request.path == "/a.bin" else {
+                return try exchange.respond(text: "<a href=\"a.bin\">a.bin</a>   25-Nov-2026 18:00   200000\n")
+            }
+            try exchange.writeHead(headers: [("ETag", pattern.etag), ("Content-Length", "200000")])
+            try exchange.streamPattern(pattern, in: 0..<100_000)
+            try exchange.waitForClientToClose()
+        } test: { server, tool in
+            let session = Session(interceptors: [])
+            let events = session.tasks.events
+            let mirror = IndexMirror(of: server.url("/"), in: tool.file("copy"), session: session)
+            let work = Task { try await mirror.run { _ in } }
+            for await event in events {
+                guard case .resumed(let task) = event, task.request?.urlString.hasSuffix("/a.bin") == true
+                else { continue }
+                for await progress in task.progress where progress.completedBytes == 100_000 { break }
+                break
+            }
+            work.cancel()
+            await #expect(throws: CancellationError.self) { try await work.value }
+            let names = try tool.names
+            #expect(names == ["copy", "copy/.a.bin.tern", "copy/.a.bin.tern.json"])
+        }
     }
 
     @Test func mirrorOf500FilesSurvivesKills() async throws {
