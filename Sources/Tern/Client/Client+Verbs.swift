@@ -171,3 +171,95 @@ extension Client {
         try await get(Request.path(segments), query: query, headers: headers, configure: configure)
     }
 }
+
+// The other methods with a path of segments.
+
+extension Client {
+    /// Returns the request that a verb sends to a path of segments, each of which is percent-encoded (``Request/path(_:)``),
+    /// changed by `configure`.
+    ///
+    /// - Throws: `NetworkError` of kind `.invalidRequest` if a segment is `.` or `..`, or is empty before the last.
+    public func request(
+        _ method: Request.Method, path segments: [String], query: Request.Query = [:], headers: Headers = [:],
+        body: Request.Body = .none, configure: Request.Change = { _ in }
+    ) throws(NetworkError) -> Request {
+        try request(
+            method, Request.path(segments), query: query, headers: headers, body: body, configure: configure)
+    }
+
+    /// Sends a POST request to a path of segments (``Request/path(_:)``), and decodes the response.
+    public func post<T: Decodable & Sendable>(
+        path segments: [String], query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        as type: T.Type = T.self, configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> T {
+        try await send(
+            .post, Request.path(segments), query: query, headers: headers, body: body, as: type, configure: configure)
+    }
+
+    /// Sends a POST request to a path of segments (``Request/path(_:)``), and returns the body of the response.
+    @discardableResult
+    public func post(
+        path segments: [String], query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> Data {
+        try await send(
+            .post, Request.path(segments), query: query, headers: headers, body: body, configure: configure)
+    }
+
+    /// Sends a PUT request to a path of segments (``Request/path(_:)``), and decodes the response.
+    public func put<T: Decodable & Sendable>(
+        path segments: [String], query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        as type: T.Type = T.self, configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> T {
+        try await send(
+            .put, Request.path(segments), query: query, headers: headers, body: body, as: type, configure: configure)
+    }
+
+    /// Sends a PUT request to a path of segments (``Request/path(_:)``), and returns the body of the response.
+    @discardableResult
+    public func put(
+        path segments: [String], query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> Data {
+        try await send(
+            .put, Request.path(segments), query: query, headers: headers, body: body, configure: configure)
+    }
+
+    /// Sends a PATCH request to a path of segments (``Request/path(_:)``), and decodes the response.
+    public func patch<T: Decodable & Sendable>(
+        path segments: [String], query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        as type: T.Type = T.self, configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> T {
+        try await send(
+            .patch, Request.path(segments), query: query, headers: headers, body: body, as: type, configure: configure)
+    }
+
+    /// Sends a PATCH request to a path of segments (``Request/path(_:)``), and returns the body of the response.
+    @discardableResult
+    public func patch(
+        path segments: [String], query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> Data {
+        try await send(
+            .patch, Request.path(segments), query: query, headers: headers, body: body, configure: configure)
+    }
+
+    /// Sends a DELETE request to a path of segments (``Request/path(_:)``), and decodes the response.
+    public func delete<T: Decodable & Sendable>(
+        path segments: [String], query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        as type: T.Type = T.self, configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> T {
+        try await send(
+            .delete, Request.path(segments), query: query, headers: headers, body: body, as: type, configure: configure)
+    }
+
+    /// Sends a DELETE request to a path of segments (``Request/path(_:)``), and returns the body of the response.
+    @discardableResult
+    public func delete(
+        path segments: [String], query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,
+        configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> Data {
+        try await send(
+            .delete, Request.path(segments), query: query, headers: headers, body: body, configure: configure)
+    }
+}

@@ -52,3 +52,9 @@ extension ResponseStream {
         get async throws(NetworkError) { throw NetworkError(.unsupported, reason: "use response(for:)") }
     }
 }
+
+extension NetworkError {
+    /// Unavailable. Use `reason`, or `description` for the whole text.
+    @available(*, unavailable, message: "use 'reason'; 'description' also names the request and the response")
+    public var message: String { reason }
+}

@@ -39,12 +39,13 @@ extension Client {
     /// let socket = try await client.webSocket("live", protocols: ["chat"])
     /// ```
     ///
-    /// See `Session.webSocket(for:protocols:options:)`.
+    /// `configure` changes the request before it is sent. See `Session.webSocket(for:protocols:options:)`.
     public func webSocket(
         _ path: String, protocols: [String] = [], query: Request.Query = [:], headers: Headers = [:],
-        options: WebSocket.Options = WebSocket.Options()
+        options: WebSocket.Options = WebSocket.Options(), configure: Request.Change = { _ in }
     ) async throws(NetworkError) -> WebSocket {
-        let request = try request(.get, WebSocketURL.http(path), query: query, headers: headers)
+        let request = try request(
+            .get, WebSocketURL.http(path), query: query, headers: headers, configure: configure)
         return try await session.webSocket(for: request, protocols: protocols, options: options)
     }
 }

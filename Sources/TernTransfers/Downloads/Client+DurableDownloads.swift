@@ -32,20 +32,22 @@ extension Client {
     ///   - options: The verification, the limits, and the rules for trying again.
     ///   - query: The items of the query.
     ///   - headers: The header fields, without `Range` and `If-Range`.
+    ///   - configure: Changes the request before it is sent.
     @discardableResult
     public func download(
         _ path: String, to file: URL, resuming resumption: DownloadResumption,
-        options: DurableDownloadOptions = DurableDownloadOptions(), query: Request.Query = [:], headers: Headers = [:]
+        options: DurableDownloadOptions = DurableDownloadOptions(), query: Request.Query = [:], headers: Headers = [:],
+        configure: Request.Change = { _ in }
     ) -> DurableDownloadTask {
         let request = Result { () throws(NetworkError) in
-            try self.request(.get, path, query: query, headers: headers)
+            try self.request(.get, path, query: query, headers: headers, configure: configure)
         }
         return DurableDownloadTask(download: .started(request, session: session, to: file, options: options))
     }
 }
 
 extension Session {
-    /// Downloads a file like `Client.download(_:to:resuming:options:query:headers:)`. The method of the request is GET.
+    /// Downloads a file like `Client.download(_:to:resuming:options:query:headers:configure:)`. The method of the request is GET.
     @discardableResult
     public nonisolated func download(
         _ request: Request, to file: URL, resuming resumption: DownloadResumption,

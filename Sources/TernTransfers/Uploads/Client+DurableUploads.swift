@@ -31,13 +31,14 @@ extension Client {
     ///   - resumption: The protocol, and the place where uploads are created.
     ///   - options: The description of the file, the limits, and the rules for trying again.
     ///   - headers: The header fields of each request. Secret fields are sent to the origin of the endpoint alone.
+    ///   - configure: Changes the request before it is sent.
     @discardableResult
     public func upload(
         _ file: URL, resuming resumption: UploadResumption, options: DurableUploadOptions = DurableUploadOptions(),
-        headers: Headers = [:]
+        headers: Headers = [:], configure: Request.Change = { _ in }
     ) -> DurableUploadTask {
         let request = Result { () throws(NetworkError) in
-            try self.request(resumption.method, resumption.endpoint, headers: headers)
+            try self.request(resumption.method, resumption.endpoint, headers: headers, configure: configure)
         }
         return DurableUploadTask(
             upload: .started(file, request, kind: resumption.kind, session: session, options: options))

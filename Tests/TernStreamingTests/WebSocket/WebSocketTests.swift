@@ -47,6 +47,21 @@ struct WebSocketTests {
         }
     }
 
+    @Test func aCallChangesItsHandshake() async throws {
+        let server = try LoopbackServer { exchange in
+            let key = exchange.request["X-Key"] ?? "none"
+            try exchange.acceptWebSocket()
+            try exchange.write(.text(key))
+            _ = try exchange.readFrame()
+        }
+        defer { server.stop() }
+        let client = Client(baseURL: server.url, session: Session())
+        let socket = try await client.webSocket("live") { $0.headers["X-Key"] = "seven" }
+        #expect(try await socket.receive() == .text("seven"))
+        socket.cancel()
+        await client.session.drained()
+    }
+
     @Test func theServerClosesWithItsCode() async throws {
         let frames = Recorded()
         try await withSocket { exchange in

@@ -40,6 +40,21 @@ struct DurableDownloadTests {
         }
     }
 
+    @Test func callChangesItsRequest() async throws {
+        let keys = Log<String>()
+        try await withServer { exchange in
+            keys.add(exchange.request["X-Key"] ?? "none")
+            if exchange.number == 1 { return try exchange.cut(Self.pattern, after: 300_000, from: 0) }
+            try exchange.serveFile(Self.pattern)
+        } test: { _, client, folder in
+            let task = client.download("file", to: folder.url("file"), resuming: .automatically, options: .test()) {
+                $0.headers["X-Key"] = "seven"
+            }
+            _ = try await task.value
+            #expect(keys.all == ["seven", "seven"])
+        }
+    }
+
     @Test func bodyThatBreaksOffIsTakenUpAgainWithoutLoss() async throws {
         let cuts = [0, 1, 4_095, 65_536, 200_000, 700_000]
         let asked = Log<RangeFields>()

@@ -46,6 +46,22 @@ struct DurableUploadTests {
         #expect(try folder.names == ["big.iso"])
     }
 
+    @Test(arguments: kinds) func callChangesItsRequests(kind: UploadMessages.Kind) async throws {
+        let uploads = UploadServer(kind)
+        let keys = Log<String>()
+        try await withServer { exchange in
+            keys.add(exchange.request["X-Key"] ?? "none")
+            try uploads.answer(exchange)
+        } test: { _, client, folder in
+            try folder.write(Data(Self.pattern.bytes(in: 0..<1_000)), to: "big.iso")
+            let task = client.upload(folder.url("big.iso"), resuming: resumption(kind)) {
+                $0.headers["X-Key"] = "seven"
+            }
+            _ = try await task.value
+            #expect(!keys.all.isEmpty && keys.all.allSatisfy { $0 == "seven" })
+        }
+    }
+
     @Test(arguments: kinds) func fileIsSentInOneRequest(kind: UploadMessages.Kind) async throws {
         try await withUploads(kind) { uploads, client, folder, file in
             let task = client.upload(file, resuming: resumption(kind))

@@ -103,6 +103,26 @@ struct CallSettingsTests {
         }
     }
 
+    @Test func eachVerbEscapesItsSegments() async throws {
+        try await withServer(Self.handler) { _, client in
+            let path = ["a b", "../x"]
+            #expect(try await client.post(path: path, body: .text("1"), as: String.self) == "POST /a%20b/..%2Fx 1")
+            #expect(try await client.put(path: path, body: .text("2"), as: String.self) == "PUT /a%20b/..%2Fx 2")
+            #expect(try await client.patch(path: path, body: .text("3"), as: String.self) == "PATCH /a%20b/..%2Fx 3")
+            let deleted = try await client.delete(path: path, query: ["x": 1], as: String.self)
+            #expect(deleted == "DELETE /a%20b/..%2Fx?x=1 ")
+            let calls = [
+                try await client.post(path: path), try await client.put(path: path), try await client.patch(path: path),
+                try await client.delete(path: path) { $0.headers["X-Test"] = "1" },
+            ]
+            let texts = calls.map { String(decoding: $0, as: UTF8.self) }
+            #expect(texts == ["POST", "PUT", "PATCH", "DELETE"].map { "\($0) /a%20b/..%2Fx " })
+            let request = try client.request(.put, path: path, query: ["x": 1]) { $0.label = "named" }
+            #expect(request.urlString.hasSuffix("/a%20b/..%2Fx?x=1") && request.label == "named")
+            await expectError(.invalidRequest) { try await client.delete(path: ["a", ".."]) }
+        }
+    }
+
     @Test func aStreamIsASequenceOfChunks() async throws {
         try await withServer(Self.handler) { _, client in
             var received = Data()

@@ -134,27 +134,30 @@ struct ClientVerbTests {
     }
 
     @Test func configuredCodersAreUsed() async throws {
-        struct Dated: Codable, Sendable, Equatable { var date: Date }
+        struct Dated: Codable, Sendable, Equatable { var createdAt: Date }
+        // The example of Documentation/Requests.md.
         let configuration = Session.Configuration.test { configuration in
             configuration.makeJSONDecoder = {
                 let decoder = JSONDecoder()
-                decoder.dateDecodingStrategy = .secondsSince1970
+                decoder.keyDecodingStrategy = .convertFromSnakeCase
+                decoder.dateDecodingStrategy = .iso8601
                 return decoder
             }
             configuration.makeJSONEncoder = {
                 let encoder = JSONEncoder()
-                encoder.dateEncodingStrategy = .secondsSince1970
+                encoder.keyEncodingStrategy = .convertToSnakeCase
+                encoder.dateEncodingStrategy = .iso8601
                 return encoder
             }
         }
         try await withServer(configuration: configuration) { exchange in
             let isJSON = exchange.request["Content-Type"] == "application/json"
             let body = try exchange.readBody()
-            let isRight = isJSON && body == [UInt8](#"{"date":5}"#)
+            let isRight = isJSON && body == [UInt8](#"{"created_at":"1970-01-01T00:00:05Z"}"#)
             try exchange.respond(
                 status: isRight ? 200 : 400, headers: [("Content-Type", "application/json")], body: body)
         } test: { _, client async throws in
-            let dated = Dated(date: Date(timeIntervalSince1970: 5))
+            let dated = Dated(createdAt: Date(timeIntervalSince1970: 5))
             #expect(try await client.post("", body: .json(dated)) == dated)
         }
     }
