@@ -11,17 +11,19 @@ extension Client {
     ///   - headers: The header fields. `Accept: text/event-stream` and `Cache-Control: no-cache` are added if they are missing.
     ///   - body: The body. None by default.
     ///   - options: The time limits, the limits on sizes, and the rules for connecting again.
+    ///   - configure: Changes the request before it is sent.
     public func events(
         _ path: String, method: Request.Method = .get, query: Request.Query = [:], headers: Headers = [:],
-        body: Request.Body = .none, options: EventStreamOptions = EventStreamOptions()
+        body: Request.Body = .none, options: EventStreamOptions = EventStreamOptions(),
+        configure: Request.Change = { _ in }
     ) -> ServerSentEvents {
         let request = Result { () throws(NetworkError) in
-            try self.request(method, path, query: query, headers: headers, body: body)
+            try self.request(method, path, query: query, headers: headers, body: body, configure: configure)
         }
         return ServerSentEvents(request, session: session, options: options)
     }
 
-    /// Sends a request like ``events(_:method:query:headers:body:options:)``.
+    /// Sends a request like ``events(_:method:query:headers:body:options:configure:)``.
     public func events(
         for request: Request, options: EventStreamOptions = EventStreamOptions()
     ) -> ServerSentEvents {

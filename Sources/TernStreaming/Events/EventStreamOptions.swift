@@ -44,6 +44,10 @@ public struct EventReconnection: Sendable {
     /// The methods whose requests are sent again. Only GET by default. A body that can be sent only once is never sent
     /// again.
     public var methods: Set<Request.Method> = [.get]
+    /// The methods whose requests are also sent again as long as no event has arrived. None by default. With `[.post]` and the
+    /// statuses 429 and 503, the request for an answer waits for a busy server, and no answer is begun twice. The server can
+    /// have acted on a request that was lost.
+    public var methodsBeforeFirstEvent: Set<Request.Method> = []
     /// The delay if the server has named none with `retry`. 3 seconds by default. The shortest delay is 0.1 seconds.
     public var firstDelay: Duration = .seconds(3)
     /// The highest bound of the random addition. 30 seconds by default.
@@ -64,6 +68,7 @@ public struct EventReconnection: Sendable {
     public static var never: Self {
         var rules = Self()
         rules.methods = []
+        rules.methodsBeforeFirstEvent = []
         return rules
     }
 }

@@ -21,8 +21,11 @@ struct ReconnectionState {
     }
 
     private let rules: EventReconnection
-    /// A Boolean value that indicates whether the request can be sent again.
+    /// A Boolean value that indicates whether the request can be sent again after events.
     private let isRepeatable: Bool
+    /// A Boolean value that indicates whether the request can be sent again as long as no event has arrived.
+    private let isRepeatableAtFirst: Bool
+    private var isAtFirst = true
     private var serverDelay: Duration?
     /// The number of connections and attempts in a row that brought no event.
     private var failures = 0
@@ -44,10 +47,14 @@ struct ReconnectionState {
     init(_ rules: EventReconnection, method: Request.Method, isReplayable: Bool) {
         self.rules = rules
         isRepeatable = isReplayable && rules.methods.contains(method)
+        isRepeatableAtFirst = isReplayable && rules.methodsBeforeFirstEvent.contains(method)
     }
 
     /// Records that events have arrived.
-    mutating func receiveEvents() { hasEvents = true }
+    mutating func receiveEvents() {
+        hasEvents = true
+        isAtFirst = false
+    }
 
     /// Records the reconnection time of the server.
     mutating func setServerDelay(_ delay: Duration) { serverDelay = min(delay, rules.maximumServerDelay) }
@@ -58,7 +65,9 @@ struct ReconnectionState {
     ///   - hasNetwork: False if the machine is known to have no network.
     ///   - random: A number between 0 and 1 from which the delay is computed.
     mutating func decide(_ end: End, hasNetwork: Bool, random: Double) -> Action {
-        guard isRepeatable else { return .end(end.failure.map { .failed($0) } ?? .server) }
+        guard isRepeatable || isRepeatableAtFirst && isAtFirst else {
+            return .end(end.failure.map { .failed($0) } ?? .server)
+        }
         if let failure = end.failure {
             if !hasNetwork, end.openTime == nil, Self.connectKinds.contains(failure.kind) { return .connectWithNetwork }
             guard isTemporary(failure) else { return .end(.failed(failure)) }

@@ -61,6 +61,13 @@ struct EventDocumentationTests {
             data.append(event.data)
         }
         #expect(data == ["x", "end"])
+        do {
+            var patient = EventStreamOptions()
+            patient.reconnection.methodsBeforeFirstEvent = [.post]
+            patient.reconnection.statuses = [429, 503]
+            let events = client.events("v1/completions", method: .post, body: body, options: patient)
+            #expect(try await allData(of: events) == [#"{"text":"a"}"#, #"{"text":"b"}"#, "[DONE]"])
+        }
         var ids: [Int] = []
         for try await row in client.stream("export").decodeLines(Row.self) { ids.append(row.id) }
         for try await part in client.stream("camera").parts { #expect(part.body == Data("one".utf8)) }

@@ -184,6 +184,32 @@ struct EventReconnectionTests {
         }
     }
 
+    @Test func requestThatMayWaitIsNeverAnsweredTwice() async throws {
+        let clock = ManualClock()
+        let count = Counter()
+        let handler: LoopbackServer.Handler = { exchange in
+            if count.next() == 0 { return try exchange.respond(status: 503) }
+            try exchange.writeEvents([.event(exchange.request["X-Key"] ?? "none")])
+            try exchange.waitUntilReceived()
+            exchange.reset()
+        }
+        try await withEventServer(handler) { (server, client) async throws in
+            let options = EventStreamOptions.test(clock) {
+                $0.reconnection.methodsBeforeFirstEvent = [.post]
+                $0.reconnection.statuses = [503]
+            }
+            let events = client.events("a", method: .post, body: .text("q"), options: options) {
+                $0.headers["X-Key"] = "seven"
+            }
+            async let advance: Void = Self.advance(clock)
+            var iterator = events.makeAsyncIterator()
+            #expect(try await iterator.next()?.data == "seven")
+            try await advance
+            await #expect(throws: NetworkError.self) { _ = try await iterator.next() }
+            #expect(server.requests.count == 2)
+        }
+    }
+
     @Test func idThatAFieldCannotHaveIsNotSent() async throws {
         let clock = ManualClock()
         let handler: LoopbackServer.Handler = { exchange in

@@ -33,6 +33,26 @@ struct ReconnectionStateTests {
         }
     }
 
+    @Test func requestIsRepeatedOnlyBeforeItsFirstEvent() {
+        var state = state(method: .post) {
+            $0.methodsBeforeFirstEvent = [.post]
+            $0.limit = 3
+        }
+        for _ in 0..<2 { #expect(delay(state.decide(.init(failure: lost), hasNetwork: true, random: 0)) != nil) }
+        state.receiveEvents()
+        #expect(failure(state.decide(.init(failure: lost), hasNetwork: true, random: 0))?.kind == .connectionLost)
+        // Nothing is repeated after that, although no further event has arrived.
+        #expect(failure(state.decide(.init(failure: lost), hasNetwork: true, random: 0))?.kind == .connectionLost)
+
+        var never = self.state(method: .post) {
+            $0.methodsBeforeFirstEvent = [.post]
+            $0 = .never
+        }
+        #expect(failure(never.decide(.init(failure: lost), hasNetwork: true, random: 0)) != nil)
+        var once = self.state(method: .post, isReplayable: false) { $0.methodsBeforeFirstEvent = [.post] }
+        #expect(failure(once.decide(.init(failure: lost), hasNetwork: true, random: 0)) != nil)
+    }
+
     @Test func eventsResetTheBound() {
         var state = state()
         for _ in 0..<5 { _ = state.decide(.init(failure: lost), hasNetwork: true, random: 1) }
