@@ -27,7 +27,7 @@ struct MemoryTier: ~Copyable, Sendable {
     func insert(_ image: StoredImage, for key: ImageLoadKey, trace: inout ImageTrace) {
         guard key.caching.memory.contains(.write) else { return }
         if insert(image, for: key.imageKey) {
-            trace.add(.memory, .stored)
+            trace.add(.memory, .stored, of: key.imageKey)
         } else {
             trace.add(.memory, .notStored, detail: "\(image.cost) bytes exceed the limit of the memory cache")
         }

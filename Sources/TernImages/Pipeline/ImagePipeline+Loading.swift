@@ -86,14 +86,14 @@ extension ImagePipeline {
 
     private func imageInMemory(for key: ImageLoadKey, trace: inout ImageTrace) -> LoadedImage? {
         guard key.caching.memory.contains(.read) else {
-            trace.add(.memory, .skipped)
+            trace.add(.memory, .skipped, of: key.imageKey)
             return nil
         }
         guard let stored = memory.image(for: key.imageKey), stored.satisfies(key.options) else {
-            trace.add(.memory, .miss)
+            trace.add(.memory, .miss, of: key.imageKey)
             return nil
         }
-        trace.add(.memory, .hit)
+        trace.add(.memory, .hit, of: key.imageKey)
         return LoadedImage(stored: stored, source: .memory, trace: trace)
     }
 

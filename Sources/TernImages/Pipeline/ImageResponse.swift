@@ -107,7 +107,7 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         private var words: String {
             let (thing, place) =
                 switch stage {
-                case .memory: ("image", "memory")
+                case .memory: (lazyDetail.isProcessor ? "processed image" : "image", "memory")
                 case .variant: ("another size", "memory")
                 case .processed: ("processed image", "disk")
                 case .originals: ("original", "disk")
@@ -139,6 +139,10 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         case image(ImageFormat?, PixelSize)
         case processor(ProcessorIdentity)
 
+        var isProcessor: Bool {
+            if case .processor = self { true } else { false }
+        }
+
         var text: String {
             switch self {
             case .text(let text): text
@@ -163,12 +167,17 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         steps.append(Step(stage: stage, outcome: outcome, lazyDetail: detail))
     }
 
+    /// Adds a step of an image; the detail is its last processor.
+    mutating func add(_ stage: Stage, _ outcome: Outcome, of key: ImageKey) {
+        add(stage, outcome, detail: key.processors.last.map { .processor($0) } ?? .text(""))
+    }
+
     mutating func prepend(_ other: ImageTrace) { steps.insert(contentsOf: other.steps, at: 0) }
 
     /// Returns the last result of a stage; nil if the load did not reach it.
     public subscript(stage: Stage) -> Outcome? { steps.last { $0.stage == stage }?.outcome }
 
-    /// The steps in words, such as `image: memory miss; processed image: disk miss; original: disk hit (1234 bytes);
-    /// decoding: done (JPEG to 100×80)`.
+    /// The steps in words, such as `image: memory miss; original: disk hit (1234 bytes); decoding: done (JPEG to 100×80)`. With
+    /// processors, it begins with the processed image: `processed image: memory miss (corners(12,0,15)); image: memory miss`.
     public var description: String { steps.map(\.description).joined(separator: "; ") }
 }

@@ -68,6 +68,20 @@ public struct RasterImage: Sendable {
             pixels: PixelBuffer(bytes), size: size, format: nil, metadata: Metadata(originalSize: size), scale: scale)
     }
 
+    /// Creates an image of one color, for example a placeholder. A width or height below 1 counts as 1.
+    public init(color: ImageColor, size: PixelSize = PixelSize(width: 1, height: 1), scale: Double = 1) {
+        let size = PixelSize(width: max(1, size.width), height: max(1, size.height))
+        let channels = [color.red, color.green, color.blue].map { channel in
+            UInt8((Int(channel) * Int(color.alpha) + 127) / 255)
+        }
+        let pixel = channels + [color.alpha]
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(size.pixelCount * 4)
+        for _ in 0..<size.pixelCount { bytes += pixel }
+        self.init(
+            pixels: PixelBuffer(bytes), size: size, format: nil, metadata: Metadata(originalSize: size), scale: scale)
+    }
+
     /// The number of bytes from one row to the next: four times the width.
     public var bytesPerRow: Int { size.width * 4 }
 

@@ -27,6 +27,15 @@ import Foundation
         #expect(kit.decoder.decodes == 1)
     }
 
+    @Test func theTraceTellsAProcessedImageFromItsInput() async throws {
+        let kit = PipelineKit(picture: try Pictures.png())
+        let request = ImageRequest(try url("https://a.example/1.png"), processors: [.circle()])
+        let steps = try await kit.pipeline.response(for: request).trace.steps.map(\.description)
+        let circle = "\(ImageKey(request).processors[0])"
+        #expect(steps.prefix(2) == ["processed image: memory miss (\(circle))", "image: memory miss"])
+        #expect(steps.last == "processed image: stored in memory (\(circle))")
+    }
+
     @Test func theSmallestVariantThatWillDoIsTaken() async throws {
         let kit = PipelineKit(picture: try Pictures.jpeg(200, 100))
         let address = try url("https://a.example/1.jpg")

@@ -20,6 +20,16 @@ import Testing
         for orientation in 1...8 { #expect(try order(orientation) == expected[orientation - 1]) }
     }
 
+    @Test func aPictureOfOneColorIsPremultiplied() {
+        let red = ImageColor(red: 200, green: 100, blue: 0)
+        #expect(Array(RasterImage(color: red).pixels.bytes) == [200, 100, 0, 255])
+        let half = RasterImage(color: red.opacity(0.5), size: PixelSize(width: 2, height: 1), scale: 2)
+        #expect(Array(half.pixels.bytes) == [100, 50, 0, 128, 100, 50, 0, 128])
+        #expect(half.size == PixelSize(width: 2, height: 1) && half.scale == 2)
+        let smallest = RasterImage(color: .white, size: PixelSize(width: 0, height: -1))
+        #expect(smallest.size == PixelSize(width: 1, height: 1))
+    }
+
     @Test func aFlatPictureStaysFlatWhenResized() throws {
         for (width, height) in [(97, 61), (3, 2), (1, 1), (640, 480)] {
             let size = PixelSize(width: width, height: height)
