@@ -35,17 +35,10 @@ enum XMLBody {
             return body
         }
         let text = try TextDecoding.string(from: body, charset: charset)
-        return Data(withoutDeclaration(text).utf8)
+        return Data(XMLEncoding.withoutDeclaration(text).utf8)
     }
 
     private static func hasByteOrderMark(_ body: Data) -> Bool {
         [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]].contains { body.starts(with: $0) }
-    }
-
-    /// Keeps the line breaks, so that errors report the right line.
-    private static func withoutDeclaration(_ text: String) -> String {
-        guard text.hasPrefix("<?xml"), let end = text.range(of: "?>") else { return text }
-        let lines = text[..<end.lowerBound].filter(\.isNewline)
-        return lines + text[end.upperBound...]
     }
 }

@@ -1,4 +1,5 @@
 public import Foundation
+import Tern
 
 #if canImport(FoundationXML)
 import FoundationXML
@@ -87,11 +88,21 @@ extension XMLTree {
     ///   that declares its own entities, because a few entities can expand to gigabytes.
     public init(parsing data: Data) throws(Problem) {
         if data.isEmpty { throw Problem(reason: "the document is empty", line: nil) }
-        if XMLProlog.declaresEntities(data) {
+        let document: Data
+        do {
+            document = try XMLEncoding.utf8(data)
+        } catch {
+            throw Problem(reason: "the document is not well-formed: \(error)", line: nil)
+        }
+        // The parser would recognize EBCDIC, in which the check below finds nothing.
+        guard document.first(where: { !XMLEncoding.isSpace($0) }) == UInt8(ascii: "<") else {
+            throw Problem(reason: "the document is not well-formed", line: 1)
+        }
+        if XMLProlog.declaresEntities(document) {
             throw Problem(reason: "the document declares entities, which are not supported", line: nil)
         }
         let builder = Builder()
-        let parser = XMLParser(data: data)
+        let parser = XMLParser(data: document)
         parser.delegate = builder
         parser.shouldProcessNamespaces = true
         parser.shouldResolveExternalEntities = false
@@ -158,23 +169,40 @@ private final class Builder: NSObject, XMLParserDelegate {
     }
 }
 
-/// Reads the part of a document before its first element. The parser on Linux reports no declarations, and omits the
+/// Reads the part of a document in UTF-8 before its first element. The parser on Linux reports no declarations, and omits the
 /// text of entities that a document declares.
 enum XMLProlog {
     static func declaresEntities(_ document: Data) -> Bool {
-        // In UTF-16, each ASCII character has a zero byte beside it.
-        var rest = document.prefix(4).contains(0) ? Data(document.filter { $0 != 0 })[...] : document[...]
+        var rest = document[...]
         while let start = rest.firstRange(of: [UInt8(ascii: "<")])?.upperBound {
             rest = rest[start...]
             switch rest.first {
             case UInt8(ascii: "?"): rest = after("?>", in: rest)
             case UInt8(ascii: "!") where rest.starts(with: "!--".utf8): rest = after("-->", in: rest)
             case UInt8(ascii: "!") where rest.starts(with: "!ENTITY".utf8): return true
-            case UInt8(ascii: "!"): continue
+            case UInt8(ascii: "!"):
+                guard let end = endOfDeclaration(in: rest) else { return true }
+                rest = rest[end...]
             default: return false
             }
         }
         return false
+    }
+
+    /// Returns the position of the next mark that is not in a quoted text, which can contain `<`; nil for a text without its
+    /// end.
+    private static func endOfDeclaration(in bytes: Data) -> Int? {
+        var index = bytes.startIndex
+        while index < bytes.endIndex {
+            switch bytes[index] {
+            case UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "["): return index
+            case UInt8(ascii: "\""), UInt8(ascii: "'"):
+                guard let close = bytes[(index + 1)...].firstIndex(of: bytes[index]) else { return nil }
+                index = close + 1
+            default: index += 1
+            }
+        }
+        return index
     }
 
     private static func after(_ mark: String, in bytes: Data) -> Data {

@@ -58,13 +58,60 @@ struct XMLTests {
         "<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/hostname'>]><a>&x;</a>",
         "<!DOCTYPE a [<!ENTITY % x 'text'>]><a/>",
         "<!DOCTYPE a [<!ENTITY x 'aa'><!ENTITY y '&x;&x;'>]><a b='&y;'/>",
+        "<!DOCTYPE a SYSTEM '<a>' [<!ENTITY x 'text'>]><a>&x;</a>",
+        "<!DOCTYPE a PUBLIC \"<?\" '<!--' [<!ENTITY x 'text'>]><a>&x;</a>",
+        "<!DOCTYPE a [<!ATTLIST a b CDATA '<a>'><!ENTITY x 'text'>]><a>&x;</a>",
         "\u{FEFF}<?xml version='1.0'?><!-- <a> --><!DOCTYPE a [<?p <b>?><!ELEMENT a ANY><!ENTITY x 'text'>]><a/>",
     ])
-    func declaredEntitiesAreRefused(text: String) {
-        let problem = #expect(throws: XMLTree.Problem.self) { try XMLTree(parsing: Data(text.utf8)) }
-        #expect(problem?.reason == "the document declares entities, which are not supported")
-        let wide = text.data(using: .utf16LittleEndian) ?? Data()
-        #expect(XMLProlog.declaresEntities(wide))
+    func declaredEntitiesAreRefused(text: String) throws {
+        let problem = try #require(throws: XMLTree.Problem.self) { try XMLTree(parsing: Data(text.utf8)) }
+        #expect(problem.reason == "the document declares entities, which are not supported")
+        for encoding in [String.Encoding.utf16LittleEndian, .utf16BigEndian] {
+            let wide = try #require(text.data(using: encoding))
+            #expect(throws: problem) { try XMLTree(parsing: wide) }
+        }
+    }
+
+    /// Encodings in which the bytes of the declarations, or of the tags before them, are others than in ASCII.
+    @Test func declaredEntitiesAreRefusedInEveryEncoding() throws {
+        let declaration = "<!DOCTYPE a [<!ENTITY x 'text'>]><a>-&x;-</a>"
+        let utf7 = declaration.replacing("<", with: "+ADw-").replacing("&", with: "+ACY-")
+        // In these, U+2D2D and U+3C61 have the bytes of `--` and `<a`.
+        let comment = "<!--\u{2D2D}\u{3E3E}<a>-->\(declaration)"
+        let name = "<?p \u{3C61}?>\(declaration)"
+        let spaces = String(repeating: " ", count: 2_000)
+        var documents: [Data] = ["utf-7", "UTF-7", "utf-7' standalone='yes"].map {
+            Data("<?xml version='1.0' encoding='\($0)'?>\(utf7)".utf8)
+        }
+        documents.append(Data("<?xml version='1.0'\(spaces)encoding='utf-7'?>\(utf7)".utf8))
+        for text in [comment, name] {
+            documents.append(try #require(text.data(using: .utf16LittleEndian)))
+            documents.append(try #require(text.data(using: .utf16BigEndian)))
+        }
+        // <?xml version='1.0' encoding='ibm037'?><!DOCTYPE a [<!ENTITY x 'text'>]><a>-&x;-</a>
+        let ebcdic =
+            "TG+nlJNApYWZoomWlX598UvwfUCFlYOWhImVh359iYKU8PP3fW9uTFrE1sPj"
+            + "6NfFQIFAukxaxdXjyePoQKdAfaOFp6N9brtuTIFuYFCnXmBMYYFu"
+        documents.append(try #require(Data(base64Encoded: ebcdic)))
+        for document in documents {
+            #expect(throws: XMLTree.Problem.self, "\(document)") { try XMLTree(parsing: document) }
+        }
+    }
+
+    @Test(arguments: ["utf-8", "UTF8", "iso-8859-1", "windows-1252", "iso-8859-15", "utf-16"])
+    func declaredEncodingsAreRead(name: String) throws {
+        let text = "<?xml version=\"1.0\"\n encoding = \"\(name)\" ?><!DOCTYPE a SYSTEM '<b>'><a>1 é</a>"
+        let encodings: [String: String.Encoding] = [
+            "utf-8": .utf8, "UTF8": .utf8, "windows-1252": .windowsCP1252, "utf-16": .utf16,
+        ]
+        let document = try #require(text.data(using: encodings[name] ?? .isoLatin1))
+        #expect(try XMLTree(parsing: document).text == "1 é")
+    }
+
+    @Test func unknownEncodingIsNamed() throws {
+        let document = Data("<?xml version='1.0' encoding='no-such-text'?><a/>".utf8)
+        let problem = #expect(throws: XMLTree.Problem.self) { try XMLTree(parsing: document) }
+        #expect(problem?.reason.contains("no-such-text") ?? false)
     }
 
     @Test(arguments: [

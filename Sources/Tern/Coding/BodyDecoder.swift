@@ -166,10 +166,12 @@ extension BodyDecoder where Value: Decodable {
     public static var jsonWithoutNulls: Self { json(removingPrefix: "", removesNulls: true) }
 
     /// Decodes a property list in XML or binary form.
+    ///
+    /// Its arrays and dictionaries nest at most 200 levels deep, and none contains itself.
     public static var propertyList: Self {
         let types = ["application/x-plist", "application/xml", "text/xml", "application/x-apple-binary-plist"]
         return Self(acceptedTypes: .these(types)) { body, _, _ in
-            try PropertyListDecoder().decode(Value.self, from: body)
+            try PropertyListDecoder().decode(Value.self, from: PropertyListCheck.checked(body))
         }
     }
 }
@@ -240,5 +242,223 @@ package enum DecodingProblem {
         let keys = context.codingPath + (last.map { [$0] } ?? [])
         if keys.isEmpty { return "the top level" }
         return keys.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+    }
+}
+
+/// Checks the nesting of property lists before they are decoded: Foundation follows that of XML, and types that contain
+/// themselves follow every one, with the stack of the thread.
+enum PropertyListCheck {
+    /// The reason why a body is not decoded.
+    struct Problem: Error, CustomStringConvertible {
+        let description: String
+        static let malformed = Problem(description: "it is no property list in XML or binary form")
+        static let tooDeep = Problem(description: "the property list nests deeper than \(maximumDepth) levels")
+    }
+
+    static let maximumDepth = 200
+
+    /// Returns a property list for the decoder.
+    static func checked(_ body: Data) throws -> Data {
+        if body.starts(with: "bplist".utf8) {
+            var list = try BinaryPropertyList(Array(body))
+            try list.check()
+            return body
+        }
+        let document = try XMLEncoding.utf8(body)
+        guard document.first(where: { !XMLEncoding.isSpace($0) }) == UInt8(ascii: "<") else { throw Problem.malformed }
+        var list = XMLPropertyList(Array(document))
+        try list.check()
+        return document
+    }
+}
+
+/// Follows the tags of a property list in XML. A document in which another reader could see other tags is refused.
+private struct XMLPropertyList {
+    private let bytes: [UInt8]
+    private var index = 0
+    private var depth = 0
+    /// A Boolean value that indicates whether the last tag began a text, which can have marked sections.
+    private var isInText = false
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    mutating func check() throws(PropertyListCheck.Problem) {
+        while let open = bytes[index...].firstIndex(of: UInt8(ascii: "<")) {
+            index = open + 1
+            if begins("!--") {
+                if begins("!-->") || begins("!--->") { throw .malformed }
+                try skip("!--", to: "-->")
+            } else if begins("![CDATA[") {
+                guard isInText else { throw .malformed }
+                try skip("![CDATA[", to: "]]>")
+            } else if begins("!") {
+                // The type of the document, without declarations of its own.
+                let type = try tag()
+                if !begins("!DOCTYPE") || type.contains(UInt8(ascii: "[")) { throw .malformed }
+                index = type.endIndex + 1
+            } else if begins("?") {
+                if begins("?>") { throw .malformed }
+                try skip("?", to: "?>")
+            } else {
+                try element()
+            }
+        }
+    }
+
+    private mutating func element() throws(PropertyListCheck.Problem) {
+        let tag = try tag()
+        index = tag.endIndex + 1
+        isInText = false
+        // With one quotation mark, the tag may not end here.
+        if !tag.count(where: { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "'") }).isMultiple(of: 2) {
+            throw .malformed
+        }
+        if tag.first == UInt8(ascii: "/") {
+            depth -= 1
+        } else if tag.last != UInt8(ascii: "/") {
+            depth += 1
+            isInText = tag.starts(with: "string".utf8) || tag.starts(with: "key".utf8)
+            // The outermost tag, and that of a text in the innermost array, are no levels.
+            if depth > PropertyListCheck.maximumDepth + 2 { throw .tooDeep }
+        }
+    }
+
+    /// Returns the bytes up to the end of a tag, which contains no other.
+    private func tag() throws(PropertyListCheck.Problem) -> ArraySlice<UInt8> {
+        let tag = bytes[index...].prefix { $0 != UInt8(ascii: ">") && $0 != UInt8(ascii: "<") }
+        guard tag.endIndex < bytes.endIndex, bytes[tag.endIndex] == UInt8(ascii: ">") else { throw .malformed }
+        return tag
+    }
+
+    private func begins(_ mark: String) -> Bool { bytes[index...].starts(with: mark.utf8) }
+
+    private mutating func skip(_ start: String, to end: String) throws(PropertyListCheck.Problem) {
+        let (rest, mark) = (bytes[(index + start.utf8.count)...], Array(end.utf8))
+        var place = rest.startIndex
+        // Byte by byte: the general search is quadratic for many beginnings of the mark.
+        while place + mark.count <= rest.endIndex {
+            if rest[place..<place + mark.count].elementsEqual(mark) {
+                index = place + mark.count
+                return
+            }
+            place += 1
+        }
+        throw .malformed
+    }
+}
+
+/// Follows the references of a property list in binary form.
+private struct BinaryPropertyList {
+    private let bytes: [UInt8]
+    private let offsetSize: Int
+    private let referenceSize: Int
+    private let count: Int
+    private let top: Int
+    private let table: Int
+    /// The levels of each object and below it; 0 if they are not known.
+    private var heights: [Int32]
+    /// The bytes that a copy of each object takes, with all that it refers to.
+    private var sizes: [Int]
+    private static let largestSize = 64 << 20
+
+    /// An object whose references are being followed.
+    private struct Step {
+        let object: Int
+        /// The place of the next reference, and that behind the last.
+        var next: Int
+        let end: Int
+        var height: Int32 = 1
+        var size: Int
+    }
+
+    init(_ bytes: [UInt8]) throws(PropertyListCheck.Problem) {
+        // Behind the objects: six unused bytes, two sizes, and three numbers of eight bytes.
+        guard bytes.count >= 8 + 32 else { throw .malformed }
+        let trailer = bytes.count - 32
+        self.bytes = bytes
+        offsetSize = Int(bytes[trailer + 6])
+        referenceSize = Int(bytes[trailer + 7])
+        func number(_ place: Int) -> Int { Self.number(bytes[place..<place + 8]) }
+        (count, top, table) = (number(trailer + 8), number(trailer + 16), number(trailer + 24))
+        guard (1...8).contains(offsetSize), (1...8).contains(referenceSize), top < count, table >= 8, table <= trailer,
+            count <= (trailer - table) / offsetSize
+        else { throw .malformed }
+        heights = Array(repeating: 0, count: count)
+        sizes = Array(repeating: 0, count: count)
+    }
+
+    mutating func check() throws(PropertyListCheck.Problem) {
+        var steps = [try step(to: top)]
+        var isOpen: Set<Int> = [top]
+        while var step = steps.popLast() {
+            guard step.next < step.end else {
+                heights[step.object] = step.height
+                sizes[step.object] = step.size
+                isOpen.remove(step.object)
+                if let last = steps.indices.last { add(step.object, to: &steps[last]) }
+                continue
+            }
+            let child = Self.number(bytes[step.next..<step.next + referenceSize])
+            step.next += referenceSize
+            guard child < count else { throw .malformed }
+            if isOpen.contains(child) {
+                throw PropertyListCheck.Problem(description: "an object of the property list contains itself")
+            }
+            let height = heights[child]
+            if height > 0 { add(child, to: &step) }
+            steps.append(step)
+            if steps.count + Int(max(height, 1)) > PropertyListCheck.maximumDepth + 1 { throw .tooDeep }
+            if height == 0 {
+                steps.append(try self.step(to: child))
+                isOpen.insert(child)
+            }
+        }
+        // Objects that are referred to many times can stand for more than memory holds.
+        guard sizes[top] <= max(Self.largestSize, 16 * bytes.count) else {
+            throw PropertyListCheck.Problem(description: "the property list repeats its objects too often")
+        }
+    }
+
+    private func add(_ child: Int, to step: inout Step) {
+        step.height = max(step.height, heights[child] + 1)
+        let (sum, overflows) = step.size.addingReportingOverflow(sizes[child])
+        step.size = overflows ? .max : sum
+    }
+
+    private func step(to object: Int) throws(PropertyListCheck.Problem) -> Step {
+        let entry = table + object * offsetSize
+        var place = Self.number(bytes[entry..<entry + offsetSize])
+        guard place >= 8, place < table else { throw .malformed }
+        let marker = bytes[place]
+        place += 1
+        let (kind, low) = (marker >> 4, Int(marker & 0xF))
+        // Data, text in two forms, array, ordered set, set and dictionary have a number of elements, the others a size.
+        guard [0x4, 0x5, 0x6, 0x7, 0xA, 0xB, 0xC, 0xD].contains(kind) else {
+            return Step(object: object, next: place, end: place, size: 16)
+        }
+        var elements = low
+        if low == 0xF {
+            guard place < table, bytes[place] >> 4 == 0x1, bytes[place] & 0xF <= 3 else { throw .malformed }
+            let length = 1 << Int(bytes[place] & 0xF)
+            place += 1
+            guard length <= table - place else { throw .malformed }
+            elements = Self.number(bytes[place..<place + length])
+            place += length
+        }
+        let elementSize: Int
+        switch kind {
+        case 0x4, 0x5, 0x7: elementSize = 1
+        case 0x6: elementSize = 2
+        case 0xD: elementSize = 2 * referenceSize
+        default: elementSize = referenceSize
+        }
+        guard elements <= (table - place) / elementSize else { throw .malformed }
+        let end = place + elements * elementSize
+        return Step(object: object, next: kind < 0xA ? end : place, end: end, size: 16 + end - place)
+    }
+
+    /// Returns the number that at most eight bytes are, the most significant first.
+    private static func number(_ bytes: ArraySlice<UInt8>) -> Int {
+        Int(clamping: bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
     }
 }

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+
 /// Decodes a body as text, in the charset that the response names.
 package enum TextDecoding {
     /// The reason why bytes cannot be decoded as text.
@@ -110,4 +116,60 @@ extension String {
         let length = start.reversed().drop(while: \.isHTTPWhitespace).count
         return String(decoding: start.prefix(length), as: UTF8.self)
     }
+}
+
+/// Converts XML documents to UTF-8, so that checks of their bytes and the parser read the same text.
+///
+/// The parser of the system knows encodings in which `<` is no byte of its own, such as UTF-7 and EBCDIC.
+package enum XMLEncoding {
+    /// The number of bytes within which the declaration of a document ends.
+    private static let longestDeclaration = 1_024
+
+    /// Returns a document in UTF-8, without the declaration of another encoding.
+    ///
+    /// A byte order mark overrides the declaration. Without both, the document is UTF-8, or UTF-16 if one of its first two
+    /// bytes is zero (XML 1.0, appendix F).
+    ///
+    /// - Throws: `.unknownCharset` for an encoding that the system does not have, and for a declaration that cannot be read.
+    package static func utf8(_ document: Data) throws(TextDecoding.Problem) -> Data {
+        let start = [UInt8](document.prefix(longestDeclaration))
+        let charset: String
+        if start.starts(with: [0xFE, 0xFF]) || start.starts(with: [0xFF, 0xFE]) || start.starts(with: [0, 0x3C]) {
+            charset = "utf-16be"
+        } else if start.starts(with: [0x3C, 0]) {
+            charset = "utf-16le"
+        } else if start.starts(with: [0xEF, 0xBB, 0xBF]) {
+            charset = "utf-8"
+        } else {
+            guard let declared = try declaredCharset(start) else { return document }
+            charset = declared
+        }
+        return Data(withoutDeclaration(try TextDecoding.string(from: document, charset: charset)).utf8)
+    }
+
+    /// Returns the encoding that a document declares; nil for none, and for one whose text is UTF-8 as it is.
+    private static func declaredCharset(_ start: [UInt8]) throws(TextDecoding.Problem) -> String? {
+        // Other instructions, such as `<?xml-stylesheet`, are no declarations.
+        guard start.starts(with: "<?xml".utf8), start.count > 5, isSpace(start[5]) else { return nil }
+        guard let end = start.firstRange(of: Array("?>".utf8)) else { throw .unknownCharset("") }
+        let declaration = start[..<end.lowerBound]
+        guard let name = declaration.firstRange(of: Array("encoding".utf8)) else { return nil }
+        var rest = declaration[name.upperBound...].drop(while: isSpace)
+        guard rest.popFirst() == UInt8(ascii: "=") else { throw .unknownCharset("") }
+        rest = rest.drop(while: isSpace)
+        guard let quote = rest.popFirst(), quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'"),
+            let close = rest.firstIndex(of: quote)
+        else { throw .unknownCharset("") }
+        let charset = String(decoding: rest[..<close].map(\.asciiLowercased), as: UTF8.self)
+        return ["utf-8", "utf8", "us-ascii", "ascii"].contains(charset) ? nil : charset
+    }
+
+    /// Returns a text without its declaration. Keeps the line breaks, so that errors report the right line.
+    package static func withoutDeclaration(_ text: String) -> String {
+        guard text.hasPrefix("<?xml"), let end = text.firstRange(of: "?>") else { return text }
+        let lines = text[..<end.lowerBound].filter(\.isNewline)
+        return lines + text[end.upperBound...]
+    }
+
+    package static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) && byte != 0x0B }
 }

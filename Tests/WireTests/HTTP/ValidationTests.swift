@@ -1,6 +1,7 @@
-import Tern
 import TernTesting
 import Testing
+
+@testable import Tern
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -90,6 +91,140 @@ struct ValidationTests {
         let user = try await client.session.response(for: request, decode: BodyDecoder<User>.propertyList).value
         #expect(user == User(name: "Ada", age: 36))
         #expect(try await failure { try await client.get("x", as: User.self) }.kind == .contentType)
+    }
+
+    // MARK: Hostile property lists
+
+    /// An array of arrays, or of texts.
+    private indirect enum Tree: Decodable {
+        case array([Tree])
+        case text(String)
+
+        init(from decoder: any Decoder) throws {
+            if let text = try? decoder.singleValueContainer().decode(String.self) {  // Else it is an array.
+                self = .text(text)
+            } else {
+                self = .array(try decoder.singleValueContainer().decode([Tree].self))
+            }
+        }
+
+        var depth: Int {
+            guard case .array(let elements) = self else { return 0 }
+            return 1 + (elements.map(\.depth).max() ?? 0)
+        }
+    }
+
+    private func tree(_ list: Data) async throws -> Tree {
+        let client = try client(.data(list, contentType: "application/x-plist"))
+        return try await client.session.response(
+            for: try client.request(.get, "x"), decode: BodyDecoder<Tree>.propertyList
+        ).value
+    }
+
+    private func refusal(of list: Data) async throws -> String {
+        let error = try await failure { try await tree(list) }
+        #expect(error.kind == .decoding)
+        return "\(try #require(error.underlying as? PropertyListCheck.Problem))"
+    }
+
+    private func nested(_ depth: Int, content: String = "<string>a</string>") -> String {
+        let (starts, ends) = ("<array>", "</array>")
+        return "<plist version=\"1.0\">" + String(repeating: starts, count: depth) + content
+            + String(repeating: ends, count: depth) + "</plist>"
+    }
+
+    /// Returns a list in binary form, whose first object is its top.
+    private func binary(_ objects: [[UInt8]]) -> Data {
+        var bytes = Array("bplist00".utf8)
+        var offsets: [UInt8] = []
+        for object in objects {
+            offsets += [UInt8(bytes.count >> 8), UInt8(bytes.count & 0xFF)]
+            bytes += object
+        }
+        let table = bytes.count
+        func number(_ value: Int) -> [UInt8] { (0..<8).reversed().map { UInt8(value >> ($0 * 8) & 0xFF) } }
+        bytes += offsets + [0, 0, 0, 0, 0, 0, 2, 1] + number(objects.count) + number(0) + number(table)
+        return Data(bytes)
+    }
+
+    /// Foundation's decoder would overflow the stack of the thread.
+    @Test func nestingOfPropertyListsIsLimited() async throws {
+        #expect(try await tree(Data(nested(200).utf8)).depth == 200)
+        for depth in [201, 100_000] {
+            #expect(try await refusal(of: Data(nested(depth).utf8)).contains("200 levels"))
+        }
+        let wide = try #require(nested(201).data(using: .utf16))
+        #expect(try await refusal(of: wide).contains("200 levels"))
+        let hidden = [
+            nested(3, content: "<!-- -->" + nested(201)),
+            nested(3, content: "<!-- <array> -- </array> -->" + nested(201)),
+            nested(3, content: "<string><![CDATA[</string>]]></string>" + nested(201)),
+            nested(3, content: "<?p </array>?>" + nested(201)),
+        ]
+        for text in hidden { #expect(try await refusal(of: Data(text.utf8)).contains("200 levels")) }
+        for depth in [200, 201] {
+            let arrays: [[UInt8]] = (1...depth).map { [0xA1, UInt8($0)] } + [[0x51, 0x61]]
+            if depth == 200 {
+                #expect(try await tree(binary(arrays)).depth == 200)
+            } else {
+                #expect(try await refusal(of: binary(arrays)).contains("200 levels"))
+            }
+        }
+    }
+
+    @Test func objectsOfPropertyListsDoNotContainThemselves() async throws {
+        #expect(try await refusal(of: binary([[0xA1, 0]])).contains("contains itself"))
+        #expect(try await refusal(of: binary([[0xA1, 1], [0xA2, 2, 0], [0x51, 0x61]])).contains("contains itself"))
+        // Each of these has the next one many times: ten arrays stand for 15^10 values.
+        let row = [UInt8](repeating: 0, count: 14)
+        let bomb: [[UInt8]] = (1...10).map { level in [0xAE] + row.map { _ in UInt8(level) } } + [[0x51, 0x61]]
+        #expect(try await refusal(of: binary(bomb)).contains("too often"))
+        // A shared object is no cycle.
+        #expect(try await tree(binary([[0xA2, 1, 1], [0xA2, 2, 2], [0x51, 0x61]])).depth == 2)
+    }
+
+    @Test(arguments: [
+        "", "bplist00", "{ a = b; }", "<plist", "<plist><array>", "<!DOCTYPE a [<!ENTITY b '<array>'>]><plist/>",
+        "<plist><!-- </plist>", "<plist><array a='>'/></plist>", "<plist><![CDATA[<array>]]></plist>",
+    ])
+    func malformedPropertyListsAreErrors(text: String) async throws {
+        let error = try await failure { try await tree(Data(text.utf8)) }
+        #expect(error.kind == .decoding)
+    }
+
+    /// No byte changed, and no end missing, stops the process.
+    @Test func damagedBinaryPropertyListsAreErrorsOrLists() throws {
+        let list = binary([[0xA3, 1, 2, 3], [0xD1, 2, 3], [0x5F, 0x10, 0x03, 0x61, 0x62, 0x63], [0x61, 0x00, 0x61]])
+        func check(_ list: Data) {
+            // An error is as good as a list.
+            guard let checked = try? PropertyListCheck.checked(list) else { return }
+            _ = try? PropertyListDecoder().decode(Tree.self, from: checked)
+        }
+        for index in list.indices {
+            check(list.prefix(index))
+            for byte in UInt8.min...UInt8.max {
+                var damaged = list
+                damaged[index] = byte
+                check(damaged)
+            }
+        }
+    }
+
+    @Test(arguments: ["utf-8", "utf-16", "iso-8859-1"])
+    func propertyListsOfOtherEncodingsAreRead(name: String) async throws {
+        let text = """
+            <?xml version="1.0" encoding="\(name)"?>
+            <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+            <!-- a <array> --><plist version="1.0"><array><string><![CDATA[<é>]]></string></array></plist>
+            """
+        let encodings: [String: String.Encoding] = ["utf-8": .utf8, "utf-16": .utf16, "iso-8859-1": .isoLatin1]
+        let encoding = try #require(encodings[name])
+        let list = try #require(text.data(using: encoding))
+        guard case .array(let elements) = try await tree(list), case .text(let value) = elements.first else {
+            Issue.record("no text")
+            return
+        }
+        #expect(value == "<é>")
     }
 
     @Test func firstSuccessfulDecoderIsUsed() async throws {
