@@ -87,7 +87,7 @@ actor UploadFile {
         }
     }
 
-    /// Returns exactly this many bytes of the file.
+    /// Returns exactly this many bytes of the file. Throws if the file changed since it was opened.
     func read(at offset: Int64, count: Int) throws(FileFailure) -> Data {
         guard let descriptor else { throw FileFailure("read", path, code: DiskCall.notThere) }
         var bytes = Data()
@@ -96,6 +96,8 @@ actor UploadFile {
             guard !more.isEmpty else { throw FileFailure("read", path, code: DiskCall.stale) }
             if bytes.isEmpty { bytes = more } else { bytes.append(more) }
         }
+        // Checked after each piece: the upload sends none of a changed file, not even as its last.
+        try checkUnchanged()
         return bytes
     }
 

@@ -152,7 +152,8 @@ struct FaultyFiles: FileSystem {
     }
 
     func read(_ descriptor: Int32, at offset: Int64, count: Int) throws(FileFailure) -> Data {
-        try system.read(descriptor, at: offset, count: count)
+        try check("read", paths.all.withLock { $0[descriptor] } ?? "")
+        return try system.read(descriptor, at: offset, count: count)
     }
 
     func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure) {

@@ -207,6 +207,42 @@ struct DurableUploadTests {
         }
     }
 
+    private func change(_ path: String) {
+        let system = PosixFileSystem()
+        do {
+            let descriptor = try system.open(path, .update)
+            try system.write(Data([1]), to: descriptor)
+            try system.close(descriptor)
+        } catch {
+            Issue.record(error)
+        }
+    }
+
+    /// The server has bytes of two files then, and reports a whole one.
+    @Test func fileThatChangesWhileItIsSentIsAnError() async throws {
+        try await withUploads(.tus) { uploads, client, folder, file in
+            let old = Date(timeIntervalSince1970: 1_000_000)
+            try FileManager.default.setAttributes([.modificationDate: old], ofItemAtPath: file.path)
+            let reads = Log<String>()
+            let files = FaultyFiles { call, path in
+                guard call == "read", path == file.path else { return nil }
+                reads.add(call)
+                // In place, so that length and number stay.
+                if reads.all.count == 3 { change(path) }
+                return nil
+            }
+            let task = DurableUploadTask(
+                upload: .started(
+                    file, .success(try client.request(.post, "files")), kind: .tus, session: client.session,
+                    options: options(), system: files))
+            let error = try await failure { try await task.value }
+            #expect(error.kind == .requestBody && !uploads.uploads.contains(where: \.isComplete), "\(error)")
+            let result = try await client.upload(file, resuming: .tus("files"), options: options()).value
+            #expect(result.trace == [.startedOver(.fileChanged), .created])
+            #expect(try uploads.uploads.last?.bytes == Array(folder.bytes("big.iso")))
+        }
+    }
+
     @Test func tornControlFileStartsOver() async throws {
         try await withUploads(.tus) { uploads, client, folder, file in
             uploads.add(.cut(after: 10), to: "PATCH")
