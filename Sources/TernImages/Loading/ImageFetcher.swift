@@ -200,28 +200,57 @@ extension ImageFetcher {
 extension ImageFetcher {
     private func read(_ path: String, limit: Int) async throws(ImageError) -> Data {
         try await configuration.executor.run { () throws(ImageError) in
-            let data: Data
-            do {
-                // Checked before memory is taken. A file without a size is checked after it is read.
-                if let size = Self.fileSize(path) { try Self.check(size, limit: limit) }
-                data = try Data(contentsOf: URL(filePath: path))
-            } catch let error as ImageError {
-                throw error
+            let result: Result<Data, ImageError>
+            do throws(FileFailure) {
+                // Without waiting, or opening a pipe would wait for its writer.
+                let descriptor = FileCall.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
+                guard descriptor >= 0 else { throw FileFailure("open", path, code: errno) }
+                defer { _ = FileCall.close(descriptor) }  // It was only read.
+                result = try Self.bytes(of: descriptor, path: path, limit: limit)
             } catch {
-                throw ImageError(.source, "the file cannot be read: \(ErrorText.text(error))", underlying: error)
+                throw ImageError(.source, "the file cannot be read: \(ErrorText.text(error.code))", underlying: error)
             }
-            try Self.check(data.count, limit: limit)
-            return data
+            return try result.get()
         }
     }
 
-    /// Returns the size of a regular file in bytes, or nil.
-    ///
-    /// Uses a system call: the type of Foundation's file attributes depends on which parts of Foundation the program imports.
-    private static func fileSize(_ path: String) -> Int? {
+    /// Returns the bytes of an open file, of which it reads no more than the limit and one byte: pipes and devices can have no
+    /// end, and a file can grow.
+    private static func bytes(
+        of descriptor: Int32, path: String, limit: Int
+    ) throws(FileFailure) -> Result<Data, ImageError> {
         var status = stat()
-        guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-        return Int(clamping: status.st_size)
+        guard unsafe fstat(descriptor, &status) == 0 else { throw FileFailure("stat", path, code: errno) }
+        // Files of the kernel state no size.
+        let size = status.st_mode & S_IFMT == S_IFREG ? Int(clamping: status.st_size) : 0
+        var bytes = Data()
+        // Before memory is taken.
+        if size > limit { return .failure(exceeds(size, limit)) }
+        while bytes.count <= limit {
+            if Task.isCancelled { return .failure(.cancelled) }
+            let rest = size > bytes.count ? size - bytes.count : size > 0 ? 0 : 64 << 10
+            guard let more = try piece(of: descriptor, path: path, count: min(rest, limit - bytes.count) + 1) else {
+                continue
+            }
+            if more.isEmpty { return .success(bytes) }
+            if bytes.isEmpty { bytes = more } else { bytes.append(more) }
+        }
+        return .failure(exceeds(bytes.count, limit))
+    }
+
+    /// Returns the next bytes of a file, none at its end, or nil if there are none yet after a moment.
+    private static func piece(of descriptor: Int32, path: String, count: Int) throws(FileFailure) -> Data? {
+        // A pipe without a writer would otherwise be at its end.
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        guard unsafe poll(&entry, 1, 50) > 0 else { return nil }
+        guard let memory = unsafe malloc(count) else { throw FileFailure("read", path, code: ENOMEM) }
+        let got = unsafe systemRead(descriptor, memory, count: count)
+        if got > 0 { return unsafe Data(bytesNoCopy: memory, count: got, deallocator: .free) }
+        let code = errno
+        unsafe free(memory)
+        if got == 0 { return Data() }
+        guard code == EINTR || code == EAGAIN else { throw FileFailure("read", path, code: code) }
+        return nil
     }
 
     private func data(
@@ -240,9 +269,11 @@ extension ImageFetcher {
     }
 
     private static func check(_ count: Int, limit: Int) throws(ImageError) {
-        if count > limit {
-            throw ImageError(.limitExceeded, "\(count) bytes exceed the response limit of \(limit)")
-        }
+        if count > limit { throw exceeds(count, limit) }
+    }
+
+    private static func exceeds(_ count: Int, _ limit: Int) -> ImageError {
+        ImageError(.limitExceeded, "\(count) bytes exceed the response limit of \(limit)")
     }
 
     private func prepared(_ request: Request, for fetch: ImageFetch) async throws(ImageError) -> Request {
@@ -267,4 +298,8 @@ extension ImageFetcher {
             throw ImageError(.hook, "the `transform` hook failed: \(ImageError.words(error))", underlying: error)
         }
     }
+}
+
+private func systemRead(_ descriptor: Int32, _ memory: UnsafeMutableRawPointer, count: Int) -> Int {
+    unsafe read(descriptor, memory, count)
 }

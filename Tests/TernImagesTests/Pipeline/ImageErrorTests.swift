@@ -9,6 +9,13 @@ import FoundationEssentials
 #else
 import Foundation
 #endif
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
 
 /// Tests the texts of errors, and that they contain no secrets.
 @Suite(.timeLimit(.minutes(1))) struct ImageErrorTests {
@@ -27,6 +34,42 @@ import Foundation
         #expect(missing.description.hasSuffix("loading file \(folder.url.path)/1.png"))
         let isFolder = try await failure(of: .file(folder.url))
         #expect(isFolder.message == "the file cannot be read: Is a directory" && isFolder.underlying != nil)
+    }
+
+    @Test func filesWithoutAnEndAreReadUpToTheLimit() async throws {
+        var request = ImageRequest(.file(try url("file:///dev/zero")))
+        request.options.responseByteLimit = 1_000_000
+        let error = await PipelineKit(picture: Data()).pipeline.failure(of: request)
+        #expect(error?.kind == .limitExceeded)
+    }
+
+    /// Returns the writing end of a pipe as soon as the pipeline has opened the other end.
+    private func writer(of pipe: URL) async -> Int32 {
+        while true {
+            let descriptor = unsafe open(pipe.path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+            if descriptor >= 0 { return descriptor }
+            await Task.yield()
+        }
+    }
+
+    @Test func pipesAreReadToTheirEndAndCanBeCancelled() async throws {
+        let (folder, picture) = (try ScratchFolder(), try Pictures.png())
+        let pipes = ["1", "2", "3"].map { folder.url.appending(path: $0) }
+        for pipe in pipes { try #require(unsafe mkfifo(pipe.path, 0o600) == 0) }
+        let pipeline = PipelineKit(picture: Data()).pipeline
+        // Without a writer, and with one that writes nothing.
+        for (index, pipe) in pipes.dropLast().enumerated() {
+            let waiting = Task { await pipeline.failure(of: ImageRequest(.file(pipe))) }
+            let descriptor = index == 0 ? -1 : await writer(of: pipe)
+            waiting.cancel()
+            #expect(await waiting.value?.kind == .cancelled)
+            if descriptor >= 0 { close(descriptor) }
+        }
+        async let image = pipeline.image(from: ImageRequest(.file(pipes[2])))
+        let descriptor = await writer(of: pipes[2])
+        let count = unsafe picture.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
+        close(descriptor)
+        #expect(try await image.size.width > 0 && count == picture.count)
     }
 
     @Test func closureErrorsAreDescribedByTypeOnly() async throws {
