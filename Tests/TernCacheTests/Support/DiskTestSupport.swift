@@ -47,8 +47,7 @@ func diskFiles(_ url: URL) throws -> [String: Int] {
             let entry = path + "/" + name
             // A file that disappears during the scan has no size.
             guard let status = try files.status(of: entry) else { continue }
-            // Listing fails for a path that is not a folder.
-            if (try? files.names(in: entry)) != nil {
+            if status.isFolder {
                 try walk(entry)
             } else {
                 found[entry] = status.allocated

@@ -40,11 +40,11 @@ package protocol DiskFileSystem: Sendable {
     func close(_ descriptor: Int32)
     /// Renames a file, and replaces the destination in one step.
     func rename(_ path: String, to destination: String) throws(DiskCacheError)
-    /// Removes a file. A missing file is not an error.
+    /// Removes a file. A missing file is not an error, and a folder in its place stays.
     func remove(_ path: String) throws(DiskCacheError)
-    /// Removes an empty folder. A missing folder is not an error.
+    /// Removes a folder if it is empty. A missing folder is not an error.
     func removeFolder(_ path: String) throws(DiskCacheError)
-    /// Returns the names in a folder, in no order; none if it does not exist.
+    /// Returns the names in a folder, in no order; none if it does not exist or is a link to a folder.
     func names(in path: String) throws(DiskCacheError) -> [String]
     /// Returns the number of bytes that this user can still write to the disk.
     func freeBytes(at path: String) throws(DiskCacheError) -> Int
@@ -68,11 +68,14 @@ package struct DiskFileStatus: Sendable, Equatable {
     package var allocated: Int
     /// The identity of the file, independent of its name.
     package var identity: UInt64
+    /// A Boolean value that indicates whether it is a folder, and no link to one.
+    package var isFolder: Bool
 
-    package init(size: Int, allocated: Int, identity: UInt64) {
+    package init(size: Int, allocated: Int, identity: UInt64, isFolder: Bool) {
         self.size = size
         self.allocated = allocated
         self.identity = identity
+        self.isFolder = isFolder
     }
 }
 
@@ -179,19 +182,28 @@ package struct PosixDiskFiles: DiskFileSystem {
     }
 
     package func remove(_ path: String) throws(DiskCacheError) {
-        guard unsafe unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR else { throw .system("remove", path) }
+        if unsafe unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR { return }
+        let code = errno
+        // The cache creates no folders among its files. Apple's systems report EPERM.
+        if code == EISDIR || code == EPERM, try status(of: path)?.isFolder ?? true { return }
+        throw .system("remove", path, code: code)
     }
 
     package func removeFolder(_ path: String) throws(DiskCacheError) {
-        guard unsafe rmdir(path) == 0 || errno == ENOENT || errno == ENOTDIR else {
+        guard unsafe rmdir(path) == 0 || [ENOENT, ENOTDIR, ENOTEMPTY, EEXIST].contains(errno) else {
             throw .system("remove the folder", path)
         }
     }
 
     package func names(in path: String) throws(DiskCacheError) -> [String] {
-        guard let folder = unsafe opendir(path) else {
-            if errno == ENOENT { return [] }
-            throw .system("list the content of", path)
+        // The names in a folder are removed, so those behind a link are none of the cache's.
+        let descriptor = FileCall.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+        if descriptor < 0, [ENOENT, ENOTDIR, ELOOP].contains(errno) { return [] }
+        guard descriptor >= 0 else { throw .system("list the content of", path) }
+        guard let folder = unsafe fdopendir(descriptor) else {
+            let code = errno
+            close(descriptor)
+            throw .system("list the content of", path, code: code)
         }
         defer { unsafe closedir(folder) }
         var names: [String] = []
@@ -217,6 +229,6 @@ extension DiskFileStatus {
         // A file system that compresses, or allocates late, can report fewer blocks than the file will need.
         self.init(
             size: Int(status.st_size), allocated: max(Int(status.st_blocks) * 512, Int(status.st_size)),
-            identity: UInt64(truncatingIfNeeded: status.st_ino))
+            identity: UInt64(truncatingIfNeeded: status.st_ino), isFolder: status.st_mode & S_IFMT == S_IFDIR)
     }
 }

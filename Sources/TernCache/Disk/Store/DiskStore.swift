@@ -55,6 +55,12 @@ package final class DiskStore {
         let lock = try DiskFolderLock(folder.lock)
         try dependencies.files.makeFolder(folder.values)
         try dependencies.files.makeFolder(folder.temporary)
+        // Unknown files in these are removed, and behind a link are files of others.
+        for path in [folder.values, folder.temporary, folder.trash] {
+            guard try dependencies.files.status(of: path)?.isFolder ?? true else {
+                throw DiskCacheError(.notPermitted, "\(path) is a link or a file in the place of the cache's folder")
+            }
+        }
         let isClean = try dependencies.files.status(of: folder.clean) != nil
         if isClean { try dependencies.files.remove(folder.clean) }
         var reason = given

@@ -48,6 +48,56 @@ struct DiskRecoveryTests {
         }
     }
 
+    @Test(arguments: ["values", "values/00", "temporary", "trash"])
+    func filesBehindALinkStay(name: String) async throws {
+        try await withDiskFolder { folder in
+            try await filled(folder)
+            // As a killed process leaves it.
+            try FileManager.default.removeItem(at: entry(folder, "clean"))
+            let others = folder.appending(path: "others")
+            for path in ["1", "00/1", "00/00/1"] {
+                let file = others.appending(path: path)
+                try FileManager.default.createDirectory(
+                    at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try bytes(10).write(to: file)
+            }
+            let path = entry(folder, name)
+            if FileManager.default.fileExists(atPath: path.path) { try FileManager.default.removeItem(at: path) }
+            try FileManager.default.createSymbolicLink(at: path, withDestinationURL: others)
+            do throws(DiskCacheError) {
+                let cache = try await DiskCache(folder: folder, configuration: unlimited())
+                #expect(name == "values/00")
+                try await cache.close()
+            } catch {
+                #expect(name != "values/00" && error.kind == .notPermitted, "\(error)")
+            }
+            for path in ["1", "00/1", "00/00/1"] {
+                #expect(try Data(contentsOf: others.appending(path: path)) == bytes(10))
+            }
+        }
+    }
+
+    @Test(arguments: ["values/00/theirs", "temporary/theirs", "trash/theirs/00/theirs"])
+    func aForeignFolderStays(name: String) async throws {
+        try await withDiskFolder { folder in
+            try await filled(folder)
+            // As a killed process leaves it.
+            try FileManager.default.removeItem(at: entry(folder, "clean"))
+            let file = entry(folder, name).appending(path: "file")
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try bytes(10).write(to: file)
+            let cache = try await DiskCache(folder: folder, configuration: unlimited())
+            try await cache.removeAll()
+            try await cache.insert(bytes(20_000), for: "new")
+            try await cache.trim(toBytes: 0)
+            try await cache.insert(bytes(20_000), for: "new")
+            #expect(try await cache.value(for: "new") == bytes(20_000))
+            try await cache.close()
+            if name.hasPrefix("temporary") { #expect(try Data(contentsOf: file) == bytes(10)) }
+        }
+    }
+
     @Test func anIndexWithADamagedTableIsRebuiltWhileInUse() async throws {
         try await withDiskFolder { folder in
             try await filled(folder)
