@@ -12,6 +12,12 @@ import Foundation
 /// The process can be killed at any instant: each file has its name only if it is whole, and the part of a file that was
 /// under way is continued by the next process.
 struct IndexMirror {
+    /// The error of a server whose folders do not end.
+    struct TooDeep: Error, CustomStringConvertible {
+        let url: URL
+        var description: String { "\(url.absoluteString) is deeper than \(IndexMirror.maximumDepth) folders" }
+    }
+
     /// The numbers of files.
     struct Summary {
         var received = 0
@@ -29,6 +35,8 @@ struct IndexMirror {
     private let folder: URL
     /// The number of files that are received at the same time.
     private let count = 6
+    /// The number of levels of folders.
+    private static let maximumDepth = 64
 
     init(of url: URL, in folder: URL, session: Session = .shared) {
         self.url = url
@@ -65,7 +73,7 @@ struct IndexMirror {
     /// Reads the pages of all folders. Each page is small, and each is asked for again until it arrives.
     private func files() async throws -> [File] {
         var files: [File] = []
-        var folders = [(url: url, place: folder)]
+        var folders = [(url: url, place: folder, depth: 0)]
         while let next = folders.popLast() {
             let page = try await client.get(next.url, as: String.self) { request in
                 request.interceptors = [RetryInterceptor()]
@@ -73,7 +81,8 @@ struct IndexMirror {
             for entry in MirrorIndex(page, at: next.url).entries {
                 let place = next.place.appending(path: entry.name)
                 if entry.isFolder {
-                    folders.append((entry.url, place))
+                    if next.depth == Self.maximumDepth { throw TooDeep(url: entry.url) }
+                    folders.append((entry.url, place, next.depth + 1))
                 } else {
                     files.append(File(entry: entry, place: place))
                 }

@@ -30,7 +30,7 @@ struct MirrorIndex {
         let name = (isFolder ? String(link.dropLast()) : String(link)).removingPercentEncoding ?? ""
         let isSafe =
             !name.isEmpty && name != "." && name != ".." && !name.hasPrefix(".")
-            && !name.contains { $0 == "/" || $0 == "\0" || $0 == "?" }
+            && !name.unicodeScalars.contains { $0 == "/" || $0 == "?" || $0.properties.generalCategory == .control }
         // "./" keeps a name with a colon from being read as a scheme.
         guard isSafe, !link.contains("?"), let url = URL(string: "./" + link, relativeTo: base)?.absoluteURL else {
             return nil
@@ -39,7 +39,7 @@ struct MirrorIndex {
         let changed = words.count >= 2 ? date(words[0], words[1]) : nil
         return Entry(
             name: name, url: url, isFolder: isFolder,
-            size: isFolder ? nil : words.last.flatMap { Int64($0) }, changed: changed)
+            size: isFolder ? nil : words.last.flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }, changed: changed)
     }
 
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -49,7 +49,8 @@ struct MirrorIndex {
         let parts = day.split(separator: "-")
         let numbers = time.split(separator: ":").compactMap { Int($0) }
         guard parts.count == 3, numbers.count == 2, let month = months.firstIndex(of: String(parts[1])),
-            let dayNumber = Int(parts[0]), let year = Int(parts[2])
+            let dayNumber = Int(parts[0]), let year = Int(parts[2]), (1...31).contains(dayNumber),
+            (1_970...9_999).contains(year), (0...23).contains(numbers[0]), (0...59).contains(numbers[1])
         else { return nil }
         var components = DateComponents()
         (components.year, components.month, components.day) = (year, month + 1, dayNumber)

@@ -31,6 +31,28 @@ struct MirrorTests {
         #expect(entries[1].changed == Date(timeIntervalSince1970: 1_795_629_660))
     }
 
+    @Test func pageOfAHostileServerIsRead() throws {
+        let page = """
+            <a href="a%1B%5B2Jb">a</a>              25-Nov-2026 18:01               1
+            <a href="a%0Ab">a</a>                   25-Nov-2026 18:01               1
+            <a href="a%C2%9Bb">a</a>                25-Nov-2026 18:01               1
+            <a href="minus">a</a>                   25-Nov-2026 18:01               -5
+            <a href="huge">a</a>                    25-Nov-9223372036854775807 18:01 99999999999999999999
+            <a href="hours">a</a>                   25-Nov-2026 9223372036854775807:01 7
+            """
+        let entries = MirrorIndex(page, at: try #require(URL(string: "http://server/files/"))).entries
+        #expect(entries.map(\.name) == ["minus", "huge", "hours"])
+        #expect(entries.map(\.size) == [nil, nil, 7] && entries.map { $0.changed == nil } == [false, true, true])
+    }
+
+    @Test func foldersThatDoNotEndAreAnError() async throws {
+        let page = Data("<a href=\"again/\">again/</a> 25-Nov-2026 18:00 -".utf8)
+        let session = Session(stub: StubTransport { _ in .data(page, contentType: "text/html") })
+        let folder = URL(filePath: "/tmp/tern-mirror-\(UInt64.random(in: 0 ... .max))")
+        let mirror = IndexMirror(of: try #require(URL(string: "http://server/")), in: folder, session: session)
+        await #expect(throws: IndexMirror.TooDeep.self) { _ = try await mirror.run { _ in } }
+    }
+
     @Test func tutorialShowsTheProgram() throws {
         let top = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../..")
         let sources = try ["IndexMirror", "MirrorIndex"].map { name in
