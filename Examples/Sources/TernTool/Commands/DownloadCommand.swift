@@ -173,6 +173,6 @@ enum DownloadReport {
 
     /// Returns a line such as `big.iso: 200.0 MB in 1.20 s, 166.7 MB/s`.
     static func line(_ name: String, _ size: Int64, _ received: Int64, in time: Duration) -> String {
-        "\(name): \(ByteText.size(size)) in \(DurationText.span(time)), \(ByteText.rate(received, in: time))"
+        "\(Terminal.plain(name)): \(ByteText.size(size)) in \(DurationText.span(time)), \(ByteText.rate(received, in: time))"
     }
 }

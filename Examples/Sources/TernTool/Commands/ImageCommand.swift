@@ -50,7 +50,9 @@ struct ImageCommand: AsyncParsableCommand {
     func validate() throws {
         if source.isEmpty { throw ValidationError("the picture's URL or path is empty") }
         for (name, value) in [("width", width), ("height", height)] {
-            if let value, value < 1 { throw ValidationError("--\(name) is a number of cells, from 1 on") }
+            if let value, !(1...10_000).contains(value) {
+                throw ValidationError("--\(name) is a number of cells, from 1 to 10000")
+            }
         }
         if let loops, loops < 0 { throw ValidationError("--loops is a number from 0 on") }
     }

@@ -44,7 +44,7 @@ struct UploadCommand: AsyncParsableCommand {
         let time = task.metrics?.total ?? bar.elapsed
         let size = await bar.status.completed
         terminal.writeLine(
-            "\(source.lastPathComponent): \(ByteText.size(size)) sent in \(DurationText.span(time)), "
+            "\(Terminal.plain(source.lastPathComponent)): \(ByteText.size(size)) sent in \(DurationText.span(time)), "
                 + ByteText.rate(size, in: time))
         try Output.write(answer)
     }

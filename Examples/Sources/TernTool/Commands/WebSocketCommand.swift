@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dispatch
 import Synchronization
 import Tern
 import TernStreaming
@@ -56,7 +57,7 @@ struct WebSocketCommand: AsyncParsableCommand {
             }
             interrupt.performs { opening.cancel() }
             let socket = try await opening.value
-            let screen = SocketScreen(terminal, isColored: Output.isTerminal && terminal.isInteractive)
+            let screen = SocketScreen(terminal, isTerminal: Output.isTerminal)
             screen.tell("connected\(socket.subprotocol.map { ", protocol \(Terminal.plain($0))" } ?? "")")
             interrupt.performs {
                 // Ends with the closing of the socket, which has a time limit.
@@ -98,25 +99,45 @@ struct WebSocketCommand: AsyncParsableCommand {
 
 /// The lines of standard input.
 enum InputLines {
+    /// The number of lines that are read before the first is sent.
+    private static let limit = 64
+
     /// Returns the lines as they are typed. A thread waits for them, because reading blocks; it ends with the process.
-    static func stream() -> AsyncStream<String> {
+    static func stream(
+        _ read: @escaping @Sendable () -> String? = { readLine() }
+    ) -> some AsyncSequence<String, Never> {
         let (stream, continuation) = AsyncStream.makeStream(of: String.self)
+        // Created with 0: a semaphore that ends below its first value stops the process.
+        let room = DispatchSemaphore(value: 0)
+        for _ in 0..<limit { room.signal() }
         Thread.detachNewThread {
-            while let line = readLine() { continuation.yield(line) }
+            while true {
+                // A sender that waits for the server makes the reader wait, or a long input would be in memory.
+                room.wait()
+                guard let line = read() else { break }
+                continuation.yield(line)
+            }
             continuation.finish()
         }
-        return stream
+        return stream.map { line in
+            room.signal()
+            return line
+        }
     }
 }
 
 /// Shows messages: colored on a terminal, and plain in a pipe.
 struct SocketScreen: Sendable {
     private let terminal: Terminal
+    /// A Boolean value that indicates whether standard output is a terminal. It then gets no control characters of the server,
+    /// wherever standard error goes.
+    private let isTerminal: Bool
     private let isColored: Bool
 
-    init(_ terminal: Terminal, isColored: Bool) {
+    init(_ terminal: Terminal, isTerminal: Bool) {
         self.terminal = terminal
-        self.isColored = isColored
+        self.isTerminal = isTerminal
+        isColored = isTerminal && terminal.isInteractive
     }
 
     /// Writes a line about the socket to standard error.
@@ -128,10 +149,13 @@ struct SocketScreen: Sendable {
     /// Returns the bytes that are written for a message.
     func data(for message: WebSocket.Message) -> Data {
         switch message {
-        case .text(let text) where isColored: Data("\u{1B}[32m\(Terminal.plain(text))\u{1B}[0m\n".utf8)
-        case .text(let text): Data((text + "\n").utf8)
-        case .binary(let data) where isColored: Data("\u{1B}[36m(\(data.count) bytes)\u{1B}[0m\n".utf8)
+        case .text(let text): Data((isTerminal ? colored(Terminal.plain(text), "32") : text).utf8) + [0x0A]
+        case .binary(let data) where isTerminal: Data((colored("(\(data.count) bytes)", "36") + "\n").utf8)
         case .binary(let data): data
         }
+    }
+
+    private func colored(_ text: String, _ color: String) -> String {
+        isColored ? "\u{1B}[\(color)m\(text)\u{1B}[0m" : text
     }
 }

@@ -43,6 +43,10 @@ enum FileText {
             if count == 0 { return content }
             if count > 0 {
                 content.append(contentsOf: buffer[..<count])
+            } else if errno == EAGAIN {
+                // Another process that has the same pipe made it non-blocking.
+                var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                _ = unsafe poll(&entry, 1, -1)
             } else if errno != EINTR {
                 throw Failure(path: isInput ? "standard input" : path, code: errno)
             }

@@ -119,6 +119,10 @@ enum Output {
             #endif
             if count >= 0 {
                 rest = rest.dropFirst(count)
+            } else if errno == EAGAIN {
+                // Another process that has the same terminal or pipe made it non-blocking.
+                var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = unsafe poll(&entry, 1, -1)
             } else if errno != EINTR {
                 throw Failure(code: errno)
             }

@@ -128,7 +128,7 @@ struct ImageSummary {
         if response.isStale { parts.append("stale") }
         let bytes = response.data.map { "\(ByteText.size(Int64($0.count))) in " } ?? ""
         parts.append(bytes + DurationText.span(time))
-        return "\(name): \(parts.joined(separator: ", "))"
+        return "\(Terminal.plain(name)): \(parts.joined(separator: ", "))"
     }
 
     private var origin: String {

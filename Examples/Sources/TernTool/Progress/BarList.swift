@@ -74,7 +74,7 @@ struct BarTable {
     init(count: Int) { self.count = count }
 
     /// The bytes of all transfers.
-    var completed: Int64 { endedBytes + rows.values.reduce(0) { $0 + $1.status.completed } }
+    var completed: Int64 { Self.sum([endedBytes] + rows.values.map(\.status.completed)) }
 
     mutating func update(_ index: Int, name: String, _ progress: Session.Progress) {
         let status = TransferStatus(
@@ -86,7 +86,7 @@ struct BarTable {
     mutating func end(_ index: Int, _ bytes: Int64) {
         rows[index] = nil
         ended += 1
-        endedBytes += bytes
+        endedBytes = Self.sum([endedBytes, bytes])
     }
 
     /// The name of the line of all transfers.
@@ -96,12 +96,22 @@ struct BarTable {
     var total: TransferStatus {
         let statuses = rows.values.map(\.status)
         let isKnown = ended + rows.count == count && statuses.allSatisfy { $0.total != nil }
-        let size = isKnown ? endedBytes + statuses.reduce(0) { $0 + ($1.total ?? 0) } : nil
+        let size = isKnown ? Self.sum([endedBytes] + statuses.map { $0.total ?? 0 }) : nil
         let rates = statuses.compactMap(\.rate)
         let rate = rates.isEmpty ? nil : rates.reduce(0, +)
         let rest = size.map { Double($0 - completed) }
-        let remaining = rest.flatMap { rest in rate.flatMap { $0 > 0 ? Duration.seconds(rest / $0) : nil } }
+        let seconds = rest.flatMap { rest in rate.map { rest / $0 } }
+        // As of one transfer: nil without a rate, and for more than a hundred years.
+        let remaining = seconds.flatMap { $0 >= 0 && $0 < 3.2e9 ? Duration.seconds($0) : nil }
         return TransferStatus(completed: completed, total: size, rate: rate, remaining: remaining)
+    }
+
+    /// Servers state the sizes, so that their sum can be too large for a number.
+    private static func sum(_ numbers: [Int64]) -> Int64 {
+        numbers.reduce(0) { sum, number in
+            let (next, overflows) = sum.addingReportingOverflow(number)
+            return overflows ? .max : next
+        }
     }
 
     /// Returns one line for each transfer that runs, as many as fit, and one for all.

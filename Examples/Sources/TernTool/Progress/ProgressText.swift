@@ -193,7 +193,8 @@ struct DisplayThrottle {
     /// Returns the completed tenths. Differences of fractions would miss one because of rounding.
     private static func tenth(_ status: TransferStatus) -> Int? {
         guard let total = status.total, total > 0 else { return nil }
-        return Int(status.completed * 10 / total)
+        let (tenths, overflows) = status.completed.multipliedReportingOverflow(by: 10)
+        return Int(overflows ? status.completed / max(1, total / 10) : tenths / total)
     }
 
     private func isDue(_ status: TransferStatus, _ now: Duration) -> Bool {

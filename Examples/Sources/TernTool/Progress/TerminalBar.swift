@@ -103,6 +103,9 @@ struct Bar {
     /// The name of the file.
     let label: String
 
+    /// Creates a bar. Control characters of the name, which can come from a server, are replaced.
+    init(label: String) { self.label = Terminal.plain(label) }
+
     /// Returns the line for a number of columns. The last three stay empty: some terminals wrap after the last column,
     /// and Ctrl-C shows as `^C`.
     func line(_ status: TransferStatus, columns: Int) -> String {

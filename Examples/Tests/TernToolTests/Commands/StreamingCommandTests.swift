@@ -1,7 +1,11 @@
 #if os(Linux)
 import Foundation
+import Synchronization
+import TernStreaming
 import TernTesting
 import Testing
+
+@testable import TernTool
 
 /// `tern ws` as a process in a pipe, over real connections.
 @Suite("tern ws", .timeLimit(.minutes(1)))
@@ -38,6 +42,34 @@ struct WebSocketCommandTests {
             let opcode = isBinary ? 2 : 1
             #expect(seen.all == ["yes", "\(opcode) hello", "\(opcode) w\u{F6}rld", "8 1000"])
         }
+    }
+
+    /// Standard error is not that terminal where it goes to a file, and a terminal can be a `dumb` one.
+    @Test(arguments: [true, false]) func terminalGetsNoControlCharacters(isInteractive: Bool) {
+        let terminal = OutputRecorder().terminal(isInteractive: isInteractive)
+        let text = WebSocket.Message.text("a\u{1B}[2Jb\u{9B}c\nd")
+        let shown = String(decoding: SocketScreen(terminal, isTerminal: true).data(for: text), as: UTF8.self)
+        let plain = "a\u{FFFD}[2Jb\u{FFFD}c\u{FFFD}d"
+        #expect(shown == (isInteractive ? "\u{1B}[32m\(plain)\u{1B}[0m\n" : plain + "\n"))
+        let bytes = SocketScreen(terminal, isTerminal: true).data(for: .binary(Data([0x1B, 0x5B])))
+        #expect(String(decoding: bytes, as: UTF8.self).contains("(2 bytes)"))
+        #expect(SocketScreen(terminal, isTerminal: false).data(for: text) == Data("a\u{1B}[2Jb\u{9B}c\nd\n".utf8))
+    }
+
+    @Test func inputWaitsForTheSender() async {
+        let count = Mutex(0)
+        let lines = InputLines.stream {
+            count.withLock { count in
+                count += 1
+                return count < 1_000 ? "\(count)" : nil
+            }
+        }
+        var seen = 0
+        for await line in lines {
+            seen += 1
+            #expect(line == "\(seen)" && count.withLock { $0 } <= seen + 65)
+        }
+        #expect(seen == 999)
     }
 
     @Test func pingsTellTheirTime() async throws {

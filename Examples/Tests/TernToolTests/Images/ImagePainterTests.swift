@@ -46,6 +46,16 @@ import Foundation
         #expect(!CellLayout(Self.window, form: .blocks, columns: 81).fitsWindow)
     }
 
+    @Test(arguments: [0, -1, 10_001, .max]) func sizesOutOfReachAreRefused(size: Int) {
+        var command = ImageCommand()
+        (command.source, command.loops, command.height, command.width) = ("a.png", nil, nil, size)
+        #expect(throws: (any Error).self) { try command.validate() }
+        (command.height, command.width) = (size, nil)
+        #expect(throws: (any Error).self) { try command.validate() }
+        (command.height, command.width) = (10_000, 1)
+        #expect(throws: Never.self) { try command.validate() }
+    }
+
     @Test func aCoveredImageIsReplaced() throws {
         let (first, rows) = try painter().text(of: try image(1, 2))
         #expect(first == "\(escape)[38;2;255;0;0;48;2;255;0;0m▀\(escape)[0m\n" && rows == 1)

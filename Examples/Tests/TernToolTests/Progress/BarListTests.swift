@@ -22,6 +22,28 @@ struct BarListTests {
         #expect(table.label == "total, 1 of 3")
     }
 
+    /// The sizes are those that servers state.
+    @Test func hugeSizesAndTinyRatesAreShown() {
+        var table = BarTable(count: 3)
+        table.end(0, .max)
+        table.update(1, name: "a", progress(.max, of: .max, rate: 1e-300))
+        table.update(2, name: "b", progress(0, of: .max, rate: 1e-300))
+        #expect(table.total.total == .max && table.total.remaining == .zero)
+        table = BarTable(count: 1)
+        table.update(0, name: "a", progress(0, of: .max, rate: 1e-300))
+        #expect(table.total.remaining == nil && table.total.rate == 1e-300)
+        var throttle = DisplayThrottle(.lines)
+        let isShown = throttle.admits(TransferStatus(completed: .max / 2, total: .max), at: .seconds(2))
+        #expect(isShown)
+    }
+
+    @Test func namesOfServersDoNotRewriteTheScreen() {
+        let bar = Bar(label: "a\u{1B}[2Jb\n")
+        #expect(bar.label == "a\u{FFFD}[2Jb\u{FFFD}")
+        let line = DownloadReport.line("a\u{1B}b", 1, 1, in: .seconds(1))
+        #expect(line.hasPrefix("a\u{FFFD}b: "))
+    }
+
     @Test func runningTransfersHaveALineEachAsManyAsFit() {
         var table = BarTable(count: 9)
         for index in 0..<5 { table.update(index, name: "file\(index)", progress(50, of: 100)) }
