@@ -84,25 +84,24 @@ public struct MultipartParts: AsyncSequence, Sendable {
         }
 
         private mutating func fetch() async throws(NetworkError) {
-            var parser = try await currentParser()
+            if parser == nil { parser = try await makeParser() }
             let chunk = try await chunks.next()
             do throws(MultipartParser.Failure) {
+                // In place: a copy of the parser would copy the part so far for each chunk, in quadratic time.
                 if let chunk {
-                    try parser.parse(chunk, into: &parts)
+                    try parser?.parse(chunk, into: &parts)
                 } else {
                     isAtEnd = true
-                    try parser.finish(into: &parts)
+                    try parser?.finish(into: &parts)
                 }
             } catch {
                 isAtEnd = true
                 failure = stream.refuse(Self.failure(error))
             }
-            self.parser = parser
             parts.reverse()
         }
 
-        private func currentParser() async throws(NetworkError) -> MultipartParser {
-            if let parser { return parser }
+        private func makeParser() async throws(NetworkError) -> MultipartParser {
             let head = try await stream.response
             let type = head.headers["Content-Type"] ?? ""
             guard let boundary = MultipartParser.boundary(ofContentType: type) else {

@@ -85,6 +85,23 @@ struct MultipartPartTests {
         #expect(boundary("multipart/mixed; boundary=\(String(repeating: "x", count: 71))") == nil)
     }
 
+    /// A part that is copied with each of its chunks would be copied 20,000 times, which takes minutes.
+    @Test func aPartOfManyChunksTakesLinearTime() async throws {
+        let count = 40_000
+        let chunk = Data(repeating: UInt8(ascii: "x"), count: 1 << 10)
+        let start = Data("--b\r\n\r\n".utf8)
+        let end = Data("\r\n--b--".utf8)
+        let stub = StubTransport { _ in
+            .chunks(
+                [start] + Array(repeating: chunk, count: count) + [end],
+                headers: ["Content-Type": "multipart/mixed; boundary=b"])
+        }
+        let client = Client(session: Session(configuration: .init(), transport: stub))
+        var sizes: [Int] = []
+        for try await part in client.stream("https://a.example/").parts { sizes.append(part.body.count) }
+        #expect(sizes == [count << 10])
+    }
+
     // MARK: Over the wire
 
     private func withParts(
