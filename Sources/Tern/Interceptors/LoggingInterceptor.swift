@@ -111,7 +111,14 @@ extension Request {
     }
 
     /// Quotes a text for a POSIX shell. Within single quotes only the quote itself is special.
+    ///
+    /// A shell reads bytes. As a character, a quote with an accent behind it would not be a quote.
     private static func quoted(_ text: String) -> String {
-        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+        let quote = UInt8(ascii: "'")
+        var result = [quote]
+        for byte in text.utf8 {
+            if byte == quote { result += "'\\''".utf8 } else { result.append(byte) }
+        }
+        return String(decoding: result + [quote], as: UTF8.self)
     }
 }

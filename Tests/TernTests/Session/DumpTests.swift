@@ -163,4 +163,14 @@ struct DumpTests {
         #expect(!text.contains("s3cret"), "\(text)")
         #expect(text.contains("X-Auth-Key") && text.contains("<redacted>"))
     }
+
+    /// A shell reads bytes: a quote ends a text, although it is one character with the accent behind it.
+    @Test func curlCommandQuotesEveryQuoteForTheShell() throws {
+        var request = try Request(.get, "https://a.example/", headers: ["X": "a'\u{301};id'\u{20DD}b'c"])
+        request.unixSocketPath = "/tmp/'\u{301}"
+        let expected =
+            #"curl --header 'X: a'\''"# + "\u{301};id" + #"'\''"# + "\u{20DD}b" + #"'\''c' --unix-socket '/tmp/'\''"#
+            + "\u{301}' 'https://a.example/'"
+        #expect(Array(request.curlDescription.unicodeScalars) == Array(expected.unicodeScalars))
+    }
 }
