@@ -67,16 +67,18 @@ extension Headers.Field {
         case "location", "content-location", "referer", "origin":
             return Target.redact(value)
         case "link":
-            // In `<url>; rel=next`, the URLs are in brackets.
-            return value.split(separator: "<", omittingEmptySubsequences: false).enumerated().map { index, part in
+            // In `<url>; rel=next`, the URLs are in brackets. By scalars: a bracket and an accent behind it are one character.
+            let parts = value.unicodeScalars.split(separator: "<", omittingEmptySubsequences: false)
+            return parts.enumerated().map { index, part in
                 guard index > 0, let end = part.firstIndex(of: ">") else { return String(part).printable(limit: 400) }
                 return Target.redact(String(part[..<end])) + String(part[end...]).printable(limit: 400)
             }.joined(separator: "<")
         case "refresh":
             // `5; url=https://…`
-            guard let equals = value.firstIndex(of: "=") else { return value.printable(limit: 400) }
-            let end = value.index(after: equals)
-            return String(value[..<end]).printable(limit: 400) + Target.redact(String(value[end...]))
+            let scalars = value.unicodeScalars
+            guard let equals = scalars.firstIndex(of: "=") else { return value.printable(limit: 400) }
+            let end = scalars.index(after: equals)
+            return String(scalars[..<end]).printable(limit: 400) + Target.redact(String(scalars[end...]))
         default:
             return value.printable(limit: 4096)
         }

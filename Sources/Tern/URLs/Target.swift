@@ -164,10 +164,11 @@ extension Target: CustomStringConvertible, CustomReflectable {
 
     /// Keeps the names of the items, which identify the call.
     private static func redactedQuery(_ query: String) -> String {
-        let items = query.split(separator: "&", omittingEmptySubsequences: false)
+        // By scalars: `=` and an accent behind it are one character, which is no `=`.
+        let items = query.unicodeScalars.split(separator: "&", omittingEmptySubsequences: false)
         return items.map { item in
             guard let equals = item.firstIndex(of: "=") else { return String(item) }
-            return item[..<equals] + "=<redacted>"
+            return String(item[..<equals]) + "=<redacted>"
         }.joined(separator: "&")
     }
 

@@ -87,22 +87,24 @@ struct SecretRedactor: Sendable {
         guard let field = Headers(recorded: [line]).first else { return line }
         let isNamed = names.contains(Self.normalized(field.name.utf8))
         if isNamed || Headers.isSecret(field.name) {
-            guard Headers.namesMatch(field.name, "Set-Cookie"), let equals = field.value.firstIndex(of: "=") else {
+            let scalars = field.value.unicodeScalars
+            guard Headers.namesMatch(field.name, "Set-Cookie"), let equals = scalars.firstIndex(of: "=") else {
                 return "\(field.name): \(Self.hidden)"
             }
             // The name and the attributes show what the server does; only the value is secret.
-            let attributes = field.value[equals...].firstIndex(of: ";").map { field.value[$0...] } ?? ""
-            return "\(field.name): \(field.value[...equals])\(Self.hidden)\(attributes)"
+            let attributes = scalars[equals...].firstIndex(of: ";").map { String(scalars[$0...]) } ?? ""
+            return "\(field.name): \(String(scalars[...equals]))\(Self.hidden)\(attributes)"
         }
         switch field.name.lowercased() {
         case "location", "content-location", "referer": return "\(field.name): \(url(field.value))"
         case "refresh":
-            guard let equals = field.value.firstIndex(of: "=") else { return line }
-            let start = field.value.index(after: equals)
-            return "\(field.name): \(field.value[..<start])\(url(String(field.value[start...])))"
+            let scalars = field.value.unicodeScalars
+            guard let equals = scalars.firstIndex(of: "=") else { return line }
+            let start = scalars.index(after: equals)
+            return "\(field.name): \(String(scalars[..<start]))\(url(String(scalars[start...])))"
         case "link":
-            let parts = field.value.split(separator: "<", omittingEmptySubsequences: false)
-            let safe = parts.map { (part: Substring) -> String in
+            let parts = field.value.unicodeScalars.split(separator: "<", omittingEmptySubsequences: false)
+            let safe = parts.map { part -> String in
                 guard let end = part.firstIndex(of: ">") else { return String(part) }
                 return url(String(part[..<end])) + String(part[end...])
             }
@@ -112,28 +114,31 @@ struct SecretRedactor: Sendable {
     }
 
     /// Hides secrets in the user information, the query and the fragment of a URL.
+    ///
+    /// Like the functions above and below, it works on scalars: `=` and an accent behind it are one character, which is no `=`.
     private func url(_ text: String) -> String {
-        var text = text
-        if let slashes = text.firstRange(of: "//") {
+        var text = text.unicodeScalars
+        if let slashes = text.firstRange(of: "//".unicodeScalars) {
             let authority = text[slashes.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
             if let at = authority.lastIndex(of: "@") {
-                text.replaceSubrange(authority.startIndex..<at, with: "redacted")
+                text.replaceSubrange(authority.startIndex..<at, with: "redacted".unicodeScalars)
             }
         }
-        guard let mark = text.firstIndex(where: { $0 == "?" || $0 == "#" }) else { return text }
-        let parts = text[mark...].split(omittingEmptySubsequences: false) { $0 == "#" }
+        guard let mark = text.firstIndex(where: { $0 == "?" || $0 == "#" }) else { return String(text) }
+        let parts = text[mark...].split(separator: "#", omittingEmptySubsequences: false)
         return String(text[..<mark]) + parts.map { items(String($0)) }.joined(separator: "#")
     }
 
     /// Hides secrets in items such as `a=1&password=x`, with or without a leading `?`.
     private func items(_ text: String) -> String {
-        let isQuery = text.hasPrefix("?")
-        let items = text.dropFirst(isQuery ? 1 : 0).split(separator: "&", omittingEmptySubsequences: false)
+        let isQuery = text.unicodeScalars.first == "?"
+        let items = text.unicodeScalars.dropFirst(isQuery ? 1 : 0)
+            .split(separator: "&", omittingEmptySubsequences: false)
         let safe = items.map { item -> String in
-            guard let equals = item.firstIndex(of: "="), isSecret(Self.decoded(item[..<equals])) else {
+            guard let equals = item.firstIndex(of: "="), isSecret(Self.decoded(Substring(item[..<equals]))) else {
                 return String(item)
             }
-            return "\(item[...equals])redacted"
+            return String(item[...equals]) + "redacted"
         }
         return (isQuery ? "?" : "") + safe.joined(separator: "&")
     }

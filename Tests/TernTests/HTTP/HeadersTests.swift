@@ -131,6 +131,16 @@ struct HeadersTests {
     func plainHeadersAreDescribed(name: String) {
         #expect("\([name: "value"] as Headers)" == "\(name): value")
     }
+    /// A bracket or an equals sign with an accent behind it is another character.
+    @Test(arguments: [
+        ("Location", "/?token=\u{301}s3cret"), ("Refresh", "5; url=\u{301}/?token=s3cret"),
+        ("Link", "<\u{301}/?token=s3cret>; rel=next"), ("Link", "</?token=s3cret>\u{301}; rel=next"),
+    ])
+    func accentsBehindSeparatorsShowNoSecret(name: String, value: String) {
+        let text = "\([name: value] as Headers)"
+        #expect(!text.contains("s3cret") && text.contains("token=<redacted>"), "\(text)")
+    }
+
 
     @Test(arguments: [
         ("Location", "https://ada:s3cret@h/cb?code=s3cret#s3cret", "https://<redacted>@h/cb?code=<redacted>"),

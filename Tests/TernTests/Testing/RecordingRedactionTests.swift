@@ -102,6 +102,21 @@ import Foundation
         #expect(exchange.response?.headers.contains("Idempotency-Key: 1") == true)
     }
 
+    /// A separator with an accent behind it is another character.
+    @Test(arguments: [
+        "Location: /?token=\u{301}s3cret", "Location: /?\u{301}token=\u{301}s3cret#\u{301}token=s3cret",
+        "Location: //\u{301}ada:s3cret@\u{301}h/\u{301}?a=1&\u{301}token=s3cret",
+        "Refresh: 5; url=\u{301}/?token=s3cret", "Link: <\u{301}/?token=s3cret>\u{301}; rel=next",
+        "Set-Cookie: sid=\u{301}s3cret;\u{301} Path=/", "X-Token: \u{301}s3cret",
+    ])
+    func accentsBehindSeparatorsShowNoSecret(line: String) {
+        var exchange = Recording.Exchange(
+            request: Recording.Sent(method: "GET", url: "https://h/", headers: [line]),
+            response: Recording.Received(status: 302, headers: [line]))
+        Recording.Redaction.secrets.change(&exchange)
+        #expect(!"\(exchange)".contains("s3cret") && exchange.response?.headers.first?.contains("s3cret") == false)
+    }
+
     @Test func callerCanAddNamesAndDisableRedaction() {
         let body = #"{"card_number":"s3cret","password":"s3cret"}"#
         #expect(redacted(body, by: .secrets(naming: ["cardNumber"])) == body.replacing("s3cret", with: "<redacted>"))

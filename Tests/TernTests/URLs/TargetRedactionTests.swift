@@ -25,6 +25,7 @@ struct TargetRedactionTests {
         ("https://h/a:b/c", "https://h/a:b/c"),
         ("https://u:s3cret@h/b/a:s3cret@x", "https://<redacted>@h/b/<redacted>@x"),
         ("https://h/\r\nX", "https://h/\\u{D}\\u{A}X"),
+        ("https://h/?token=\u{301}s3cret&\u{301}a=\u{20DD}s3cret", "https://h/?token=<redacted>&\u{301}a=<redacted>"),
         ("", ""),
     ])
     func secretsAreRemoved(input: String, expected: String) {
