@@ -109,6 +109,22 @@ extension Target {
     /// The number of bytes before the path.
     var pathStart: Int { authority.root.utf8.count }
 
+    /// The scheme, the host and the port as they are sent: without the zone of an IPv6 address, which means nothing to another
+    /// host (RFC 6874 §4).
+    var rootWithoutZone: String {
+        var root = authority.root
+        guard let zone = root.utf8.firstIndex(of: UInt8(ascii: "%")),
+            let bracket = root.utf8.firstIndex(of: UInt8(ascii: "]"))
+        else { return root }
+        root.removeSubrange(zone..<bracket)
+        return root
+    }
+
+    /// The URL as a proxy receives it, without the zone of an IPv6 address.
+    var stringForProxy: String {
+        authority.root.utf8.contains(UInt8(ascii: "%")) ? rootWithoutZone + pathAndQuery : string
+    }
+
     private var tail: Substring { string[string.utf8.index(string.startIndex, offsetBy: pathStart)...] }
 
     /// Returns a target with further query items after the existing ones. A nil value is a bare name without `=`.

@@ -34,6 +34,17 @@ struct ProxyTests {
         }
     }
 
+    /// A zone is the name of an interface of this machine (RFC 6874 §4).
+    @Test func proxyReceivesNoZone() async throws {
+        try await withServer(Self.hello) { server, _ in
+            let proxy = Proxy(.http, host: "127.0.0.1", port: server.proxyPort)
+            let session = Session(configuration: Self.proxied(.only(proxy)))
+            let head = try await session.response(for: Request(.get, "http://[fe80::1%25eth0]:81/a?b")).head
+            #expect(head.headers["X-Target"] == "http://[fe80::1]:81/a?b")
+            #expect(head.headers["X-Host"] == "[fe80::1]:81")
+        }
+    }
+
     @Test func exceptedHostsAreReachedDirectly() async throws {
         try await withServer(Self.hello) { server, _ in
             let proxy = Proxy(.http, host: "127.0.0.1", port: 1)

@@ -259,6 +259,23 @@ struct ConnectionTests {
         }
     }
 
+    /// A zone means nothing to another host (RFC 6874 §4).
+    @Test func theZoneOfAnAddressIsNotSent() async throws {
+        let path = "/tmp/tern-\(UUID().uuidString.prefix(8)).sock"
+        try await withServer(on: .unix(path: path)) { exchange in
+            try exchange.respond(text: "\(exchange.request["Host"] ?? "none") \(exchange.request.target)")
+        } test: { _, _ in
+            let session = Session(configuration: .test())
+            for (url, expected) in [
+                ("http://[fe80::1%25eth0]:81/a", "[fe80::1]:81 /a"), ("http://[fe80::1%251]/a%25", "[fe80::1] /a%25"),
+            ] {
+                var request = try Request(.get, url)
+                request.unixSocketPath = path
+                #expect(try await session.response(for: request, decode: .string).value == expected)
+            }
+        }
+    }
+
     /// The socket that a request names is for the host of its URL alone.
     @Test func aRedirectDoesNotLeaveTheHostOfAUnixSocket() async throws {
         let path = "/tmp/tern-\(UUID().uuidString.prefix(8)).sock"

@@ -59,7 +59,7 @@ struct DestinationCache {
         guard let port = UInt16(exactly: target.port) else {
             throw TransferFailure(.invalidRequest, "the port \(target.port) is not valid")
         }
-        let root = target.authority.root
+        let root = target.rootWithoutZone
         let authority = String(root[(root.firstRange(of: "://")?.upperBound ?? root.startIndex)...])
         var policy: TLSPolicy?
         if target.isSecure {

@@ -88,7 +88,7 @@ final class EngineTransfer {
         let body: RequestBody = hasBody ? bodyLength.map { .length($0) } ?? .stream : .none
         let exchange = HTTPExchange(
             to: destination, method: transfer.request.method.rawValue,
-            path: transfer.request.target.string,
+            path: destination.isForwarded ? transfer.request.target.stringForProxy : transfer.request.target.string,
             pathStart: destination.isForwarded ? 0 : transfer.request.target.pathStart, fields: fields, body: body,
             limits: HeadLimits(bytes: transfer.request.headLimit),
             priority: priority.rawValue, urgency: priority.urgency,
