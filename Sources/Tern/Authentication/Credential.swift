@@ -3,6 +3,16 @@ public struct Credential: Sendable, Hashable {
     enum Content: Hashable {
         case password(user: String, password: String)
         case token(String)
+
+        /// Compares the bytes: a server that refuses a password can accept one that is only canonically equivalent.
+        static func == (left: Self, right: Self) -> Bool {
+            switch (left, right) {
+            case (.password(let user, let password), .password(let otherUser, let otherPassword)):
+                user.hasSameBytes(as: otherUser) && password.hasSameBytes(as: otherPassword)
+            case (.token(let token), .token(let other)): token.hasSameBytes(as: other)
+            case (.password, .token), (.token, .password): false
+            }
+        }
     }
 
     let content: Content

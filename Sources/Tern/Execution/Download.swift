@@ -241,7 +241,7 @@ package struct ResumedDownloadRules: Sendable, Equatable {
     /// Returns whether a response is a part of the same version. A server that ignores If-Range sends the rest of its
     /// current file. One that supports it repeats an entity tag (RFC 9110 §15.3.7) but can leave out a date.
     private func isSameVersion(_ headers: Headers, isSameOrigin: Bool) -> Bool {
-        if validator.hasPrefix("\"") { return headers.values(for: "ETag") == [validator] }
+        if validator.hasPrefix("\"") { return headers.hasOnly(validator, for: "ETag") }
         let dates = headers.values(for: "Last-Modified")
         if !dates.isEmpty { return dates == [validator] }
         guard isSameOrigin, let totalBytes else { return false }

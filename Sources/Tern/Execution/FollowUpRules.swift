@@ -157,7 +157,7 @@ struct RedirectRules: Sendable {
         for status: Int, locations: [String], method: Request.Method, target: Target, headers: Headers
     ) -> Action {
         guard [301, 302, 303, 307, 308].contains(status), let location = locations.first else { return .deliver }
-        if locations.contains(where: { $0 != location }) {
+        if locations.contains(where: { !$0.hasSameBytes(as: location) }) {
             return .fail(TransferFailure(.redirect, "the redirect from \(target) names several places"))
         }
         var next: Target

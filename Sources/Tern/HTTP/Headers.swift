@@ -62,6 +62,12 @@ public struct Headers: Sendable {
         return result
     }
 
+    /// Returns whether a name has this value, byte for byte, and no other.
+    package func hasOnly(_ value: String, for name: String) -> Bool {
+        let values = values(for: name)
+        return values.count == 1 && values[0].hasSameBytes(as: value)
+    }
+
     /// Returns whether both values share their storage, in constant time. False for equal values that were created
     /// separately.
     package func isSameStorage(as other: Headers) -> Bool {
@@ -155,7 +161,7 @@ extension Headers: ExpressibleByDictionaryLiteral {
 extension Headers.Field: Hashable {
     /// Compares names without regard to ASCII case, and values exactly.
     public static func == (left: Self, right: Self) -> Bool {
-        left.value == right.value && Headers.namesMatch(left.name, right.name)
+        left.value.hasSameBytes(as: right.value) && Headers.namesMatch(left.name, right.name)
     }
 
     /// Hashes the name in lower case, and the value.
@@ -173,7 +179,7 @@ extension Headers: Hashable {
         return left.indices.allSatisfy { index in
             guard left.isFirst(index) else { return true }
             let name = left.fields[index].name
-            return left.values(for: name) == right.values(for: name)
+            return left.values(for: name).elementsEqual(right.values(for: name)) { $0.hasSameBytes(as: $1) }
         }
     }
 

@@ -102,7 +102,8 @@ package struct CoalescingKey: Sendable, Hashable {
     private let target: Target
     private let headers: Headers
     private let maximumBodySize: Int?
-    private let unixSocketPath: String?
+    /// The bytes of the path, because file systems compare those.
+    private let unixSocketPath: [UInt8]?
     /// The session. Sessions do not share connections, cookies or credentials.
     private let session: Session.ID?
     /// The accepted content types. A response can be refused because of the type that its task decodes.
@@ -131,7 +132,7 @@ package struct CoalescingKey: Sendable, Hashable {
         method = request.method
         target = request.target
         maximumBodySize = request.maximumBodySize
-        unixSocketPath = request.unixSocketPath
+        unixSocketPath = request.unixSocketPath.map { Array($0.utf8) }
         let ignored = Self.ignoredHeaders + ignoring
         self.headers = Headers(
             headers.filter { field in

@@ -77,6 +77,21 @@ extension String {
         return body(Array(utf8).span)
     }
 
+    /// Returns whether two texts have the same bytes in UTF-8.
+    ///
+    /// `==` compares canonical equivalence, by which the Kelvin sign is `K`, and `é` equals `e` with an accent behind it. For a
+    /// server or a file system these are different texts.
+    package func hasSameBytes(as other: String) -> Bool {
+        // Most texts already differ in length.
+        guard utf8.count == other.utf8.count else { return false }
+        return withUTF8Span { bytes in
+            other.withUTF8Span { others in
+                for index in bytes.indices where bytes[index] != others[index] { return false }
+                return true
+            }
+        }
+    }
+
     /// Returns the text with every byte of its UTF-8 outside a set percent-encoded.
     func percentEncoded(except kept: ByteSet) -> String {
         var result: [UInt8] = []

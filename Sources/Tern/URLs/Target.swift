@@ -152,7 +152,12 @@ extension Target {
 
 extension Target: Hashable {
     package static func == (left: Target, right: Target) -> Bool {
-        left.string == right.string && left.user == right.user && left.password == right.password
+        left.string == right.string && isSame(left.user, right.user) && isSame(left.password, right.password)
+    }
+
+    private static func isSame(_ left: String?, _ right: String?) -> Bool {
+        guard let left, let right else { return left == nil && right == nil }
+        return left.hasSameBytes(as: right)
     }
 
     package func hash(into hasher: inout Hasher) { hasher.combine(string) }

@@ -39,7 +39,7 @@ package final class Destination {
         isForUpgrade: Bool = false
     ) {
         // The server behind a Unix socket presents a certificate for one host, so hosts never share its connections.
-        self.origin = unixSocketPath.map { "\($0) \(origin)" } ?? origin
+        self.origin = unixSocketPath.map { "\(Self.key(ofPath: $0)) \(origin)" } ?? origin
         self.host = host
         self.port = port
         self.authority = authority
@@ -73,6 +73,13 @@ package final class Destination {
         isForUpgrade = other.isForUpgrade
         key = other.key
         speaksHTTP1 = true
+    }
+
+    /// Returns the path with a NUL, which no path has, and a number of three digits in place of each byte outside ASCII. Strings
+    /// compare canonical equivalence, and file systems compare bytes: two sockets would share their connections.
+    private static func key(ofPath path: String) -> String {
+        if path.utf8.allSatisfy({ $0 < 0x80 }) { return path }
+        return path.utf8.map { $0 < 0x80 ? String(Unicode.Scalar($0)) : "\0\($0)" }.joined()
     }
 
     package var isSecure: Bool { trust != nil }

@@ -8,7 +8,8 @@ struct EntityTag: Sendable, Hashable {
     /// A Boolean value that indicates whether the tag has the form of RFC 9110. Any other tag is compared as text, and
     /// counts as weak.
     let isWellFormed: Bool
-    private let opaque: String
+    /// The bytes that are compared. Strings would also be equal by canonical equivalence (RFC 9110 §8.8.3.2).
+    private let opaque: [UInt8]
 
     /// The greatest length in bytes.
     private static let limit = 1 << 10
@@ -26,13 +27,13 @@ struct EntityTag: Sendable, Hashable {
             quoted.count >= 2 && quoted.first == .quote && quoted.last == .quote
             && quoted.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != .quote }
         isWeak = hasMark || !isWellFormed
-        opaque = isWellFormed ? String(decoding: quoted, as: UTF8.self) : text
+        opaque = isWellFormed ? Array(quoted) : bytes
     }
 
     /// Returns the tag of a message; nil without one, and if it has several that differ.
     init?(of headers: Headers) {
         let values = headers.values(for: "ETag")
-        guard let first = values.first, values.allSatisfy({ $0 == first }) else { return nil }
+        guard let first = values.first, values.allSatisfy({ $0.hasSameBytes(as: first) }) else { return nil }
         self.init(first)
     }
 

@@ -70,9 +70,15 @@ struct NoVarySearch: Sendable, Hashable {
     private func isIgnored(_ name: String) -> Bool {
         switch ignored {
         case .none: false
-        case .names(let names): names.contains(name)
-        case .allExcept(let names): !names.contains(name)
+        case .names(let names): contains(names, name)
+        case .allExcept(let names): !contains(names, name)
         }
+    }
+
+    /// Returns whether names of structured fields, which are ASCII, contain a name. By canonical equivalence, they would contain
+    /// names such as the Kelvin sign, too.
+    private func contains(_ names: Set<String>, _ name: String) -> Bool {
+        name.utf8.allSatisfy { $0 < 0x80 } && names.contains(name)
     }
 
     /// A name and a value of a query, decoded as a form is.

@@ -26,6 +26,14 @@ struct VarySelection: Sendable, Hashable {
         let name: String
         /// The normalized value, or a digest if it is long or a secret; nil if the request had no such field.
         let value: String?
+
+        /// Compares the bytes of the values: for a server, texts that are only canonically equivalent are different.
+        static func == (left: Self, right: Self) -> Bool {
+            guard left.name == right.name, let value = left.value, let other = right.value else {
+                return left.name == right.name && left.value == nil && right.value == nil
+            }
+            return value.hasSameBytes(as: other)
+        }
     }
 
     let fields: [Field]
@@ -43,7 +51,7 @@ struct VarySelection: Sendable, Hashable {
 
     /// Returns whether a request has the same fields.
     func matches(_ request: Headers) -> Bool {
-        fields.allSatisfy { Self.value(of: $0.name, in: request) == $0.value }
+        fields.allSatisfy { Field(name: $0.name, value: Self.value(of: $0.name, in: request)) == $0 }
     }
 
     /// Returns the value of a field in the form that is compared: its lines combined, without optional whitespace and

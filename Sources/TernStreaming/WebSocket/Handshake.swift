@@ -129,7 +129,7 @@ package struct Handshake: Sendable {
         var agreement = Agreement()
         let chosen = fields.values(for: "Sec-WebSocket-Protocol")
         if let name = chosen.first {
-            guard chosen.count == 1, protocols.contains(name) else {
+            guard chosen.count == 1, protocols.contains(where: { $0.hasSameBytes(as: name) }) else {
                 throw Self.failure("the server chose a subprotocol that was not offered (RFC 6455 §4.1)")
             }
             agreement.subprotocol = name
@@ -139,8 +139,9 @@ package struct Handshake: Sendable {
     }
 
     private func checkSwitch(_ fields: Headers, _ sent: Headers) throws(ProtocolFailure) {
-        let accepted = fields.values(for: "Sec-WebSocket-Accept")
-        guard let key = sent["Sec-WebSocket-Key"], accepted == [SHA1.webSocketAccept(for: key)] else {
+        guard let key = sent["Sec-WebSocket-Key"],
+            fields.hasOnly(SHA1.webSocketAccept(for: key), for: "Sec-WebSocket-Accept")
+        else {
             throw Self.failure("Sec-WebSocket-Accept does not fit the key of the request (RFC 6455 §4.1)")
         }
         let options = fields.values(for: "Connection").joined(separator: ",").split(separator: ",")

@@ -99,14 +99,14 @@ struct ContinuationRule: Sendable, Equatable {
         switch rules.decision(on: head.status, headers: head.headers, isSameOrigin: isSameOrigin) {
         case .append(let total):
             // A date was sent, and the entity tag of the response still tells the version.
-            if let etag = validators.etag, let current = head.headers["ETag"], current != etag {
+            if let etag = validators.etag, let current = head.headers["ETag"], !current.hasSameBytes(as: etag) {
                 return .askForWhole(.fileChanged)
             }
             return .append(total: total)
         case .startOver:
             return .askForWhole(reason(of: head))
         case .replace:
-            let isSameTag = validators.etag != nil && head.headers.values(for: "ETag") == [validators.etag]
+            let isSameTag = validators.etag.map { head.headers.hasOnly($0, for: "ETag") } ?? false
             if isSameTag, !prefersDate, validators.lastModified != nil { return .askWithDate }
             return .replace(head.contentCodings.isEmpty ? (hasChanged(head) ? .fileChanged : .rangeIgnored) : .encoded)
         }
@@ -122,7 +122,7 @@ struct ContinuationRule: Sendable, Equatable {
         else { return .askForWhole(hasChanged(head) ? .fileChanged : .rangeNotSatisfiable) }
         let isSame =
             if let etag = validators.etag, head.headers.contains("ETag") {
-                head.headers.values(for: "ETag") == [etag]
+                head.headers.hasOnly(etag, for: "ETag")
             } else {
                 validators.lastModified != nil && head.headers.values(for: "Last-Modified") == [validators.lastModified]
             }
@@ -136,7 +136,7 @@ struct ContinuationRule: Sendable, Equatable {
 
     /// Returns whether a response says that the file is another version.
     private func hasChanged(_ head: ResponseHead) -> Bool {
-        if let etag = validators.etag, let current = head.headers["ETag"] { return current != etag }
+        if let etag = validators.etag, let current = head.headers["ETag"] { return !current.hasSameBytes(as: etag) }
         if let date = validators.lastModified, let current = head.headers["Last-Modified"] { return current != date }
         return false
     }

@@ -22,6 +22,9 @@ import Testing
             ("params=(\"ü\")", "a=1", "a=1&ü=2", false), ("params=(\"a b\")", "a+b=1", "a%20b=2", true),
             ("params=(\"c\")", "a=%31", "a=1", true), ("params=(\"c\")", "a=%", "a=%25", true),
             ("params=(\"c\")", "a=%+1", "a=%25+1", true), ("params=(\"c\")", "a&&b", "a=&b", true),
+            // The Kelvin sign is another name than K, which it equals by canonical equivalence.
+            ("params=(\"K\")", "%E2%84%AA=1", "%E2%84%AA=2", false), ("params=(\"K\")", "K=1", "K=2", true),
+            ("params, except=(\"K\")", "%E2%84%AA=1", "x=1", true),
             ("params;x=1", "a=1", "b=2", true), ("params=(\"a\";x \"b\");y=\"z\"", "a=1", "b=2", true),
         ] as [(String, String?, String?, Bool)])
     func queriesAreComparedByTheRule(_ field: String, first: String?, second: String?, expected: Bool) {

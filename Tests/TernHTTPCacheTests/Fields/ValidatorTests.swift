@@ -11,6 +11,8 @@ import Testing
         ("\"a\"", "\"a\"", true, true), ("W/\"a\"", "\"a\"", true, false), ("W/\"a\"", "W/\"a\"", true, false),
         ("\"a\"", "\"b\"", false, false), ("\"a\"", "\"A\"", false, false), ("\"\"", "\"\"", true, true),
         ("w/\"a\"", "\"a\"", false, false), ("abc", "abc", true, false), ("abc", "\"abc\"", false, false),
+        ("\"\u{212A}\"", "\"K\"", false, false), ("\"\u{E9}\"", "\"e\u{301}\"", false, false),
+        ("\u{E9}", "e\u{301}", false, false), ("\"\u{E9}\"", "\"\u{E9}\"", true, true),
         ("\"a\\\"", "\"a\\\"", true, true), ("\"a\"b\"", "\"a\"b\"", true, false), ("W/abc", "W/abc", true, false),
     ])
     func tagsAreComparedWeaklyAndStrongly(_ left: String, _ right: String, weak: Bool, strong: Bool) throws {

@@ -38,6 +38,9 @@ import Testing
         #expect(!matches("Foo", [:], ["Foo": ""]))
         #expect(matches("Foo, Bar", ["Foo": "1"], ["Foo": "1", "Other": "2"]))
         #expect(!matches("Foo, Bar", ["Foo": "1"], ["Foo": "1", "Bar": "2"]))
+        // Canonically equivalent texts are different values.
+        #expect(!matches("Foo", ["Foo": "\u{212A}"], ["Foo": "K"]))
+        #expect(!matches("Foo", ["Foo": "\u{E9}"], ["Foo": "e\u{301}"]))
     }
 
     @Test func whitespaceLinesAndEmptyMembersMakeNoDifference() {

@@ -52,6 +52,15 @@ struct HandshakeTests {
         }
     }
 
+    /// Texts that are equal by canonical equivalence are different values.
+    @Test func valuesAreComparedByTheirBytes() {
+        let accept = "s3pPLMBiTxaQ9kYGzzhZRb\u{212A}+xOo="
+        #expect(throws: ProtocolFailure.self) { try agreement { $0["Sec-WebSocket-Accept"] = accept } }
+        #expect(throws: ProtocolFailure.self) {
+            try agreement({ $0["Sec-WebSocket-Protocol"] = "\u{212A}" }, protocols: ["K"])
+        }
+    }
+
     @Test func aValidResponseIsAccepted() throws {
         #expect(try agreement() == Handshake.Agreement())
         #expect(try agreement { $0["Connection"] = "keep-alive, UPGRADE" } == Handshake.Agreement())

@@ -48,6 +48,17 @@ struct AuthenticationTests {
         return try askedChallenge(rules.action(for: head))
     }
 
+    /// A provider can try a password in the other normal form, which is another one for the server.
+    @Test func aPasswordWithOtherBytesIsAnotherCredential() throws {
+        let challenge = try challenge("Basic realm=r")
+        var rules = AuthenticationRules()
+        let first = try rules.answer(challenge, with: .user("ada", password: "p\u{E4}ss"))
+        let second = try rules.answer(challenge, with: .user("ada", password: "pa\u{308}ss"))
+        #expect(try value(first) != value(second))
+        #expect(try rules.answer(challenge, with: .user("ada", password: "pa\u{308}ss")) == nil)
+        #expect(Credential.bearer("K") != .bearer("\u{212A}") && Credential.bearer("K") == .bearer("K"))
+    }
+
     // MARK: Choice of the answer
 
     @Test(

@@ -26,6 +26,15 @@ struct RedirectRulesTests {
 
     private struct NotFollowed: Error {}
 
+    @Test func locationsThatDifferInTheirBytesAreSeveralPlaces() throws {
+        var rules = RedirectRules(limit: 20)
+        let action = rules.action(
+            for: 302, locations: ["/\u{212A}", "/K"], method: .get, target: try Target(absolute: "https://a.example/"),
+            headers: [:])
+        guard case .fail(let failure) = action else { throw NotFollowed() }
+        #expect(failure.reason.contains("several places"))
+    }
+
     @Test(arguments: [
         (301, "POST", "GET"), (302, "POST", "GET"), (303, "POST", "GET"), (307, "POST", "POST"), (308, "POST", "POST"),
         (301, "PUT", "PUT"), (302, "DELETE", "DELETE"), (303, "PUT", "GET"), (303, "HEAD", "HEAD"),

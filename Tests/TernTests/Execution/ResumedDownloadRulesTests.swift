@@ -45,6 +45,14 @@ struct ResumedDownloadRulesTests {
         #expect(decision(rules, headers: ["Content-Range": range, "ETag": "\"a\""]) == expected)
     }
 
+    /// Two versions of a file can have entity tags that are equal by canonical equivalence only.
+    @Test func entityTagIsComparedByItsBytes() {
+        let rules = ResumedDownloadRules(offset: 10, validator: "\"\u{E9}\"", totalBytes: 20)
+        let part: Headers = ["Content-Range": "bytes 10-19/20"]
+        #expect(decision(rules, headers: part.overriding(with: ["ETag": "\"e\u{301}\""])) == .startOver)
+        #expect(decision(rules, headers: part.overriding(with: ["ETag": "\"\u{E9}\""])) == .append(total: 20))
+    }
+
     @Test func everyRangeOfASmallFileIsDecidedByItsEnds() {
         for first in 0...4 {
             for last in first...5 {

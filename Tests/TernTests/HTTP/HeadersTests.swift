@@ -92,6 +92,16 @@ struct HeadersTests {
         #expect(Headers() == Headers())
     }
 
+    /// A server distinguishes values whose bytes differ, although their texts are canonically equivalent.
+    @Test(arguments: [("\u{212A}", "K"), ("\u{E9}", "e\u{301}"), ("\u{212B}", "A\u{30A}"), ("a\u{37E}", "a;")])
+    func valuesAreComparedByTheirBytes(left: String, right: String) {
+        #expect(left == right)
+        #expect(["X": left] as Headers != ["X": right])
+        #expect(["A": "1", "X": left] as Headers != ["X": right, "a": "1"])
+        #expect(Set([Headers.Field(name: "X", value: left), Headers.Field(name: "X", value: right)]).count == 2)
+        #expect(["X": left] as Headers == ["x": left])
+    }
+
     @Test func equalHeadersHashEqually() {
         let left: Headers = ["A": "1", "B": "2", "A": "3"]
         let right: Headers = ["b": "2", "a": "1", "a": "3"]
@@ -121,16 +131,6 @@ struct HeadersTests {
         #expect(headers.map(\.isSecret) == [true, false])
     }
 
-    @Test(arguments: [
-        "Accept", "Content-Type", "ETag", "WWW-Authenticate", "Location", "Host", "Date", "Idempotency-Key",
-        "Surrogate-Key", "Sec-WebSocket-Key", "Sec-WebSocket-Accept", "Author", "Proxy-Authenticate",
-        "Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Request-Headers",
-        "Public-Key-Pins", "X-Design", "Compass", "X-Passed", "X-Pins", "Shipping", "Certainty", "X-Side",
-        "X-RateLimit-Remaining-Tokens", "Keep-Alive", "Keywords",
-    ])
-    func plainHeadersAreDescribed(name: String) {
-        #expect("\([name: "value"] as Headers)" == "\(name): value")
-    }
     /// A bracket or an equals sign with an accent behind it is another character.
     @Test(arguments: [
         ("Location", "/?token=\u{301}s3cret"), ("Refresh", "5; url=\u{301}/?token=s3cret"),
@@ -141,6 +141,16 @@ struct HeadersTests {
         #expect(!text.contains("s3cret") && text.contains("token=<redacted>"), "\(text)")
     }
 
+    @Test(arguments: [
+        "Accept", "Content-Type", "ETag", "WWW-Authenticate", "Location", "Host", "Date", "Idempotency-Key",
+        "Surrogate-Key", "Sec-WebSocket-Key", "Sec-WebSocket-Accept", "Author", "Proxy-Authenticate",
+        "Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Request-Headers",
+        "Public-Key-Pins", "X-Design", "Compass", "X-Passed", "X-Pins", "Shipping", "Certainty", "X-Side",
+        "X-RateLimit-Remaining-Tokens", "Keep-Alive", "Keywords",
+    ])
+    func plainHeadersAreDescribed(name: String) {
+        #expect("\([name: "value"] as Headers)" == "\(name): value")
+    }
 
     @Test(arguments: [
         ("Location", "https://ada:s3cret@h/cb?code=s3cret#s3cret", "https://<redacted>@h/cb?code=<redacted>"),

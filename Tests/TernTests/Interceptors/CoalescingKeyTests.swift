@@ -35,6 +35,11 @@ struct CoalescingKeyTests {
             try key(.get, "https://a.example/x?y", ["Cookie": "a=1"]),
             try key(.get, "https://a.example/x?y", ["Proxy-Authorization": "Basic x"]),
             try key { $0.unixSocketPath = "/run/x" }, try key { $0.maximumBodySize = 7 },
+            // Texts that are equal by canonical equivalence only.
+            try key(.get, "https://a.example/x?y", ["Authorization": "Bearer K"]),
+            try key(.get, "https://a.example/x?y", ["Authorization": "Bearer \u{212A}"]),
+            try key(.get, "https://\u{212A}:1@a.example/x?y"), try key(.get, "https://K:1@a.example/x?y"),
+            try key { $0.unixSocketPath = "/run/\u{E9}" }, try key { $0.unixSocketPath = "/run/e\u{301}" },
         ]
         #expect(!keys.contains(nil))
         #expect(Set(keys).count == keys.count)

@@ -37,6 +37,18 @@ struct ContinuationRuleTests {
         #expect(StrongValidators(try head(200, ["ETag": "\"a\""])).etag == "\"a\"")
     }
 
+    @Test func tagsAreComparedByTheirBytes() throws {
+        let rule = rule(StrongValidators(etag: "\"\u{E9}\""))
+        let complete: Headers = ["Content-Range": "bytes */400"]
+        let (same, other): (Headers, Headers) = (["ETag": "\"\u{E9}\""], ["ETag": "\"e\u{301}\""])
+        var whole = rule
+        whole.size = 400
+        #expect(whole.decision(on: try head(416, complete.overriding(with: same))) == .complete)
+        #expect(whole.decision(on: try head(416, complete.overriding(with: other))) == .askForWhole(.fileChanged))
+        #expect(rule.decision(on: try head(206, part.overriding(with: other))) == .askForWhole(.fileChanged))
+        #expect(rule.decision(on: try head(200, other)) == .replace(.fileChanged))
+    }
+
     @Test func tagIsSentBeforeTheDate() {
         #expect(both.fields == ["Range": "bytes=400-", "If-Range": "\"a\""])
         var dateOnly = both

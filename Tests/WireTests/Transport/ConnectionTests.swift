@@ -259,6 +259,23 @@ struct ConnectionTests {
         }
     }
 
+    /// File systems compare the bytes of names. By canonical equivalence, both names would be one.
+    @Test func unixSocketsWithEquivalentNamesAreDifferent() async throws {
+        let name = UUID().uuidString.prefix(8)
+        let paths = ["/tmp/tern-\(name)-\u{E9}", "/tmp/tern-\(name)-e\u{301}"]
+        let servers = try paths.map { path in
+            try LoopbackServer(on: .unix(path: path)) { try $0.respond(text: "\(path.utf8.count)") }
+        }
+        defer { for server in servers { server.stop() } }
+        let session = Session(configuration: .test())
+        for path in paths + paths {
+            var request = try Request(.get, "http://localhost/")
+            request.unixSocketPath = path
+            #expect(try await session.response(for: request, decode: .string).value == "\(path.utf8.count)")
+        }
+        #expect(servers.map { $0.counts.requestsReceived } == [2, 2])
+    }
+
     /// A zone means nothing to another host (RFC 6874 §4).
     @Test func theZoneOfAnAddressIsNotSent() async throws {
         let path = "/tmp/tern-\(UUID().uuidString.prefix(8)).sock"

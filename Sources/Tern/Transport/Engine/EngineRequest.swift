@@ -5,7 +5,8 @@ import TernEngine
 struct DestinationCache {
     private struct Key: Hashable {
         let origin: String
-        let unixSocketPath: String?
+        /// The bytes of the path, because file systems compare those.
+        let unixSocketPath: [UInt8]?
         let policy: TrustPolicy?
         let isForUpgrade: Bool
         var avoidsHTTP2 = false
@@ -31,7 +32,8 @@ struct DestinationCache {
             || request.unixSocketPath == nil && request.trust == nil && request.upgrade == nil && !request.avoidsHTTP2
         if isUsual, let last, last.origin == request.target.origin { return last.destination }
         let key = Key(
-            origin: request.target.origin, unixSocketPath: request.unixSocketPath, policy: request.trust?.policy,
+            origin: request.target.origin, unixSocketPath: request.unixSocketPath.map { Array($0.utf8) },
+            policy: request.trust?.policy,
             isForUpgrade: request.upgrade != nil, avoidsHTTP2: request.avoidsHTTP2)
         let destination: Destination
         if let found = known[key] {
@@ -50,7 +52,8 @@ struct DestinationCache {
     func sharedDestination(for request: WireRequest) -> Destination? {
         known[
             Key(
-                origin: request.target.origin, unixSocketPath: request.unixSocketPath, policy: request.trust?.policy,
+                origin: request.target.origin, unixSocketPath: request.unixSocketPath.map { Array($0.utf8) },
+                policy: request.trust?.policy,
                 isForUpgrade: false)]
     }
 
