@@ -314,7 +314,7 @@ private struct XMLPropertyList {
             throw .malformed
         }
         if tag.first == UInt8(ascii: "/") {
-            depth -= 1
+            depth = max(0, depth - 1)
         } else if tag.last != UInt8(ascii: "/") {
             depth += 1
             isInText = tag.starts(with: "string".utf8) || tag.starts(with: "key".utf8)
@@ -359,7 +359,8 @@ private struct BinaryPropertyList {
     private var heights: [Int32]
     /// The bytes that a copy of each object takes, with all that it refers to.
     private var sizes: [Int]
-    private static let largestSize = 64 << 20
+    /// The size that a list may have in any case, in bytes. The values that are decoded take several times as much.
+    private static let allowedSize = 4 << 20
 
     /// An object whose references are being followed.
     private struct Step {
@@ -414,7 +415,7 @@ private struct BinaryPropertyList {
             }
         }
         // Objects that are referred to many times can stand for more than memory holds.
-        guard sizes[top] <= max(Self.largestSize, 16 * bytes.count) else {
+        guard sizes[top] <= max(Self.allowedSize, 32 * bytes.count) else {
             throw PropertyListCheck.Problem(description: "the property list repeats its objects too often")
         }
     }
