@@ -102,7 +102,7 @@ chaos:
 test-loops:
 	@scripts/set-up test
 	@$(VENV)
-	TERN_THREE_LOOPS=1 $(TEST) --scratch-path .build/loops
+	TERN_THREE_LOOPS=1 $(TEST) $(if $(FILTER),,--filter 'TernTests|WireTests')
 
 test-urlsession:
 	@scripts/set-up test

@@ -14,9 +14,6 @@ var settings: [SwiftSetting] = [
 // Development switches, read from the environment by the Makefile's own targets; consumers never set them.
 // TERN_URLSESSION=1: build and default to the URLSession transport on Linux too (`make test-urlsession`).
 if Context.environment["TERN_URLSESSION"] == "1" { settings.append(.define("TERN_URLSESSION")) }
-// TERN_THREE_LOOPS=1: three event loops on any machine, over which connections are spread at once (`make test-loops`).
-let hasThreeLoops = Context.environment["TERN_THREE_LOOPS"] == "1"
-if hasThreeLoops { settings.append(.define("TERN_THREE_LOOPS")) }
 // TERN_NO_POLLING=1: event loops that sleep at once, for a row of `Benchmarks/run`.
 if Context.environment["TERN_NO_POLLING"] == "1" { settings.append(.define("TERN_NO_POLLING")) }
 // TERN_PTHREAD_LOCK=1: thread sanitizer does not see into Synchronization.Mutex (`make test-tsan`).
@@ -229,9 +226,8 @@ let package = Package(
     ]
 )
 
-// `make test-urlsession` and `make test-loops` build into folders of their own: only the modules and the tests that the
-// switch changes.
-if Context.environment["TERN_URLSESSION"] == "1" || hasThreeLoops {
+// `make test-urlsession` builds into a folder of its own: only the modules and the tests that the switch changes.
+if Context.environment["TERN_URLSESSION"] == "1" {
     let names: Set = [
         "CTernFiles", "CTernHTTP2", "CTernIDN", "CTernLoop", "CTernOpenSSL", "CTernSQLite", "CTernTestHTTP2",
         "CTernTestTLS", "CTernZ", "Tern", "TernCache", "TernConcurrency", "TernEngine", "TernHTTPCache",

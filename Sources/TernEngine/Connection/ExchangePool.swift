@@ -36,11 +36,7 @@ package final class ExchangePool {
             self.authorizeProxy = authorizeProxy
         }
 
-        #if TERN_THREE_LOOPS
-        private static let defaultConnectionsBeforeSpread = 0
-        #else
-        private static let defaultConnectionsBeforeSpread = 8
-        #endif
+        private static let defaultConnectionsBeforeSpread = EventLoops.areSpreadForTests ? 0 : 8
     }
 
     /// A connection of the pool, and the loop on which it lives.

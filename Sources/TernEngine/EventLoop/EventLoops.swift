@@ -13,14 +13,19 @@ package enum EventLoops {
     /// The largest number of loops.
     package static let maximumCount = 64
 
-    /// One loop for four processors, at most 8: a loop keeps about three other processors busy.
-    private static let defaultCount: Int = {
-        #if TERN_THREE_LOOPS
-        3
+    /// A Boolean value that indicates whether there are three loops, over which connections are spread at once. For the tests
+    /// of a debug build (`make test-loops`): a release build does not read the environment.
+    package static let areSpreadForTests: Bool = {
+        #if DEBUG
+        unsafe getenv("TERN_THREE_LOOPS") != nil
         #else
-        max(1, min(8, sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 4))
+        false
         #endif
     }()
+
+    /// One loop for four processors, at most 8: a loop keeps about three other processors busy.
+    private static let defaultCount =
+        areSpreadForTests ? 3 : max(1, min(8, sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 4))
     private static let choice = Lock(Choice())
     private static let nextHome = Atomic<Int>(0)
 

@@ -58,6 +58,8 @@ ctern_redis *ctern_redis_connect(
         free(connection);
         return NULL;
     }
+    // hiredis opens a socket that the programs that this process starts would inherit.
+    fcntl(context->fd, F_SETFD, FD_CLOEXEC);
     // This file waits by itself, because hiredis limits the time of each system call and not of an operation.
     int flags = fcntl(context->fd, F_GETFL);
     if (flags < 0 || fcntl(context->fd, F_SETFL, flags | O_NONBLOCK) < 0) {
