@@ -35,7 +35,7 @@ enum XMLBody {
             return body
         }
         let text = try TextDecoding.string(from: body, charset: charset)
-        return Data(XMLEncoding.withoutDeclaration(text).utf8)
+        return try XMLEncoding.withoutDeclaration(Data(text.utf8))
     }
 
     private static func hasByteOrderMark(_ body: Data) -> Bool {

@@ -84,6 +84,16 @@ struct XMLTests {
             Data("<?xml version='1.0' encoding='\($0)'?>\(utf7)".utf8)
         }
         documents.append(Data("<?xml version='1.0'\(spaces)encoding='utf-7'?>\(utf7)".utf8))
+        // The parser would obey the second declaration.
+        let utf7Declaration = "<?xml version='1.0' encoding='utf-7'?>"
+        let pairs = [
+            "<?xml version='1.0' encoding='iso-8859-1'?>", "<?xml version='1.0'?>", "<?xml version='1.0'?>\n",
+            "<?xml standalone='encoding=\"utf-8\"' encoding='utf-7'?>", "\u{FEFF}<?xml-stylesheet x?>", " ", "\u{FEFF}",
+        ].map { Data("\($0)\(utf7Declaration)\(utf7)".utf8) }
+        for pair in pairs.prefix(3) {
+            #expect(throws: TextDecoding.Problem.malformedDeclaration) { try XMLEncoding.withoutDeclaration(pair) }
+        }
+        documents += pairs
         for text in [comment, name] {
             documents.append(try #require(text.data(using: .utf16LittleEndian)))
             documents.append(try #require(text.data(using: .utf16BigEndian)))
@@ -98,11 +108,11 @@ struct XMLTests {
         }
     }
 
-    @Test(arguments: ["utf-8", "UTF8", "iso-8859-1", "windows-1252", "iso-8859-15", "utf-16"])
+    @Test(arguments: ["utf-8", "UTF8", "iso-8859-1", "windows-1252", "iso-8859-15", "utf-16", "utf-32"])
     func declaredEncodingsAreRead(name: String) throws {
         let text = "<?xml version=\"1.0\"\n encoding = \"\(name)\" ?><!DOCTYPE a SYSTEM '<b>'><a>1 é</a>"
         let encodings: [String: String.Encoding] = [
-            "utf-8": .utf8, "UTF8": .utf8, "windows-1252": .windowsCP1252, "utf-16": .utf16,
+            "utf-8": .utf8, "UTF8": .utf8, "windows-1252": .windowsCP1252, "utf-16": .utf16, "utf-32": .utf32,
         ]
         let document = try #require(text.data(using: encodings[name] ?? .isoLatin1))
         #expect(try XMLTree(parsing: document).text == "1 é")

@@ -167,7 +167,8 @@ extension BodyDecoder where Value: Decodable {
 
     /// Decodes a property list in XML or binary form.
     ///
-    /// Its arrays and dictionaries nest at most 200 levels deep, and none contains itself.
+    /// Its arrays and dictionaries nest at most 200 levels deep, and none contains itself. With its shared objects counted at each
+    /// use, a binary list has at most 16 MiB, or 32 times its own size if that is more.
     public static var propertyList: Self {
         let types = ["application/x-plist", "application/xml", "text/xml", "application/x-apple-binary-plist"]
         return Self(acceptedTypes: .these(types)) { body, _, _ in
@@ -245,14 +246,17 @@ package enum DecodingProblem {
     }
 }
 
-/// Checks the nesting of property lists before they are decoded: Foundation follows that of XML, and types that contain
-/// themselves follow every one, with the stack of the thread.
+/// Checks the nesting of property lists before they are decoded: Foundation parses those in XML recursively, and recursive types
+/// decode recursively, so that a deep list overflows the stack.
 enum PropertyListCheck {
     /// The reason why a body is not decoded.
     struct Problem: Error, CustomStringConvertible {
         let description: String
-        static let malformed = Problem(description: "it is no property list in XML or binary form")
+        static let malformed = Problem(description: "the body is not a property list in XML or binary form")
         static let tooDeep = Problem(description: "the property list nests deeper than \(maximumDepth) levels")
+        static func tooLarge(_ limit: Int) -> Problem {
+            Problem(description: "the property list would expand to more than \(limit) bytes")
+        }
     }
 
     static let maximumDepth = 200
@@ -272,7 +276,7 @@ enum PropertyListCheck {
     }
 }
 
-/// Follows the tags of a property list in XML. A document in which another reader could see other tags is refused.
+/// Follows the tags of a property list in XML. Refuses documents that parsers could read differently.
 private struct XMLPropertyList {
     private let bytes: [UInt8]
     private var index = 0
@@ -297,7 +301,8 @@ private struct XMLPropertyList {
                 if !begins("!DOCTYPE") || type.contains(UInt8(ascii: "[")) { throw .malformed }
                 index = type.endIndex + 1
             } else if begins("?") {
-                if begins("?>") { throw .malformed }
+                // The declaration is removed by now.
+                if begins("?>") || XMLEncoding.beginsWithDeclaration(bytes[open...]) { throw .malformed }
                 try skip("?", to: "?>")
             } else {
                 try element()
@@ -355,21 +360,23 @@ private struct BinaryPropertyList {
     private let count: Int
     private let top: Int
     private let table: Int
-    /// The levels of each object and below it; 0 if they are not known.
-    private var heights: [Int32]
-    /// The bytes that a copy of each object takes, with all that it refers to.
-    private var sizes: [Int]
-    /// The size that a list may have in any case, in bytes. The values that are decoded take several times as much.
-    private static let allowedSize = 4 << 20
+    /// The number of levels from each object down; 0 if it is not known.
+    private var depths: [Int32]
+    /// The size of each object in bytes, with shared objects counted at each use.
+    private var expandedSizes: [Int]
+    /// The greatest expanded size of a list. The values that are decoded take several times as much.
+    private let sizeLimit: Int
+    /// The number of bytes of the objects whose references have been followed.
+    private var followed = 0
 
     /// An object whose references are being followed.
-    private struct Step {
+    private struct OpenObject {
         let object: Int
         /// The place of the next reference, and that behind the last.
         var next: Int
         let end: Int
-        var height: Int32 = 1
-        var size: Int
+        var depth: Int32 = 1
+        var expandedSize: Int
     }
 
     init(_ bytes: [UInt8]) throws(PropertyListCheck.Problem) {
@@ -384,49 +391,48 @@ private struct BinaryPropertyList {
         guard (1...8).contains(offsetSize), (1...8).contains(referenceSize), top < count, table >= 8, table <= trailer,
             count <= (trailer - table) / offsetSize
         else { throw .malformed }
-        heights = Array(repeating: 0, count: count)
-        sizes = Array(repeating: 0, count: count)
+        depths = Array(repeating: 0, count: count)
+        expandedSizes = Array(repeating: 0, count: count)
+        sizeLimit = max(16 << 20, 32 * bytes.count)
     }
 
     mutating func check() throws(PropertyListCheck.Problem) {
-        var steps = [try step(to: top)]
+        var open = [try openObject(top)]
         var isOpen: Set<Int> = [top]
-        while var step = steps.popLast() {
-            guard step.next < step.end else {
-                heights[step.object] = step.height
-                sizes[step.object] = step.size
-                isOpen.remove(step.object)
-                if let last = steps.indices.last { add(step.object, to: &steps[last]) }
+        while var last = open.popLast() {
+            guard last.next < last.end else {
+                depths[last.object] = last.depth
+                expandedSizes[last.object] = last.expandedSize
+                isOpen.remove(last.object)
+                if let parent = open.indices.last { try add(last.object, to: &open[parent]) }
                 continue
             }
-            let child = Self.number(bytes[step.next..<step.next + referenceSize])
-            step.next += referenceSize
+            let child = Self.number(bytes[last.next..<last.next + referenceSize])
+            last.next += referenceSize
             guard child < count else { throw .malformed }
             if isOpen.contains(child) {
                 throw PropertyListCheck.Problem(description: "an object of the property list contains itself")
             }
-            let height = heights[child]
-            if height > 0 { add(child, to: &step) }
-            steps.append(step)
-            if steps.count + Int(max(height, 1)) > PropertyListCheck.maximumDepth + 1 { throw .tooDeep }
-            if height == 0 {
-                steps.append(try self.step(to: child))
+            let depth = depths[child]
+            if depth > 0 { try add(child, to: &last) }
+            open.append(last)
+            if open.count + Int(max(depth, 1)) > PropertyListCheck.maximumDepth + 1 { throw .tooDeep }
+            if depth == 0 {
+                open.append(try openObject(child))
                 isOpen.insert(child)
             }
         }
-        // Objects that are referred to many times can stand for more than memory holds.
-        guard sizes[top] <= max(Self.allowedSize, 32 * bytes.count) else {
-            throw PropertyListCheck.Problem(description: "the property list repeats its objects too often")
-        }
     }
 
-    private func add(_ child: Int, to step: inout Step) {
-        step.height = max(step.height, heights[child] + 1)
-        let (sum, overflows) = step.size.addingReportingOverflow(sizes[child])
-        step.size = overflows ? .max : sum
+    private func add(_ child: Int, to object: inout OpenObject) throws(PropertyListCheck.Problem) {
+        object.depth = max(object.depth, depths[child] + 1)
+        // Objects that are used many times can stand for more than memory holds. Both sizes are below the limit.
+        object.expandedSize += expandedSizes[child]
+        if object.expandedSize > sizeLimit { throw .tooLarge(sizeLimit) }
     }
 
-    private func step(to object: Int) throws(PropertyListCheck.Problem) -> Step {
+    /// Begins to follow the references of an object.
+    private mutating func openObject(_ object: Int) throws(PropertyListCheck.Problem) -> OpenObject {
         let entry = table + object * offsetSize
         var place = Self.number(bytes[entry..<entry + offsetSize])
         guard place >= 8, place < table else { throw .malformed }
@@ -435,7 +441,7 @@ private struct BinaryPropertyList {
         let (kind, low) = (marker >> 4, Int(marker & 0xF))
         // Data, text in two forms, array, ordered set, set and dictionary have a number of elements, the others a size.
         guard [0x4, 0x5, 0x6, 0x7, 0xA, 0xB, 0xC, 0xD].contains(kind) else {
-            return Step(object: object, next: place, end: place, size: 16)
+            return OpenObject(object: object, next: place, end: place, expandedSize: 16)
         }
         var elements = low
         if low == 0xF {
@@ -455,7 +461,10 @@ private struct BinaryPropertyList {
         }
         guard elements <= (table - place) / elementSize else { throw .malformed }
         let end = place + elements * elementSize
-        return Step(object: object, next: kind < 0xA ? end : place, end: end, size: 16 + end - place)
+        // Objects whose bytes overlap would cost time for each of them.
+        followed += end - place
+        guard followed <= bytes.count else { throw .malformed }
+        return OpenObject(object: object, next: kind < 0xA ? end : place, end: end, expandedSize: 16 + end - place)
     }
 
     /// Returns the number that at most eight bytes are, the most significant first.

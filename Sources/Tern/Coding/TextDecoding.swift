@@ -12,11 +12,14 @@ package enum TextDecoding {
         case unknownCharset(String)
         /// The bytes are not text in the charset.
         case invalidBytes(charset: String)
+        /// The declaration of an XML document cannot be read, or another one follows.
+        case malformedDeclaration
 
         package var description: String {
             switch self {
             case .unknownCharset(let name): "the charset \"\(name.printable(limit: 64))\" is not known"
             case .invalidBytes(let name): "the bytes are not text in the charset \"\(name.printable(limit: 64))\""
+            case .malformedDeclaration: "the XML declaration is malformed, repeated, or longer than 1024 bytes"
             }
         }
     }
@@ -120,55 +123,69 @@ extension String {
 
 /// Converts XML documents to UTF-8, so that checks of their bytes and the parser read the same text.
 ///
-/// The parser of the system knows encodings in which `<` is no byte of its own, such as UTF-7 and EBCDIC.
+/// The parser of the system knows encodings in which `<` is not a byte of its own, such as UTF-7 and EBCDIC. It never receives a
+/// declaration, so that it cannot choose another encoding than this conversion.
 package enum XMLEncoding {
     /// The number of bytes within which the declaration of a document ends.
     private static let longestDeclaration = 1_024
 
-    /// Returns a document in UTF-8, without the declaration of another encoding.
+    /// Returns a document in UTF-8, without its declaration.
     ///
-    /// A byte order mark overrides the declaration. Without both, the document is UTF-8, or UTF-16 if one of its first two
-    /// bytes is zero (XML 1.0, appendix F).
+    /// A byte order mark overrides the declaration. Without both, the document is UTF-8, or the form of UTF-16 or UTF-32 that the
+    /// zeros beside its first character show (XML 1.0, appendix F).
     ///
-    /// - Throws: `.unknownCharset` for an encoding that the system does not have, and for a declaration that cannot be read.
+    /// - Throws: `.unknownCharset` for an encoding that the system does not have, and `.malformedDeclaration`.
     package static func utf8(_ document: Data) throws(TextDecoding.Problem) -> Data {
-        let start = [UInt8](document.prefix(longestDeclaration))
-        let charset: String
-        if start.starts(with: [0xFE, 0xFF]) || start.starts(with: [0xFF, 0xFE]) || start.starts(with: [0, 0x3C]) {
-            charset = "utf-16be"
-        } else if start.starts(with: [0x3C, 0]) {
-            charset = "utf-16le"
-        } else if start.starts(with: [0xEF, 0xBB, 0xBF]) {
-            charset = "utf-8"
-        } else {
-            guard let declared = try declaredCharset(start) else { return document }
-            charset = declared
+        guard let charset = try charset(of: [UInt8](document.prefix(longestDeclaration))) else {
+            return try withoutDeclaration(document)
         }
-        return Data(withoutDeclaration(try TextDecoding.string(from: document, charset: charset)).utf8)
+        return try withoutDeclaration(Data(TextDecoding.string(from: document, charset: charset).utf8))
+    }
+
+    /// Returns a document in UTF-8 without its declaration. Keeps the line breaks, so that errors report the right line.
+    package static func withoutDeclaration(_ document: Data) throws(TextDecoding.Problem) -> Data {
+        var (lines, rest) = ([UInt8](), document[...])
+        if beginsWithDeclaration(document) {
+            let start = document.prefix(longestDeclaration)
+            guard let end = start.firstRange(of: Array("?>".utf8)) else { throw .malformedDeclaration }
+            lines = document[..<end.lowerBound].filter { $0 == 0x0A || $0 == 0x0D }
+            rest = document[end.upperBound...]
+        }
+        if beginsWithDeclaration(rest.drop(while: isSpace)) { throw .malformedDeclaration }
+        return lines.isEmpty && rest.startIndex == document.startIndex ? document : Data(lines) + rest
+    }
+
+    /// Returns the encoding of a document; nil for one whose text is UTF-8 as it is.
+    private static func charset(of start: [UInt8]) throws(TextDecoding.Problem) -> String? {
+        func begins(_ marks: [UInt8]...) -> Bool { marks.contains { start.starts(with: $0) } }
+        // UTF-32 first: its marks begin with those of UTF-16.
+        if begins([0, 0, 0xFE, 0xFF], [0, 0, 0, 0x3C]) { return "utf-32be" }
+        if begins([0xFF, 0xFE, 0, 0], [0x3C, 0, 0, 0]) { return "utf-32le" }
+        if begins([0xFE, 0xFF], [0xFF, 0xFE], [0, 0x3C]) { return "utf-16be" }
+        if begins([0x3C, 0]) { return "utf-16le" }
+        if begins([0xEF, 0xBB, 0xBF]) { return "utf-8" }
+        return try declaredCharset(start)
     }
 
     /// Returns the encoding that a document declares; nil for none, and for one whose text is UTF-8 as it is.
     private static func declaredCharset(_ start: [UInt8]) throws(TextDecoding.Problem) -> String? {
-        // Other instructions, such as `<?xml-stylesheet`, are no declarations.
-        guard start.starts(with: "<?xml".utf8), start.count > 5, isSpace(start[5]) else { return nil }
-        guard let end = start.firstRange(of: Array("?>".utf8)) else { throw .unknownCharset("") }
+        guard beginsWithDeclaration(start) else { return nil }
+        guard let end = start.firstRange(of: Array("?>".utf8)) else { throw .malformedDeclaration }
         let declaration = start[..<end.lowerBound]
         guard let name = declaration.firstRange(of: Array("encoding".utf8)) else { return nil }
         var rest = declaration[name.upperBound...].drop(while: isSpace)
-        guard rest.popFirst() == UInt8(ascii: "=") else { throw .unknownCharset("") }
+        guard rest.popFirst() == UInt8(ascii: "=") else { throw .malformedDeclaration }
         rest = rest.drop(while: isSpace)
         guard let quote = rest.popFirst(), quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'"),
             let close = rest.firstIndex(of: quote)
-        else { throw .unknownCharset("") }
+        else { throw .malformedDeclaration }
         let charset = String(decoding: rest[..<close].map(\.asciiLowercased), as: UTF8.self)
         return ["utf-8", "utf8", "us-ascii", "ascii"].contains(charset) ? nil : charset
     }
 
-    /// Returns a text without its declaration. Keeps the line breaks, so that errors report the right line.
-    package static func withoutDeclaration(_ text: String) -> String {
-        guard text.hasPrefix("<?xml"), let end = text.firstRange(of: "?>") else { return text }
-        let lines = text[..<end.lowerBound].filter(\.isNewline)
-        return lines + text[end.upperBound...]
+    /// Returns whether bytes begin with a declaration. Other instructions, such as `<?xml-stylesheet`, are none.
+    package static func beginsWithDeclaration(_ bytes: some Collection<UInt8>) -> Bool {
+        bytes.starts(with: "<?xml".utf8) && bytes.dropFirst(5).first.map(isSpace) ?? true
     }
 
     package static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) && byte != 0x0B }

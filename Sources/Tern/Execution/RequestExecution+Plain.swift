@@ -33,7 +33,8 @@ extension RequestExecution {
         do throws(NetworkError) {
             if decoder.isImmediate {
                 value = try request.decode(outcome, head: head, with: decoder)
-                record.end(nil, outcome: outcome)
+                // A subscriber can keep the task longer than the caller keeps the body.
+                record.end(nil, outcome: registry.hasSubscribers ? outcome.withoutBody : outcome.kept(by: decoder))
             } else {
                 _ = record.endAttempt(with: outcome, pump: nil)
                 value = try await execution.decode(outcome, head: head, with: decoder)
@@ -43,7 +44,7 @@ extension RequestExecution {
             if decoder.isImmediate { _ = record.endAttempt(with: outcome, pump: nil) }
             throw execution.ended(with: error)
         }
-        return Response(value: value, head: head, outcome: outcome)
+        return Response(value: value, head: head, outcome: outcome.kept(by: decoder))
     }
 
     /// Ends the task with an error. Returns the error as that of the task.

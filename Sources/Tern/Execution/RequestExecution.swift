@@ -105,7 +105,7 @@ struct RequestExecution: Sendable {
             registry.observers.isEmpty
             ? try response.request.decode(outcome, head: response.head, with: decoder)
             : try decodeAndReport(response, outcome, with: decoder)
-        return Response(value: value, head: response.head, outcome: outcome)
+        return Response(value: value, head: response.head, outcome: outcome.kept(by: decoder))
     }
 
     /// Decodes a collected body, and tells the observers.

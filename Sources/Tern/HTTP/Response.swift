@@ -29,15 +29,16 @@ public struct Response<Value: Sendable>: Sendable {
     /// nil.
     public var file: URL? { head.file }
 
-    /// Creates a response from the end of its exchange. A body that the value may not hold is released.
+    /// Creates a response from the end of its exchange, which keeps its body only if the value is that body
+    /// (`TransferOutcome.kept(by:)`).
     package init(value: Value, head: ResponseHead, outcome: TransferOutcome) {
         self.value = value
         self.head = head
-        self.outcome = Value.self == Data.self ? outcome : outcome.withoutBody
+        self.outcome = outcome
     }
 
     package func map<Other: Sendable>(_ value: Other) -> Response<Other> {
-        Response<Other>(value: value, head: head, outcome: outcome)
+        Response<Other>(value: value, head: head, outcome: outcome.withoutBody)
     }
 }
 

@@ -26,7 +26,7 @@ package final class TaskRecord: Sendable {
         /// A Boolean value that indicates whether the transfer waits to be started because the task is paused.
         var isTransferUnstarted = false
         var head: ResponseHead?
-        /// The end of the last attempt, for its metrics, without a body that the value does not hold anyway.
+        /// The end of the last attempt, for its metrics. Keeps the body only if the value of the task is that body.
         var outcome: TransferOutcome?
         /// nil until one of its properties is set.
         fileprivate var extras: Extras?
@@ -407,7 +407,7 @@ package final class TaskRecord: Sendable {
 
     /// Ends the task, in this order: it leaves the registry, `deliver` delivers its value, then `completed` is published.
     /// Without `deliver`, the caller has the value itself. `value` is for the observers. `outcome` is that of a plain call
-    /// whose value is its body.
+    /// (`TransferOutcome.kept(by:)`).
     func end(
         _ error: NetworkError?, file: URL? = nil, value: (any Sendable)? = nil, outcome: TransferOutcome? = nil,
         deliver: (() -> Void)? = nil

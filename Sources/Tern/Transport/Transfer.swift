@@ -187,9 +187,15 @@ package final class TransferOutcome: Sendable {
         self.trailers = trailers
     }
 
-    /// The same outcome, for those who only need its metrics: a body would stay in memory as long as they do.
+    /// The outcome without its body, so that the body is released.
     var withoutBody: TransferOutcome {
         body.isEmpty ? self : TransferOutcome(head: head, failure: failure, metrics: metrics, trailers: trailers)
+    }
+
+    /// Returns the outcome for a response whose value comes from a decoder: with the body only if the value is that body.
+    @inline(__always)
+    func kept<Value>(by decoder: BodyDecoder<Value>) -> TransferOutcome {
+        decoder.isImmediate && Value.self == Data.self ? self : withoutBody
     }
 
     /// Returns the outcome of a body that was decompressed on its way to the reader.

@@ -62,10 +62,10 @@ enum HTTPBytes {
         }
         if index >= range.upperBound { return nil }
         if range.upperBound >= 8 {
-            // The last eight bytes, with blanks in place of those that were read before or are not in the range.
-            let foreign = (UInt64(1) &<< UInt64(8 &* (8 &- (range.upperBound &- index)))) &- 1
+            // The last eight bytes, with blanks in place of those before `index`.
+            let maskOfEarlier = (UInt64(1) &<< UInt64(8 &* (8 &- (range.upperBound &- index)))) &- 1
             let last = unsafe word(base, at: range.upperBound &- 8)
-            if controls(in: last & ~foreign | ones &* 0x20 & foreign) == 0 { return nil }
+            if controls(in: last & ~maskOfEarlier | ones &* 0x20 & maskOfEarlier) == 0 { return nil }
         }
         return unsafe firstControl(base, oneByOne: index..<range.upperBound)
     }
@@ -76,7 +76,7 @@ enum HTTPBytes {
         return nil
     }
 
-    /// Returns the index behind the `tchar` bytes at the start of a range. Reads letters and hyphens, of which most names
+    /// Returns the index after the `tchar` bytes at the start of a range. Reads letters and hyphens, of which most names
     /// consist, eight at a time.
     @unsafe @inline(__always)
     static func endOfToken(_ base: UnsafeRawPointer, in range: Range<Int>) -> Int {

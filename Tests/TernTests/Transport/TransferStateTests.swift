@@ -125,4 +125,19 @@ struct TransferStateTests {
         #expect(state.isSatisfied(.chunks))
         #expect(state.take().chunks.isEmpty)
     }
+
+    /// A response of any other value would keep the bytes of its body beside the value.
+    @Test func onlyABodyThatIsTheValueIsKept() throws {
+        let outcome = TransferOutcome(head: try head(200), body: Data(count: 3))
+        #expect(outcome.kept(by: BodyDecoder<Data>.data) === outcome)
+        let firstByte = BodyDecoder<Data> { body, _ in body.prefix(1) }
+        for released in [
+            outcome.kept(by: firstByte), outcome.kept(by: BodyDecoder<JSONValue>.json),
+            outcome.kept(by: BodyDecoder<NoContent>.noContent), outcome.withoutBody,
+        ] {
+            #expect(released.body.isEmpty && released.head?.status == 200)
+        }
+        let empty = TransferOutcome(head: try head(204))
+        #expect(empty.withoutBody === empty)
+    }
 }

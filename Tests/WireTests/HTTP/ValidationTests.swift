@@ -178,7 +178,13 @@ struct ValidationTests {
         // Each of these has the next one many times: ten arrays stand for 15^10 values.
         let row = [UInt8](repeating: 0, count: 14)
         let bomb: [[UInt8]] = (1...10).map { level in [0xAE] + row.map { _ in UInt8(level) } } + [[0x51, 0x61]]
-        #expect(try await refusal(of: binary(bomb)).contains("too often"))
+        #expect(try await refusal(of: binary(bomb)).contains("expand to more"))
+        // Fourteen arrays whose bytes are those of the first one cost time for each.
+        let shared: [[UInt8]] = [[0xAE] + (1...14).map { UInt8($0) }, [0xAE] + row.map { _ in 15 }]
+        var overlapping = binary(shared + Array(repeating: [0x50], count: 13) + [[0x51, 0x61]])
+        let table = Int(try #require(overlapping.last))
+        for object in 2...14 { overlapping[table + 2 * object + 1] = overlapping[table + 3] }
+        #expect(try await refusal(of: overlapping).contains("not a property list"))
         // A shared object is no cycle.
         #expect(try await tree(binary([[0xA2, 1, 1], [0xA2, 2, 2], [0x51, 0x61]])).depth == 2)
     }
@@ -210,14 +216,16 @@ struct ValidationTests {
         }
     }
 
-    @Test(arguments: ["utf-8", "utf-16", "iso-8859-1"])
+    @Test(arguments: ["utf-8", "utf-16", "utf-32", "iso-8859-1"])
     func propertyListsOfOtherEncodingsAreRead(name: String) async throws {
         let text = """
             <?xml version="1.0" encoding="\(name)"?>
             <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
             <!-- a <array> --><plist version="1.0"><array><string><![CDATA[<é>]]></string></array></plist>
             """
-        let encodings: [String: String.Encoding] = ["utf-8": .utf8, "utf-16": .utf16, "iso-8859-1": .isoLatin1]
+        let encodings: [String: String.Encoding] = [
+            "utf-8": .utf8, "utf-16": .utf16, "utf-32": .utf32, "iso-8859-1": .isoLatin1,
+        ]
         let encoding = try #require(encodings[name])
         let list = try #require(text.data(using: encoding))
         guard case .array(let elements) = try await tree(list), case .text(let value) = elements.first else {

@@ -85,7 +85,7 @@ extension EngineTransfer: ExchangeHandler {
             failure = TransferFailure(.tooLarge, "no memory is left for the body of the response")
             return false
         }
-        noteBytes()
+        recordBodyBytes()
         return true
     }
 
@@ -99,12 +99,12 @@ extension EngineTransfer: ExchangeHandler {
         body.value.filled(count)
         guard count > 0 else { return }
         if isStreamed, body.value.isChunkFull { deliverChunk() }
-        noteBytes()
+        recordBodyBytes()
     }
 
-    /// Leaves the new bytes for the end of the turn. The end of a body that is collected and whole comes next, most often at
-    /// once.
-    private func noteBytes() {
+    /// Hands on the new bytes at the end of the turn, unless the collected body is complete: the end of its exchange comes
+    /// next, most often at once.
+    private func recordBodyBytes() {
         if !isStreamed, body.value.isWhole { storeProgress() } else { markChanged() }
     }
 
