@@ -170,7 +170,32 @@ public actor Session {
         }
     }
 
+    // MARK: Connections
+
+    /// The open connections of the session at one moment, by origin, in the order of the origins. An origin without an open
+    /// connection is left out, so the array is empty before the first request, and after the last connection was closed.
+    ///
+    /// ```swift
+    /// for connections in await session.openConnections {
+    ///     print(connections.origin, connections.activeCount, connections.idleCount)
+    /// }
+    /// ```
+    ///
+    /// A connection is open from the end of its handshake, that of TLS and of a proxy included, until it is closed. One over
+    /// HTTP/2 counts once, however many requests share it. Reading the property sends one message to the event loop of the
+    /// session, and costs requests nothing. A cancelled task gets the answer, too. On Apple's systems, the array is always
+    /// empty, because URLSession does not report its connections.
+    public nonisolated var openConnections: [OpenConnections] {
+        get async { await tasks.transport.openConnections() }
+    }
+
     // MARK: The end
+
+    /// A Boolean value that indicates whether the session was invalidated: it accepts no more tasks, and the last one has
+    /// delivered its value.
+    public nonisolated var isInvalidated: Bool {
+        get async { await tasks.isInvalidated }
+    }
 
     /// Returns when every task that exists now has ended and delivered its value, or the caller is cancelled.
     public func drained() async {
@@ -178,14 +203,14 @@ public actor Session {
     }
 
     /// Accepts no more tasks, lets the live ones finish, and returns when the last one has delivered its value, or the
-    /// caller is cancelled.
+    /// caller is cancelled. On Linux, the session has closed its idle connections then.
     public func finishTasksAndInvalidate() async {
         await tasks.close(cancelsNewTasks: false)
         await tasks.invalidated()
     }
 
     /// Accepts no more tasks, cancels the live ones, and returns when the last one has delivered its value, or the caller
-    /// is cancelled.
+    /// is cancelled. On Linux, the session has closed its idle connections then.
     public func invalidateAndCancel() async {
         await tasks.close(cancelsNewTasks: true)
         await tasks.cancelAll()
@@ -306,6 +331,19 @@ extension Session {
 
         /// The word "session" and the number.
         public var description: String { "session \(number)" }
+    }
+}
+
+extension Session {
+    /// The numbers of open connections of a session to one origin.
+    public struct OpenConnections: Sendable, Hashable {
+        /// The scheme, the host and the port of the requests, such as `https://example.com:443`, also behind a proxy and for a
+        /// Unix socket. The port is always there, and an IPv6 address has brackets.
+        public let origin: String
+        /// The number of connections that carry a request, or a WebSocket.
+        public let activeCount: Int
+        /// The number of connections that wait for their next request.
+        public let idleCount: Int
     }
 }
 

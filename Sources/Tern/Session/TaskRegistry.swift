@@ -231,6 +231,8 @@ public actor TaskRegistry {
     private func notify(of outcome: LiveTasks<TaskRecord>.Outcome) {
         for wait in outcome.endedWaits { waiters.removeValue(forKey: wait)?.resume() }
         if outcome.isInvalidated {
+            // Before those who wait go on: they find no idle connection.
+            transport.drain()
             let event = Event.sessionInvalidated(sessionID)
             send(event)
             // Ends with the last observer; `finishTasksAndInvalidate` waits for it.
@@ -266,6 +268,9 @@ public actor TaskRegistry {
         if cancelsNewTasks { self.cancelsNewTasks = true }
         notify(of: live.close(isIdle: admission.isIdle))
     }
+
+    /// A Boolean value that indicates whether the session was invalidated.
+    var isInvalidated: Bool { live.phase == .invalidated }
 
     /// Returns when the session was invalidated and the observers know it, or the caller is cancelled.
     func invalidated() async {

@@ -41,6 +41,14 @@ package protocol Transport: AnyObject, Sendable {
     /// Sends a command to a started attempt. Does nothing after its end. Commands take effect in call order. Only queues,
     /// like `start`.
     func control(_ transfer: Transfer, _ command: TransferCommand)
+
+    /// Returns the open connections by origin, in the order of the origins. Empty for a transport that does not know its
+    /// connections.
+    func openConnections() async -> [Session.OpenConnections]
+
+    /// Closes the connections that carry no attempt, and each other one after its last attempt. Called once the session is
+    /// invalidated, on its executor. Only queues, like `start`.
+    func drain()
 }
 
 /// A command to a running attempt.
@@ -71,6 +79,10 @@ extension Transport {
     package func proxyCredential(for target: Target) -> Credential? { nil }
 
     package func refusal(of request: WireRequest) -> TransferFailure? { nil }
+
+    package func openConnections() async -> [Session.OpenConnections] { [] }
+
+    package func drain() {}
 }
 
 /// Creates the transport of a session: the engine on Linux, URLSession on Apple's systems.

@@ -49,6 +49,13 @@ package final class ExchangePool {
         var isUsed = false
     }
 
+    /// A connection that another protocol uses.
+    private struct DetachedRecord {
+        /// The index in `loops`.
+        let loop: Int
+        let origin: String
+    }
+
     /// The number of times that an exchange goes to another new connection after a new one ended before the request was
     /// sent.
     private static let newConnectionsPerExchange = 2
@@ -67,8 +74,8 @@ package final class ExchangePool {
     private var home: LoopConnections?
     private var loads: LoopLoads
     private let records = Confined(ConnectionTable<ConnectionRecord>())
-    /// The loops of the connections that another protocol uses, which the pool no longer counts.
-    private var detachedLoops: [ConnectionPool.ConnectionID: Int] = [:]
+    /// The connections that another protocol uses, which the pool no longer counts.
+    private var detached: [ConnectionPool.ConnectionID: DetachedRecord] = [:]
     /// The connections over HTTP/2 whose servers allow extended CONNECT, by their keys.
     private var extendedConnections: [ConnectionPool.KeyID: Set<ConnectionPool.ConnectionID>] = [:]
     /// The exchanges that wait for a connection.
@@ -236,6 +243,18 @@ package final class ExchangePool {
         gate?.close()
     }
 
+    /// The numbers of open connections by origin. Those that another protocol uses are active.
+    package var openCounts: [String: ConnectionPool.OpenCount] {
+        var counts = pool.openCounts
+        for record in detached.values { counts[record.origin, default: ConnectionPool.OpenCount()].active += 1 }
+        return counts
+    }
+
+    /// Closes the connections that carry no exchange, and each other one when its last exchange has ended.
+    package func drain() {
+        for connection in records.value.connections { draining(connection) }
+    }
+
     // MARK: Connections
 
     /// Performs the actions of the pool, also those that the performed ones cause.
@@ -369,14 +388,15 @@ extension ExchangePool: ConnectionObserver {
 
     package func detached(_ connection: ConnectionPool.ConnectionID) {
         guard let record = records.value.remove(connection) else { return }
-        detachedLoops[connection] = record.loop
+        // The pool remembers a key as long as it has a connection.
+        detached[connection] = DetachedRecord(loop: record.loop, origin: pool.key(record.key)?.origin ?? "")
         pool.closed(connection, actions: &actions.value)
         perform()
         gate?.ended(on: connection)
     }
 
     package func closed(_ connection: ConnectionPool.ConnectionID) {
-        if let loop = detachedLoops.removeValue(forKey: connection) { return removeWork(from: loop) }
+        if let record = detached.removeValue(forKey: connection) { return removeWork(from: record.loop) }
         forget(connection)
         pool.closed(connection, actions: &actions.value)
         perform()

@@ -88,6 +88,16 @@ package struct ConnectionPool: Sendable {
         package let hasConnection: Bool
     }
 
+    /// The numbers of open connections to one origin. One that connects or that is being closed is not open.
+    package struct OpenCount: Sendable, Equatable {
+        /// The number of connections that carry an exchange or another protocol.
+        package var active = 0
+        /// The number of connections that carry nothing.
+        package var idle = 0
+
+        package init(active: Int = 0, idle: Int = 0) { (self.active, self.idle) = (active, idle) }
+    }
+
     let limits: Limits
     private let order: Order
     var table: PoolKeyTable
@@ -306,6 +316,20 @@ package struct ConnectionPool: Sendable {
         openDelayed(actions: &actions)
         claimConnecting(key)
         settle(origin, actions: &actions)
+    }
+
+    /// The numbers of open connections by origin. Takes linear time in the number of connections.
+    package var openCounts: [String: OpenCount] {
+        var counts: [String: OpenCount] = [:]
+        for connection in connections where connection.isOpen {
+            let origin = table.origins[connection.origin].name
+            if connection.inFlight > 0 {
+                counts[origin, default: OpenCount()].active += 1
+            } else {
+                counts[origin, default: OpenCount()].idle += 1
+            }
+        }
+        return counts
     }
 
     // MARK: Idle connections

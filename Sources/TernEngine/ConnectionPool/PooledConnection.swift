@@ -46,6 +46,10 @@ struct PooledConnection: Sendable {
         }
     }
 
+    /// A Boolean value that indicates whether the connection is made and not being closed. A connection drains only while it
+    /// carries exchanges, for which it has been opened.
+    var isOpen: Bool { state == .open || state == .draining }
+
     /// A Boolean value that indicates whether the connection has room for another exchange.
     var takesExchanges: Bool { state == .open && !isReserved && inFlight < capacity }
 

@@ -83,6 +83,13 @@ package final class EventLoop: MessageExecutor {
 
     var epoll: Int32 { epollDescriptor.load(ordering: .relaxed) }
 
+    /// A Boolean value that indicates whether the loop takes messages now. It takes none before it is set up, after the process
+    /// has begun to end, and in a forked process.
+    package var isRunning: Bool {
+        isReady.load(ordering: .acquiring) && !isEnding.load(ordering: .relaxed)
+            && !Self.isForked.load(ordering: .relaxed)
+    }
+
     /// Sets the loop up if necessary. Returns nil on success, and otherwise the reason why nothing can be sent now.
     package func problem() -> EngineError? {
         guard getpid() == process else {

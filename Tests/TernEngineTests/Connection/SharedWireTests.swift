@@ -62,6 +62,25 @@ import Testing
         #expect(server.failures == [])
     }
 
+    @Test func aSharedConnectionIsCountedOnce() async throws {
+        let server = try FrameServer()
+        let harness = try WireHarness()
+        let logs = (0..<2).map { _ in harness.start(to: Endpoint(server)) }
+        let connection = try server.connect()
+        let streams = [try connection.next(1).stream, try connection.next(1).stream]
+        let counts: @Sendable (PoolClient) -> [ConnectionPool.OpenCount] = { Array($0.pool.openCounts.values) }
+        #expect(await harness.value(counts) == [.init(active: 1)])
+        try connection.send(.headers(streams[0], Self.ok, end: true))
+        _ = await logs[0].waitForEnd()
+        #expect(await harness.value(counts) == [.init(active: 1)])
+        // It goes on for its last stream, and takes no other.
+        harness.perform { $0.pool.drain() }
+        #expect(await harness.value(counts) == [.init(active: 1)])
+        try connection.send(.headers(streams[1], Self.ok, end: true))
+        #expect(await logs[1].waitForEnd().last == "ended")
+        #expect(await harness.value(counts) == [])
+    }
+
     @Test func aConnectionThatDoesNotAnswerTakesNoNewRequest() async throws {
         let end = Gate()
         let (server, endpoint) = try start(

@@ -266,6 +266,39 @@ struct ConnectionPoolTests {
         #expect(harness.open(4) == ["assign 2 to 4"])
     }
 
+    // MARK: Open connections
+
+    @Test func openConnectionsAreActiveOrIdle() {
+        var harness = PoolHarness()
+        _ = harness.submit(1)
+        // It connects.
+        #expect(harness.pool.openCounts == [:])
+        _ = harness.open(1)
+        #expect(harness.pool.openCounts == ["a": .init(active: 1)])
+        _ = harness.start(2, to: "a/1")
+        _ = harness.start(3, to: "b")
+        _ = harness.finish(1)
+        #expect(harness.pool.openCounts == ["a": .init(active: 1, idle: 1), "b": .init(active: 1)])
+        _ = harness.finish(3, isReusable: false)
+        #expect(harness.pool.openCounts == ["a": .init(active: 1, idle: 1)])
+        _ = harness.lose(2)
+        #expect(harness.expire(at: 2_000) == ["close 1"])
+        #expect(harness.pool.openCounts == [:])
+    }
+
+    @Test func sharedConnectionsAreCountedOnce() {
+        var harness = PoolHarness()
+        _ = harness.submit(1...3, .waitsForShared)
+        _ = harness.open(1, capacity: 100)
+        #expect(harness.pool.openCounts == ["a": .init(active: 1)])
+        for _ in 0..<2 { _ = harness.finish(1) }
+        #expect(harness.pool.openCounts == ["a": .init(active: 1)])
+        // It goes on for its last exchange.
+        #expect(harness.drain(1) == [] && harness.pool.openCounts == ["a": .init(active: 1)])
+        harness.confirmsCloses = false
+        #expect(harness.finish(1) == ["close 1"] && harness.pool.openCounts == [:])
+    }
+
     // MARK: Keys
 
     @Test func unusedKeysAreForgotten() {

@@ -109,6 +109,13 @@ struct PoolModelTests {
         /// are closed are not known here.
         func check() {
             #expect(pool.closingCount == closing.count && pool.waitingCount == waiting.count)
+            var open: [String: ConnectionPool.OpenCount] = [:]
+            for connection in connections.values where !connection.isConnecting {
+                let key = String(Self.origin(connection.key))
+                open[key, default: .init()].active += connection.inFlight.isEmpty ? 0 : 1
+                open[key, default: .init()].idle += connection.inFlight.isEmpty ? 1 : 0
+            }
+            #expect(pool.openCounts == open)
             guard closing.isEmpty else { return }
             #expect(pool.connectionCount == connections.count)
             var perOrigin: [Substring: (count: Int, idle: Int)] = [:]

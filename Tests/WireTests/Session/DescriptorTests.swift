@@ -66,6 +66,8 @@ struct DescriptorTests {
                 // One descriptor is too few, and is not lost.
                 hoard.giveBack(1)
                 try await DescriptorTests.expectNamed(session, "\(server.url)")
+                // Without a loop, nobody would answer.
+                guard await session.openConnections.isEmpty else { throw CheckFailure(description: "connections") }
                 guard await session.tasks.count == 0 else { throw CheckFailure(description: "a task is left") }
                 hoard.giveBack()
                 try await DescriptorTests.expectReached(session, "\(server.url)")

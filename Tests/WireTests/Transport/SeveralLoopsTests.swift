@@ -30,6 +30,7 @@ struct SeveralLoopsTests {
                     tasks.append(client.task(.get, "\([9, 11].contains(number) ? "early" : "late")/\(number)"))
                     try await server.wait { $0.requestsReceived == number }
                 }
+                #expect(await client.session.openConnections.map(\.activeCount) == [12])
                 let release = await Loops.block(1)
                 early.open()
                 try await server.wait { $0.requestsServed == 2 }
@@ -39,6 +40,10 @@ struct SeveralLoopsTests {
                 release.signal()
                 for number in [9, 11] { #expect(try await tasks[number - 1].value == Data("/early/\(number)".utf8)) }
                 #expect(server.counts.acceptedConnections == 12)
+                #expect(await client.session.openConnections.map(\.idleCount) == [12])
+                await client.session.finishTasksAndInvalidate()
+                #expect(await client.session.openConnections == [])
+                try await server.wait { $0.openConnections == 0 }
             }
         }
     }

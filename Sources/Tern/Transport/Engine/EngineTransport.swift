@@ -79,6 +79,21 @@ final class EngineTransport: Transport {
     func control(_ transfer: Transfer, _ command: TransferCommand) {
         loop.post(to: client, operation: HomeLane.Operation.control(command).number, object: transfer)
     }
+
+    func openConnections() async -> [Session.OpenConnections] {
+        let answer = Waiter<[Session.OpenConnections]>()
+        post(.count(answer))
+        // A cancelled task gets the answer, too: the loop gives it at once.
+        return await answer.wait(onCancel: {})
+    }
+
+    func drain() { post(.drain) }
+
+    private func post(_ content: PoolOrder.Content) {
+        // A loop that is not set up has no connections, and keeps its messages. The order ends here then.
+        let order = PoolOrder(content)
+        if loop.isRunning { loop.post(to: client, operation: 0, object: order) }
+    }
 }
 
 /// The settings of a session's connections, derived from its configuration.

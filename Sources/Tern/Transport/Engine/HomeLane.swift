@@ -3,6 +3,23 @@ import Synchronization
 import TernConcurrency
 import TernEngine
 
+/// A message of `EngineTransport` about the connections of its session.
+final class PoolOrder: Sendable {
+    enum Content: Sendable {
+        case drain
+        case count(Waiter<[Session.OpenConnections]>)
+    }
+
+    let content: Content
+
+    init(_ content: Content) { self.content = content }
+
+    deinit {
+        // A lane that has ended receives no message, and has no connection. A waiter that has its answer keeps it.
+        if case .count(let answer) = content { answer.resume(returning: []) }
+    }
+}
+
 /// The lane of a session on its home loop: the transfers there, and the pool of connections, which can live on other
 /// loops. Confined to the thread of the home loop.
 ///
@@ -89,6 +106,11 @@ final class HomeLane: LoopClient {
             }
         } else if let report = object as? LaneReport {
             receive(report)
+        } else if let order = object as? PoolOrder {
+            switch order.content {
+            case .drain: pool.drain()
+            case .count(let answer): answer.resume(returning: Session.OpenConnections.all(of: pool))
+            }
         }
     }
 
@@ -199,6 +221,21 @@ final class HomeLane: LoopClient {
             awayTransfers[transfer.id] = nil
             transfer.tableIndex.store(Self.endedIndex, ordering: .relaxed)
             endIfDone()
+        }
+    }
+}
+
+extension Session.OpenConnections {
+    fileprivate static func all(of pool: ExchangePool) -> [Self] {
+        var counts: [String: ConnectionPool.OpenCount] = [:]
+        for (name, count) in pool.openCounts {
+            // The path of a Unix socket comes before the origin, and a space between them.
+            let origin = name.lastIndex(of: " ").map { String(name[name.index(after: $0)...]) } ?? name
+            counts[origin, default: ConnectionPool.OpenCount()].active += count.active
+            counts[origin, default: ConnectionPool.OpenCount()].idle += count.idle
+        }
+        return counts.sorted { $0.key < $1.key }.map { origin, count in
+            Self(origin: origin, activeCount: count.active, idleCount: count.idle)
         }
     }
 }
