@@ -19,8 +19,10 @@ public import Foundation
 /// |---|---|---|
 /// | `http.client.request.duration` | `Timer`, displayed in seconds | all |
 /// | `http.client.active_requests` | `Meter` | method and server |
+/// | `http.client.open_connections` | `Meter` | server, and `http.connection.state` |
 ///
 /// The dimensions are `http.request.method`, `server.address`, `server.port`, `http.response.status_code` and `error.type`.
+/// Connections are measured while ``measureConnections(of:every:)`` runs.
 /// Each redirect, each answer to a challenge and each retry is a request of its own. A duration ends with the body of the
 /// response, and does not contain the wait before a retry. A response that a cache answers is not measured.
 ///
@@ -28,6 +30,7 @@ public import Foundation
 /// is each server after the first `maximumServers`. A dimension without a value, such as `error.type` of a success, is an
 /// empty string, because some backends require the same names for each value of a metric.
 public struct MetricsObserver: SessionObserver {
+    private let measurements: RequestMeasurements
     private let tracker: AttemptTracker<RequestMeasurements>
 
     /// Creates an observer. One observer can serve several sessions.
@@ -36,7 +39,49 @@ public struct MetricsObserver: SessionObserver {
     ///   - factory: The factory of the metrics. By default the one that is bootstrapped now, so bootstrap it before.
     ///   - maximumServers: The number of servers with values of their own. 100 by default.
     public init(factory: any MetricsFactory = MetricsSystem.factory, maximumServers: Int = 100) {
-        tracker = AttemptTracker(RequestMeasurements(factory: factory, maximumServers: maximumServers))
+        measurements = RequestMeasurements(factory: factory, maximumServers: maximumServers)
+        tracker = AttemptTracker(measurements)
+    }
+
+    /// Measures the open connections of a session, `http.client.open_connections`, until the calling task is cancelled or the
+    /// session was invalidated.
+    ///
+    /// ```swift
+    /// await withTaskGroup { group in
+    ///     group.addTask { await metrics.measureConnections(of: session) }
+    ///     await run(session)
+    ///     group.cancelAll()
+    /// }
+    /// ```
+    ///
+    /// Each server has two values, for the states `active` and `idle` (`http.connection.state`). They are 0 once the server has
+    /// no connection any more, and at the end of this call. Calls for several sessions add up, so call it once for each
+    /// session, which needs no observer for it. Nothing is measured on Apple's systems, because URLSession does not report its
+    /// connections.
+    ///
+    /// The call holds the session. It returns at once after a cancellation, and within the interval after an invalidation. The
+    /// metrics are recorded in the calling task.
+    ///
+    /// - Parameters:
+    ///   - session: The session, also one without this observer.
+    ///   - interval: The time between two measurements, at least 1 millisecond. 10 seconds by default.
+    public func measureConnections(of session: Session, every interval: Duration = .seconds(10)) async {
+        await measureConnections(of: session, every: interval, clock: ContinuousClock())
+    }
+
+    func measureConnections(of session: Session, every interval: Duration, clock: some Clock<Duration>) async {
+        let interval = max(interval, .milliseconds(1))
+        var counts = ConnectionCounts()
+        var isOver = false
+        while !isOver, !Task.isCancelled {
+            // Read first, so that the last measurement is that of an invalidated session.
+            isOver = await session.isInvalidated
+            measurements.measure(await session.openConnections, since: &counts)
+            if isOver { break }
+            // Only a cancellation ends the sleep.
+            do { try await clock.sleep(for: interval) } catch { break }
+        }
+        measurements.measure([], since: &counts)
     }
 
     /// The number of tasks that have not ended.

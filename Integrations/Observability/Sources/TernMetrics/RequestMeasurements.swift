@@ -31,6 +31,39 @@ struct EndDimensions: Sendable, Hashable {
     }
 }
 
+/// The dimensions of the open connections to a server.
+struct ConnectionDimensions: Sendable, Hashable {
+    /// The states of `http.connection.state`.
+    enum State: String, Sendable, CaseIterable {
+        case active, idle
+    }
+
+    let state: State
+    let address: String
+    let port: String
+
+    var pairs: [(String, String)] {
+        [("http.connection.state", state.rawValue), ("server.address", address), ("server.port", port)]
+    }
+}
+
+/// The numbers of open connections of one session that were measured last. Pure.
+struct ConnectionCounts {
+    private var last: [ConnectionDimensions: Int] = [:]
+
+    /// Replaces the numbers, and returns the changes. A server that is new has one in each state, also a change of 0, so that
+    /// a backend knows the value.
+    mutating func replace(_ counts: [ConnectionDimensions: Int]) -> [ConnectionDimensions: Int] {
+        var changes: [ConnectionDimensions: Int] = [:]
+        for (dimensions, count) in counts where last[dimensions] != count {
+            changes[dimensions] = count - (last[dimensions] ?? 0)
+        }
+        for (dimensions, count) in last where counts[dimensions] == nil && count != 0 { changes[dimensions] = -count }
+        last = counts
+        return changes
+    }
+}
+
 /// Decides which servers have values of their own. Pure.
 struct ServerLimit {
     let maximum: Int
@@ -40,11 +73,15 @@ struct ServerLimit {
 
     /// Returns the dimensions of a request.
     mutating func dimensions(of facts: RequestFacts) -> RequestDimensions {
-        if known.contains(facts.server) || known.count < maximum {
-            known.insert(facts.server)
-            return RequestDimensions(method: facts.method, address: facts.server.address, port: "\(facts.server.port)")
-        }
-        return RequestDimensions(method: facts.method, address: "_OTHER", port: "")
+        let (address, port) = dimensions(of: facts.server)
+        return RequestDimensions(method: facts.method, address: address, port: port)
+    }
+
+    /// Returns the address and the port of a server, or those that stand for all further servers.
+    mutating func dimensions(of server: RequestFacts.Server) -> (address: String, port: String) {
+        guard known.contains(server) || known.count < maximum else { return ("_OTHER", "") }
+        known.insert(server)
+        return (server.address, "\(server.port)")
     }
 }
 
@@ -60,6 +97,7 @@ final class RequestMeasurements: AttemptRecorder {
         var servers: ServerLimit
         var timers: [EndDimensions: Metrics.Timer] = [:]
         var meters: [RequestDimensions: Meter] = [:]
+        var connections: [ConnectionDimensions: Meter] = [:]
     }
 
     private let factory: any MetricsFactory
@@ -103,11 +141,43 @@ final class RequestMeasurements: AttemptRecorder {
 
     func taskEnded(_ task: Void, as completion: TaskRegistry.Completion, attempts: Int) {}
 
+    /// Records the changes of the open connections of one session since its last measurement. Changes, and no totals: those
+    /// of several sessions add up, whatever the order in which their threads reach the backend.
+    func measure(_ connections: [Session.OpenConnections], since counts: inout ConnectionCounts) {
+        var current: [ConnectionDimensions: Int] = [:]
+        handles.withLock { handles in
+            for connection in connections {
+                let (address, port) = handles.servers.dimensions(of: RequestFacts.Server(url: connection.origin))
+                for state in ConnectionDimensions.State.allCases {
+                    let count = state == .active ? connection.activeCount : connection.idleCount
+                    current[ConnectionDimensions(state: state, address: address, port: port), default: 0] += count
+                }
+            }
+        }
+        for (dimensions, change) in counts.replace(current) {
+            let meter =
+                handles.withLock { $0.connections[dimensions] }
+                ?? add(
+                    Meter(label: "http.client.open_connections", dimensions: dimensions.pairs, factory: factory),
+                    for: dimensions)
+            if change > 0 { meter.increment(by: Double(change)) }
+            if change < 0 { meter.decrement(by: Double(-change)) }
+        }
+    }
+
     /// Keeps a meter, unless another thread has made the same one. Each value belongs to one handle.
     private func add(_ meter: Meter, for dimensions: RequestDimensions) -> Meter {
         handles.withLock { handles in
             let kept = handles.meters[dimensions] ?? meter
             handles.meters[dimensions] = kept
+            return kept
+        }
+    }
+
+    private func add(_ meter: Meter, for dimensions: ConnectionDimensions) -> Meter {
+        handles.withLock { handles in
+            let kept = handles.connections[dimensions] ?? meter
+            handles.connections[dimensions] = kept
             return kept
         }
     }

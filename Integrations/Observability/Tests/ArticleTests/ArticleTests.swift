@@ -15,6 +15,11 @@ func observedSession() -> Session {
     return Session(configuration: configuration)
 }
 
+/// Returns a task that measures the open connections of a session every 10 seconds.
+func connectionMeasurement(of session: Session, with metrics: MetricsObserver) -> Task<Void, Never> {
+    Task { await metrics.measureConnections(of: session, every: .seconds(10)) }
+}
+
 /// The program of `Documentation/Integrations.md`, which `make lint` compares with this file.
 @Suite("Article: logs, metrics and traces", .timeLimit(.minutes(1)))
 struct ArticleTests {
@@ -27,5 +32,8 @@ struct ArticleTests {
         // Without a bootstrapped system, the observers have no effect.
         let text: String = try await client.get("x")
         #expect(text == "x")
+        let measurement = connectionMeasurement(of: client.session, with: MetricsObserver())
+        measurement.cancel()
+        await measurement.value
     }
 }

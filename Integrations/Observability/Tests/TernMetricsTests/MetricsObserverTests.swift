@@ -138,6 +138,138 @@ struct MetricsObserverTests {
         }
     }
 
+    // MARK: Open connections
+
+    private var connections: [String: [Double]] {
+        let values = metrics.meters(label: "http.client.open_connections").map { meter in
+            (
+                ["http.connection.state", "server.address", "server.port"]
+                    .map { dimension($0, of: meter.dimensions) ?? "no dimension" }.joined(separator: " "),
+                meter.values
+            )
+        }
+        return Dictionary(values, uniquingKeysWith: +)
+    }
+
+    @Test func openConnectionsAreMeasuredUntilTheInvalidation() async throws {
+        let (arrived, gate, clock) = (LoopbackServer.Gate(), LoopbackServer.Gate(), ManualClock())
+        try await withServer { exchange in
+            arrived.open()
+            try exchange.wait(for: gate)
+            try exchange.respond()
+        } test: { server, client, observer in
+            let measurement = Task {
+                await observer.measureConnections(of: client.session, every: .seconds(10), clock: clock)
+            }
+            func measure() async throws {
+                try await clock.waitForSleepers(1)
+                clock.advance(by: .seconds(10))
+                try await clock.waitForSleepers(1)
+            }
+            try await measure()
+            #expect(connections == [:])
+            let (active, idle) = ("active 127.0.0.1 \(server.port)", "idle 127.0.0.1 \(server.port)")
+            let task = client.task(.get, "x")
+            try await arrived.wait()
+            try await measure()
+            #expect(connections == [active: [1], idle: []])
+            gate.open()
+            _ = try await task.value
+            try await measure()
+            #expect(connections == [active: [1, 0], idle: [1]])
+            // A value that has not changed is not recorded again.
+            try await measure()
+            await client.session.finishTasksAndInvalidate()
+            clock.advance(by: .seconds(10))
+            await measurement.value
+            #expect(connections == [active: [1, 0], idle: [1, 0]])
+        }
+    }
+
+    @Test func aServerWithoutConnectionsIsSetToZeroOnce() async throws {
+        let clock = ManualClock()
+        try await withServer {
+            try $0.respond()
+        } test: { server, client, observer in
+            try await client.get("x")
+            let measurement = Task {
+                await observer.measureConnections(of: client.session, every: .seconds(10), clock: clock)
+            }
+            try await clock.waitForSleepers(1)
+            server.closeIdleConnections()
+            while await client.session.openConnections != [] { await Task.yield() }
+            for _ in 0..<3 {
+                clock.advance(by: .seconds(10))
+                try await clock.waitForSleepers(1)
+            }
+            #expect(connections["idle 127.0.0.1 \(server.port)"] == [1, 0])
+            measurement.cancel()
+            await measurement.value
+            #expect(connections["idle 127.0.0.1 \(server.port)"] == [1, 0])
+        }
+    }
+
+    @Test func connectionsOfSeveralSessionsAddUpWhileTheyAreMeasured() async throws {
+        let clock = ManualClock()
+        try await withServer {
+            try $0.respond()
+        } test: { server, client, observer in
+            let other = Client(baseURL: server.url, session: Session(configuration: client.session.configuration))
+            for client in [client, other] { try await client.get("x") }
+            let measurements = [client, other].map { client in
+                Task { await observer.measureConnections(of: client.session, every: .seconds(10), clock: clock) }
+            }
+            try await clock.waitForSleepers(2)
+            #expect(connections["idle 127.0.0.1 \(server.port)"] == [1, 2])
+            measurements[0].cancel()
+            await measurements[0].value
+            #expect(connections["idle 127.0.0.1 \(server.port)"] == [1, 2, 1])
+            measurements[1].cancel()
+            await measurements[1].value
+            #expect(connections["idle 127.0.0.1 \(server.port)"] == [1, 2, 1, 0])
+        }
+    }
+
+    @Test func theNumberOfServersWithConnectionsIsBounded() async throws {
+        let clock = ManualClock()
+        try await withServer(maximumServers: 2) {
+            try $0.respond()
+        } test: { server, client, observer in
+            var configuration = client.session.configuration
+            for number in 0..<5 { configuration.hostAddresses["host\(number).example:\(server.port)"] = ["127.0.0.1"] }
+            let client = Client(session: Session(configuration: configuration))
+            for number in 0..<5 { try await client.get("http://host\(number).example:\(server.port)/") }
+            let measurement = Task {
+                await observer.measureConnections(of: client.session, every: .seconds(10), clock: clock)
+            }
+            try await clock.waitForSleepers(1)
+            // The first two servers are those of the requests.
+            #expect(
+                connections.filter { $0.key.hasPrefix("idle") } == [
+                    "idle host0.example \(server.port)": [1], "idle host1.example \(server.port)": [1],
+                    "idle _OTHER ": [3],
+                ])
+            #expect(connections.count == 6)
+            measurement.cancel()
+            await measurement.value
+        }
+    }
+
+    @Test func onlyChangesOfConnectionsAreRecorded() {
+        func dimensions(_ state: ConnectionDimensions.State, _ address: String) -> ConnectionDimensions {
+            ConnectionDimensions(state: state, address: address, port: "80")
+        }
+        var counts = ConnectionCounts()
+        let (active, idle) = (dimensions(.active, "a"), dimensions(.idle, "a"))
+        #expect(counts.replace([active: 2, idle: 0]) == [active: 2, idle: 0])
+        #expect(counts.replace([active: 2, idle: 0]) == [:])
+        #expect(counts.replace([active: 0, idle: 1]) == [active: -2, idle: 1])
+        #expect(counts.replace([:]) == [idle: -1])
+        #expect(counts.replace([:]) == [:])
+        let other = dimensions(.idle, "b")
+        #expect(counts.replace([other: 1]) == [other: 1])
+    }
+
     @Test func noDimensionHasASecret() async throws {
         try await withServer {
             try $0.respond(status: 403, text: "s3cret")
