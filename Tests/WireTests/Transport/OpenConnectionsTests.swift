@@ -120,11 +120,15 @@ struct OpenConnectionsTests {
     }
 
     @Test func aConnectionThatTheServerClosesIsNotCounted() async throws {
-        try await withServer {
-            try $0.respond()
+        let mayClose = LoopbackServer.Gate()
+        try await withServer { exchange in
+            try exchange.respond()
+            try exchange.wait(for: mayClose)
+            exchange.close()
         } test: { server, client in
             try await client.get("x")
-            server.closeIdleConnections()
+            #expect(await client.session.openConnections == [count(server.url, idle: 1)])
+            mayClose.open()
             while await client.session.openConnections != [] { await Task.yield() }
         }
     }

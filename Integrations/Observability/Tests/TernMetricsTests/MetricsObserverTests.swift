@@ -187,16 +187,18 @@ struct MetricsObserverTests {
     }
 
     @Test func aServerWithoutConnectionsIsSetToZeroOnce() async throws {
-        let clock = ManualClock()
-        try await withServer {
-            try $0.respond()
+        let (mayClose, clock) = (LoopbackServer.Gate(), ManualClock())
+        try await withServer { exchange in
+            try exchange.respond()
+            try exchange.wait(for: mayClose)
+            exchange.close()
         } test: { server, client, observer in
             try await client.get("x")
             let measurement = Task {
                 await observer.measureConnections(of: client.session, every: .seconds(10), clock: clock)
             }
             try await clock.waitForSleepers(1)
-            server.closeIdleConnections()
+            mayClose.open()
             while await client.session.openConnections != [] { await Task.yield() }
             for _ in 0..<3 {
                 clock.advance(by: .seconds(10))
