@@ -44,9 +44,12 @@ public struct EventReconnection: Sendable {
     /// The methods whose requests are sent again. Only GET by default. A body that can be sent only once is never sent
     /// again.
     public var methods: Set<Request.Method> = [.get]
-    /// The methods whose requests are also sent again as long as no event has arrived. None by default. With `[.post]` and the
-    /// statuses 429 and 503, the request for an answer waits for a busy server, and no answer is begun twice. The server can
-    /// have acted on a request that was lost.
+    /// The methods whose requests are sent again after a failure as long as no event has arrived. None by default. With
+    /// `[.post]` and the statuses 429 and 503, a request is sent again until a busy server accepts it, up to ``limit`` times.
+    ///
+    /// The reader never sees two beginnings, but the server can do its work again: a request is also repeated after a time
+    /// limit and a lost connection, which do not tell whether the server had accepted it. Each repetition counts for
+    /// ``limit``, also after a long connection. The end of a response without events ends the stream.
     public var methodsBeforeFirstEvent: Set<Request.Method> = []
     /// The delay if the server has named none with `retry`. 3 seconds by default. The shortest delay is 0.1 seconds.
     public var firstDelay: Duration = .seconds(3)
@@ -55,7 +58,8 @@ public struct EventReconnection: Sendable {
     /// The longest delay that a server can ask for. 1 hour by default. A longer `retry` counts as this one.
     public var maximumServerDelay: Duration = .seconds(3_600)
     /// The number of reconnections in a row without an event and without a connection that lasted for `maximumDelay`, after
-    /// which the last failure is the stream's error. 10 by default; `.max` for no limit.
+    /// which the last failure is the stream's error. 10 by default; `.max` for no limit. For the requests of
+    /// ``methodsBeforeFirstEvent``, a connection that lasted counts, too.
     public var limit = 10
     /// The refused statuses after which the request is sent again. None by default, as the standard says. 502, 503 and 504
     /// are useful behind a proxy whose servers restart. `Retry-After` is respected, up to `maximumServerDelay`.

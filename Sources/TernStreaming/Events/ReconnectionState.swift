@@ -24,8 +24,8 @@ struct ReconnectionState {
     /// A Boolean value that indicates whether the request can be sent again after events.
     private let isRepeatable: Bool
     /// A Boolean value that indicates whether the request can be sent again as long as no event has arrived.
-    private let isRepeatableAtFirst: Bool
-    private var isAtFirst = true
+    private let isRepeatableBeforeFirstEvent: Bool
+    private var hasHadNoEvent = true
     private var serverDelay: Duration?
     /// The number of connections and attempts in a row that brought no event.
     private var failures = 0
@@ -47,13 +47,13 @@ struct ReconnectionState {
     init(_ rules: EventReconnection, method: Request.Method, isReplayable: Bool) {
         self.rules = rules
         isRepeatable = isReplayable && rules.methods.contains(method)
-        isRepeatableAtFirst = isReplayable && rules.methodsBeforeFirstEvent.contains(method)
+        isRepeatableBeforeFirstEvent = isReplayable && rules.methodsBeforeFirstEvent.contains(method)
     }
 
     /// Records that events have arrived.
     mutating func receiveEvents() {
         hasEvents = true
-        isAtFirst = false
+        hasHadNoEvent = false
     }
 
     /// Records the reconnection time of the server.
@@ -65,14 +65,19 @@ struct ReconnectionState {
     ///   - hasNetwork: False if the machine is known to have no network.
     ///   - random: A number between 0 and 1 from which the delay is computed.
     mutating func decide(_ end: End, hasNetwork: Bool, random: Double) -> Action {
-        guard isRepeatable || isRepeatableAtFirst && isAtFirst else {
+        // An answer without events that ended as it should is an answer.
+        let isUnanswered = isRepeatableBeforeFirstEvent && hasHadNoEvent && end.failure != nil
+        guard isRepeatable || isUnanswered else {
             return .end(end.failure.map { .failed($0) } ?? .server)
         }
         if let failure = end.failure {
             if !hasNetwork, end.openTime == nil, Self.connectKinds.contains(failure.kind) { return .connectWithNetwork }
             guard isTemporary(failure) else { return .end(.failed(failure)) }
         }
-        if hasEvents || end.openTime.map({ $0 >= rules.maximumDelay }) ?? false {
+        // For a request that asks for an answer, an open connection is no progress: a server that accepts it and loses the
+        // connection each time would do its work without end.
+        let hasLasted = isRepeatable && end.openTime.map { $0 >= rules.maximumDelay } ?? false
+        if hasEvents || hasLasted {
             failures = 0
         } else {
             failures += 1

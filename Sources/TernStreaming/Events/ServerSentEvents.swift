@@ -11,7 +11,7 @@ import TernConcurrency
 ///
 /// The request is sent when the first event is asked for. The socket waits while events are unread. After the end of a
 /// connection, a GET request is sent again as ``EventReconnection`` says, with the last event ID; requests with other methods
-/// are not, unless `EventReconnection.methods` contains theirs.
+/// are not, unless `EventReconnection.methods` contains theirs, or `methodsBeforeFirstEvent` does and no event has arrived.
 ///
 /// The limits `Timeouts.idle` and `Timeouts.total` do not apply; ``EventStreamOptions`` has limits of its own. The responses
 /// are never stored in a cache, and `RetryInterceptor` does not send the request again.

@@ -53,6 +53,31 @@ struct ReconnectionStateTests {
         #expect(failure(once.decide(.init(failure: lost), hasNetwork: true, random: 0)) != nil)
     }
 
+    @Test func requestForAnAnswerIsRepeatedALimitedNumberOfTimes() {
+        var state = state(method: .post) {
+            $0.methodsBeforeFirstEvent = [.post]
+            $0.limit = 3
+        }
+        // A gateway that sends comments, and loses each connection after a minute.
+        let long = ReconnectionState.End(failure: lost, openTime: .seconds(60))
+        for _ in 0..<3 { #expect(delay(state.decide(long, hasNetwork: true, random: 0)) != nil) }
+        #expect(failure(state.decide(long, hasNetwork: true, random: 0))?.kind == .connectionLost)
+
+        var empty = self.state(method: .post) { $0.methodsBeforeFirstEvent = [.post] }
+        guard case .end(.server) = empty.decide(.init(openTime: .seconds(60)), hasNetwork: true, random: 0) else {
+            Issue.record("a POST is sent again after the end of its response")
+            return
+        }
+        // A method that is repeated after events is not limited so.
+        var both = self.state(method: .post) {
+            $0.methods = [.post]
+            $0.methodsBeforeFirstEvent = [.post]
+            $0.limit = 0
+        }
+        for _ in 0..<3 { #expect(delay(both.decide(long, hasNetwork: true, random: 0)) != nil) }
+        #expect(delay(both.decide(.init(openTime: .seconds(60)), hasNetwork: true, random: 0)) != nil)
+    }
+
     @Test func eventsResetTheBound() {
         var state = state()
         for _ in 0..<5 { _ = state.decide(.init(failure: lost), hasNetwork: true, random: 1) }
