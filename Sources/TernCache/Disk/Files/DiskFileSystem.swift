@@ -70,12 +70,15 @@ package struct DiskFileStatus: Sendable, Equatable {
     package var identity: UInt64
     /// A Boolean value that indicates whether it is a folder, and no link to one.
     package var isFolder: Bool
+    /// A Boolean value that indicates whether it is a symbolic link.
+    package var isLink: Bool
 
-    package init(size: Int, allocated: Int, identity: UInt64, isFolder: Bool) {
+    package init(size: Int, allocated: Int, identity: UInt64, isFolder: Bool, isLink: Bool = false) {
         self.size = size
         self.allocated = allocated
         self.identity = identity
         self.isFolder = isFolder
+        self.isLink = isLink
     }
 }
 
@@ -141,8 +144,8 @@ package struct PosixDiskFiles: DiskFileSystem {
             if count == 0 { break }
             if count > 0 {
                 done += count
-            } else if errno == ESPIPE {
-                break  // A pipe in a file's place: nothing of the value is there.
+            } else if errno == ESPIPE || errno == EISDIR {
+                break  // A pipe or a folder in a file's place: nothing of the value is there.
             } else if errno != EINTR {
                 throw .system("read", path)
             }
@@ -196,7 +199,7 @@ package struct PosixDiskFiles: DiskFileSystem {
     }
 
     package func names(in path: String) throws(DiskCacheError) -> [String] {
-        // The names in a folder are removed, so those behind a link are none of the cache's.
+        // The names in a folder are removed, and those in the target of a link are none of the cache's.
         let descriptor = FileCall.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
         if descriptor < 0, [ENOENT, ENOTDIR, ELOOP].contains(errno) { return [] }
         guard descriptor >= 0 else { throw .system("list the content of", path) }
@@ -229,6 +232,7 @@ extension DiskFileStatus {
         // A file system that compresses, or allocates late, can report fewer blocks than the file will need.
         self.init(
             size: Int(status.st_size), allocated: max(Int(status.st_blocks) * 512, Int(status.st_size)),
-            identity: UInt64(truncatingIfNeeded: status.st_ino), isFolder: status.st_mode & S_IFMT == S_IFDIR)
+            identity: UInt64(truncatingIfNeeded: status.st_ino), isFolder: status.st_mode & S_IFMT == S_IFDIR,
+            isLink: status.st_mode & S_IFMT == S_IFLNK)
     }
 }

@@ -37,6 +37,24 @@ struct DiskFolder: Sendable, Equatable {
         return id
     }
 
+    /// Throws if a folder or a file of the index is a link: reads, writes and removals would reach files of others.
+    ///
+    /// The folder belongs to this user alone, so it is enough to look when it is opened.
+    func refuseLinks(_ files: any DiskFileSystem) throws(DiskCacheError) {
+        for path in [values, temporary, trash] + (0..<Int(Self.shardCount)).map({ shard($0) }) {
+            guard try files.status(of: path)?.isFolder ?? true else {
+                throw DiskCacheError(.notPermitted, "\(path) must be a folder, and is a link or a file")
+            }
+        }
+        for path in [index, log, index + "-journal"] where try files.status(of: path)?.isLink ?? false {
+            throw Self.link(path)
+        }
+    }
+
+    static func link(_ path: String) -> DiskCacheError {
+        DiskCacheError(.notPermitted, "\(path) must be a file, and is a link")
+    }
+
     private static func hexadecimal(_ number: UInt64, _ digits: Int) -> String {
         let text = String(number, radix: 16)
         return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
@@ -48,8 +66,11 @@ final class DiskFolderLock: Sendable {
     private let descriptor: Int32
 
     init(_ path: String) throws(DiskCacheError) {
-        let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw .system("open", path) }
+        let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            if errno == ELOOP { throw DiskFolder.link(path) }
+            throw .system("open", path)
+        }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let code = errno
             close(descriptor)

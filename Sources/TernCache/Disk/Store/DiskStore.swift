@@ -55,12 +55,7 @@ package final class DiskStore {
         let lock = try DiskFolderLock(folder.lock)
         try dependencies.files.makeFolder(folder.values)
         try dependencies.files.makeFolder(folder.temporary)
-        // Unknown files in these are removed, and behind a link are files of others.
-        for path in [folder.values, folder.temporary, folder.trash] {
-            guard try dependencies.files.status(of: path)?.isFolder ?? true else {
-                throw DiskCacheError(.notPermitted, "\(path) is a link or a file in the place of the cache's folder")
-            }
-        }
+        try folder.refuseLinks(dependencies.files)
         let isClean = try dependencies.files.status(of: folder.clean) != nil
         if isClean { try dependencies.files.remove(folder.clean) }
         var reason = given
@@ -247,7 +242,8 @@ extension DiskStore {
         var orphans = 0
         for (path, id) in try valueFiles() where id.flatMap({ expected.removeValue(forKey: $0) }) == nil {
             try files.remove(path)
-            orphans += 1
+            // A folder in a file's place stays, and is none of the cache's.
+            if try files.status(of: path) == nil { orphans += 1 }
         }
         for (id, hash) in expected { removeMissing(hash, id: id) }
         return (orphans, expected.count)

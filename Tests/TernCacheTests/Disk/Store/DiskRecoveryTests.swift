@@ -1,4 +1,5 @@
 import CTernSQLite
+import TernConcurrency
 import Testing
 
 @testable import TernCache
@@ -48,8 +49,8 @@ struct DiskRecoveryTests {
         }
     }
 
-    @Test(arguments: ["values", "values/00", "temporary", "trash"])
-    func filesBehindALinkStay(name: String) async throws {
+    @Test(arguments: ["values", "values/00", "values/3f", "temporary", "trash"])
+    func theTargetsOfLinksStay(name: String) async throws {
         try await withDiskFolder { folder in
             try await filled(folder)
             // As a killed process leaves it.
@@ -66,15 +67,87 @@ struct DiskRecoveryTests {
             try FileManager.default.createSymbolicLink(at: path, withDestinationURL: others)
             do throws(DiskCacheError) {
                 let cache = try await DiskCache(folder: folder, configuration: unlimited())
-                #expect(name == "values/00")
+                Issue.record("the folder is opened")
+                // Values for each of the 64 folders.
+                for number in 0..<64 { try await cache.insert(bytes(20_000), for: "new \(number)") }
                 try await cache.close()
             } catch {
-                #expect(name != "values/00" && error.kind == .notPermitted, "\(error)")
+                #expect(error.kind == .notPermitted && error.reason.hasSuffix("\(name) \(notAFolder)"), "\(error)")
             }
+            let found = try FileManager.default.subpathsOfDirectory(atPath: others.path).sorted()
+            #expect(found == ["00", "00/00", "00/00/1", "00/1", "1"])
             for path in ["1", "00/1", "00/00/1"] {
                 #expect(try Data(contentsOf: others.appending(path: path)) == bytes(10))
             }
         }
+    }
+
+    private let notAFolder = "must be a folder, and is a link or a file"
+
+    @Test(arguments: ["index.sqlite", "index.sqlite-wal", "index.sqlite-journal", "lock"])
+    func aLinkInPlaceOfAFileIsRefused(name: String) async throws {
+        try await withDiskFolder { folder in
+            try await filled(folder)
+            let (path, target) = (entry(folder, name), folder.appending(path: "theirs"))
+            if name == "index.sqlite" {
+                try FileManager.default.moveItem(at: path, to: target)
+            } else {
+                try? FileManager.default.removeItem(at: path)  // Not every one of them exists.
+                try bytes(10).write(to: target)
+            }
+            let before = try Data(contentsOf: target)
+            try FileManager.default.createSymbolicLink(at: path, withDestinationURL: target)
+            await #expect {
+                _ = try await DiskCache(folder: folder, configuration: unlimited())
+            } throws: { error in
+                guard let error = error as? DiskCacheError else { return false }
+                return error.kind == .notPermitted && error.reason.hasSuffix("\(name) must be a file, and is a link")
+            }
+            #expect(try Data(contentsOf: target) == before)
+            // The folder is usable again without the link.
+            try FileManager.default.removeItem(at: path)
+            let cache = try await DiskCache(folder: folder, configuration: unlimited())
+            #expect(try await cache.value(for: "0") == bytes(20_000, 0))
+        }
+    }
+
+    @Test func aFolderInAValuesPlaceStaysAndIsNoOrphan() async throws {
+        try await withDiskFolder { folder in
+            try await filled(folder)
+            let file = entry(folder, "values/00/0000000000ffff00/file")
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try bytes(10).write(to: file)
+            try bytes(10).write(to: entry(folder, "values/00/0000000000fffe00"))
+            // As a killed process leaves it, twice, and then without an index.
+            let expected: [(removed: String, events: [DiskCache.Event])] = [
+                ("clean", [.recovered(orphanFiles: 1, missingFiles: 0)]), ("clean", []),
+                ("index.sqlite", [.indexSetAside(reason: DiskStore.noIndex, rebuiltEntries: 20)]),
+            ]
+            for (name, events) in expected {
+                try FileManager.default.removeItem(at: entry(folder, name))
+                #expect(try await openingEvents(folder) == events)
+            }
+            let cache = try await DiskCache(folder: folder, configuration: unlimited())
+            #expect(try await cache.value(for: "0") == bytes(20_000, 0))
+            #expect(try Data(contentsOf: file) == bytes(10))
+        }
+    }
+
+    /// Opens and closes a folder. Returns the events, which occur before a cache could be asked for them.
+    private func openingEvents(_ folder: URL) async throws -> [DiskCache.Event] {
+        let broadcast = EventBroadcast<DiskCache.Event>(limit: 256, overflow: .reportDropped { .dropped(count: $0) })
+        let events = broadcast.stream()
+        let configuration = unlimited()
+        let context = DiskStore.Context(
+            folder: DiskFolder(path: DiskCache.path(folder)), configuration: configuration,
+            shared: DiskSharedState(mask: configuration.hashMask), broadcast: broadcast,
+            dependencies: DiskStore.Dependencies())
+        try DiskStore.open(context).close()
+        broadcast.finish()
+        var all: [DiskCache.Event] = []
+        for await event in events { all.append(event) }
+        return all
     }
 
     @Test(arguments: ["values/00/theirs", "temporary/theirs", "trash/theirs/00/theirs"])
@@ -94,7 +167,11 @@ struct DiskRecoveryTests {
             try await cache.insert(bytes(20_000), for: "new")
             #expect(try await cache.value(for: "new") == bytes(20_000))
             try await cache.close()
-            if name.hasPrefix("temporary") { #expect(try Data(contentsOf: file) == bytes(10)) }
+            // `removeAll` moves the folder of values to the trash, with all that is in it.
+            let path = DiskCache.path(folder)
+            let found = try FileManager.default.subpathsOfDirectory(atPath: path).filter { $0.hasSuffix("/file") }
+            #expect(found.count == 1 && (found == ["\(name)/file"] || name.hasPrefix("values/")), "\(found)")
+            for name in found { #expect(try Data(contentsOf: entry(folder, name)) == bytes(10)) }
         }
     }
 
