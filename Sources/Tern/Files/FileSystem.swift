@@ -81,14 +81,17 @@ package struct FileFailure: Error, CustomStringConvertible, Sendable {
     package let path: String
     /// `errno`.
     package let code: Int32
+    /// The reason in place of the system's text for the code; nil for that text.
+    package let reason: String?
 
-    package init(_ call: String, _ path: String, code: Int32) {
+    package init(_ call: String, _ path: String, code: Int32, reason: String? = nil) {
         self.call = call
         self.path = path
         self.code = code
+        self.reason = reason
     }
 
-    package var description: String { "\(call) \(path): \(ErrorText.text(code))" }
+    package var description: String { "\(call) \(path): \(reason ?? ErrorText.text(code))" }
 }
 
 /// A file that is being read. Its descriptor is closed with the last reference.

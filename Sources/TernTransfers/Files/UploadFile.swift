@@ -82,9 +82,11 @@ actor UploadFile {
 
     /// Throws if the file is not the one that was opened, in the form that it had.
     func checkUnchanged() throws(FileFailure) {
-        guard let descriptor, DiskCall.identity(of: descriptor) == opened else {
-            throw FileFailure("read", path, code: DiskCall.stale)
-        }
+        guard let descriptor, DiskCall.identity(of: descriptor) == opened else { throw changed }
+    }
+
+    private var changed: FileFailure {
+        FileFailure("read", path, code: DiskCall.stale, reason: "the file changed during the upload")
     }
 
     /// Returns exactly this many bytes of the file. Throws if the file changed since it was opened.
@@ -93,10 +95,10 @@ actor UploadFile {
         var bytes = Data()
         while bytes.count < count {
             let more = try system.read(descriptor, at: offset + Int64(bytes.count), count: count - bytes.count)
-            guard !more.isEmpty else { throw FileFailure("read", path, code: DiskCall.stale) }
+            guard !more.isEmpty else { throw changed }
             if bytes.isEmpty { bytes = more } else { bytes.append(more) }
         }
-        // Checked after each piece: the upload sends none of a changed file, not even as its last.
+        // Checked after each piece, so that no piece of a changed file is sent, including the last.
         try checkUnchanged()
         return bytes
     }

@@ -317,7 +317,7 @@ actor DurableUpload {
         attempts += 1
         let start = state.offset
         let count = Int64(clamping: min(messages.length - start, Int64(options.chunkSize ?? .max)))
-        try await fileCall("the file has changed while it was uploaded", kind: .requestBody) { () throws(FileFailure) in
+        try await fileCall("the file cannot be read", kind: .requestBody) { () throws(FileFailure) in
             try await file.checkUnchanged()
         }
         var (body, end) = (Request.Body.none, start + count)

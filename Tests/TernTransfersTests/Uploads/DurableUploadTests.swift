@@ -219,7 +219,7 @@ struct DurableUploadTests {
     }
 
     /// The server has bytes of two files then, and reports a whole one.
-    @Test func fileThatChangesWhileItIsSentIsAnError() async throws {
+    @Test(arguments: [false, true]) func fileThatChangesWhileItIsSentIsAnError(isChecked: Bool) async throws {
         try await withUploads(.tus) { uploads, client, folder, file in
             let old = Date(timeIntervalSince1970: 1_000_000)
             try FileManager.default.setAttributes([.modificationDate: old], ofItemAtPath: file.path)
@@ -227,16 +227,19 @@ struct DurableUploadTests {
             let files = FaultyFiles { call, path in
                 guard call == "read", path == file.path else { return nil }
                 reads.add(call)
-                // In place, so that length and number stay.
+                // In place, so that length and number stay. Three pieces, or three requests.
                 if reads.all.count == 3 { change(path) }
                 return nil
             }
             let task = DurableUploadTask(
                 upload: .started(
                     file, .success(try client.request(.post, "files")), kind: .tus, session: client.session,
-                    options: options(), system: files))
+                    options: options {
+                        if isChecked { ($0.checksum, $0.chunkSize) = (.sha256, 400_000) }
+                    }, system: files))
             let error = try await failure { try await task.value }
             #expect(error.kind == .requestBody && !uploads.uploads.contains(where: \.isComplete), "\(error)")
+            #expect(error.reason.contains("\(file.path): the file changed during the upload"), "\(error)")
             let result = try await client.upload(file, resuming: .tus("files"), options: options()).value
             #expect(result.trace == [.startedOver(.fileChanged), .created])
             #expect(try uploads.uploads.last?.bytes == Array(folder.bytes("big.iso")))
