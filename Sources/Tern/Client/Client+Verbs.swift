@@ -187,6 +187,14 @@ extension Client {
             method, Request.path(segments), query: query, headers: headers, body: body, configure: configure)
     }
 
+    /// Sends a HEAD request to a path of segments (``Request/path(_:)``), and returns the head of the response.
+    public func head(
+        path segments: [String], query: Request.Query = [:], headers: Headers = [:],
+        configure: Request.Change = { _ in }
+    ) async throws(NetworkError) -> ResponseHead {
+        try await head(Request.path(segments), query: query, headers: headers, configure: configure)
+    }
+
     /// Sends a POST request to a path of segments (``Request/path(_:)``), and decodes the response.
     public func post<T: Decodable & Sendable>(
         path segments: [String], query: Request.Query = [:], headers: Headers = [:], body: Request.Body = .none,

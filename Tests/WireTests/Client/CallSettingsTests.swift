@@ -104,8 +104,12 @@ struct CallSettingsTests {
     }
 
     @Test func eachVerbEscapesItsSegments() async throws {
-        try await withServer(Self.handler) { _, client in
+        try await withServer(Self.handler) { server, client in
             let path = ["a b", "../x"]
+            let head = try await client.head(path: path, query: ["x": 1])
+            let sent = try #require(server.requests.last)
+            #expect(head.status == 200 && sent.method == "HEAD" && sent.target == "/a%20b/..%2Fx?x=1")
+            await expectError(.invalidRequest) { _ = try await client.head(path: ["a", ".."]) }
             #expect(try await client.post(path: path, body: .text("1"), as: String.self) == "POST /a%20b/..%2Fx 1")
             #expect(try await client.put(path: path, body: .text("2"), as: String.self) == "PUT /a%20b/..%2Fx 2")
             #expect(try await client.patch(path: path, body: .text("3"), as: String.self) == "PATCH /a%20b/..%2Fx 3")
