@@ -221,24 +221,31 @@ extension ImageFetcher {
     ) throws(FileFailure) -> Result<Data, ImageError> {
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0 else { throw FileFailure("stat", path, code: errno) }
-        // Files of the kernel state no size.
+        // Files in /proc report size 0.
         let size = status.st_mode & S_IFMT == S_IFREG ? Int(clamping: status.st_size) : 0
         var bytes = Data()
         // Before memory is taken.
         if size > limit { return .failure(exceeds(size, limit)) }
         while bytes.count <= limit {
             if Task.isCancelled { return .failure(.cancelled) }
-            let rest = size > bytes.count ? size - bytes.count : size > 0 ? 0 : 64 << 10
-            guard let more = try piece(of: descriptor, path: path, count: min(rest, limit - bytes.count) + 1) else {
-                continue
-            }
+            let count = readCount(after: bytes.count, of: size, limit: limit)
+            guard let more = try piece(of: descriptor, path: path, count: count) else { continue }
             if more.isEmpty { return .success(bytes) }
             if bytes.isEmpty { bytes = more } else { bytes.append(more) }
         }
         return .failure(exceeds(bytes.count, limit))
     }
 
-    /// Returns the next bytes of a file, none at its end, or nil if there are none yet after a moment.
+    /// Returns the number of bytes to ask for: the rest of the size and one byte more, which a file that has not grown does
+    /// not have. At most one byte beyond the limit.
+    static func readCount(after count: Int, of size: Int, limit: Int) -> Int {
+        let rest = size > 0 && count <= size ? size - count : 64 << 10
+        return min(rest, limit - count) + 1
+    }
+
+    /// Returns the next bytes of a file, none at its end, or nil if none arrive within 50 ms.
+    ///
+    /// A pipe whose writer is idle is asked again until the load is cancelled, and occupies a thread of the executor.
     private static func piece(of descriptor: Int32, path: String, count: Int) throws(FileFailure) -> Data? {
         // A pipe without a writer would otherwise be at its end.
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

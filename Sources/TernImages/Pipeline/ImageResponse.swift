@@ -167,7 +167,7 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         steps.append(Step(stage: stage, outcome: outcome, lazyDetail: detail))
     }
 
-    /// Adds a step of an image; the detail is its last processor.
+    /// Adds a step for an image, with its last processor as the detail.
     mutating func add(_ stage: Stage, _ outcome: Outcome, of key: ImageKey) {
         add(stage, outcome, detail: key.processors.last.map { .processor($0) } ?? .text(""))
     }

@@ -92,7 +92,7 @@ public struct ProcessorIdentity: Sendable, Hashable, CustomStringConvertible {
         var arguments = content.numbers.map(Self.text)
         if let text = content.text {
             var quoted = "\""
-            // By scalars: a quotation mark with an accent is a different character.
+            // By scalars: a quotation mark followed by a combining mark is a different character.
             for scalar in text.unicodeScalars {
                 if scalar == "\"" || scalar == "\\" { quoted.unicodeScalars.append("\\") }
                 quoted.unicodeScalars.append(scalar)

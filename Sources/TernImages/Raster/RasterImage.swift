@@ -68,19 +68,24 @@ public struct RasterImage: Sendable {
             pixels: PixelBuffer(bytes), size: size, format: nil, metadata: Metadata(originalSize: size), scale: scale)
     }
 
-    /// Creates an image of one color, for example a placeholder. A width or height below 1 counts as 1.
+    /// Creates an image of one color, for example a placeholder. A width or height below 1 counts as 1, and one above 16,384
+    /// as 16,384; an image of both takes 1 GiB.
     public init(color: ImageColor, size: PixelSize = PixelSize(width: 1, height: 1), scale: Double = 1) {
-        let size = PixelSize(width: max(1, size.width), height: max(1, size.height))
+        let size = PixelSize(
+            width: min(max(1, size.width), Self.longestSide), height: min(max(1, size.height), Self.longestSide))
         let channels = [color.red, color.green, color.blue].map { channel in
             UInt8((Int(channel) * Int(color.alpha) + 127) / 255)
         }
-        let pixel = channels + [color.alpha]
+        let row = [UInt8](repeatElement(channels + [color.alpha], count: size.width).joined())
         var bytes: [UInt8] = []
         bytes.reserveCapacity(size.pixelCount * 4)
-        for _ in 0..<size.pixelCount { bytes += pixel }
+        for _ in 0..<size.height { bytes += row }
         self.init(
             pixels: PixelBuffer(bytes), size: size, format: nil, metadata: Metadata(originalSize: size), scale: scale)
     }
+
+    /// The most pixels of a side of an image of one color.
+    private static let longestSide = 16_384
 
     /// The number of bytes from one row to the next: four times the width.
     public var bytesPerRow: Int { size.width * 4 }

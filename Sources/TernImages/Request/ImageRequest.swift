@@ -154,6 +154,9 @@ extension ImageRequest {
         }
 
         /// Returns a source that reads a file, off the caller.
+        ///
+        /// A pipe is read until its writers have closed it. While no bytes arrive, the load occupies one of the threads of
+        /// `ImagePipeline.Configuration.executor`; cancel it if the writer may never come.
         public static func file(_ url: URL) -> Source {
             let path = url.path(percentEncoded: false)
             return Source(content: .file(path), key: SourceKey(text: "file:\(path)"))

@@ -43,6 +43,18 @@ import Darwin
         #expect(error?.kind == .limitExceeded)
     }
 
+    @Test func aFileThatGrowsIsReadInPieces() {
+        func count(after count: Int, of size: Int, limit: Int = 1 << 20) -> Int {
+            ImageFetcher.readCount(after: count, of: size, limit: limit)
+        }
+        #expect(count(after: 0, of: 1_000) == 1_001 && count(after: 600, of: 1_000) == 401)
+        #expect(count(after: 1_000, of: 1_000) == 1)
+        // The first byte beyond the size shows that the file has grown.
+        #expect(count(after: 1_001, of: 1_000) == 65_537)
+        #expect(count(after: 0, of: 0) == 65_537)
+        #expect(count(after: 1_001, of: 1_000, limit: 1_100) == 100 && count(after: 1_100, of: 5, limit: 1_100) == 1)
+    }
+
     /// Returns the writing end of a pipe as soon as the pipeline has opened the other end.
     private func writer(of pipe: URL) async -> Int32 {
         while true {

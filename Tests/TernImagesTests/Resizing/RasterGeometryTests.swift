@@ -28,6 +28,10 @@ import Testing
         #expect(half.size == PixelSize(width: 2, height: 1) && half.scale == 2)
         let smallest = RasterImage(color: .white, size: PixelSize(width: 0, height: -1))
         #expect(smallest.size == PixelSize(width: 1, height: 1))
+        let tall = RasterImage(color: red, size: PixelSize(width: 2, height: .max))
+        #expect(tall.size == PixelSize(width: 2, height: 16_384) && tall.byteCount == 2 * 16_384 * 4)
+        #expect(RasterImage(color: red, size: PixelSize(width: .max, height: 1)).size.width == 16_384)
+        #expect(Array(tall.pixels.bytes.suffix(4)) == [200, 100, 0, 255])
     }
 
     @Test func aFlatPictureStaysFlatWhenResized() throws {
