@@ -18,6 +18,12 @@ struct IndexMirror {
         var description: String { "\(url.absoluteString) is deeper than \(IndexMirror.maximumDepth) folders" }
     }
 
+    /// The error of a server with too many folders.
+    struct TooManyFolders: Error, CustomStringConvertible {
+        let url: URL
+        var description: String { "\(url.absoluteString) has more than \(IndexMirror.maximumFolders) folders" }
+    }
+
     /// The numbers of files.
     struct Summary {
         var received = 0
@@ -37,6 +43,8 @@ struct IndexMirror {
     private let count = 6
     /// The number of levels of folders.
     private static let maximumDepth = 64
+    /// The number of folders in all, each of which is a page.
+    private static let maximumFolders = 10_000
 
     init(of url: URL, in folder: URL, session: Session = .shared) {
         self.url = url
@@ -74,6 +82,7 @@ struct IndexMirror {
     private func files() async throws -> [File] {
         var files: [File] = []
         var folders = [(url: url, place: folder, depth: 0)]
+        var count = 1
         while let next = folders.popLast() {
             let page = try await client.get(next.url, as: String.self) { request in
                 request.interceptors = [RetryInterceptor()]
@@ -82,6 +91,8 @@ struct IndexMirror {
                 let place = next.place.appending(path: entry.name)
                 if entry.isFolder {
                     if next.depth == Self.maximumDepth { throw TooDeep(url: entry.url) }
+                    count += 1
+                    if count > Self.maximumFolders { throw TooManyFolders(url: url) }
                     folders.append((entry.url, place, next.depth + 1))
                 } else {
                     files.append(File(entry: entry, place: place))

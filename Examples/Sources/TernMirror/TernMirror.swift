@@ -12,7 +12,7 @@ import Glibc
 import Darwin
 #endif
 
-/// Performs work that Ctrl-C cancels, and returns when the work has ended. A second Ctrl-C ends the process at once.
+/// Performs work that Ctrl-C or the cancellation of the caller cancels, and returns when the work has ended. A second Ctrl-C ends the process at once.
 func untilInterrupted<Value: Sendable>(
     _ work: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
@@ -32,9 +32,17 @@ func untilInterrupted<Value: Sendable>(
         task.cancel()
     }
     source.activate()
-    defer { source.cancel() }
+    defer {
+        source.cancel()
+        // Ctrl-C has its usual effect again.
+        signal(SIGINT, SIG_DFL)
+    }
     // The process goes on until the work has closed its files.
-    return try await task.value
+    return try await withTaskCancellationHandler {
+        try await task.value
+    } onCancel: {
+        task.cancel()
+    }
 }
 
 /// `tern-mirror URL FOLDER`: copies the files below a page of nginx's autoindex, and continues where an earlier process
@@ -55,7 +63,7 @@ struct TernMirror {
             exit(summary.failed == 0 ? 0 : 1)
         } catch {
             let isStopped = error is CancellationError || (error as? NetworkError)?.isCancelled == true
-            print(isStopped ? "stopped: the same command continues" : "tern-mirror: \(error)")
+            print(isStopped ? "stopped; run the same command to continue" : "tern-mirror: \(error)")
             exit(isStopped ? 130 : 1)
         }
     }

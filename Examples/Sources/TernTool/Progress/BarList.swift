@@ -101,7 +101,7 @@ struct BarTable {
         let rate = rates.isEmpty ? nil : rates.reduce(0, +)
         let rest = size.map { Double($0 - completed) }
         let seconds = rest.flatMap { rest in rate.map { rest / $0 } }
-        // As of one transfer: nil without a rate, and for more than a hundred years.
+        // Like that of one transfer, nil without a rate and for more than a hundred years.
         let remaining = seconds.flatMap { $0 >= 0 && $0 < 3.2e9 ? Duration.seconds($0) : nil }
         return TransferStatus(completed: completed, total: size, rate: rate, remaining: remaining)
     }

@@ -53,6 +53,27 @@ struct MirrorTests {
         await #expect(throws: IndexMirror.TooDeep.self) { _ = try await mirror.run { _ in } }
     }
 
+    @Test func foldersWithoutNumberAreAnError() async throws {
+        let links = (0..<10_000).map { "<a href=\"\($0)/\">\($0)/</a> 25-Nov-2026 18:00 -\n" }
+        let page = Data(links.joined().utf8)
+        let stub = StubTransport { _ in .data(page, contentType: "text/html") }
+        let folder = URL(filePath: "/tmp/tern-mirror-\(UInt64.random(in: 0 ... .max))")
+        let url = try #require(URL(string: "http://server/"))
+        let mirror = IndexMirror(of: url, in: folder, session: Session(stub: stub))
+        await #expect(throws: IndexMirror.TooManyFolders.self) { _ = try await mirror.run { _ in } }
+    }
+
+    @Test func workIsCancelledWithItsCallerAndCtrlCIsRestored() async throws {
+        let work = Task { try await untilInterrupted { try await Task.sleep(for: .seconds(3_600)) } }
+        work.cancel()
+        await #expect(throws: CancellationError.self) { try await work.value }
+        try await untilInterrupted {}
+        var action = sigaction()
+        #expect(unsafe sigaction(SIGINT, nil, &action) == 0)
+        // The default is the null pointer.
+        #expect(unsafe action.__sigaction_handler.sa_handler == nil)
+    }
+
     @Test func tutorialShowsTheProgram() throws {
         let top = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../..")
         let sources = try ["IndexMirror", "MirrorIndex"].map { name in
@@ -86,7 +107,7 @@ struct MirrorTests {
                 kill(process.processIdentifier, SIGINT)
             }
             #expect(result.code == 130, "\(result.text)")
-            #expect(result.text.hasSuffix("stopped: the same command continues\n"), "\(result.text)")
+            #expect(result.text.hasSuffix("stopped; run the same command to continue\n"), "\(result.text)")
         }
     }
 
