@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test func twoProcessesFetch1000OriginalsOnce() async throws {
-        guard let redis = try RedisServer.start() else { return }
+        guard let redis = try await RedisServer.start() else { return }
         try await answers(level(redis))
         let server = try LoopbackServer { exchange in
             let number = exchange.request.path.dropFirst().prefix { $0.isNumber }
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test func aServerThatIsKilledAndRestartedUnderLoadFailsNoLoad() async throws {
-        guard let redis = try RedisServer.start() else { return }
+        guard let redis = try await RedisServer.start() else { return }
         try await answers(level(redis))
         let server = try LoopbackServer { exchange in
             let text = "original \(exchange.request.path)"
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test func serversShareResponsesUntilTheirUserLogsOut() async throws {
-        guard let redis = try RedisServer.start() else { return }
+        guard let redis = try await RedisServer.start() else { return }
         try await answers(level(redis))
         let server = try LoopbackServer { exchange in
             try exchange.respond(

@@ -8,12 +8,17 @@ final class RedisServer: Sendable {
 
     let folder: URL
     let port: Int
+    /// The port that takes TLS; nil without certificates.
+    let tlsPort: Int?
     private let process = Mutex<Process?>(nil)
 
     var socket: String { folder.appending(path: "s").path(percentEncoded: false) }
 
-    /// Nil, with a message, if the machine has no server. In CI that is an error.
-    static func start(_ arguments: [String] = []) throws -> RedisServer? {
+    /// Returns a server that has its ports and its socket. Nil, with a message, if the machine has no server; in CI that is an
+    /// error.
+    ///
+    /// - Parameter certificates: The folder of `server.pem` and `server.key`, for a server that also speaks TLS.
+    static func start(certificates: URL? = nil) async throws -> RedisServer? {
         let paths = ["redis-server", "valkey-server"].map { "/usr/bin/\($0)" }
         guard let program = paths.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else {
             if ProcessInfo.processInfo.environment["CI"] == "true" {
@@ -23,17 +28,41 @@ final class RedisServer: Sendable {
             }
             return nil
         }
-        let server = try RedisServer(program, arguments)
-        try server.run()
-        return server
+        // A server ends at once if another program has one of its ports. The next one has other ports.
+        for _ in 0..<10 {
+            let server = try RedisServer(program, certificates)
+            try server.run()
+            if await server.isReady() { return server }
+        }
+        Issue.record("no server of ten stays: \(program)")
+        return nil
+    }
+
+    /// Returns true when the server has its socket, which it makes after its ports, or false when its process has ended.
+    private func isReady() async -> Bool {
+        while process.withLock({ $0?.isRunning ?? false }) {
+            if FileManager.default.fileExists(atPath: socket) { return true }
+            await Task.yield()
+        }
+        return false
     }
 
     private let program: String
     private let arguments: [String]
 
-    private init(_ program: String, _ arguments: [String]) throws {
+    private init(_ program: String, _ certificates: URL?) throws {
         self.program = program
-        self.arguments = arguments
+        if let path = certificates?.path(percentEncoded: false) {
+            let tlsPort = Int.random(in: 30_000..<32_000)
+            self.tlsPort = tlsPort
+            arguments = [
+                "--tls-port", "\(tlsPort)", "--tls-cert-file", "\(path)/server.pem",
+                "--tls-key-file", "\(path)/server.key", "--tls-ca-cert-file", "\(path)/server.pem",
+                "--tls-auth-clients", "no",
+            ]
+        } else {
+            (tlsPort, arguments) = (nil, [])
+        }
         // The path of a socket is short.
         folder = URL(filePath: "/tmp/tern-redis-\(UInt32.random(in: 0 ... .max))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -93,10 +122,13 @@ final class RedisTunnel {
     /// The socket on which stunnel takes plain connections.
     var socket: String { folder.appending(path: "tunnel").path(percentEncoded: false) }
 
+    /// A Boolean value that indicates whether stunnel runs.
+    var isRunning: Bool { process.isRunning }
+
     /// Nil, with a message, if the machine has no server or no stunnel. In CI that is an error.
     ///
     /// - Parameter knowsAuthority: False for a tunnel that trusts another authority than that of the server.
-    static func start(knowsAuthority: Bool) throws -> RedisTunnel? {
+    static func start(knowsAuthority: Bool) async throws -> RedisTunnel? {
         let missing = ["stunnel", "openssl"].filter { !FileManager.default.isExecutableFile(atPath: "/usr/bin/\($0)") }
         guard missing.isEmpty else {
             if ProcessInfo.processInfo.environment["CI"] == "true" {
@@ -122,12 +154,8 @@ final class RedisTunnel {
             openssl.waitUntilExit()
             try #require(openssl.terminationStatus == 0)
         }
-        let port = Int.random(in: 30_000..<32_000)
-        let arguments = [
-            "--tls-port", "\(port)", "--tls-cert-file", "\(path)/server.pem", "--tls-key-file", "\(path)/server.key",
-            "--tls-ca-cert-file", "\(path)/server.pem", "--tls-auth-clients", "no",
-        ]
-        guard let server = try RedisServer.start(arguments) else { return nil }
+        let server = try await RedisServer.start(certificates: folder)
+        guard let server, let port = server.tlsPort else { return nil }
         return try RedisTunnel(folder, server, port: port, authority: knowsAuthority ? "server" : "other")
     }
 

@@ -22,7 +22,7 @@ import Testing
 
     /// Runs a test with a server, once it answers.
     private func withServer(_ test: (RedisServer, RedisStore) async throws -> Void) async throws {
-        guard let server = try RedisServer.start() else { return }
+        guard let server = try await RedisServer.start() else { return }
         let store = RedisStore(configuration(server))
         try await answers(store)
         try await test(server, store)
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func aTunnelCarriesValuesOverTLS() async throws {
-        guard let tunnel = try RedisTunnel.start(knowsAuthority: true) else { return }
+        guard let tunnel = try await RedisTunnel.start(knowsAuthority: true) else { return }
         var configuration = RedisStore.Configuration(.unixSocket(tunnel.socket))
         configuration.password = RedisServer.password
         (configuration.connectTimeout, configuration.operationTimeout) = (.seconds(10), .seconds(10))
@@ -78,10 +78,11 @@ import Testing
             try await store.insert(value, for: key, lifetime: .seconds(60))
             #expect(try await store.entry(for: key)?.value == value)
         }
+        withExtendedLifetime(tunnel) {}
     }
 
     @Test func aTunnelRefusesAServerThatItDoesNotTrust() async throws {
-        guard let tunnel = try RedisTunnel.start(knowsAuthority: false) else { return }
+        guard let tunnel = try await RedisTunnel.start(knowsAuthority: false) else { return }
         var configuration = RedisStore.Configuration(.unixSocket(tunnel.socket))
         configuration.password = RedisServer.password
         (configuration.connectTimeout, configuration.operationTimeout) = (.seconds(10), .seconds(10))
@@ -89,11 +90,16 @@ import Testing
         let store = RedisStore(configuration)
         // The server answers, and the tunnel takes connections before it has one to the server.
         try await answers(RedisStore(self.configuration(tunnel.server)))
-        while !FileManager.default.fileExists(atPath: tunnel.socket) { await Task.yield() }
+        while !FileManager.default.fileExists(atPath: tunnel.socket) {
+            try #require(tunnel.isRunning)
+            await Task.yield()
+        }
         for _ in 0..<3 {
             let kind = await kind { try await store.insert(Data("a".utf8), for: key, lifetime: .seconds(60)) }
             #expect(kind == .unreachable)
         }
+        // A tunnel that has ended cannot be reached either.
+        withExtendedLifetime(tunnel) { #expect(tunnel.isRunning) }
     }
 
     @Test func theServerEndsALifetime() async throws {
