@@ -67,7 +67,7 @@ extension Headers.Field {
         case "location", "content-location", "referer", "origin":
             return Target.redact(value)
         case "link":
-            // In `<url>; rel=next`, the URLs are in brackets. By scalars: a bracket and an accent behind it are one character.
+            // In `<url>; rel=next`, the URLs are in brackets. By scalars: a bracket followed by a combining mark is one character.
             let parts = value.unicodeScalars.split(separator: "<", omittingEmptySubsequences: false)
             return parts.enumerated().map { index, part in
                 guard index > 0, let end = part.firstIndex(of: ">") else { return String(part).printable(limit: 400) }

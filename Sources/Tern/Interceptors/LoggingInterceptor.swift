@@ -112,7 +112,7 @@ extension Request {
 
     /// Quotes a text for a POSIX shell. Within single quotes only the quote itself is special.
     ///
-    /// A shell reads bytes. As a character, a quote with an accent behind it would not be a quote.
+    /// A shell reads bytes. As a character, a quote followed by a combining mark would not be a quote.
     private static func quoted(_ text: String) -> String {
         let quote = UInt8(ascii: "'")
         var result = [quote]

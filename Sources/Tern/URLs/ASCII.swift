@@ -79,7 +79,7 @@ extension String {
 
     /// Returns whether two texts have the same bytes in UTF-8.
     ///
-    /// `==` compares canonical equivalence, by which the Kelvin sign is `K`, and `é` equals `e` with an accent behind it. For a
+    /// `==` compares canonical equivalence, by which the Kelvin sign is `K`, and `é` equals `e` followed by a combining mark. For a
     /// server or a file system these are different texts.
     package func hasSameBytes(as other: String) -> Bool {
         // Most texts already differ in length.

@@ -185,7 +185,7 @@ extension Target: CustomStringConvertible, CustomReflectable {
 
     /// Keeps the names of the items, which identify the call.
     private static func redactedQuery(_ query: String) -> String {
-        // By scalars: `=` and an accent behind it are one character, which is no `=`.
+        // By scalars: `=` followed by a combining mark is one character, which is no `=`.
         let items = query.unicodeScalars.split(separator: "&", omittingEmptySubsequences: false)
         return items.map { item in
             guard let equals = item.firstIndex(of: "=") else { return String(item) }

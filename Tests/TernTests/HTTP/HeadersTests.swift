@@ -131,7 +131,7 @@ struct HeadersTests {
         #expect(headers.map(\.isSecret) == [true, false])
     }
 
-    /// A bracket or an equals sign with an accent behind it is another character.
+    /// A bracket or an equals sign followed by a combining mark is another character.
     @Test(arguments: [
         ("Location", "/?token=\u{301}s3cret"), ("Refresh", "5; url=\u{301}/?token=s3cret"),
         ("Link", "<\u{301}/?token=s3cret>; rel=next"), ("Link", "</?token=s3cret>\u{301}; rel=next"),

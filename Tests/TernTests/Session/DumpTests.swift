@@ -164,7 +164,7 @@ struct DumpTests {
         #expect(text.contains("X-Auth-Key") && text.contains("<redacted>"))
     }
 
-    /// A shell reads bytes: a quote ends a text, although it is one character with the accent behind it.
+    /// A shell reads bytes: a quote ends a text, although it is one character if it is followed by a combining mark.
     @Test func curlCommandQuotesEveryQuoteForTheShell() throws {
         var request = try Request(.get, "https://a.example/", headers: ["X": "a'\u{301};id'\u{20DD}b'c"])
         request.unixSocketPath = "/tmp/'\u{301}"

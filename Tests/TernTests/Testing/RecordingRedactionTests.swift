@@ -102,7 +102,7 @@ import Foundation
         #expect(exchange.response?.headers.contains("Idempotency-Key: 1") == true)
     }
 
-    /// A separator with an accent behind it is another character.
+    /// A separator followed by a combining mark is another character.
     @Test(arguments: [
         "Location: /?token=\u{301}s3cret", "Location: /?\u{301}token=\u{301}s3cret#\u{301}token=s3cret",
         "Location: //\u{301}ada:s3cret@\u{301}h/\u{301}?a=1&\u{301}token=s3cret",
