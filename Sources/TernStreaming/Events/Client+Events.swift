@@ -6,7 +6,7 @@ extension Client {
     ///
     /// - Parameters:
     ///   - path: The path, resolved against the base URL, or an absolute URL.
-    ///   - method: The method. GET by default. ``EventReconnection`` says which methods' requests are sent again.
+    ///   - method: The method. GET by default. The rules in `options` say which methods' requests are sent again.
     ///   - query: The items of the query.
     ///   - headers: The header fields. `Accept: text/event-stream` and `Cache-Control: no-cache` are added if they are missing.
     ///   - body: The body. None by default.
