@@ -29,22 +29,23 @@ extension RequestExecution {
             return try await execution.response(after: first, decode: decoder)
         }
         request.storeCookies(of: head)
+        let end = outcome.kept(by: decoder)
         let value: Value
         do throws(NetworkError) {
             if decoder.isImmediate {
                 value = try request.decode(outcome, head: head, with: decoder)
                 // A subscriber can keep the task longer than the caller keeps the body.
-                record.end(nil, outcome: registry.hasSubscribers ? outcome.withoutBody : outcome.kept(by: decoder))
+                record.end(nil, outcome: registry.hasSubscribers ? end.withoutBody : end)
             } else {
-                _ = record.endAttempt(with: outcome, pump: nil)
+                _ = record.endAttempt(with: end, pump: nil)
                 value = try await execution.decode(outcome, head: head, with: decoder)
                 record.end(nil)
             }
         } catch {
-            if decoder.isImmediate { _ = record.endAttempt(with: outcome, pump: nil) }
+            if decoder.isImmediate { _ = record.endAttempt(with: end, pump: nil) }
             throw execution.ended(with: error)
         }
-        return Response(value: value, head: head, outcome: outcome.kept(by: decoder))
+        return Response(value: value, head: head, outcome: end)
     }
 
     /// Ends the task with an error. Returns the error as that of the task.
