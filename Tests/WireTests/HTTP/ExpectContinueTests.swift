@@ -1,6 +1,7 @@
 // For Linux only: URLSession has a limit of its own.
 #if os(Linux) && !TERN_URLSESSION
 import Foundation
+import Glibc
 import Tern
 import TernConcurrency
 import TernTesting
@@ -74,6 +75,20 @@ struct ExpectContinueTests {
         }
     }
 
+    /// Over HTTP/2, the stream of a refused request stays open until the response ends.
+    @Test func aBodyRefusedOverHTTP2IsNotSentAfterTheLimit() async throws {
+        let server = try RefusingServer(endsAfter: .milliseconds(400))
+        let session = Session(configuration: .test { $0.usesHTTP2WithoutTLS = true })
+        let client = try Client(baseURL: "http://127.0.0.1:\(server.port)", session: session)
+        let request = try upload(client, limit: .milliseconds(100))
+        let error = try await failure { try await client.response(for: request) }
+        #expect(error.status == 413 && error.metrics?.httpVersion == .http2, "\(error)")
+        await session.invalidateAndCancel()
+        let types = await server.frameTypes.first { _ in true }
+        // The head of the request, and at the end the RST_STREAM of its stream; no DATA.
+        #expect(types?.filter { $0 == 0 || $0 == 1 || $0 == 3 } == [1, 3], "\(types ?? [])")
+    }
+
     @Test func aChallengedBodyIsSentOnceWithItsCredential() async throws {
         try await withServer { exchange in
             guard exchange.request["Authorization"] != nil else {
@@ -137,6 +152,61 @@ struct ExpectContinueTests {
             #expect(other.kind == .invalidRequest)
             #expect(server.counts.acceptedConnections == 0)
         }
+    }
+}
+
+/// A server over HTTP/2 that answers the head of a request with a status of 413, and ends that response later.
+private final class RefusingServer: Sendable {
+    let port: Int
+    /// The types of the frames of the connection, as one element at its end.
+    let frameTypes: AsyncStream<[UInt8]>
+
+    init(endsAfter time: Duration) throws {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        port = try LoopbackPort.bind(listener)
+        try #require(listen(listener, 1) == 0)
+        let (stream, source) = AsyncStream.makeStream(of: [UInt8].self)
+        frameTypes = stream
+        Thread.detachNewThread {
+            let descriptor = Glibc.accept(listener, nil, nil)
+            close(listener)
+            source.yield(Self.serve(descriptor, time))
+            source.finish()
+            close(descriptor)
+        }
+    }
+
+    private static func serve(_ descriptor: Int32, _ time: Duration) -> [UInt8] {
+        guard read(descriptor, count: 24) != nil else { return [] }
+        send(descriptor, type: 4, flags: 0, stream: 0)
+        var types: [UInt8] = []
+        while let head = read(descriptor, count: 9) {
+            let length = Int(head[0]) << 16 | Int(head[1]) << 8 | Int(head[2])
+            guard read(descriptor, count: length) != nil else { break }
+            types.append(head[3])
+            if head[3] == 4, head[4] == 0 { send(descriptor, type: 4, flags: 1, stream: 0) }
+            guard head[3] == 1 else { continue }
+            // A literal field without indexing, whose name is that of entry 8, `:status`.
+            send(descriptor, type: 1, flags: 4, stream: head[8], payload: [8, 3] + Array("413".utf8))
+            // The client must do nothing in this time, so there is no event to wait for.
+            usleep(UInt32(time.components.attoseconds / 1_000_000_000_000))
+            send(descriptor, type: 0, flags: 1, stream: head[8])
+        }
+        return types
+    }
+
+    private static func send(
+        _ descriptor: Int32, type: UInt8, flags: UInt8, stream: UInt8, payload: [UInt8] = []
+    ) {
+        let frame = [0, 0, UInt8(payload.count), type, flags, 0, 0, 0, stream] + payload
+        _ = unsafe Glibc.send(descriptor, frame, frame.count, Int32(MSG_NOSIGNAL))
+    }
+
+    /// Returns so many bytes; nil at the end.
+    private static func read(_ descriptor: Int32, count: Int) -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: count)
+        let got = count == 0 ? 0 : unsafe recv(descriptor, &buffer, count, Int32(MSG_WAITALL))
+        return got == count ? buffer : nil
     }
 }
 #endif

@@ -52,8 +52,8 @@ extension EngineTransfer: ExchangeHandler {
             rawHead: received.bytes, maySetCookies: received.setsCookies)
         self.head = head
         if exchange?.usesExtendedConnect == true, 200..<300 ~= received.status { return switchStream(head) }
-        // A server that refuses the request does not need the body.
-        if received.status < 300 { continueWait?.end() }
+        // A server that refuses the request does not need the body. Over HTTP/2, the stream can stay open long after that.
+        if received.status < 300 { continueWait?.end() } else { continueWait?.refuse() }
         if transfer.request.method != .head { body.value.expected = received.contentLength }
         isCompressed =
             received.status != 101 && received.isEncoded && transfer.request.decompresses
@@ -229,20 +229,24 @@ final class ContinueWait: TimerHandler {
         if !isBeyond { context.schedule(timer, at: deadline) }
     }
 
-    /// Ends the wait: the body can be sent. Does nothing if the body does not wait.
+    /// Ends the wait: the body can be sent. Does nothing if the body does not wait, or was refused.
     func end() {
-        guard isActive else { return }
-        let onEnd = onEnd
+        guard isActive, let onEnd else { return }
         cancel()
-        onEnd?()
+        onEnd()
+    }
+
+    /// Makes the wait last until the attempt ends, because the server has refused the body.
+    func refuse() {
+        onEnd = nil
+        context?.cancel(timer)
     }
 
     /// Ends the wait without effect, because the attempt has ended.
     func cancel() {
         guard isActive else { return }
         isActive = false
-        onEnd = nil
-        context?.cancel(timer)
+        refuse()
     }
 
     func timerFired(_ timer: LoopTimer) { end() }
