@@ -80,24 +80,37 @@ struct MemoryTier: ~Copyable, Sendable {
 ///
 /// The index may name variants that memory has evicted since; a look-up tells. Its size is bounded.
 struct VariantIndex: Sendable {
-    private var variants: [SourceKey: [ImageKey]] = [:]
+    /// Most sources have one variant, which needs no array.
+    private struct Variants {
+        let first: ImageKey
+        var others: [ImageKey] = []
+
+        var all: [ImageKey] { [first] + others }
+
+        func contains(_ key: ImageKey) -> Bool { first == key || others.contains(key) }
+
+        /// Adds a variant, unless it is the first.
+        mutating func add(_ key: ImageKey) { if key != first { others.append(key) } }
+    }
+
+    private var variants: [SourceKey: Variants] = [:]
     private var count = 0
     private let limit: Int
 
     init(limit: Int = 20_000) { self.limit = limit }
 
-    func keys(of source: SourceKey) -> [ImageKey] { variants[source] ?? [] }
+    func keys(of source: SourceKey) -> [ImageKey] { variants[source]?.all ?? [] }
 
     mutating func insert(_ key: ImageKey) {
         guard variants[key.source]?.contains(key) != true else { return }
         // The index only saves work, so it may start empty again.
         if count >= limit { self = VariantIndex(limit: limit) }
-        variants[key.source, default: []].append(key)
+        variants[key.source, default: Variants(first: key)].add(key)
         count += 1
     }
 
     mutating func remove(_ source: SourceKey) -> [ImageKey] {
-        let removed = variants.removeValue(forKey: source) ?? []
+        let removed = variants.removeValue(forKey: source)?.all ?? []
         count -= removed.count
         return removed
     }

@@ -1,4 +1,5 @@
 import TernCache
+import TernConcurrency
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -7,15 +8,64 @@ import Foundation
 #endif
 
 /// A decoded image as the memory cache holds it.
+///
+/// One reference: every step of a load passes it on.
 struct StoredImage: Sendable {
-    var image: RasterImage
+    private final class Content: Sendable {
+        let image: RasterImage
+        let animation: AnimatedImage?
+        let data: Data?
+        let freshness: Freshness
+        let preloadsFrames: Bool
+
+        init(
+            image: RasterImage, animation: AnimatedImage?, data: Data?, freshness: Freshness, preloadsFrames: Bool
+        ) {
+            self.image = image
+            self.animation = animation
+            self.data = data
+            self.freshness = freshness
+            self.preloadsFrames = preloadsFrames
+        }
+    }
+
+    private var content: Content
+
+    init(
+        image: RasterImage, animation: AnimatedImage?, data: Data?, freshness: Freshness, preloadsFrames: Bool = false
+    ) {
+        content = Content(
+            image: image, animation: animation, data: data, freshness: freshness, preloadsFrames: preloadsFrames)
+    }
+
+    var image: RasterImage { content.image }
     /// The animation, one object for all views, which share its decoded frames.
-    var animation: AnimatedImage?
-    var data: Data?
-    var freshness: Freshness
+    var animation: AnimatedImage? { content.animation }
+    /// The encoded bytes; nil unless a request asked for them.
+    var data: Data? { content.data }
+    var freshness: Freshness { content.freshness }
     /// A Boolean value that indicates whether all frames of the animation were to be decoded in advance. Frames beyond the
     /// memory limit are decoded on demand nevertheless, and another load would not change that.
-    var preloadsFrames = false
+    var preloadsFrames: Bool { content.preloadsFrames }
+
+    /// Returns the image with another freshness.
+    func with(_ freshness: Freshness) -> StoredImage {
+        guard freshness != content.freshness else { return self }
+        return StoredImage(
+            image: image, animation: animation, data: data, freshness: freshness, preloadsFrames: preloadsFrames)
+    }
+
+    /// Returns the image with its encoded bytes.
+    func with(_ data: Data) -> StoredImage {
+        StoredImage(
+            image: image, animation: animation, data: data, freshness: freshness, preloadsFrames: preloadsFrames)
+    }
+
+    /// Returns the image after a processor.
+    func with(_ image: RasterImage, animation: AnimatedImage?) -> StoredImage {
+        StoredImage(
+            image: image, animation: animation, data: data, freshness: freshness, preloadsFrames: preloadsFrames)
+    }
 
     /// The size in bytes, for the limit of the memory cache.
     var cost: Int { image.byteCount + (animation?.frames.byteCount ?? 0) + (data?.count ?? 0) }
@@ -59,12 +109,18 @@ struct StoredImage: Sendable {
     }
 }
 
+/// The result of a decode, and the time that it took; nil after a failure, which says little about other images.
+struct DecodedImage: Sendable {
+    let result: Result<StoredImage, ImageError>
+    let nanoseconds: UInt64?
+}
+
 /// Decodes and processes images on the executor of a pipeline.
 ///
 /// The functions keep their caller's actor while they wait.
 struct DecodingContext: Sendable {
     private let decoders: ImageDecoders
-    private let executor: ImageExecutor
+    let executor: ImageExecutor
     private let budget: FrameBudget
     private let decrypt: (@concurrent @Sendable (Data) async throws -> Data)?
 
@@ -85,12 +141,17 @@ struct DecodingContext: Sendable {
     /// A Boolean value that indicates whether bytes are decoded as they are, without a hook that decrypts them.
     var decodesDirectly: Bool { decrypt == nil }
 
-    /// Starts to decode bytes that no hook decrypts, and reports the image on the thread that has decoded it. The returned task
-    /// can be cancelled.
-    func start(
-        _ data: Data, for key: ImageLoadKey, then report: @escaping @Sendable (Result<StoredImage, ImageError>) -> Void
-    ) -> Task<Void, Never> {
-        executor.start({ () throws(ImageError) in try decodedNow(data, for: key) }, then: report)
+    /// Decodes bytes that no hook decrypts, on the current thread, and measures the time.
+    func decoded(_ data: Data, for key: ImageLoadKey) -> DecodedImage {
+        // The task may have been cancelled in the queue of the executor.
+        if Task.isCancelled { return DecodedImage(result: .failure(.cancelled), nanoseconds: nil) }
+        let start = MonotonicClock.nanoseconds()
+        do throws(ImageError) {
+            let stored = try decodedNow(data, for: key)
+            return DecodedImage(result: .success(stored), nanoseconds: MonotonicClock.nanoseconds() - start)
+        } catch {
+            return DecodedImage(result: .failure(error), nanoseconds: nil)
+        }
     }
 
     private func decodedNow(_ data: Data, for key: ImageLoadKey) throws(ImageError) -> StoredImage {
@@ -149,19 +210,15 @@ struct DecodingContext: Sendable {
         _ stored: StoredImage, with processor: any ImageProcessor, for key: ImageKey
     ) async throws(ImageError) -> StoredImage {
         try await executor.run { () throws(ImageError) in
-            var result = stored
-            if key.animation == .processedFrames, let frames = stored.animation?.frames {
-                let processed = try ProcessedFrames(frames, processor: processor, scale: stored.image.scale)
-                // The limit decides anew, because the processed frames can have another size.
-                let preloaded =
-                    stored.preloadsFrames
-                    ? try PreloadedFrames(processed, memoryLimit: key.decoding.memoryLimit) : nil
-                result.animation = animated(preloaded ?? processed)
-                result.image = try processed.frame(at: 0).image
-            } else {
-                result.image = try processor.process(stored.image)
+            guard key.animation == .processedFrames, let frames = stored.animation?.frames else {
+                return stored.with(try processor.process(stored.image), animation: stored.animation)
             }
-            return result
+            let processed = try ProcessedFrames(frames, processor: processor, scale: stored.image.scale)
+            // The limit decides anew, because the processed frames can have another size.
+            let preloaded =
+                stored.preloadsFrames
+                ? try PreloadedFrames(processed, memoryLimit: key.decoding.memoryLimit) : nil
+            return stored.with(try processed.frame(at: 0).image, animation: animated(preloaded ?? processed))
         }
     }
 

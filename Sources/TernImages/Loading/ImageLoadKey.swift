@@ -8,12 +8,20 @@ struct ImageLoadKey: Sendable, Hashable {
         let caching: ImageRequest.Caching
         let options: ImageRequest.Options
         let serial: UInt64?
+        /// The hash value, computed once: each load looks into its table several times.
+        let hash: Int
 
         init(imageKey: ImageKey, caching: ImageRequest.Caching, options: ImageRequest.Options, serial: UInt64?) {
             self.imageKey = imageKey
             self.caching = caching
             self.options = options
             self.serial = serial
+            // These differ for nearly all loads; `==` compares the rest. The serial number keeps loads that are never shared
+            // out of one bucket.
+            var hasher = Hasher()
+            hasher.combine(imageKey)
+            hasher.combine(serial)
+            hash = hasher.finalize()
         }
     }
 
@@ -53,12 +61,7 @@ struct ImageLoadKey: Sendable, Hashable {
                 && one.options == other.options
     }
 
-    // These differ for nearly all loads; `==` compares the rest. The serial number keeps loads that are never shared out of
-    // one bucket.
-    func hash(into hasher: inout Hasher) {
-        hasher.combine(imageKey)
-        hasher.combine(serial)
-    }
+    func hash(into hasher: inout Hasher) { hasher.combine(content.hash) }
 
     /// Returns a Boolean value that indicates whether the processed image is stored on the disk.
     func storesProcessed(_ content: ImagePipeline.DiskContent) -> Bool {

@@ -3,29 +3,39 @@ import TernConcurrency
 // The rules that decide when a load may begin: a slot at its stage, the rate limit, scrolling, and remembered failures. All
 // are pure.
 
-/// The place of a load in the queue of a stage, which the load owns. Its waiter is its identity.
-struct QueuePlace: Sendable {
+/// The place of a load in the queue of a stage, which the load owns.
+struct QueuePlace: Sendable, Hashable {
     let stage: LoadStage
-    /// Resumed with true when the load gets a slot, or with false when it is cancelled.
-    let waiter: Waiter<Bool>
     fileprivate let index: Int
+    /// The number of entries that the node has served before: it serves one after another.
+    fileprivate let generation: Int
+}
+
+/// An entry of the queue of a stage: a load that goes on when it gets a slot.
+enum QueuedLoad {
+    /// A load without a task.
+    case job(LoadJob)
+    /// A load in a task, which is resumed with true when it gets a slot, or with false when it is cancelled.
+    case caller(Waiter<Bool>)
 }
 
 /// The queue of one stage, with a limited number of slots. Each change is O(1), however many loads wait.
 ///
 /// The waiting loads form one doubly linked list for each priority, in flat arrays: a change of priority, a cancellation and
 /// the choice of the next load touch a constant number of nodes.
-struct StageQueue: Sendable {
+struct StageQueue<Entry> {
     private struct Node {
         /// Nil in a node that is free.
-        var waiter: Waiter<Bool>?
+        var entry: Entry?
         var priority: LoadPriority
+        var generation = 0
         var previous = -1
         var next = -1
     }
 
     let stage: LoadStage
-    let limit: Int
+    /// The number of slots. A lower limit takes no slot from the loads that have one.
+    var limit: Int
     let order: ImagePipeline.Order
     /// The number of loads that hold a slot.
     private(set) var running = 0
@@ -48,8 +58,7 @@ struct StageQueue: Sendable {
         let limit =
             switch stage {
             case .fetch: configuration.maximumFetches
-            // Twice the threads, so that a thread finds its next image without waiting for the actor.
-            case .decode: configuration.maximumDecodes ?? 2 * threads
+            case .decode: DecodePace(configuration).limit
             case .process: configuration.maximumProcesses ?? threads
             }
         self.init(stage, limit: limit, order: configuration.order)
@@ -58,34 +67,32 @@ struct StageQueue: Sendable {
     /// A Boolean value that indicates whether `next` would return a load.
     var hasNext: Bool { running < limit && waiting > 0 }
 
-    /// Gives a slot to a load and returns nil; or returns its place in the queue, which `next` returns later.
-    mutating func enter(_ priority: LoadPriority) -> QueuePlace? {
-        if running < limit, waiting == 0 {
-            running += 1
-            return nil
-        }
-        return append(priority)
+    /// Gives a slot to a load, and returns true, if one is free and no load waits.
+    mutating func takeSlot() -> Bool {
+        guard running < limit, waiting == 0 else { return false }
+        running += 1
+        return true
     }
 
-    /// Queues a load until `next` returns its place, even if a slot is free.
-    mutating func append(_ priority: LoadPriority) -> QueuePlace {
-        let waiter = Waiter<Bool>()
+    /// Queues a load until `next` returns it, even if a slot is free.
+    mutating func append(_ entry: Entry, _ priority: LoadPriority) -> QueuePlace {
         let index = free.popLast() ?? nodes.count
         if index == nodes.count {
-            nodes.append(Node(waiter: waiter, priority: priority))
+            nodes.append(Node(entry: entry, priority: priority))
         } else {
-            nodes[index] = Node(waiter: waiter, priority: priority)
+            nodes[index].entry = entry
+            nodes[index].priority = priority
         }
         waiting += 1
         link(index)
-        return QueuePlace(stage: stage, waiter: waiter, index: index)
+        return QueuePlace(stage: stage, index: index, generation: nodes[index].generation)
     }
 
     /// Frees a slot.
     mutating func leave() { running -= 1 }
 
-    /// Gives a slot to the next load, and returns its waiter; returns nil if no load waits or no slot is free.
-    mutating func next() -> Waiter<Bool>? {
+    /// Gives a slot to the next load, and returns it; returns nil if no load waits or no slot is free.
+    mutating func next() -> Entry? {
         guard hasNext, let level = heads.lastIndex(where: { $0 >= 0 }) else { return nil }
         let index = order == .firstInFirstOut ? heads[level] : tails[level]
         running += 1
@@ -109,15 +116,18 @@ struct StageQueue: Sendable {
         link(index)
     }
 
-    /// The node may have been given to another load since.
-    private func contains(_ place: QueuePlace) -> Bool { nodes[place.index].waiter === place.waiter }
+    /// Returns a Boolean value that indicates whether a load still waits at its place.
+    func contains(_ place: QueuePlace) -> Bool {
+        nodes[place.index].generation == place.generation
+    }
 
     @discardableResult
-    private mutating func removeNode(_ index: Int) -> Waiter<Bool>? {
+    private mutating func removeNode(_ index: Int) -> Entry? {
         unlink(index)
         free.append(index)
         waiting -= 1
-        return nodes[index].waiter.take()
+        nodes[index].generation += 1
+        return nodes[index].entry.take()
     }
 
     private mutating func link(_ index: Int) {
@@ -132,6 +142,46 @@ struct StageQueue: Sendable {
         let (level, previous, next) = (nodes[index].priority.level, nodes[index].previous, nodes[index].next)
         if previous >= 0 { nodes[previous].next = next } else { heads[level] = next }
         if next >= 0 { nodes[next].previous = previous } else { tails[level] = previous }
+    }
+}
+
+/// Decides how many images the threads are given to decode at a time. Pure.
+///
+/// With two for each thread, a thread finds its next image without waiting for the actor, as long as an image takes longer
+/// than these ways. Icons take less: of them, each thread is given the work of about half a millisecond, so that it need not be
+/// woken for each.
+struct DecodePace: Sendable {
+    private static let share = 500_000.0
+    private static let leastForThread = 2
+    private static let mostForThread = 32
+
+    private let threads: Int
+    /// The number that the user has chosen; nil if the pipeline chooses.
+    private let fixed: Int?
+    /// The time that an image of late takes, in nanoseconds.
+    private var average = share
+    /// The number of images at a time.
+    private(set) var limit: Int
+
+    init(_ configuration: ImagePipeline.Configuration) {
+        self.init(threads: configuration.executor.threadCount, fixed: configuration.maximumDecodes)
+    }
+
+    init(threads: Int, fixed: Int?) {
+        self.threads = threads
+        self.fixed = fixed.map { max(1, $0) }
+        limit = self.fixed ?? Self.leastForThread * threads
+    }
+
+    /// Adds the time of an image. Returns true if the limit has changed.
+    mutating func record(nanoseconds: UInt64) -> Bool {
+        guard fixed == nil else { return false }
+        let time = max(1, Double(nanoseconds))
+        // A long one counts at once, because those that wait behind it cannot be reordered.
+        average = time > average ? time : average + (time - average) / 8
+        let forThread = min(max(Self.leastForThread, Int(Self.share / average)), Self.mostForThread)
+        defer { limit = forThread * threads }
+        return limit != forThread * threads
     }
 }
 

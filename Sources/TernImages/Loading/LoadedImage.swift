@@ -36,9 +36,8 @@ struct EncodedImage: Sendable {
 
     /// Returns the result of a load for an image that was decoded from these bytes.
     func loaded(_ decoded: StoredImage, for key: ImageLoadKey) -> LoadedImage {
-        var stored = decoded
-        stored.freshness = freshness
-        if key.options.includesData { stored.data = data }
+        var stored = decoded.with(freshness)
+        if key.options.includesData { stored = stored.with(data) }
         var trace = trace
         trace.add(.decoding, .hit, detail: .image(stored.image.format, stored.image.size))
         return LoadedImage(stored: stored, source: source, trace: trace)

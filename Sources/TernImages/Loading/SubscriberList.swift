@@ -30,10 +30,12 @@ struct SubscriberList<Subscriber: Identifiable> {
         var priority: LoadPriority
     }
 
-    /// Most loads have one subscriber: a search among so few costs less than a table.
+    /// A search among so few costs less than a table.
     private static var searchLimit: Int { 8 }
 
-    /// In the order of joining; nil for subscribers that have left.
+    /// The first subscriber, as long as it is the only one: most loads have one, which needs no array.
+    private var only: Entry?
+    /// In the order of joining; nil for subscribers that have left. Empty while there is at most one.
     private var entries: [Entry?] = []
     /// The index of the first entry that may be a subscriber.
     private var first = 0
@@ -49,55 +51,80 @@ struct SubscriberList<Subscriber: Identifiable> {
     /// The highest priority among the subscribers.
     var priority: LoadPriority { priorities.highest }
     /// The subscribers in the order in which they joined.
-    var all: [Subscriber] { entries[first...].compactMap { $0?.subscriber } }
+    var all: [Subscriber] {
+        if let only { return [only.subscriber] }
+        return entries[first...].compactMap { $0?.subscriber }
+    }
 
     /// Calls the closure for each subscriber, in the order in which they joined. The closure must not change the list.
     func visit(_ body: (Subscriber) -> Void) {
+        if let only { return body(only.subscriber) }
         for index in first..<entries.count { if let entry = entries[index] { body(entry.subscriber) } }
     }
 
     /// Adds a subscriber. Returns the new priority of the load if it has changed.
     mutating func add(_ subscriber: Subscriber, _ priority: LoadPriority) -> LoadPriority? {
         let before = self.priority
-        entries.append(Entry(subscriber: subscriber, priority: priority))
         count += 1
         priorities.add(priority)
+        append(Entry(subscriber: subscriber, priority: priority))
+        return changed(from: before)
+    }
+
+    private mutating func append(_ entry: Entry) {
+        if only == nil, entries.isEmpty {
+            only = entry
+            return
+        }
+        if let only = only.take() { entries.append(only) }
+        entries.append(entry)
         if !indices.isEmpty {
-            indices[subscriber.id] = entries.count - 1
+            indices[entry.subscriber.id] = entries.count - 1
         } else if entries.count > Self.searchLimit {
             indexEntries()
         }
-        return changed(from: before)
     }
 
     /// Removes a subscriber.
     mutating func remove(_ id: Subscriber.ID) -> Removal {
-        guard let index = index(of: id) else { return .unknown }
         let before = priority
+        if let only {
+            guard only.subscriber.id == id else { return .unknown }
+            removeOnly()
+            return .ends
+        }
+        guard let index = index(of: id) else { return .unknown }
         removeEntry(at: index)
         return count == 0 ? .ends : .stays(newPriority: changed(from: before))
     }
 
     /// Changes the priority of a subscriber. Returns the new priority of the load if it has changed.
     mutating func update(_ id: Subscriber.ID, _ priority: LoadPriority) -> LoadPriority? {
-        guard let index = index(of: id), let old = entries[index]?.priority else { return nil }
         let before = self.priority
-        entries[index]?.priority = priority
-        priorities.remove(old)
+        if let entry = only {
+            guard entry.subscriber.id == id else { return nil }
+            only?.priority = priority
+            priorities.remove(entry.priority)
+        } else {
+            guard let index = index(of: id), let old = entries[index]?.priority else { return nil }
+            entries[index]?.priority = priority
+            priorities.remove(old)
+        }
         priorities.add(priority)
         return changed(from: before)
     }
 
-    /// Removes and returns all subscribers.
-    mutating func removeAll() -> [Subscriber] {
+    /// Removes all subscribers, and returns a list of them.
+    mutating func takeAll() -> SubscriberList {
         defer { self = SubscriberList() }
-        return all
+        return self
     }
 
     /// Handles the failure of a load. Only the first subscriber gets a failure that may pass; the load then runs once more, and
     /// all others get that result.
     /// - Parameter isFinal: True if a second attempt would fail in the same way, so that all subscribers get the failure.
     mutating func fail(isFinal: Bool) -> Failure {
+        // More than one subscriber: the list has entries.
         guard !isFinal, count > 1, !wasRetried else { return .end }
         while first < entries.count, entries[first] == nil { first += 1 }
         guard first < entries.count, let subscriber = entries[first]?.subscriber else { return .end }
@@ -114,6 +141,12 @@ struct SubscriberList<Subscriber: Identifiable> {
     private func index(of id: Subscriber.ID) -> Int? {
         if !indices.isEmpty { return indices[id] }
         return entries[first...].firstIndex { $0?.subscriber.id == id }
+    }
+
+    private mutating func removeOnly() {
+        guard let entry = only.take() else { return }
+        priorities.remove(entry.priority)
+        count -= 1
     }
 
     private mutating func removeEntry(at index: Int) {

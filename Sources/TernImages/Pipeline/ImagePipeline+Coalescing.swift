@@ -165,27 +165,24 @@ extension ImagePipeline {
             scrollDebouncer.remove(job)
         default: break
         }
-        if let place = job.place.take() {
-            queues[place.stage.rawValue].remove(place)
-            queuedJobs[ObjectIdentifier(place.waiter)] = nil
-        }
+        if let place = job.place.take() { queues[place.stage.rawValue].remove(place) }
         job.task?.cancel()
     }
 
     /// Removes a load from its table. Returns its subscribers.
     @discardableResult
-    func end(_ job: LoadImageJob) -> [LoadSubscriber] {
+    func end(_ job: LoadImageJob) -> SubscriberList<LoadSubscriber> {
         imageJobs[job.key] = nil
         job.isRunning = false
-        return job.subscribers.removeAll()
+        return job.subscribers.takeAll()
     }
 
     /// Removes a load of encoded bytes from its table. Returns its subscribers.
     @discardableResult
-    func end(_ job: LoadDataJob) -> [LoadSubscriber] {
+    func end(_ job: LoadDataJob) -> SubscriberList<LoadSubscriber> {
         dataJobs[job.key] = nil
         job.isRunning = false
-        return job.subscribers.removeAll()
+        return job.subscribers.takeAll()
     }
 
     // MARK: Priority
@@ -211,7 +208,7 @@ extension ImagePipeline {
         _ job: LoadImageJob, with result: Result<LoadedImage, ImageError>, isUnchanged: Bool = false
     ) {
         let delivered = delivered(result, of: job)
-        for subscriber in end(job) {
+        end(job).visit { subscriber in
             switch subscriber {
             case .job(let dependent): job.resume(dependent, with: result)
             case .task(let task) where isUnchanged && task.current != nil: task.end(.success(nil))
@@ -224,7 +221,7 @@ extension ImagePipeline {
 
     /// Ends a load of encoded bytes, and passes its result to all subscribers.
     func finish(_ job: LoadDataJob, with result: Result<EncodedImage, ImageError>) {
-        for subscriber in end(job) { resume(subscriber, of: job, with: result) }
+        end(job).visit { resume($0, of: job, with: result) }
     }
 
     /// Passes a result to an image load that waits for the bytes.
@@ -289,11 +286,14 @@ extension ImagePipeline {
         at stage: LoadStage, for job: LoadJob, _ operation: () async throws(ImageError) -> Value
     ) async throws(ImageError) -> Value {
         if Task.isCancelled { throw .cancelled }
-        if let place = enterQueue(at: stage, job.priority) {
+        // The rate limit admits the first in the queue at that time, not the first to arrive.
+        if stage == .fetch && rateLimiter != nil || !queues[stage.rawValue].takeSlot() {
+            let waiter = Waiter<Bool>()
+            let place = queues[stage.rawValue].append(.caller(waiter), job.priority)
             job.place = place
             // With a rate limit, there may be a slot for the load or for another one.
             admitNext(at: stage)
-            let isAdmitted = await place.waiter.wait(cancelled: false)
+            let isAdmitted = await waiter.wait(cancelled: false)
             job.place = nil
             guard isAdmitted else {
                 queues[stage.rawValue].remove(place)
@@ -308,16 +308,8 @@ extension ImagePipeline {
 
     /// Gives a slot to a load without a task, now or when its turn in the queue comes.
     func enter(_ stage: LoadStage, _ job: LoadJob) {
-        guard let place = queues[stage.rawValue].enter(job.priority) else { return begin(job) }
-        job.place = place
-        queuedJobs[ObjectIdentifier(place.waiter)] = job
-    }
-
-    /// Returns nil if the stage has a slot for a load now.
-    private func enterQueue(at stage: LoadStage, _ priority: LoadPriority) -> QueuePlace? {
-        // The rate limit admits the first in the queue at that time, not the first to arrive.
-        stage == .fetch && rateLimiter != nil
-            ? queues[stage.rawValue].append(priority) : queues[stage.rawValue].enter(priority)
+        if queues[stage.rawValue].takeSlot() { return begin(job) }
+        job.place = queues[stage.rawValue].append(.job(job), job.priority)
     }
 
     func releaseSlot(at stage: LoadStage) {
@@ -327,22 +319,29 @@ extension ImagePipeline {
 
     /// Admits loads while the stage has free slots and the rate limit allows it.
     private func admitNext(at stage: LoadStage) {
-        while queues[stage.rawValue].hasNext {
-            if stage == .fetch, let delay = rateLimiter?.take(at: now), delay > .zero {
-                admitFetches(after: delay)
-                return
-            }
-            let waiter = queues[stage.rawValue].next()
-            if let waiter, let job = queuedJobs.removeValue(forKey: ObjectIdentifier(waiter)) {
+        while stage != .fetch || rateAllowsFetch() {
+            switch queues[stage.rawValue].next() {
+            case nil: return
+            case .job(let job)?:
                 job.place = nil
                 begin(job)
-                continue
+            case .caller(let waiter)?:
+                if waiter.resume(returning: true) { continue }
+                // The load was cancelled at this moment: its slot goes to the next one.
+                queues[stage.rawValue].leave()
+                if stage == .fetch { rateLimiter?.returnToken() }
             }
-            if waiter?.resume(returning: true) == true { continue }
-            // The load was cancelled at this moment: its slot goes to the next one.
-            queues[stage.rawValue].leave()
-            if stage == .fetch { rateLimiter?.returnToken() }
         }
+    }
+
+    /// Takes a token of the rate limit for the next fetch. Returns false if it must wait for one, or if there is no fetch to
+    /// begin.
+    private func rateAllowsFetch() -> Bool {
+        guard rateLimiter != nil else { return true }
+        guard queues[LoadStage.fetch.rawValue].hasNext else { return false }
+        guard let delay = rateLimiter?.take(at: now), delay > .zero else { return true }
+        admitFetches(after: delay)
+        return false
     }
 
     /// Waits for the rate limit, once for all loads. The task needs no cancellation: with an empty queue it does nothing.

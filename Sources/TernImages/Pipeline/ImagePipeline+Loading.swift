@@ -220,7 +220,7 @@ extension ImagePipeline {
             return finish(job, with: .success(newer))
         case .unchanged(let freshness):
             last.source = .revalidated
-            last.stored.freshness = freshness
+            last.stored = last.stored.with(freshness)
             last.trace.add(.network, .hit, detail: "not modified")
         case .failed(let error):
             last.trace.add(.network, .failed, detail: "\(error.message)")
@@ -257,9 +257,7 @@ extension ImagePipeline {
 
     /// Updates the freshness of an image in memory and of its processed file on the disk.
     private func updateFreshness(of stored: StoredImage, for key: ImageLoadKey, to freshness: Freshness) async {
-        var updated = stored
-        updated.freshness = freshness
-        if key.caching.memory.contains(.write) { memory.insert(updated, for: key.imageKey) }
+        if key.caching.memory.contains(.write) { memory.insert(stored.with(freshness), for: key.imageKey) }
         await disk.updateFreshness(ofProcessed: stored, for: key, to: freshness)
     }
 
@@ -352,7 +350,7 @@ extension ImagePipeline {
         return ImageFetch(
             request: job.request, key: key.source, cachedFreshness: job.cachedFreshness,
             priority: job.priority.requested, keepsPartialData: key.caching.contains(.write), chunks: job.chunks
-        ) { [weak self] in self?.send(.progress(key, $0)) }
+        ) { self.send(.progress(key, $0)) }
     }
 
     private func fetch(_ job: LoadDataJob) async throws(ImageError) -> ImageFetcher.Fetched {
@@ -397,11 +395,11 @@ extension ImagePipeline {
     /// Starts the fetch of a load that has a slot.
     func startFetch(_ job: LoadDataJob) {
         guard job.isRunning else { return releaseSlot(at: .fetch) }
-        let (fetcher, fetch, key) = (fetcher, makeFetch(for: job), job.key)
+        let (fetch, key) = (makeFetch(for: job), job.key)
         // Ends with the fetch. `cancel(_:)` cancels it.
         job.task = Task { @concurrent in
             if Task.isCancelled { return self.send(.fetched(key, .failure(.cancelled))) }
-            let result = await fetcher.result(of: fetch)
+            let result = await self.fetcher.result(of: fetch)
             self.send(.fetched(key, result))
         }
     }
@@ -430,8 +428,11 @@ extension ImagePipeline {
     /// Starts to decode the bytes of a load that has a slot.
     func startDecoding(_ job: LoadImageJob) {
         guard job.isRunning, case .success(let encoded)? = job.bytes else { return releaseSlot(at: .decode) }
-        let key = job.key
-        job.task = decodingContext.start(encoded.data, for: key) { self.send(.decoded(key, $0)) }
+        let (data, key) = (encoded.data, job.key)
+        // Ends with the decoding. `cancel(_:)` cancels it.
+        job.task = Task(executorPreference: decodingContext.executor) { @concurrent in
+            self.send(.decoded(key, self.decodingContext.decoded(data, for: key)))
+        }
     }
 
     func decodingEnded(_ job: LoadImageJob, with result: Result<StoredImage, ImageError>) {

@@ -47,9 +47,8 @@ public actor ImagePipeline {
     var dataJobs: [EncodedLoadKey: LoadDataJob] = [:]
 
     /// A queue for each stage, in the order of `LoadStage`.
-    var queues: [StageQueue]
-    /// The loads without a task that wait for a slot, by the waiter of their place.
-    var queuedJobs: [ObjectIdentifier: LoadJob] = [:]
+    var queues: [StageQueue<QueuedLoad>]
+    private var decodePace: DecodePace
     /// The work and the results for other threads.
     var outbox = Outbox()
     /// A Boolean value that indicates whether the outbox is emptied when the actor has handled its messages.
@@ -78,6 +77,7 @@ public actor ImagePipeline {
         partition = context.cachePartition(handlesCookies: false, hook: hook)
         cookiePartition = context.cachePartition(handlesCookies: true, hook: hook)
         queues = LoadStage.allCases.map { StageQueue($0, configuration) }
+        decodePace = DecodePace(configuration)
         failures = NegativeCache(limit: configuration.failureLimit, lifetime: configuration.failureLifetime)
         rateLimiter = configuration.rateLimit.map(TokenBucket.init)
         clock = RelativeClock(configuration.clock)
@@ -155,7 +155,7 @@ public actor ImagePipeline {
     ///
     /// Returns a stale image as it is in the cache; the load continues to revalidate it.
     public nonisolated func image(from request: ImageRequest) async throws(ImageError) -> RasterImage {
-        try await response(for: request).image
+        try await delivered(for: request).response.image
     }
 
     /// Loads the image at a URL, in its own size. Otherwise like `image(from:)` of a request.
@@ -165,8 +165,12 @@ public actor ImagePipeline {
 
     /// Loads an image, with its origin and trace. Otherwise like `image(from:)`.
     public nonisolated func response(for request: ImageRequest) async throws(ImageError) -> ImageResponse {
+        try await delivered(for: request).response
+    }
+
+    private nonisolated func delivered(for request: ImageRequest) async throws(ImageError) -> DeliveredResponse {
         let task = task(for: request)
-        return try await task.response { _ in task.cancel() }
+        return try await task.delivered { _ in task.cancel() }
     }
 
     /// Loads the image at a URL, in its own size, with its origin and trace. Otherwise like `image(from:)`.
@@ -305,7 +309,7 @@ extension ImagePipeline {
         /// A fetch has ended, and its slot is free.
         indirect case fetched(EncodedLoadKey, Result<ImageFetcher.Fetched, ImageError>)
         /// A decode has ended, and its slot is free. The key is the very one of the load.
-        indirect case decoded(ImageLoadKey, Result<StoredImage, ImageError>)
+        indirect case decoded(ImageLoadKey, DecodedImage)
         case scrolling(Bool)
         case barrier(Waiter<Void>)
     }
@@ -361,9 +365,12 @@ extension ImagePipeline {
         case .fetched(let key, let result):
             releaseSlot(at: .fetch)
             if let job = job(of: key) { fetchEnded(job, with: result) }
-        case .decoded(let key, let result):
+        case .decoded(let key, let decoded):
+            if let time = decoded.nanoseconds, decodePace.record(nanoseconds: time) {
+                queues[LoadStage.decode.rawValue].limit = decodePace.limit
+            }
             releaseSlot(at: .decode)
-            if let job = imageJobs[key], job.key.isSame(as: key) { decodingEnded(job, with: result) }
+            if let job = imageJobs[key], job.key.isSame(as: key) { decodingEnded(job, with: decoded.result) }
         case .barrier(let waiter): waiter.resume()
         case .scrolling(let isScrolling): perform(scrollDebouncer.report(isScrolling: isScrolling))
         }

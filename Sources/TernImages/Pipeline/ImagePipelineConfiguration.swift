@@ -44,8 +44,9 @@ extension ImagePipeline {
         /// keep up at a latency of 100 ms, and as many again to catch up. The session limits the connections to one
         /// host.
         public var maximumFetches = 12
-        /// The maximum number of images that are decoded at a time; nil, the default, for two for each thread of the
-        /// executor, so that no thread waits for its next image.
+        /// The maximum number of images that are decoded at a time, or are next for a thread of the executor. Nil, the default,
+        /// for two for each thread, so that no thread waits for its next image, and for more, at most 32, while images take
+        /// less than 0.25 ms. Priorities order the images that wait before that.
         public var maximumDecodes: Int?
         /// The maximum number of processors that run at a time; nil, the default, for one for each thread of the
         /// executor.

@@ -128,8 +128,19 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The decisions, oldest first.
-    public private(set) var steps: [Step] = []
+    /// The decisions, oldest first. The list is made at each access.
+    public var steps: [Step] {
+        var index = 0
+        return codes.all.map { code in
+            let detail = code.hasDetail ? details[index] : .none
+            if code.hasDetail { index += 1 }
+            return Step(stage: code.stage, outcome: code.outcome, lazyDetail: detail)
+        }
+    }
+
+    /// The steps without their details, and the details of those that have one. Most steps have none.
+    private var codes = StepCodes()
+    private var details: [LazyDetail] = []
 
     /// The detail of a step, not formatted yet, because hardly any trace is read.
     enum LazyDetail: Sendable, Hashable {
@@ -138,6 +149,8 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         case bytes(Int, before: Int)
         case image(ImageFormat?, PixelSize)
         case processor(ProcessorIdentity)
+
+        static let none = LazyDetail.text("")
 
         var isProcessor: Bool {
             if case .processor = self { true } else { false }
@@ -154,25 +167,41 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The trace of an image that was in memory, created once.
-    static let memoryHit = ImageTrace(steps: [Step(stage: .memory, outcome: .hit, lazyDetail: .text(""))])
+    /// The trace of an image that was in memory.
+    static var memoryHit: ImageTrace {
+        var trace = ImageTrace()
+        trace.add(.memory, .hit)
+        return trace
+    }
 
-    mutating func add(_ stage: Stage, _ outcome: Outcome, detail: String = "") {
-        add(stage, outcome, detail: .text(detail))
+    mutating func add(_ stage: Stage, _ outcome: Outcome) {
+        codes.append(StepCode(stage, outcome, hasDetail: false))
+    }
+
+    mutating func add(_ stage: Stage, _ outcome: Outcome, detail: String) {
+        if detail.isEmpty { add(stage, outcome) } else { add(stage, outcome, detail: .text(detail)) }
     }
 
     mutating func add(_ stage: Stage, _ outcome: Outcome, detail: LazyDetail) {
-        // The number of steps of most loads.
-        if steps.isEmpty { steps.reserveCapacity(6) }
-        steps.append(Step(stage: stage, outcome: outcome, lazyDetail: detail))
+        codes.append(StepCode(stage, outcome, hasDetail: true))
+        // The number of details of most loads.
+        if details.isEmpty { details.reserveCapacity(2) }
+        details.append(detail)
     }
 
     /// Adds a step for an image, with its last processor as the detail.
     mutating func add(_ stage: Stage, _ outcome: Outcome, of key: ImageKey) {
-        add(stage, outcome, detail: key.processors.last.map { .processor($0) } ?? .text(""))
+        if let processor = key.processors.last {
+            add(stage, outcome, detail: .processor(processor))
+        } else {
+            add(stage, outcome)
+        }
     }
 
-    mutating func prepend(_ other: ImageTrace) { steps.insert(contentsOf: other.steps, at: 0) }
+    mutating func prepend(_ other: ImageTrace) {
+        codes = other.codes.appending(codes)
+        if !other.details.isEmpty { details = other.details + details }
+    }
 
     /// Returns the last result of a stage; nil if the load did not reach it.
     public subscript(stage: Stage) -> Outcome? { steps.last { $0.stage == stage }?.outcome }
@@ -180,4 +209,87 @@ public struct ImageTrace: Sendable, Hashable, CustomStringConvertible {
     /// The steps in words, such as `image: memory miss; original: disk hit (1234 bytes); decoding: done (JPEG to 100×80)`. With
     /// processors, it begins with the processed image: `processed image: memory miss (corners(12,0,15)); image: memory miss`.
     public var description: String { steps.map(\.description).joined(separator: "; ") }
+}
+
+/// A step of a trace in one byte: its stage, its outcome, and whether it has a detail.
+struct StepCode: Sendable, Hashable {
+    let byte: UInt8
+
+    init(_ stage: ImageTrace.Stage, _ outcome: ImageTrace.Outcome, hasDetail: Bool) {
+        byte = stage.number | outcome.number << 3 | (hasDetail ? 0x40 : 0)
+    }
+
+    init(byte: UInt8) { self.byte = byte }
+
+    var stage: ImageTrace.Stage { ImageTrace.Stage.numbered[Int(byte & 7)] }
+    var outcome: ImageTrace.Outcome { ImageTrace.Outcome.numbered[Int(byte >> 3 & 7)] }
+    var hasDetail: Bool { byte & 0x40 != 0 }
+}
+
+/// The steps of a trace, oldest first. The steps of most loads need no memory of their own.
+struct StepCodes: Sendable, Hashable {
+    /// The first eight, a byte each, from the lowest.
+    private var first: UInt64 = 0
+    private var firstCount = 0
+    private var rest: [UInt8] = []
+
+    mutating func append(_ code: StepCode) {
+        if firstCount < 8 {
+            first |= UInt64(code.byte) << (8 * firstCount)
+            firstCount += 1
+        } else {
+            rest.append(code.byte)
+        }
+    }
+
+    /// Returns these steps followed by others.
+    func appending(_ others: StepCodes) -> StepCodes {
+        var codes = self
+        for index in 0..<others.firstCount { codes.append(others[first: index]) }
+        for byte in others.rest { codes.append(StepCode(byte: byte)) }
+        return codes
+    }
+
+    var all: [StepCode] { (0..<firstCount).map { self[first: $0] } + rest.map(StepCode.init(byte:)) }
+
+    private subscript(first index: Int) -> StepCode {
+        StepCode(byte: UInt8(truncatingIfNeeded: first >> (8 * index)))
+    }
+}
+
+extension ImageTrace.Stage {
+    fileprivate static let numbered: [Self] = [
+        .memory, .variant, .processed, .originals, .secondLevel, .network, .decoding, .processing,
+    ]
+
+    /// The index in `numbered`.
+    fileprivate var number: UInt8 {
+        switch self {
+        case .memory: 0
+        case .variant: 1
+        case .processed: 2
+        case .originals: 3
+        case .secondLevel: 4
+        case .network: 5
+        case .decoding: 6
+        case .processing: 7
+        }
+    }
+}
+
+extension ImageTrace.Outcome {
+    fileprivate static let numbered: [Self] = [.hit, .miss, .stale, .skipped, .stored, .notStored, .failed]
+
+    /// The index in `numbered`.
+    fileprivate var number: UInt8 {
+        switch self {
+        case .hit: 0
+        case .miss: 1
+        case .stale: 2
+        case .skipped: 3
+        case .stored: 4
+        case .notStored: 5
+        case .failed: 6
+        }
+    }
 }

@@ -95,8 +95,8 @@ extension ImageTask {
         }
 
         /// The result for callers. A failure after an image was delivered does not replace the image.
-        var result: Result<ImageResponse, ImageError>? {
-            if let response { return .success(response) }
+        var result: Result<DeliveredResponse, ImageError>? {
+            if let delivered { return .success(delivered) }
             if case .failure(let error)? = end { return .failure(error) }
             return nil
         }

@@ -65,20 +65,25 @@ public final class ImageTask: Sendable, Identifiable {
     /// For an image that is revalidated, this is the cached one; `responses` also gives the changed one. Cancelling the caller
     /// only ends its own wait, with an error of kind `.cancelled`; `cancel()` ends the task.
     public var response: ImageResponse {
-        get async throws(ImageError) { try await response { $0.resume(returning: false) } }
+        get async throws(ImageError) { try await delivered { $0.resume(returning: false) }.response }
     }
 
+    /// Returns the response as all tasks of the load share it: a copy of an `ImageResponse` retains each of its parts.
+    ///
     /// - Parameter cancel: Called if the caller is cancelled while it waits. It must resume the waiter with false, or end the
     ///   task, which resumes it.
-    func response(onCancel cancel: @Sendable (Waiter<Bool>) -> Void) async throws(ImageError) -> ImageResponse {
+    func delivered(onCancel cancel: @Sendable (Waiter<Bool>) -> Void) async throws(ImageError) -> DeliveredResponse {
+        if let known = state.withLock({ $0.newest.result }) { return try known.get() }
         let waiter = Waiter<Bool>()
-        let known = state.withLock { state -> Result<ImageResponse, ImageError>? in
-            if let response = state.newest.result { return response }
+        let known = state.withLock { state -> Result<DeliveredResponse, ImageError>? in
+            if let result = state.newest.result { return result }
             state.waiters.append(waiter)
             return nil
         }
         if let known { return try known.get() }
-        if await waiter.wait(onCancel: { cancel(waiter) }), let result = current { return try result.get() }
+        if await waiter.wait(onCancel: { cancel(waiter) }), let result = state.withLock({ $0.newest.result }) {
+            return try result.get()
+        }
         // A cancelled caller must not stay in the list.
         state.withLock { $0.waiters.removeAll { $0 === waiter } }
         throw .cancelled
@@ -89,11 +94,11 @@ public final class ImageTask: Sendable, Identifiable {
 
     /// The image, as soon as it is available. Otherwise like `response`.
     public var image: RasterImage {
-        get async throws(ImageError) { try await response.image }
+        get async throws(ImageError) { try await delivered { $0.resume(returning: false) }.response.image }
     }
 
     /// The result so far, without waiting; nil while there is none.
-    public var current: Result<ImageResponse, ImageError>? { state.withLock { $0.newest.result } }
+    public var current: Result<ImageResponse, ImageError>? { state.withLock { $0.newest.result }?.map(\.response) }
 
     /// A Boolean value that indicates whether the task has ended, revalidation included.
     public var isFinished: Bool { state.withLock { $0.newest.end != nil } }
@@ -183,7 +188,9 @@ public final class ImageTask: Sendable, Identifiable {
             }
             // The same image may have been delivered from memory before the load began.
             let pixels = delivered.response.image.pixels
-            end(callers: &callers) { .success($0.response?.image.pixels === pixels ? nil : delivered) }
+            end(callers: &callers) {
+                .success($0.delivered?.response.image.pixels === pixels ? nil : delivered)
+            }
         }
     }
 

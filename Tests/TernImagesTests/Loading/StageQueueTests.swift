@@ -1,10 +1,11 @@
 import Tern
-import TernConcurrency
 import Testing
 
 @testable import TernImages
 
 @Suite struct StageQueueTests {
+    private typealias Queue = StageQueue<Int>
+
     /// A model of the queue with linear searches.
     private struct Model {
         let limit: Int
@@ -33,14 +34,11 @@ import Testing
         var random = SplitMix(state: seed)
         let order: ImagePipeline.Order = seed % 2 == 0 ? .firstInFirstOut : .lastInFirstOut
         let limit = Int(seed % 4) + 1
-        var queue = StageQueue(limit: limit, order: order)
+        var queue = Queue(limit: limit, order: order)
         var model = Model(limit: limit, order: order)
         // The places of the loads that wait, by number, and that of the last load that no longer waits.
         var left: QueuePlace?
         var places: [Int: QueuePlace] = [:]
-        func number(_ waiter: Waiter<Bool>?) -> Int? {
-            waiter.flatMap { waiter in places.first { $0.value.waiter === waiter }?.key }
-        }
         func rank() -> LoadPriority {
             LoadPriority(.allCases.randomElement(using: &random) ?? .normal, isVisible: Bool.random(using: &random))
         }
@@ -49,15 +47,15 @@ import Testing
             switch Int.random(in: 0..<6, using: &random) {
             case 0...1:
                 let rank = rank()
-                places[load] = queue.enter(rank)
-                let mayBegin = places[load] == nil
+                let mayBegin = queue.takeSlot()
+                if !mayBegin { places[load] = queue.append(load, rank) }
                 #expect(mayBegin == (model.running < limit && model.waiting.isEmpty))
                 if mayBegin { model.running += 1 } else { model.waiting.append((load, rank)) }
             case 2 where model.running > 0:
                 queue.leave()
                 model.running -= 1
                 while let next = model.next() {
-                    #expect(number(queue.next()) == next)
+                    #expect(queue.next() == next)
                     left = places.removeValue(forKey: next)
                 }
                 #expect(queue.next() == nil)
@@ -72,7 +70,7 @@ import Testing
                 model.move(known, to: rank)
             case 5:
                 let rank = rank()
-                places[load] = queue.append(rank)
+                places[load] = queue.append(load, rank)
                 model.waiting.append((load, rank))
             default: break
             }
@@ -82,28 +80,25 @@ import Testing
         }
     }
 
-    @Test func removingFromALongQueueIsFast() throws {
-        var queue = StageQueue(limit: 1, order: .firstInFirstOut)
-        let places = (0..<100_000).map { _ in queue.enter(LoadPriority(.normal, isVisible: false)) }
+    @Test func removingFromALongQueueIsFast() {
+        var queue = Queue(limit: 1, order: .firstInFirstOut)
+        let places = (0..<100_000).map { queue.append($0, LoadPriority(.normal, isVisible: false)) }
         let clock = ContinuousClock()
-        let times = try (0..<1_000).map { index in
-            let place = try #require(places[99_999 - index * 97])
-            return clock.measure { #expect(queue.remove(place) == true) }
+        let times = (0..<1_000).map { index in
+            clock.measure { #expect(queue.remove(places[99_999 - index * 97]) == true) }
         }
         // A linear search would take longer. The median ignores single disturbed measurements.
         #expect(times.sorted()[500] < .milliseconds(1))
-        #expect(queue.waiting == 99_999 - 1_000)
+        #expect(queue.waiting == 100_000 - 1_000)
     }
 
-    @Test func aPlaceThatEndedDoesNotAffectItsSuccessor() throws {
-        var queue = StageQueue(limit: 1, order: .firstInFirstOut)
-        #expect(queue.enter(.lowest) == nil)
-        let first = queue.enter(.lowest)
-        let ended = try #require(first)
+    @Test func aPlaceThatEndedDoesNotAffectItsSuccessor() {
+        var queue = Queue(limit: 1, order: .firstInFirstOut)
+        #expect(queue.takeSlot() == true)
+        let ended = queue.append(1, .lowest)
         #expect(queue.remove(ended) == true)
         // Takes the memory of the place that ended.
-        let second = queue.enter(.lowest)
-        let successor = try #require(second)
+        let successor = queue.append(2, .lowest)
         #expect(queue.remove(ended) == false)
         queue.move(ended, to: LoadPriority(.high, isVisible: true))
         #expect(queue.waiting == 1)
@@ -111,8 +106,8 @@ import Testing
     }
 
     @Test func limitBelowOneCountsAsOne() {
-        var queue = StageQueue(limit: 0, order: .firstInFirstOut)
-        #expect(queue.enter(.lowest) == nil)
-        #expect(queue.enter(.lowest) != nil)
+        var queue = Queue(limit: 0, order: .firstInFirstOut)
+        #expect(queue.takeSlot() == true)
+        #expect(queue.takeSlot() == false)
     }
 }

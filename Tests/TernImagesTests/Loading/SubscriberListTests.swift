@@ -28,8 +28,8 @@ import Testing
         #expect(list.add(Caller(id: 102), high) == high)
         #expect(ids(list) == [100, 101, 102])
         #expect(list.priority == high)
-        #expect(list.removeAll() == [100, 101, 102].map(Caller.init))
-        #expect(list.removeAll() == [])
+        #expect(list.takeAll().all == [100, 101, 102].map(Caller.init))
+        #expect(list.takeAll().all == [])
         #expect(list.count == 0)
     }
 
@@ -58,7 +58,7 @@ import Testing
             Issue.record("tried a third time")
             return
         }
-        #expect(list.removeAll().map(\.id) == [1, 2])
+        #expect(list.takeAll().all.map(\.id) == [1, 2])
     }
 
     @Test func finalFailuresAndSingleSubscribersAreNotRetried() {
@@ -151,7 +151,7 @@ import Testing
                     wasRetried = true
                 case .end:
                     #expect(isFinal || wasRetried || model.count < 2)
-                    #expect(list.removeAll().map(\.id) == model.map(\.id))
+                    #expect(list.takeAll().all.map(\.id) == model.map(\.id))
                     model = []
                     wasRetried = false
                 }

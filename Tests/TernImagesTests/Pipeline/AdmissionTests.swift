@@ -65,11 +65,7 @@ import Foundation
                 return .data(picture)
             })
         let tasks = try (0..<30).map { kit.pipeline.task(for: ImageRequest(try url("https://a.example/\($0)"))) }
-        let stage = LoadStage.fetch.rawValue
-        func queue() async -> (running: Int, waiting: Int) {
-            let queue = await kit.pipeline.queues[stage]
-            return (queue.running, queue.waiting)
-        }
+        func queue() async -> (running: Int, waiting: Int) { await kit.pipeline.counts(at: .fetch) }
         while await queue().running + queue().waiting < 30 { await Task.yield() }
         try await kit.stub.waitForCalls(12)
         #expect(await queue() == (12, 18))
@@ -89,8 +85,7 @@ import Foundation
             }
         ) { $0.maximumFetches = 1 }
         let tasks = try (0..<3_000).map { kit.pipeline.task(for: ImageRequest(try url("https://a.example/\($0)"))) }
-        let stage = LoadStage.fetch.rawValue
-        while await kit.pipeline.queues[stage].waiting != 2_999 { await Task.yield() }
+        while await kit.pipeline.waitingCount(at: .fetch) != 2_999 { await Task.yield() }
         let clock = ContinuousClock()
         var times: [Duration] = []
         for (count, task) in tasks.dropFirst(1_000).prefix(50).enumerated() {
@@ -98,7 +93,7 @@ import Foundation
             task.cancel()
             await kit.pipeline.waitForMessages()
             times.append(clock.now - start)
-            #expect(await kit.pipeline.queues[stage].waiting == 2_998 - count)
+            #expect(await kit.pipeline.waitingCount(at: .fetch) == 2_998 - count)
         }
         // The machine is shared, so the best time counts. A linear search would be slow for each load.
         #expect(try #require(times.min()) < .milliseconds(1))

@@ -46,7 +46,7 @@ import Foundation
             let count = waiting ?? tasks.count
             // The count may pass the expected number on the way.
             await kit.pipeline.waitForMessages()
-            while await kit.pipeline.queues[LoadStage.fetch.rawValue].waiting != count { await Task.yield() }
+            while await kit.pipeline.waitingCount(at: .fetch) != count { await Task.yield() }
             gate.open()
             for task in tasks where !task.isFinished { _ = try? await task.image }
             return kit.stub.calls.dropFirst().map { String($0.path.dropFirst()) }
@@ -77,7 +77,7 @@ import Foundation
     @Test func aPriorityCanBeChangedWhileATaskWaits() async throws {
         let line = try await Line()
         let tasks = try ["a", "b", "c"].map { try line.task($0) }
-        while await line.kit.pipeline.queues[LoadStage.fetch.rawValue].waiting != 3 { await Task.yield() }
+        while await line.kit.pipeline.waitingCount(at: .fetch) != 3 { await Task.yield() }
         tasks[2].priority = .veryHigh
         tasks[1].isVisible = true
         await line.kit.pipeline.waitForMessages()
@@ -157,7 +157,7 @@ import Foundation
         let urgent = try task("urgent", .veryHigh)
         // Exactly the two remaining loads; before, any two may wait.
         await kit.pipeline.waitForMessages()
-        while await kit.pipeline.queues[LoadStage.fetch.rawValue].waiting != 2 { await Task.yield() }
+        while await kit.pipeline.waitingCount(at: .fetch) != 2 { await Task.yield() }
         try await clock.waitForSleepers(1)
         for task in [urgent, patient] {
             clock.advance(by: .milliseconds(100))
@@ -186,7 +186,7 @@ import Foundation
         let first = kit.pipeline.task(for: ImageRequest(try url("https://a.example/first")))
         try await stub.waitForCalls(1)
         let second = kit.pipeline.task(for: ImageRequest(try url("https://a.example/second"), priority: .low))
-        while await kit.pipeline.queues[LoadStage.fetch.rawValue].waiting != 1 { await Task.yield() }
+        while await kit.pipeline.waitingCount(at: .fetch) != 1 { await Task.yield() }
         second.priority = .veryHigh
         await kit.pipeline.waitForMessages()
         gate.open()

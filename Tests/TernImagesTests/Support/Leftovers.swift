@@ -9,6 +9,15 @@ extension ImagePipeline {
     /// The number of loads that wait until scrolling has settled.
     var scrollingCount: Int { scrollDebouncer.waiting.count }
 
+    /// The numbers of loads that hold a slot of a stage and that wait for one.
+    func counts(at stage: LoadStage) -> (running: Int, waiting: Int) {
+        let queue = queues[stage.rawValue]
+        return (queue.running, queue.waiting)
+    }
+
+    /// The number of loads that wait for a slot of a stage.
+    func waitingCount(at stage: LoadStage) -> Int { counts(at: stage).waiting }
+
     #if os(Linux)
     /// The previews that running loads decode.
     var previews: [PreviewDecoding] { imageJobs.values.compactMap(\.preview) }

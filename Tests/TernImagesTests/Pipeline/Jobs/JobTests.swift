@@ -176,12 +176,12 @@ import Foundation
         let hold = try StageHold(stage)
         let first = try await hold.tasks(1)[0]
         let second = hold.kit.pipeline.task(for: try hold.request("2"))
-        let index = try #require(stage.loadStage).rawValue
-        while await hold.kit.pipeline.queues[index].waiting != 2 { await Task.yield() }
+        let queue = try #require(stage.loadStage)
+        while await hold.kit.pipeline.waitingCount(at: queue) != 2 { await Task.yield() }
         second.priority = .high
         await hold.kit.pipeline.waitForMessages()
         // The next to be admitted is the raised one.
-        let next = await hold.kit.pipeline.nextWaiter(at: index)
+        let next = await hold.kit.pipeline.nextSource(at: queue)
         #expect(next == second.loadKey?.imageKey.source)
         try await hold.release()
         for task in [first, second] { _ = try await task.image }
@@ -228,12 +228,13 @@ extension ImagePipeline {
     func loadedSources() -> [String] { imageJobs.keys.map(\.imageKey.source.text) }
 
     /// The source of the load that a queue admits next.
-    func nextWaiter(at index: Int) -> SourceKey? {
-        var queue = queues[index]
+    func nextSource(at stage: LoadStage) -> SourceKey? {
+        var queue = queues[stage.rawValue]
         queue.leave()
-        let waiter = queue.next()
-        let image = imageJobs.values.first { $0.place?.waiter === waiter }?.key.imageKey.source
-        return image ?? dataJobs.values.first { $0.place?.waiter === waiter }?.key.source
+        guard queue.next() != nil else { return nil }
+        func isNext(_ job: LoadJob) -> Bool { job.place.map { $0.stage == stage && !queue.contains($0) } ?? false }
+        let image = imageJobs.values.first(where: isNext)?.key.imageKey.source
+        return image ?? dataJobs.values.first(where: isNext)?.key.source
     }
 
     /// Returns true once the running loads are released after the closure was called. The time limit of the test ends it.

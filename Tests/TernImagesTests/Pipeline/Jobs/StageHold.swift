@@ -111,8 +111,8 @@ final class StageHold: Sendable {
             while await kit.pipeline.scrollingCount == 0 { await Task.yield() }
         case .fetch: try await kit.stub.waitForCalls(1)
         case .fetchQueue, .decodeQueue, .processQueue:
-            let index = stage.loadStage?.rawValue ?? 0
-            while await kit.pipeline.queues[index].waiting != 1 { await Task.yield() }
+            let queue = stage.loadStage ?? .fetch
+            while await kit.pipeline.waitingCount(at: queue) != 1 { await Task.yield() }
         case .decode, .process: await arrive(1)
         case .delivery: for task in tasks { _ = try await task.image }
         }
