@@ -246,6 +246,12 @@ tern_ssl_result tern_ssl_handshake(tern_ssl_session *session) {
     return fail(session, 0);
 }
 
+// Returns whether OpenSSL has read a part of a message of the handshake, and can read on.
+static int must_go_on(const tern_ssl_session *session, tern_ssl_result state) {
+    return state == TERN_SSL_WANTS_READ && !session->has_blocked
+        && session->count_without_data < MOST_BYTES_WITHOUT_DATA;
+}
+
 tern_ssl_result tern_ssl_read(tern_ssl_session *session, uint8_t *bytes, size_t length, size_t *count) {
     *count = 0;
     if (session->final != TERN_SSL_DONE) return session->final;
@@ -262,8 +268,8 @@ tern_ssl_result tern_ssl_read(tern_ssl_session *session, uint8_t *bytes, size_t 
             continue;
         }
         tern_ssl_result state = meaning(session, result, 0);
+        if (must_go_on(session, state)) continue;
         if (state == TERN_SSL_WANTS_READ && !session->has_blocked) {
-            if (session->count_without_data < MOST_BYTES_WITHOUT_DATA) continue;
             session->failure.is_flood = 1;
             state = fail(session, 0);
         }
@@ -278,6 +284,7 @@ tern_ssl_result tern_ssl_write(tern_ssl_session *session, const uint8_t *bytes, 
     *count = 0;
     // After the server's end, bytes can still be sent.
     if (session->final == TERN_SSL_FAILED || session->is_write_broken) return TERN_SSL_FAILED;
+    session->count_without_data = 0;
     while (*count < length) {
         size_t more = 0;
         prepare(session);
@@ -287,6 +294,7 @@ tern_ssl_result tern_ssl_write(tern_ssl_session *session, const uint8_t *bytes, 
             continue;
         }
         tern_ssl_result state = meaning(session, result, 0);
+        if (must_go_on(session, state)) continue;
         if (state == TERN_SSL_FAILED && session->failure.system_error != 0) {
             // The response to a part of the request can still be read.
             session->final = TERN_SSL_DONE;
@@ -301,6 +309,15 @@ tern_ssl_result tern_ssl_write(tern_ssl_session *session, const uint8_t *bytes, 
 tern_ssl_result tern_ssl_end_writing(tern_ssl_session *session) {
     if (session->final == TERN_SSL_FAILED || session->is_write_broken) return TERN_SSL_FAILED;
     if (SSL_get_shutdown(session->ssl) & SSL_SENT_SHUTDOWN && !session->has_unsent_end) return TERN_SSL_DONE;
+    session->count_without_data = 0;
+    // OpenSSL sends no close_notify within a message of the server.
+    while (!SSL_is_init_finished(session->ssl)) {
+        prepare(session);
+        int result = SSL_do_handshake(session->ssl);
+        if (result == 1) break;
+        tern_ssl_result state = meaning(session, result, 0);
+        if (!must_go_on(session, state)) return state;
+    }
     prepare(session);
     int result = SSL_shutdown(session->ssl);
     // 0: sent, and the peer has not ended its direction; 1: both have.

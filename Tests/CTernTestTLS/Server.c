@@ -21,8 +21,11 @@ struct tern_test_settings {
 struct tern_test_server {
     SSL *ssl;
     int descriptor;
-    // The number of bytes that may still be sent. Later ones are dropped.
+    // The number of bytes that may still be sent. Later ones are dropped, or kept.
     size_t limit;
+    int keeps;
+    uint8_t kept[8192];
+    size_t kept_count;
 };
 
 static int choose_protocol(
@@ -97,6 +100,11 @@ static int send_bytes(BIO *bio, const char *bytes, int count) {
     BIO_clear_retry_flags(bio);
     tern_test_server *server = BIO_get_data(bio);
     size_t length = (size_t)count < server->limit ? (size_t)count : server->limit;
+    size_t rest = (size_t)count - length;
+    if (server->keeps && rest <= sizeof server->kept - server->kept_count) {
+        memcpy(server->kept + server->kept_count, bytes + length, rest);
+        server->kept_count += rest;
+    }
     if (length == 0) return count;
     ssize_t sent = send(server->descriptor, bytes, length, MSG_NOSIGNAL);
     if (sent < 0 && errno == EAGAIN) BIO_set_retry_write(bio);
@@ -182,6 +190,32 @@ long tern_test_server_write(tern_test_server *server, const uint8_t *bytes, size
 void tern_test_server_close(tern_test_server *server) { SSL_shutdown(server->ssl); }
 
 void tern_test_server_limit_output(tern_test_server *server, size_t limit) { server->limit = limit; }
+
+void tern_test_server_hold_output(tern_test_server *server, size_t limit) {
+    server->limit = limit;
+    server->keeps = 1;
+}
+
+int tern_test_server_release_output(tern_test_server *server) {
+    ssize_t sent = send(server->descriptor, server->kept, server->kept_count, MSG_NOSIGNAL);
+    int is_whole = sent >= 0 && (size_t)sent == server->kept_count;
+    server->limit = SIZE_MAX;
+    server->keeps = 0;
+    server->kept_count = 0;
+    return is_whole;
+}
+
+static int enlarge_ticket(SSL *ssl, void *argument) {
+    (void)argument;
+    static const uint8_t data[1000] = {7};
+    return SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl), data, sizeof data);
+}
+
+int tern_test_server_send_large_ticket(tern_test_server *server) {
+    SSL_CTX_set_session_ticket_cb(SSL_get_SSL_CTX(server->ssl), enlarge_ticket, NULL, NULL);
+    SSL_set_max_send_fragment(server->ssl, 512);
+    return SSL_new_session_ticket(server->ssl) == 1 && SSL_do_handshake(server->ssl) == 1;
+}
 
 int tern_test_server_update_keys(tern_test_server *server) {
     return SSL_key_update(server->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 && SSL_do_handshake(server->ssl) == 1;

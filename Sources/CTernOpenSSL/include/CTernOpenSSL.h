@@ -101,10 +101,10 @@ tern_ssl_result tern_ssl_handshake(tern_ssl_session *session);
 /// Reads until `bytes` is full or no input is left. Returns TERN_SSL_DONE with a count above zero, or another result.
 tern_ssl_result tern_ssl_read(tern_ssl_session *session, uint8_t *bytes, size_t length, size_t *count);
 /// Writes until all bytes are written or the socket takes no more. Returns TERN_SSL_DONE with a count above zero, or
-/// another result.
+/// another result: TERN_SSL_WANTS_READ while a message of the handshake has arrived in part.
 tern_ssl_result tern_ssl_write(tern_ssl_session *session, const uint8_t *bytes, size_t length, size_t *count);
-/// Sends close_notify, after which bytes can still be read. Returns TERN_SSL_DONE, TERN_SSL_WANTS_WRITE or
-/// TERN_SSL_FAILED.
+/// Sends close_notify, after which bytes can still be read. Returns TERN_SSL_DONE, TERN_SSL_WANTS_WRITE, TERN_SSL_WANTS_READ
+/// while a message of the handshake has arrived in part, or TERN_SSL_FAILED.
 tern_ssl_result tern_ssl_end_writing(tern_ssl_session *session);
 /// Sends close_notify if the socket takes it at once.
 void tern_ssl_close(tern_ssl_session *session);

@@ -23,6 +23,8 @@ final class ByteStream {
     private var tls: TLSSession?
     private var registration: SocketRegistration?
     private(set) var events: SocketEvents
+    /// A Boolean value that indicates whether the last write over TLS waits for the rest of a message of the handshake.
+    private var writeNeedsInput = false
     private var isOpen = true
 
     /// - Parameters:
@@ -66,7 +68,12 @@ final class ByteStream {
 
     /// Watches the socket for these events, and calls the handler. With no events, the socket is not watched at all:
     /// the system would report a failed connection again and again.
+    ///
+    /// While a write waits for input, bytes are awaited in place of room for them, which there is: the handler writes when
+    /// `canWrite(after:)` says so.
     func watch(_ wanted: SocketEvents, _ handler: any SocketHandler) {
+        var wanted = wanted
+        if writeNeedsInput, wanted.remove(.writable) != nil { wanted.insert(.readable) }
         guard wanted != events || registration == nil, isOpen else { return }
         events = wanted
         if let registration {
@@ -98,7 +105,9 @@ final class ByteStream {
             case .failed(let error): .failed(EngineError(.connectionLost, error.text, code: error.code))
             }
         }
-        return switch unsafe tls.read(into: buffer) {
+        let result = unsafe tls.read(into: buffer)
+        if writeNeedsInput, !tls.hasIncompleteHandshakeMessage { writeNeedsInput = false }
+        return switch result {
         case .bytes(let count): .bytes(count)
         // Without renegotiation, OpenSSL waits to write while it reads only for an answer to a key update, which the
         // next write sends.
@@ -116,12 +125,17 @@ final class ByteStream {
             case .failed(let error): .failed(EngineError(.connectionLost, error.text, code: error.code))
             }
         }
-        return switch unsafe tls.write(bytes) {
+        let result = unsafe tls.write(bytes)
+        writeNeedsInput = result == .wantsRead
+        return switch result {
         case .bytes(let count): .bytes(count)
-        case .wouldBlock: .wouldBlock
+        case .wouldBlock, .wantsRead: .wouldBlock
         case .failed(let error): .failed(error)
         }
     }
+
+    /// Returns whether a write that was stopped can go on after these events.
+    func canWrite(after events: SocketEvents) -> Bool { writeNeedsInput || events.contains(.writable) }
 
     /// A Boolean value that indicates whether the system can send bytes out of a file: not over TLS, which changes them.
     var sendsFiles: Bool { tls == nil }
@@ -140,7 +154,11 @@ final class ByteStream {
     /// it again then.
     func endWriting() -> Bool {
         // Over TLS, close_notify is the end: the socket must still take answers to the peer's key updates.
-        if let tls { return tls.endWriting() }
+        if let tls {
+            let hasEnded = tls.endWriting()
+            writeNeedsInput = !hasEnded && tls.hasIncompleteHandshakeMessage
+            return hasEnded
+        }
         Socket.endSending(descriptor)
         return true
     }

@@ -219,6 +219,8 @@ package final class UpgradedConnection {
         guard handler != nil else { return close() }
         let isDrained = read()
         guard isOpen else { return }
+        // A write may have waited for the bytes.
+        if isSending { updateEvents() }
         switch writing {
         // Bytes that the server sent before the failure are delivered first, if the handler wants them.
         case .failed(let error) where isDrained: end(error)
@@ -245,7 +247,7 @@ package final class UpgradedConnection {
 extension UpgradedConnection: SocketHandler, TurnEndHandler {
     package func socketIsReady(_ events: SocketEvents) {
         let hasFailed = !events.isDisjoint(with: .failed)
-        if isSending, hasFailed || events.contains(.writable), send() { handler?.didWriteAll() }
+        if isSending, hasFailed || stream.canWrite(after: events), send() { handler?.didWriteAll() }
         guard isOpen else { return }
         if isReading {
             act()

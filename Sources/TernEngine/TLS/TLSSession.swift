@@ -52,6 +52,9 @@ package enum TLSWriteResult: Sendable, Equatable {
     case bytes(Int)
     /// Write the same bytes again when the socket is writable, from any address. More bytes may follow them.
     case wouldBlock
+    /// Write the same bytes again when the socket is readable: a message of the handshake, such as a session ticket, has
+    /// arrived in part.
+    case wantsRead
     case failed(EngineError)
 }
 
@@ -188,14 +191,17 @@ package enum TLSWriteResult: Sendable, Equatable {
         switch unsafe tern_ssl_write(session, start, bytes.count, &count) {
         case TERN_SSL_DONE: return .bytes(count)
         case TERN_SSL_WANTS_WRITE: return .wouldBlock
-        // A write waits for input only to renegotiate, which is off, so this does not occur.
+        case TERN_SSL_WANTS_READ: return .wantsRead
         default: return .failed(failure())
         }
     }
 
-    /// Sends close_notify, after which bytes can still be read. Returns false if the socket takes no more now; call it
-    /// again then.
-    package func endWriting() -> Bool { unsafe tern_ssl_end_writing(session) != TERN_SSL_WANTS_WRITE }
+    /// Sends close_notify, after which bytes can still be read. Returns false if the socket takes no more now, or a message
+    /// of the handshake has arrived in part; call it again then.
+    package func endWriting() -> Bool {
+        let result = unsafe tern_ssl_end_writing(session)
+        return result != TERN_SSL_WANTS_WRITE && result != TERN_SSL_WANTS_READ
+    }
 
     /// Sends close_notify, and that of the session below, if the socket takes it at once. The caller closes the socket.
     package func close() { unsafe tern_ssl_close(session) }

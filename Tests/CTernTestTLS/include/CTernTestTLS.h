@@ -64,6 +64,14 @@ long tern_test_server_write(tern_test_server *server, const uint8_t *bytes, size
 void tern_test_server_close(tern_test_server *server);
 /// Lets this number of further bytes reach the socket, records and all. Later ones are dropped.
 void tern_test_server_limit_output(tern_test_server *server, size_t limit);
+/// Lets this number of further bytes reach the socket, and keeps later ones until `release`.
+void tern_test_server_hold_output(tern_test_server *server, size_t limit);
+/// Sends the bytes that were kept. Returns 1 if the socket took all of them.
+int tern_test_server_release_output(tern_test_server *server);
+/// Sends a session ticket (TLS 1.3) in several records, of which the first is as large as TERN_TEST_RECORD_SIZE.
+int tern_test_server_send_large_ticket(tern_test_server *server);
+/// The size of a record with a fragment of 512 bytes.
+#define TERN_TEST_RECORD_SIZE 534
 /// Sends a request for new keys (TLS 1.3), which is a record without data.
 int tern_test_server_update_keys(tern_test_server *server);
 /// Returns the name that the client asked for; null for none.

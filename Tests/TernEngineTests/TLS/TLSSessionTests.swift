@@ -47,6 +47,30 @@ import Testing
         #expect(connection.client.isDrained)
     }
 
+    @Test func aWriteWaitsForTheRestOfATicket() throws {
+        let connection = try connect(version: 13)
+        #expect(connection.read() == ([], .wouldBlock))
+        #expect(connection.serverSendsTicketInPart())
+        #expect(connection.read() == ([], .wouldBlock))
+        #expect(connection.client.hasIncompleteHandshakeMessage)
+        #expect(connection.write([1]) == .wantsRead)
+        #expect(!connection.client.endWriting())
+        #expect(connection.serverSendsRest())
+        #expect(connection.write([1]) == .bytes(1))
+        #expect(!connection.client.hasIncompleteHandshakeMessage)
+        #expect(connection.serverRead().bytes == [1])
+    }
+
+    @Test func anEndWaitsForTheRestOfATicket() throws {
+        let connection = try connect(version: 13)
+        #expect(connection.serverSendsTicketInPart())
+        #expect(connection.read() == ([], .wouldBlock))
+        #expect(!connection.client.endWriting())
+        #expect(connection.serverSendsRest())
+        #expect(connection.client.endWriting())
+        #expect(connection.serverRead().result == -2)
+    }
+
     @Test(arguments: [12, 13] as [Int32]) func aMutualEndIsClean(version: Int32) throws {
         let connection = try connect(version: version)
         #expect(connection.serverWrite([1, 2, 3]) == 3)
@@ -155,7 +179,7 @@ import Testing
                 writes += 1
                 switch connection.write(sent[offset...]) {
                 case .bytes(let count): offset += count
-                case .wouldBlock: break
+                case .wouldBlock, .wantsRead: break
                 case .failed(let error): throw error
                 }
             }

@@ -124,6 +124,15 @@ import TernEngine
         return (Array(buffer.prefix(max(0, result))), result)
     }
 
+    /// Sends the first record of a session ticket, and keeps the others.
+    func serverSendsTicketInPart() -> Bool {
+        unsafe tern_test_server_hold_output(server, Int(TERN_TEST_RECORD_SIZE))
+        return unsafe tern_test_server_send_large_ticket(server) == 1
+    }
+
+    /// Sends what the server has kept.
+    func serverSendsRest() -> Bool { unsafe tern_test_server_release_output(server) == 1 }
+
     func closeServer() { unsafe tern_test_server_close(server) }
 
     func closeServerSocket() {
