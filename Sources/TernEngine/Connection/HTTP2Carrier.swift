@@ -130,7 +130,9 @@ final class HTTP2Carrier: ExchangeCarrier {
         settleLivenessTimer()
         // A server that fell silent within a stream may have acted on it. One that was silent before has not.
         let isPooled = isSilent ? ended.isProbe : ended.isReused
-        let isDead = error?.kind == .connectionLost && isPooled && !ended.hasResponse
+        // A stream that the server resets leaves the connection alive.
+        let hasEnded = session?.failure != nil
+        let isDead = hasEnded && error?.kind == .connectionLost && isPooled && !ended.hasResponse
         pool.finished(self, isReusable: session?.takesRequests ?? false)
         ended.exchange.handler.didEnd(error, isDeadConnection: isDead)
     }
@@ -278,8 +280,9 @@ extension HTTP2Carrier: SocketHandler, TimerHandler, TurnEndHandler {
     func timerFired(_ timer: LoopTimer) { checkLiveness() }
 
     func socketIsReady(_ events: SocketEvents) {
+        let canWrite = stream.canWrite(after: events)
         if !events.isDisjoint(with: [.readable, .failed]) { read() }
-        if events.contains(.writable) { send() }
+        if canWrite { send() }
     }
 
     func turnEnds(isIdle: Bool) -> Bool {

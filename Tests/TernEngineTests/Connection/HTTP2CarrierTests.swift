@@ -46,6 +46,27 @@ import Testing
         #expect(last == .reset(head.stream, 8))
     }
 
+    // MARK: Resets
+
+    /// INTERNAL_ERROR, CANCEL and ENHANCE_YOUR_CALM (RFC 9113 §7), and the end of the connection, before a second response.
+    @Test(arguments: [2, 8, 11, nil] as [UInt32?])
+    func onlyTheEndOfAConnectionIsADeadConnection(code: UInt32?) async throws {
+        let server = try FrameServer()
+        let harness = try WireHarness()
+        let endpoint = Endpoint(server)
+        let first = harness.start(to: endpoint)
+        var connection: FrameConnection? = try server.connect()
+        try connection?.send(.headers(try connection?.next(1).stream ?? 0, Self.ok, end: true))
+        #expect(await first.outcome().error == nil)
+        let second = harness.start(to: endpoint)
+        let stream = try connection?.next(1).stream ?? 0
+        if let code { try connection?.send(.reset(stream, code)) } else { connection = nil }
+        let outcome = await second.outcome()
+        #expect(outcome.error?.kind == .connectionLost && outcome.isReused)
+        #expect(outcome.isDeadConnection == (code == nil))
+        withExtendedLifetime(connection) {}
+    }
+
     // MARK: Windows
 
     @Test func aReaderThatGoesOnReturnsItsBytesToTheWindow() async throws {
