@@ -68,6 +68,8 @@ package final class ExchangePool {
         @inline(__always) _read { yield poolPlace.value }
         @inline(__always) _modify { yield &poolPlace.value }
     }
+    /// The connection that opens at this moment, while the pool gives it its first exchanges.
+    private var justOpened: ConnectionPool.ConnectionID?
     /// The loops on which connections live, the home loop first.
     private var loops: [any ConnectionLoop] = []
     /// The connections on the home loop.
@@ -309,6 +311,7 @@ package final class ExchangePool {
     private func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
         guard var record = records.value[connection] else { return }
         exchange.isFirstOnConnection = !record.isUsed
+        exchange.startsAtOpening = connection == justOpened
         if !record.isUsed {
             record.isUsed = true
             records.value[connection] = record
@@ -360,11 +363,15 @@ extension ExchangePool: ConnectionObserver {
         records.value[connection] = record
         let destination = destinations[record.key]
         if !isShared { destination?.speaksHTTP1 = true }
+        let mayHaveSharers = pool.isFormUnknown(record.key)
+        justOpened = connection
         pool.opened(connection, capacity: capacity, now: context.now, actions: &actions.value)
         perform()
+        justOpened = nil
         // Exchanges that waited to share the connection wait in the queue again, unless it took them or one is opened for
-        // them.
-        guard let destination, destination.allowsHTTP2 else { return }
+        // them. None waits once the key's form is known: all that wait are looked at once for each key, not for each
+        // connection.
+        guard mayHaveSharers, let destination, destination.allowsHTTP2 else { return }
         for exchange in waiting.values
         where exchange.route.key == destination.key && pool.connection(for: exchange.id) == nil {
             exchange.stopsConnecting()

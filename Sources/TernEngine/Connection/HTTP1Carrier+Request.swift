@@ -47,7 +47,7 @@ extension HTTP1Carrier {
             upgrade: exchange.upgrade)
         let deadline = context.now.addingReportingOverflow(exchange.continueWait)
         connection.start(
-            request, wasWaiting: context.now != openedAt,
+            request, wasWaiting: !exchange.startsAtOpening,
             continueDeadline: deadline.overflow ? .max : deadline.partialValue)
         isStarved = false
         hasMoreBody = connection.sending == .open

@@ -119,11 +119,10 @@ final class HTTP1Carrier: ExchangeCarrier {
     }
 
     /// The buffer for bytes that are copied: a smaller one for a head, so that most of a large body behind it is read in
-    /// place.
+    /// place, and for a body whose reader must not have more bytes in memory.
     private var receiveBuffer: UnsafeMutableRawBufferPointer {
-        let buffer = unsafe context.receiveBuffer
-        guard connection.expectsHead else { return unsafe buffer }
-        return unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Self.headCapacity))
+        let capacity = connection.expectsHead ? Self.headCapacity : exchange?.readLimit ?? .max
+        return unsafe UnsafeMutableRawBufferPointer(rebasing: context.receiveBuffer.prefix(capacity))
     }
 
     /// Returns memory of the handler for the next bytes of a body: never for more than are missing.
@@ -290,7 +289,7 @@ final class HTTP1Carrier: ExchangeCarrier {
 
 extension HTTP1Carrier: SocketHandler, TimerHandler, TurnEndHandler {
     func socketIsReady(_ events: SocketEvents) {
-        if events.contains(.writable) { send() }
+        if stream.canWrite(after: events) { send() }
         guard !connection.mustClose else { return }
         if wantsInput {
             read()

@@ -170,6 +170,11 @@ package struct ConnectionPool: Sendable {
         return id(of: waiting[slot].connection)
     }
 
+    /// Returns whether no connection of a key has been opened yet, so that exchanges can wait to share one.
+    package func isFormUnknown(_ key: KeyID) -> Bool {
+        table.slot(of: key).map { table.keys[$0].form == .unknown } ?? false
+    }
+
     /// Returns whether a waiting exchange waits to share a connection that connects for another one.
     package func waitsToShare(_ exchange: ExchangeID) -> Bool {
         guard let slot = waiting.slot(of: exchange) else { return false }

@@ -189,9 +189,15 @@ package final class HTTPExchange {
         get { variables.usesExtendedConnect }
         set { variables.usesExtendedConnect = newValue }
     }
+    /// The largest number of bytes of a body over HTTP/1 that are read before the handler can stop the reading.
+    package var readLimit: Int {
+        get { variables.readLimit }
+        set { variables.readLimit = max(1, newValue) }
+    }
     /// The values of the properties above. Private, because each access to a variable property of a class that other modules
     /// can see is checked at run time.
     private struct Variables {
+        var readLimit = Int.max
         var priority: Int
         var urgency: UInt8?
         var continueWait: UInt64 = 1_000_000_000
@@ -209,6 +215,8 @@ package final class HTTPExchange {
     var stream: Int32 = 0
     /// A Boolean value that indicates whether the exchange is the first one on its connection.
     var isFirstOnConnection = false
+    /// A Boolean value that indicates whether the connection took the exchange when it opened, so that it never waited.
+    var startsAtOpening = false
     /// A Boolean value that indicates whether the time limit for connecting runs.
     private var isConnecting = false
     /// The number of new connections that could not be used before anything was sent on them.

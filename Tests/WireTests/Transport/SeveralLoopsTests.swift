@@ -48,6 +48,42 @@ struct SeveralLoopsTests {
         }
     }
 
+    /// A connection that was opened for a request has not waited, so its end is no end of a kept-alive connection.
+    @Test func aNewConnectionOnAnotherLoopHasNotWaited() async {
+        await #expect(processExitsWith: .success) {
+            await CheckFailure.report {
+                try Session.setEventLoopCount(3)
+                let gate = LoopbackServer.Gate()
+                let server = try LoopbackServer { exchange in
+                    switch exchange.request.path {
+                    case "/closed": exchange.close()
+                    case "/late":
+                        let lines = ["HTTP/1.1 408 Late", "Connection: close", "Content-Length: 0", "", ""]
+                        try exchange.write(lines.joined(separator: "\r\n"))
+                        exchange.close()
+                    default:
+                        try exchange.wait(for: gate)
+                        try exchange.respond(text: "")
+                    }
+                }
+                defer { server.stop() }
+                let client = Client(baseURL: server.url, session: Session(configuration: .test()))
+                var tasks: [SessionTask<Data>] = []
+                for number in 1...8 {
+                    tasks.append(client.task(.get, "held/\(number)"))
+                    try await server.wait { $0.requestsReceived == number }
+                }
+                let error = try await failure { try await client.get("closed") }
+                #expect(error.kind == .connectionLost && !"\(error)".contains("kept-alive"), "\(error)")
+                #expect(server.requestCount("/closed") == 1)
+                let late = try await failure { try await client.get("late") }
+                #expect(late.status == 408 && server.requestCount("/late") == 1, "\(late)")
+                gate.open()
+                for task in tasks { _ = try await task.value }
+            }
+        }
+    }
+
     // MARK: A transfer that comes back
 
     @Test func aTransferThatComesBackPausedWaits() async {
