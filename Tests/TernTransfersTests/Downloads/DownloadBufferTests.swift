@@ -7,10 +7,14 @@ import Testing
 /// The bytes that a killed process loses: those that it has read from the connection, and not written.
 @Suite("Durable downloads: bytes in memory", .timeLimit(.minutes(1)))
 struct DownloadBufferTests {
-    @Test func fewerThan256KiBWaitForTheReader() async throws {
+    @Test(arguments: [true, false]) func fewerThan256KiBWaitForTheReader(hasLength: Bool) async throws {
         let pattern = LoopbackServer.Pattern(count: 32 << 20)
-        try await withServer {
-            try $0.serveFile(pattern)
+        try await withServer { exchange in
+            if hasLength { return try exchange.serveFile(pattern) }
+            try exchange.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            let chunk = Array("100000\r\n".utf8) + [UInt8](repeating: 7, count: 1 << 20) + Array("\r\n".utf8)
+            for _ in 0..<32 { try exchange.write(chunk) }
+            try exchange.write("0\r\n\r\n")
         } test: { _, client, _ in
             var request = try client.request(.get, "file")
             request.bufferLimit = DurableDownload.bufferLimit

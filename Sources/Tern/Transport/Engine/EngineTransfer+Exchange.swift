@@ -80,6 +80,8 @@ extension EngineTransfer: ExchangeHandler {
         default:
             if !body.value.hasRoom(for: bytes.count) { deliverChunk() }
             unsafe isKept = body.value.gather(start, bytes.count)
+            // A full chunk can end the reading, so it does not wait for the end of the turn.
+            if isKept, body.value.isChunkFull { deliverChunk() }
         }
         guard isKept else {
             failure = TransferFailure(.tooLarge, "no memory is left for the body of the response")

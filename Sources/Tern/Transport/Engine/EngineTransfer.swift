@@ -94,6 +94,7 @@ final class EngineTransfer {
             priority: priority.rawValue, urgency: priority.urgency,
             needsFreshConnection: transfer.request.needsFreshConnection, handler: self)
         if hasBody { exchange.continueWait = transfer.request.timeouts.expectContinue.wholeNanoseconds }
+        if let limit = transfer.request.chunkLimit { exchange.readLimit = limit }
         if let upgrade = transfer.request.upgrade { exchange.upgrade = upgrade }
         self.exchange = exchange
     }
