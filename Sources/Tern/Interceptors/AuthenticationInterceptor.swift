@@ -18,7 +18,8 @@ import TernConcurrency
 /// and the refresh continues for the others.
 public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor {
     private typealias VersionedCredential = CredentialState<Scheme.Credential>.VersionedCredential
-    private typealias Outcome = Result<VersionedCredential, any Error>
+    /// The end of a refresh; nil if the credential was replaced meanwhile, so that those who waited ask again.
+    private typealias Outcome = Result<VersionedCredential, any Error>?
 
     private struct Shared {
         var state: CredentialState<Scheme.Credential>
@@ -42,7 +43,8 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
             Shared(state: CredentialState(credential, limit: max(1, refreshLimit), window: refreshWindow)))
     }
 
-    /// The current credential. Setting it, for example after a login or logout, counts as a renewal.
+    /// The current credential. Setting it, for example after a login or logout, counts as a renewal: the result of a refresh that
+    /// runs at that time is dropped.
     public var credential: Scheme.Credential? {
         get { shared.withLock { $0.state.current?.credential } }
         set { shared.withLock { $0.state.replace(newValue) } }
@@ -101,9 +103,11 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
             break
         }
         switch await waiter.wait(cancelled: .failure(CancellationError())) {
-        case .success(let versioned):
+        case nil:
+            return try await credential(for: request, decide)
+        case .success(let versioned)?:
             return versioned
-        case .failure(let error):
+        case .failure(let error)?:
             shared.withLock { shared in shared.waiters.removeAll { $0 === waiter } }
             if Task.isCancelled { throw NetworkError(.cancelled, request: request) }
             throw Self.failure("the credential could not be renewed: \(error)", underlying: error, of: request)
@@ -132,10 +136,9 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
             defer { shared.waiters = [] }
             switch outcome {
             case .success(let credential):
-                return (shared.waiters, .success(shared.state.renewed(credential)))
+                return (shared.waiters, shared.state.renewed(credential).map(Result.success))
             case .failure(let error):
-                shared.state.refreshFailed()
-                return (shared.waiters, .failure(error))
+                return (shared.waiters, shared.state.refreshFailed() ? .failure(error) : nil)
             }
         }
         for waiter in waiters { waiter.resume(returning: result) }
@@ -206,6 +209,8 @@ struct CredentialState<Credential: Sendable>: Sendable {
 
     private(set) var current: VersionedCredential?
     private var isRefreshing = false
+    /// A Boolean value that indicates whether the credential was replaced while it was being refreshed.
+    private var isOutdated = false
     private var generation = 0
     /// The start times of the last refreshes, in nanoseconds.
     private var starts: [UInt64] = []
@@ -221,16 +226,14 @@ struct CredentialState<Credential: Sendable>: Sendable {
     /// Returns the action for a request that is about to be sent. `needsRefresh` returns whether the credential is about to
     /// expire.
     mutating func action(now: UInt64, needsRefresh: (Credential) -> Bool) -> Action {
-        if isRefreshing { return .wait }
-        if let current, !needsRefresh(current.credential) { return .use(current) }
-        return start(now)
+        if let current, !isRefreshing || isOutdated, !needsRefresh(current.credential) { return .use(current) }
+        return isRefreshing ? .wait : start(now)
     }
 
     /// Returns the action for a request whose credential was refused.
     mutating func action(afterRefusalOf refused: Int, now: UInt64) -> Action {
-        if isRefreshing { return .wait }
-        if let current, current.generation > refused { return .use(current) }
-        return start(now)
+        if let current, !isRefreshing || isOutdated, current.generation > refused { return .use(current) }
+        return isRefreshing ? .wait : start(now)
     }
 
     private mutating func start(_ now: UInt64) -> Action {
@@ -241,20 +244,30 @@ struct CredentialState<Credential: Sendable>: Sendable {
         return .refresh(current?.credential)
     }
 
-    mutating func renewed(_ credential: Credential) -> VersionedCredential {
+    /// Ends the refresh with its credential. Returns nil, and drops it, if another one was set meanwhile: it can be that of
+    /// another user.
+    mutating func renewed(_ credential: Credential) -> VersionedCredential? {
+        guard endRefresh() else { return nil }
         generation += 1
         let versioned = VersionedCredential(credential: credential, generation: generation)
         current = versioned
-        isRefreshing = false
         return versioned
     }
 
-    /// Keeps the old credential. The next request tries again.
-    mutating func refreshFailed() { isRefreshing = false }
+    /// Ends the refresh, and keeps the old credential. The next request tries again. Returns false if another credential was set
+    /// meanwhile, so that the failure says nothing about it.
+    @discardableResult
+    mutating func refreshFailed() -> Bool { endRefresh() }
+
+    private mutating func endRefresh() -> Bool {
+        defer { (isRefreshing, isOutdated) = (false, false) }
+        return !isOutdated
+    }
 
     /// Sets a credential from outside: after a login, or nil after a logout.
     mutating func replace(_ credential: Credential?) {
         generation += 1
         current = credential.map { VersionedCredential(credential: $0, generation: generation) }
+        isOutdated = isRefreshing
     }
 }

@@ -32,6 +32,32 @@ struct CredentialStateTests {
         #expect(text(state.action(afterRefusalOf: 1, now: 0)) == "refresh b")
     }
 
+    /// The result of a refresh that began before a login is that of the user before.
+    @Test(arguments: ["a2", nil]) func aCredentialThatIsSetDuringARefreshStays(refreshed: String?) {
+        var state = State("a", limit: 5, window: .seconds(30))
+        #expect(text(state.action(afterRefusalOf: 0, now: 0)) == "refresh a")
+        state.replace("b")
+        #expect(text(state.action(now: 0) { _ in false }) == "use b #1")
+        #expect(text(state.action(afterRefusalOf: 0, now: 0)) == "use b #1")
+        // Refreshes never overlap.
+        #expect(text(state.action(afterRefusalOf: 1, now: 0)) == "wait")
+        let isUsed = refreshed.map { state.renewed($0) != nil } ?? state.refreshFailed()
+        #expect(!isUsed)
+        #expect(text(state.action(now: 0) { _ in false }) == "use b #1")
+        #expect(text(state.action(afterRefusalOf: 1, now: 0)) == "refresh b")
+    }
+
+    @Test func aLogoutDuringARefreshStays() {
+        var state = State("a", limit: 5, window: .seconds(30))
+        #expect(text(state.action(afterRefusalOf: 0, now: 0)) == "refresh a")
+        state.replace(nil)
+        #expect(text(state.action(now: 0) { _ in false }) == "wait")
+        let renewed = state.renewed("a2")
+        #expect(renewed?.credential == nil)
+        #expect(state.current?.credential == nil)
+        #expect(text(state.action(now: 0) { _ in false }) == "refresh none")
+    }
+
     @Test func expiredCredentialIsRenewedBeforeItsUse() {
         var state = State("a", limit: 5, window: .seconds(30))
         #expect(text(state.action(now: 0) { $0 == "a" }) == "refresh a")
