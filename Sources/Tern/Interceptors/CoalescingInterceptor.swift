@@ -12,7 +12,8 @@ import TernConcurrency
 ///   Downloads, streams, and requests with interceptors, a policy, a validation, redirects, credentials or cookies of their own
 ///   are never shared.
 /// - Requests never share a response if they differ in `Authorization`, `Cookie` or another header that holds a secret,
-///   or in the user information of their URLs, or if they belong to different sessions.
+///   those included that the session adds, or in the user information of their URLs, in `cache` or in `timeouts`, or if they
+///   belong to different sessions. Put an interceptor that adds credentials before this one, or it is not seen here.
 /// - A failure is shared like a response. Cancelling one task ends that task only. If it had sent the request, one of
 ///   the others sends it again.
 /// - The running request takes over the highest priority of those that wait for it. A shared response has no metrics of
@@ -58,10 +59,11 @@ public final class CoalescingInterceptor: Interceptor {
     }
 
     private func key(of request: Request, _ prepared: PreparedRequest) -> CoalescingKey? {
-        guard prepared.delivery == .collected else { return nil }
+        // `try?`: a request that cannot be prepared is not shared, and `next` throws the error.
+        guard prepared.delivery == .collected, let own = try? prepared.replacing(request) else { return nil }
         return CoalescingKey(
-            request, headers: prepared.registry.headers.fields(for: request.target).overriding(with: request.headers),
-            ignoring: ignoredHeaders, acceptedTypes: prepared.acceptedTypes, session: prepared.registry.sessionID)
+            request, headers: own.fieldsAsSent().fields, credentials: own.credentialDigest, ignoring: ignoredHeaders,
+            acceptedTypes: prepared.acceptedTypes, session: prepared.registry.sessionID)
     }
 
     private func send(_ request: Request, for key: CoalescingKey, next: Next) async throws -> Reply {
@@ -101,6 +103,10 @@ package struct CoalescingKey: Sendable, Hashable {
     private let method: Request.Method
     private let target: Target
     private let headers: Headers
+    /// A digest of all credentials, also of those that the session adds; nil without any.
+    private let credentials: String?
+    private let cache: Request.CacheChoice
+    private let timeouts: Timeouts
     private let maximumBodySize: Int?
     /// The bytes of the path, because file systems compare those.
     private let unixSocketPath: [UInt8]?
@@ -120,17 +126,21 @@ package struct CoalescingKey: Sendable, Hashable {
     /// its own.
     ///
     /// - Parameters:
-    ///   - headers: All headers of the request, including those of the session.
+    ///   - headers: All headers of the request, including those of the session and its cookies.
+    ///   - credentials: A digest of the credentials of the request and of the session.
     ///   - ignoring: Further headers that do not change the response. Credentials are never ignored.
     init?(
-        _ request: Request, headers: Headers, ignoring: [String] = [], acceptedTypes: AcceptedTypes = .any,
-        session: Session.ID? = nil
+        _ request: Request, headers: Headers, credentials: String? = nil, ignoring: [String] = [],
+        acceptedTypes: AcceptedTypes = .any, session: Session.ID? = nil
     ) {
         guard request.method.isSafe, request.body.isNone, request.isShareable else { return nil }
         self.acceptedTypes = acceptedTypes
         self.session = session
         method = request.method
         target = request.target
+        self.credentials = credentials
+        cache = request.cache
+        timeouts = request.timeouts
         maximumBodySize = request.maximumBodySize
         unixSocketPath = request.unixSocketPath.map { Array($0.utf8) }
         let ignored = Self.ignoredHeaders + ignoring

@@ -35,6 +35,7 @@ struct CoalescingKeyTests {
             try key(.get, "https://a.example/x?y", ["Cookie": "a=1"]),
             try key(.get, "https://a.example/x?y", ["Proxy-Authorization": "Basic x"]),
             try key { $0.unixSocketPath = "/run/x" }, try key { $0.maximumBodySize = 7 },
+            try key { $0.cache = .reload }, try key { $0.timeouts.total = .seconds(2) },
             // Texts that are equal by canonical equivalence only.
             try key(.get, "https://a.example/x?y", ["Authorization": "Bearer K"]),
             try key(.get, "https://a.example/x?y", ["Authorization": "Bearer \u{212A}"]),

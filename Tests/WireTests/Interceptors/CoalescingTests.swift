@@ -74,6 +74,28 @@ struct CoalescingTests {
         }
     }
 
+    /// The cookie of the session is that of its user.
+    @Test func differentCookiesOfTheSessionNeverShare() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer(configuration: Self.shared()) { exchange in
+            if exchange.request.path.hasPrefix("/login") {
+                let user = exchange.request.path.dropFirst(7)
+                return try exchange.respond(headers: [("Set-Cookie", "sid=\(user); Path=/")], text: "")
+            }
+            try exchange.wait(for: gate)
+            try exchange.respond(text: exchange.request["Cookie"] ?? "none")
+        } test: { server, client in
+            _ = try await client.get("login/a")
+            async let first = client.get("me", as: String.self)
+            try await server.wait { $0.requestsReceived == 2 }
+            _ = try await client.get("login/b")
+            async let second = client.get("me", as: String.self)
+            try await server.wait { $0.requestsReceived == 4 }
+            gate.open()
+            #expect(try await [first, second] == ["sid=a", "sid=b"])
+        }
+    }
+
     @Test func failureReachesEveryWaiterAndNamesItsTask() async throws {
         let gate = LoopbackServer.Gate()
         try await withServer(configuration: Self.shared(), Self.gated(gate)) { server, client in
