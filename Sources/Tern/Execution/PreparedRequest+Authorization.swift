@@ -67,10 +67,11 @@ extension PreparedRequest {
         return DigestFunction.hash(Array(bytes), algorithm)
     }
 
-    /// Asks the credential provider for a credential to send before a challenge, and remembers it.
+    /// Asks the credential provider for a credential to send before a challenge, and remembers it. The credential of the URL
+    /// goes before it.
     func prepareAuthorization() async throws(NetworkError) {
         guard let provider = request.credentials ?? registry.configuration.credentials,
-            !headers.contains("Authorization"),
+            !headers.contains("Authorization"), Credential(of: request.target) == nil,
             registry.authorizations.authorization(for: request.target, owner: credentialOwner) == nil
         else { return }
         do {

@@ -262,6 +262,21 @@ struct HTTPAuthenticationTests {
         #expect(fields.withLock { $0 } == [Self.basic, nil, Self.basic])
     }
 
+    @Test func theCredentialOfTheURLGoesBeforeAPreemptiveOne() async throws {
+        let fields = Lock<[String?]>([])
+        let server = try LoopbackServer { exchange in
+            fields.withLock { $0.append(exchange.request["Authorization"]) }
+            try Self.basicServer(exchange)
+        }
+        defer { server.stop() }
+        let credentials = [server.url.absoluteString: Credential.user("mallory", password: "x")]
+        let provider = try FixedCredentials(credentials, isPreemptive: true)
+        let session = Session(configuration: .test { $0.credentials = provider })
+        let url = "http://ada:s3cret@127.0.0.1:\(server.url.port ?? 0)/"
+        #expect(try await Client(session: session).get(url, as: String.self) == "in 0")
+        #expect(fields.withLock { $0 } == [nil, Self.basic])
+    }
+
     @Test func credentialStaysWithItsOriginAfterARedirect() async throws {
         let fields = Lock<[String?]>([])
         let other = try LoopbackServer { exchange in
