@@ -236,8 +236,13 @@ package enum DecodingProblem {
         }
     }
 
-    /// Returns a sentence without its full stop, to go on.
-    private static func clause(_ text: String) -> Substring { text.last == "." ? text.dropLast() : text[...] }
+    /// Returns a sentence without its full stop, to go on. It ends before a value that it quotes: the standard library writes one
+    /// after "value", and Foundation writes a number in angle brackets.
+    private static func clause(_ text: String) -> Substring {
+        let quoted = [" value ", " <"].compactMap { text.firstRange(of: $0)?.lowerBound }
+        if let end = quoted.min() { return text[..<end] }
+        return text.last == "." ? text.dropLast() : text[...]
+    }
 
     private static func path(_ context: DecodingError.Context, _ last: (any CodingKey)? = nil) -> String {
         let keys = context.codingPath + (last.map { [$0] } ?? [])

@@ -161,9 +161,10 @@ public enum Download {
     }
 
     /// Returns `folder/name 2.ext` for `folder/name.ext`.
-    static func numbered(_ path: String, _ number: Int) -> String {
+    package static func numbered(_ path: String, _ number: Int) -> String {
         let name = FilePath.name(of: path)
-        let folder = path.dropLast(name.count)
+        // A mark that follows the slash makes one character of both.
+        let folder = String(decoding: path.utf8.dropLast(name.utf8.count), as: UTF8.self)
         guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "\(folder)\(name) \(number)" }
         return "\(folder)\(name[..<dot]) \(number)\(name[dot...])"
     }

@@ -151,7 +151,7 @@ struct RedirectRules: Sendable {
         "Transfer-Encoding", "Trailer", "Expect",
     ]
     /// The fields that are meant for one origin only.
-    private static let originFields = ["Authorization", "Proxy-Authorization", "Cookie", "Host", "Origin", "Referer"]
+    static let originFields = ["Authorization", "Proxy-Authorization", "Cookie", "Host", "Origin", "Referer"]
 
     mutating func action(
         for status: Int, locations: [String], method: Request.Method, target: Target, headers: Headers

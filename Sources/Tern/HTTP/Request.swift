@@ -326,6 +326,24 @@ extension Request {
         if policy != nil || trust != nil { trust = policy }
     }
 
+    /// Changes the target to one that a server, or a function of the caller, has named. As with a redirect, nothing follows to
+    /// another origin that is meant for one: secrets, the fields of a client, the trust policy, and the Unix socket.
+    package mutating func move(to other: Target) throws(NetworkError) {
+        if other.origin != target.origin {
+            if unixSocketPath != nil {
+                let reason = "\(other) is another origin, and the request has a Unix socket of its own"
+                throw NetworkError(TransferFailure(.redirect, reason), request: self)
+            }
+            if let own = clientHeaders, own.origin != other.origin {
+                headers = own.removed(from: headers, standard: [:])
+            }
+            for name in RedirectRules.originFields { headers.remove(name) }
+            for field in headers where Headers.isSecret(field.name) { headers.remove(field.name) }
+            updateTrust(forRedirectTo: other)
+        }
+        target = other
+    }
+
     /// The provider of credentials for this request; nil for the session's provider.
     public var credentials: (any CredentialProvider)? {
         get { extras?.fields.credentials }

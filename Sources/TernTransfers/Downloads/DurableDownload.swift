@@ -308,7 +308,7 @@ actor DurableDownload {
     func replaceURL(after failure: NetworkError) async throws(NetworkError) {
         guard let makeURL = options.url, var request else { throw failure }
         do {
-            request.send(to: try Target(try await Self.url(after: failure, makeURL)))
+            try request.move(to: try Target(try await Self.url(after: failure, makeURL)))
         } catch {
             throw failure.adding("no new URL could be made: \(error)")
         }

@@ -73,7 +73,7 @@ public struct DurableDownloadOptions: Sendable {
     public var contention = Contention.fail
     /// A Boolean value that indicates whether the part of another URL is discarded. False by default: the download then fails
     /// with ``Tern/NetworkError/Kind/otherDownload``. Two URLs are the same if they differ only in items of the query that sign
-    /// them or hold other secrets.
+    /// them, such as `X-Amz-Signature`, `sig`, `token` and `expires`.
     public var replacesOtherDownload = false
     /// The failures after which the download is taken up again, and its limits.
     public var retry = TransferRetry()

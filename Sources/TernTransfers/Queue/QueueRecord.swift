@@ -12,6 +12,8 @@ struct QueueRecord: Sendable, Equatable {
     static let mostURLBytes = 1 << 16
     static let mostPathBytes = 4_096
     static let mostNameBytes = 1_024
+    /// Far from the largest number, so that later ends can be counted.
+    static let mostEnds: Int64 = 1 << 60
     private static let slash = UInt8(ascii: "/")
 
     var kind: TransferQueue.Item.Kind
@@ -47,7 +49,7 @@ struct QueueRecord: Sendable, Equatable {
             if let problem = Self.problem(ofName: name) { return problem }
         }
         if !(-QueueOrder.bound...QueueOrder.bound).contains(position) { return "the position is out of bounds" }
-        if ended < 0 || ended == .max { return "the number of the end is out of bounds" }
+        if !(0...Self.mostEnds).contains(ended) { return "the number of the end is out of bounds" }
         if (intent == .failed || intent == .finished) != (ended > 0) { return "the state and the end contradict" }
         let sizes = [completed, total ?? 0]
         guard sizes.allSatisfy({ (0...ControlFile.mostBytes).contains($0) }) else {

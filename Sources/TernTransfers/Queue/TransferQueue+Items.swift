@@ -191,7 +191,10 @@ extension TransferQueue {
         for id in ids {
             guard let record = records[id] else { continue }
             if record.intent == .finished {
-                for key in Set([record.group, nil]) { acknowledgedBytes[key, default: 0] += record.completed }
+                for key in Set([record.group, nil]) {
+                    let (sum, isOver) = acknowledgedBytes[key, default: 0].addingReportingOverflow(record.completed)
+                    acknowledgedBytes[key] = isOver ? .max : sum
+                }
             }
         }
         let actions = schedule.perform(.acknowledge, on: ids)

@@ -175,7 +175,7 @@ struct ControlFile: Sendable, Equatable, Codable {
     }
 
     /// Returns the digest that identifies a URL: without user information and fragment, which are never sent, and without the
-    /// items of the query that sign it or hold other secrets, which differ each time.
+    /// items of the query that sign it, which differ each time. Other secrets, such as a session or a key, can name the resource.
     static func digest(of url: String) -> String {
         // `try?`: an invalid URL is compared as text.
         guard let target = try? Target(absolute: url) else {
@@ -190,17 +190,18 @@ struct ControlFile: Sendable, Equatable, Codable {
         return Hexadecimal.lowercase(DigestFunction.hash(Array(text.utf8), .sha256))
     }
 
-    /// The items of signed URLs whose names do not say that they are secret: of Azure, CloudFront and others.
+    /// The items of signed URLs: of Amazon, Azure, CloudFront and others.
     private static let signatureNames: Set = [
-        "expires", "expiry", "policy", "se", "sp", "spr", "sv", "sr", "st", "sip", "ske", "sks", "skt", "skv", "sktid",
-        "skoid", "googleaccessid",
+        "signature", "sig", "hmac", "token", "access_token", "key-pair-id", "awsaccesskeyid", "googleaccessid",
+        "security-token", "expires", "expiry", "policy", "se", "sp", "spr", "sv", "sr", "st", "sip", "ske", "sks",
+        "skt",
+        "skv", "sktid", "skoid",
     ]
     private static let signaturePrefixes = ["x-amz-", "x-goog-", "x-oss-", "x-cos-"]
 
     private static func isSignature(_ name: Substring) -> Bool {
         let name = name.lowercased()
-        return Headers.isSecret(name) || signatureNames.contains(name)
-            || signaturePrefixes.contains { name.hasPrefix($0) }
+        return signatureNames.contains(name) || signaturePrefixes.contains { name.hasPrefix($0) }
     }
 }
 

@@ -19,7 +19,7 @@ struct TransferHooks<Value: Sendable>: Sendable {
     func request(_ first: Request) async throws(NetworkError) -> Request {
         var request = first
         let (headers, target) = try await newCredentials(for: first)
-        if let target { request.send(to: target) }
+        if let target { try request.move(to: target) }
         request.headers = request.headers.overriding(with: headers)
         return request
     }
@@ -53,15 +53,5 @@ struct TransferHooks<Value: Sendable>: Sendable {
             let failure = TransferFailure(.fileSystem, "the result cannot be stored: \(error)", underlying: error)
             throw NetworkError(failure, request: request)
         }
-    }
-}
-
-extension Request {
-    /// Changes the target. Secret fields do not follow to another origin.
-    mutating func send(to other: Target) {
-        if other.origin != target.origin {
-            for field in headers where Headers.isSecret(field.name) { headers.remove(field.name) }
-        }
-        target = other
     }
 }

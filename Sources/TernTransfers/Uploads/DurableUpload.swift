@@ -361,7 +361,7 @@ actor DurableUpload {
     private func uploadRequest(_ method: Request.Method, _ fields: Headers) throws(NetworkError) -> Request {
         var request = try endpoint.get()
         guard let target else { throw error(.invalidRequest, "the upload has no URL") }
-        request.send(to: target)
+        try request.move(to: target)
         request.method = method
         request.headers = request.headers.overriding(with: fields)
         return request
@@ -397,7 +397,7 @@ actor DurableUpload {
         guard let hooks = options.hooks else { return request }
         var request = request
         let (headers, given) = try await hooks.newCredentials(for: request)
-        if target == nil, let given { request.send(to: given) }
+        if target == nil, let given { try request.move(to: given) }
         let home = try endpoint.get().target
         guard request.target.origin == (given ?? home).origin else { return request }
         request.headers = request.headers.overriding(with: headers)

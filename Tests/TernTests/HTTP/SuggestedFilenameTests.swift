@@ -75,6 +75,8 @@ struct SuggestedFilenameTests {
         #expect(SuggestedFilename.sanitize("\(accent).\(accent)x") == "x")
         #expect(SuggestedFilename.sanitize("..\(accent)") == nil)
         #expect(FilePath.folder(of: "/a/\(accent)b") == "/a" && FilePath.name(of: "/a/\(accent)b") == "\(accent)b")
+        let numbered = Download.numbered("/tmp/dl/\(accent)x.txt", 2)
+        #expect(Array(numbered.utf8) == Array("/tmp/dl/\(accent)x 2.txt".utf8))
         #expect(FilePath.join("/a", "\(accent)b") == "/a/\(accent)b")
     }
 

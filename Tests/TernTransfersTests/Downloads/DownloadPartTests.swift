@@ -28,10 +28,10 @@ struct DownloadPartTests {
         client.download(path, to: folder.url("file"), resuming: .automatically, options: .test(change))
     }
 
-    /// Leaves the first 300,000 bytes of `/file?key=secret` in the folder.
+    /// Leaves the first 300,000 bytes of `/file?sig=secret` in the folder.
     private func leavePart(_ client: Client, _ folder: TestFolder) async throws {
         let error = try await failure {
-            try await download(client, folder, path: "file?id=1&key=secret") { $0.retry.policy.limit = 0 }.value
+            try await download(client, folder, path: "file?id=1&sig=secret") { $0.retry.policy.limit = 0 }.value
         }
         #expect(error.kind == .truncatedBody)
         #expect(try folder.names == leftovers)
@@ -151,12 +151,15 @@ struct DownloadPartTests {
     @Test func partOfAnotherURLIsLeftAloneUnlessTold() async throws {
         try await withServer(handler()) { _, client, folder in
             try await leavePart(client, folder)
-            let other = download(client, folder, path: "file?id=2&key=secret")
+            let other = download(client, folder, path: "file?id=2&sig=secret")
             let error = try await failure { try await other.value }
             #expect(error.kind == .otherDownload)
             #expect(!"\(error)".contains("secret"))
             try await other.discard()
             #expect(try folder.names == leftovers)
+            // A secret that is no signature can name the file.
+            let session = try await failure { try await download(client, folder, path: "file?id=1&session=2").value }
+            #expect(session.kind == .otherDownload)
             let third = download(client, folder, path: "file?id=2") { $0.replacesOtherDownload = true }
             #expect(try await third.value.trace == [.startedOver(.otherURL, discarded: 0)])
             #expect(try folder.names == ["file"])
@@ -166,7 +169,7 @@ struct DownloadPartTests {
     @Test func signedURLWithAnotherSignatureContinues() async throws {
         try await withServer(handler()) { _, client, folder in
             try await leavePart(client, folder)
-            let result = try await download(client, folder, path: "file?id=1&key=other").value
+            let result = try await download(client, folder, path: "file?id=1&sig=other").value
             #expect(result.trace == [.continued(at: 300_000)])
         }
     }

@@ -147,6 +147,7 @@ struct QueueStoreTests {
         "UPDATE items SET intent = 3",
         "UPDATE items SET ended = 4",
         "UPDATE items SET ended = -1, intent = 3",
+        "UPDATE items SET ended = 9223372036854775806, intent = 3",
         "UPDATE items SET priority = 77",
         "UPDATE items SET kind = 2",
         "UPDATE items SET position = 9223372036854775807",

@@ -92,6 +92,9 @@ struct ControlFileTests {
     @Test(arguments: [
         ("https://a.example/f?id=1", "https://a.example/f?id=2"), ("https://a.example/f", "https://b.example/f"),
         ("https://a.example/f", "https://a.example/g"), ("https://a.example/f", "http://a.example/f"),
+        // Secrets that can name the resource.
+        ("https://a.example/f?key=1", "https://a.example/f?key=2"),
+        ("https://a.example/f?session=1", "https://a.example/f?session=2"),
     ])
     func differentURLsHaveDifferentDigests(one: String, other: String) {
         #expect(ControlFile.digest(of: one) != ControlFile.digest(of: other))

@@ -372,6 +372,49 @@ struct DurableUploadTests {
         }
     }
 
+    @Test func onlyTheFieldsOfTheCallFollowToAnotherOrigin() async throws {
+        let fields = Log<[String?]>()
+        @Sendable func note(_ exchange: LoopbackServer.Exchange) {
+            fields.add(["X-Tenant", "X-Call"].map { exchange.request[$0] })
+        }
+        let other = try LoopbackServer { exchange in
+            note(exchange)
+            let count = try exchange.readBody().count
+            try exchange.respond(status: 204, headers: [("Upload-Offset", "\(count)")])
+        }
+        defer { other.stop() }
+        try await withServer { exchange in
+            note(exchange)
+            try exchange.respond(status: 201, headers: [("Location", "\(other.url)/x")])
+        } test: { server, client, folder in
+            try folder.write(Data("text".utf8), to: "file")
+            let own = Client(baseURL: server.url, session: client.session, headers: ["X-Tenant": "acme"])
+            let task = own.upload(folder.url("file"), resuming: .tus("files"), headers: ["X-Call": "1"])
+            _ = try await task.value
+            #expect(fields.all == [["acme", "1"], [nil, "1"]])
+        }
+    }
+
+    @Test func aUnixSocketStaysWithItsOrigin() throws {
+        var request = try Request(.post, "http://localhost/files")
+        request.unixSocketPath = "/run/up.sock"
+        let near = try Target(absolute: "http://localhost/files/1")
+        try request.move(to: near)
+        #expect(request.target == near)
+        let far = try Target(absolute: "http://bank.example/x")
+        let error = #expect(throws: NetworkError.self) { try request.move(to: far) }
+        #expect(error?.kind == .redirect && request.target == near)
+    }
+
+    @Test func aTrustPolicyStaysWithItsOrigin() throws {
+        var request = try Request(.post, "https://a.example/files", headers: ["Host": "a.example", "X-Own": "1"])
+        request.trust = TrustPolicy.unchecked
+        try request.move(to: try Target(absolute: "https://b.example/files/1"))
+        #expect(request.trust == nil && request.headers == ["X-Own": "1"])
+        try request.move(to: try Target(absolute: "https://a.example/files/1"))
+        #expect(request.trust != nil)
+    }
+
     @Test func missingFileAndWrongOptionsFailBeforeAnyRequest() async throws {
         try await withUploads(.tus) { uploads, client, folder, _ in
             let missing = try await failure {

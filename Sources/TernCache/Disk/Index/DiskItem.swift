@@ -58,8 +58,10 @@ struct DiskItem: Sendable {
         let (seconds, attoseconds) = life.components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000)
         guard !overflow else { return seconds < 0 ? now : .max }
-        let (sum, late) = now.addingReportingOverflow(whole + attoseconds / 1_000_000_000_000_000)
-        return late ? .max : sum
+        // The part of a second has the sign of the whole.
+        let (milliseconds, isOver) = whole.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
+        let (sum, isLate) = now.addingReportingOverflow(milliseconds)
+        return isOver || isLate ? (seconds < 0 ? now : .max) : sum
     }
 }
 
