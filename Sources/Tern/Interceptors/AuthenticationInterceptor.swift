@@ -18,8 +18,13 @@ import TernConcurrency
 /// and the refresh continues for the others.
 public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor {
     private typealias VersionedCredential = CredentialState<Scheme.Credential>.VersionedCredential
-    /// The end of a refresh; nil if the credential was replaced meanwhile, so that those who waited ask again.
-    private typealias Outcome = Result<VersionedCredential, any Error>?
+    /// The end of a refresh, for the requests that waited for it.
+    private enum Outcome: Sendable {
+        case use(VersionedCredential)
+        case failed(any Error)
+        /// Another credential was set during the refresh: decide again.
+        case replaced
+    }
 
     private struct Shared {
         var state: CredentialState<Scheme.Credential>
@@ -102,12 +107,12 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
         case .wait:
             break
         }
-        switch await waiter.wait(cancelled: .failure(CancellationError())) {
-        case nil:
-            return try await credential(for: request, decide)
-        case .success(let versioned)?:
+        switch await waiter.wait(cancelled: .failed(CancellationError())) {
+        case .use(let versioned):
             return versioned
-        case .failure(let error)?:
+        case .replaced:
+            return try await credential(for: request, decide)
+        case .failed(let error):
             shared.withLock { shared in shared.waiters.removeAll { $0 === waiter } }
             if Task.isCancelled { throw NetworkError(.cancelled, request: request) }
             throw Self.failure("the credential could not be renewed: \(error)", underlying: error, of: request)
@@ -132,16 +137,16 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
     }
 
     private func finishRefresh(_ outcome: Result<Scheme.Credential, any Error>) {
-        let (waiters, result) = shared.withLock { shared -> ([Waiter<Outcome>], Outcome) in
+        let (waiters, end) = shared.withLock { shared -> ([Waiter<Outcome>], Outcome) in
             defer { shared.waiters = [] }
-            switch outcome {
-            case .success(let credential):
-                return (shared.waiters, shared.state.renewed(credential).map(Result.success))
-            case .failure(let error):
-                return (shared.waiters, shared.state.refreshFailed() ? .failure(error) : nil)
-            }
+            let end: Outcome =
+                switch outcome {
+                case .success(let credential): shared.state.renewed(credential).map(Outcome.use) ?? .replaced
+                case .failure(let error): shared.state.refreshFailed() ? .failed(error) : .replaced
+                }
+            return (shared.waiters, end)
         }
-        for waiter in waiters { waiter.resume(returning: result) }
+        for waiter in waiters { waiter.resume(returning: end) }
     }
 
     private static func failure(_ reason: String, underlying error: (any Error)?, of request: Request) -> NetworkError {
@@ -207,10 +212,16 @@ struct CredentialState<Credential: Sendable>: Sendable {
         case tooMany
     }
 
+    private enum Refresh {
+        case none
+        /// The current credential is being renewed.
+        case running
+        /// Another credential was set during the refresh, whose result is dropped.
+        case outdated
+    }
+
     private(set) var current: VersionedCredential?
-    private var isRefreshing = false
-    /// A Boolean value that indicates whether the credential was replaced while it was being refreshed.
-    private var isOutdated = false
+    private var refresh = Refresh.none
     private var generation = 0
     /// The start times of the last refreshes, in nanoseconds.
     private var starts: [UInt64] = []
@@ -226,21 +237,21 @@ struct CredentialState<Credential: Sendable>: Sendable {
     /// Returns the action for a request that is about to be sent. `needsRefresh` returns whether the credential is about to
     /// expire.
     mutating func action(now: UInt64, needsRefresh: (Credential) -> Bool) -> Action {
-        if let current, !isRefreshing || isOutdated, !needsRefresh(current.credential) { return .use(current) }
-        return isRefreshing ? .wait : start(now)
+        if let current, refresh != .running, !needsRefresh(current.credential) { return .use(current) }
+        return refresh == .none ? start(now) : .wait
     }
 
     /// Returns the action for a request whose credential was refused.
     mutating func action(afterRefusalOf refused: Int, now: UInt64) -> Action {
-        if let current, !isRefreshing || isOutdated, current.generation > refused { return .use(current) }
-        return isRefreshing ? .wait : start(now)
+        if let current, refresh != .running, current.generation > refused { return .use(current) }
+        return refresh == .none ? start(now) : .wait
     }
 
     private mutating func start(_ now: UInt64) -> Action {
         starts.removeAll { [window] start in now >= start && now - start >= window }
         guard starts.count < limit else { return .tooMany }
         starts.append(now)
-        isRefreshing = true
+        refresh = .running
         return .refresh(current?.credential)
     }
 
@@ -260,14 +271,14 @@ struct CredentialState<Credential: Sendable>: Sendable {
     mutating func refreshFailed() -> Bool { endRefresh() }
 
     private mutating func endRefresh() -> Bool {
-        defer { (isRefreshing, isOutdated) = (false, false) }
-        return !isOutdated
+        defer { refresh = .none }
+        return refresh != .outdated
     }
 
     /// Sets a credential from outside: after a login, or nil after a logout.
     mutating func replace(_ credential: Credential?) {
         generation += 1
         current = credential.map { VersionedCredential(credential: $0, generation: generation) }
-        isOutdated = isRefreshing
+        if refresh == .running { refresh = .outdated }
     }
 }

@@ -246,6 +246,43 @@ struct AuthenticationRefreshTests {
         #expect(try await second.value == "welcome")
         #expect(fixture.tokens.refreshes.withLock { $0 } == 1)
     }
+
+    /// The request that waits for the refresh is sent with the credential of the login, not with the refreshed one.
+    @Test(arguments: [200, 500]) func aLoginDuringARefreshReplacesItsResult(status: Int) async throws {
+        let gate = LoopbackServer.Gate()
+        let fixture = try Fixture(credential: "old") { call in
+            if call.path == "/refresh" {
+                try await gate.wait()
+                return status == 200 ? .text("new of old") : .status(status)
+            }
+            return call.headers["Authorization"] == "Bearer login" ? .text("welcome") : .status(401)
+        }
+        let waiting = fixture.client.task(.get, "x", as: String.self)
+        try await fixture.stub.waitForCalls(2)
+        fixture.interceptor.credential = "login"
+        // A request that begins now does not wait for the refresh.
+        #expect(try await fixture.client.get("y", as: String.self) == "welcome")
+        gate.open()
+        #expect(try await waiting.value == "welcome")
+        #expect(fixture.interceptor.credential == "login")
+        let sent = fixture.stub.calls.filter { $0.path != "/refresh" }.map { $0.headers["Authorization"] }
+        #expect(sent == ["Bearer old", "Bearer login", "Bearer login"])
+        #expect(fixture.tokens.refreshes.withLock { $0 } == 1)
+    }
+
+    @Test func aLogoutDuringARefreshLetsWaitingRequestsFetchAgain() async throws {
+        let gate = LoopbackServer.Gate()
+        let fixture = try Fixture(credential: "old") { call in
+            if call.path == "/refresh" { try await gate.wait() }
+            return Self.server(call)
+        }
+        let waiting = fixture.client.task(.get, "x", as: String.self)
+        try await fixture.stub.waitForCalls(2)
+        fixture.interceptor.credential = nil
+        gate.open()
+        #expect(try await waiting.value == "welcome")
+        #expect(fixture.tokens.refreshes.withLock { $0 } == 2)
+    }
 }
 
 @Suite("Logging")
