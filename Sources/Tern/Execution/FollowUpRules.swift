@@ -150,9 +150,6 @@ struct RedirectRules: Sendable {
         "Content-Digest", "Last-Modified", "Content-Range", "Content-Disposition", "Content-MD5", "Repr-Digest",
         "Transfer-Encoding", "Trailer", "Expect",
     ]
-    /// The fields that are meant for one origin only.
-    static let originFields = ["Authorization", "Proxy-Authorization", "Cookie", "Host", "Origin", "Referer"]
-
     mutating func action(
         for status: Int, locations: [String], method: Request.Method, target: Target, headers: Headers
     ) -> Action {
@@ -182,8 +179,7 @@ struct RedirectRules: Sendable {
             for name in Self.bodyFields { step.headers.remove(name) }
         }
         if next.origin != target.origin {
-            for name in Self.originFields { step.headers.remove(name) }
-            for field in step.headers where Headers.isSecret(field.name) { step.headers.remove(field.name) }
+            step.headers.removeFieldsForOneOrigin()
         }
         return checked(step)
     }
@@ -211,6 +207,17 @@ struct RedirectRules: Sendable {
         case 303: method != .get && method != .head
         default: false
         }
+    }
+}
+
+extension Headers {
+    /// The fields that are meant for one origin only.
+    private static let originFields = ["Authorization", "Proxy-Authorization", "Cookie", "Host", "Origin", "Referer"]
+
+    /// Removes the fields that must not follow a request to another origin: those that name the origin, and secrets.
+    mutating func removeFieldsForOneOrigin() {
+        for name in Self.originFields { remove(name) }
+        for field in self where Self.isSecret(field.name) { remove(field.name) }
     }
 }
 

@@ -326,8 +326,10 @@ extension Request {
         if policy != nil || trust != nil { trust = policy }
     }
 
-    /// Changes the target to one that a server, or a function of the caller, has named. As with a redirect, nothing follows to
-    /// another origin that is meant for one: secrets, the fields of a client, the trust policy, and the Unix socket.
+    /// Changes the target to a URL that a server or a closure of the caller returned. Another origin does not receive what is
+    /// meant for the present one, as after a redirect: secrets, the client's own fields, and the trust policy.
+    ///
+    /// - Throws: An error of kind `.redirect` if the origin changes and the request has a Unix socket of its own.
     package mutating func move(to other: Target) throws(NetworkError) {
         if other.origin != target.origin {
             if unixSocketPath != nil {
@@ -337,8 +339,7 @@ extension Request {
             if let own = clientHeaders, own.origin != other.origin {
                 headers = own.removed(from: headers, standard: [:])
             }
-            for name in RedirectRules.originFields { headers.remove(name) }
-            for field in headers where Headers.isSecret(field.name) { headers.remove(field.name) }
+            headers.removeFieldsForOneOrigin()
             updateTrust(forRedirectTo: other)
         }
         target = other

@@ -13,7 +13,8 @@ import TernConcurrency
 ///   are never shared.
 /// - Requests never share a response if they differ in `Authorization`, `Cookie` or another header that holds a secret,
 ///   those included that the session adds, or in the user information of their URLs, in `cache` or in `timeouts`, or if they
-///   belong to different sessions. Put an interceptor that adds credentials before this one, or it is not seen here.
+///   belong to different sessions. Place an interceptor that adds credentials before this one: fields that are added later
+///   do not keep requests apart.
 /// - A failure is shared like a response. Cancelling one task ends that task only. If it had sent the request, one of
 ///   the others sends it again.
 /// - The running request takes over the highest priority of those that wait for it. A shared response has no metrics of
@@ -62,7 +63,7 @@ public final class CoalescingInterceptor: Interceptor {
         // `try?`: a request that cannot be prepared is not shared, and `next` throws the error.
         guard prepared.delivery == .collected, let own = try? prepared.replacing(request) else { return nil }
         return CoalescingKey(
-            request, headers: own.fieldsAsSent().fields, credentials: own.credentialDigest, ignoring: ignoredHeaders,
+            request, headers: own.fieldsAsSent().fields, ignoring: ignoredHeaders,
             acceptedTypes: prepared.acceptedTypes, session: prepared.registry.sessionID)
     }
 
@@ -103,8 +104,6 @@ package struct CoalescingKey: Sendable, Hashable {
     private let method: Request.Method
     private let target: Target
     private let headers: Headers
-    /// A digest of all credentials, also of those that the session adds; nil without any.
-    private let credentials: String?
     private let cache: Request.CacheChoice
     private let timeouts: Timeouts
     private let maximumBodySize: Int?
@@ -126,19 +125,17 @@ package struct CoalescingKey: Sendable, Hashable {
     /// its own.
     ///
     /// - Parameters:
-    ///   - headers: All headers of the request, including those of the session and its cookies.
-    ///   - credentials: A digest of the credentials of the request and of the session.
+    ///   - headers: All headers of the request, with the cookies and the authorization that the session adds.
     ///   - ignoring: Further headers that do not change the response. Credentials are never ignored.
     init?(
-        _ request: Request, headers: Headers, credentials: String? = nil, ignoring: [String] = [],
-        acceptedTypes: AcceptedTypes = .any, session: Session.ID? = nil
+        _ request: Request, headers: Headers, ignoring: [String] = [], acceptedTypes: AcceptedTypes = .any,
+        session: Session.ID? = nil
     ) {
         guard request.method.isSafe, request.body.isNone, request.isShareable else { return nil }
         self.acceptedTypes = acceptedTypes
         self.session = session
         method = request.method
         target = request.target
-        self.credentials = credentials
         cache = request.cache
         timeouts = request.timeouts
         maximumBodySize = request.maximumBodySize
