@@ -98,6 +98,8 @@ static int write_outer(BIO *bio, const char *bytes, int length) {
     keep_error(session);
     tern_ssl_result result = tern_ssl_write(session->outer, (const uint8_t *)bytes, (size_t)length, &count);
     ERR_clear_error();
+    // The end of the connection of the outer session, while it waited for the rest of a message of the handshake.
+    if (result == TERN_SSL_CLEAN_END || result == TERN_SSL_UNCLEAN_END) result = TERN_SSL_FAILED;
     return result == TERN_SSL_DONE ? (int)count : report_outer(bio, session, result);
 }
 

@@ -192,6 +192,10 @@ package enum TLSWriteResult: Sendable, Equatable {
         case TERN_SSL_DONE: return .bytes(count)
         case TERN_SSL_WANTS_WRITE: return .wouldBlock
         case TERN_SSL_WANTS_READ: return .wantsRead
+        // The server ended the connection within a message of the handshake, whose rest the write waited for.
+        case TERN_SSL_CLEAN_END, TERN_SSL_UNCLEAN_END:
+            let reason = "the connection to \(target.authority) was lost: the server ended it"
+            return .failed(EngineError(.connectionLost, reason))
         default: return .failed(failure())
         }
     }

@@ -61,6 +61,20 @@ import Testing
         #expect(connection.serverRead().bytes == [1])
     }
 
+    @Test func aWriteFailsWhenTheConnectionEndsWithinATicket() throws {
+        let connection = try connect(version: 13)
+        #expect(connection.serverSendsTicketInPart())
+        #expect(connection.read() == ([], .wouldBlock))
+        #expect(connection.write([1]) == .wantsRead)
+        connection.closeServerSocket()
+        guard case .failed(let error) = connection.write([1]) else {
+            Issue.record("the write does not fail")
+            return
+        }
+        #expect(error.kind == .connectionLost)
+        #expect(error.reason == "the connection to localhost:443 was lost: the server ended it")
+    }
+
     @Test func anEndWaitsForTheRestOfATicket() throws {
         let connection = try connect(version: 13)
         #expect(connection.serverSendsTicketInPart())
