@@ -58,10 +58,10 @@ extension HTTP1Carrier {
     }
 
     /// Returns whether the exchange may only be sent while no byte waits. That does not hold for the first exchange of a
-    /// connection that was opened in this turn, or after another new connection: a server that speaks first would cost one
+    /// connection that was opened for it, or after another new connection: a server that speaks first would cost one
     /// connection after the other, and its reason would never be read.
     private func mustLookBeforeUse(by exchange: HTTPExchange) -> Bool {
-        connection.exchanges > 0 || context.now != openedAt && exchange.newConnectionsLost == 0
+        connection.exchanges > 0 || !exchange.startsAtOpening && exchange.newConnectionsLost == 0
     }
 
     func bodyIsReady(_ exchange: HTTPExchange) {

@@ -14,8 +14,6 @@ final class HTTP1Carrier: ExchangeCarrier {
     unowned let pool: LoopConnections
     let context: LoopContext
     let stream: ByteStream
-    /// The time in nanoseconds of the turn in which the connection was opened.
-    let openedAt: UInt64
     var info: ConnectionInfo
     private let connectionPlace = Confined(HTTP1Connection())
     var connection: HTTP1Connection {
@@ -56,7 +54,6 @@ final class HTTP1Carrier: ExchangeCarrier {
         info = ConnectionInfo(opening, version: .http11)
         self.pool = pool
         self.context = context
-        openedAt = context.now
         stream.setHandler(self)
         stream.watch(.readable, self)
     }
