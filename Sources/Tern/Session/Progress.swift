@@ -344,7 +344,7 @@ extension Session.Progress {
     }
 
     /// Returns the sum, or the largest number if it is larger.
-    fileprivate static func sum(_ left: Int64, _ right: Int64) -> Int64 {
+    package static func sum(_ left: Int64, _ right: Int64) -> Int64 {
         let (sum, overflows) = left.addingReportingOverflow(right)
         return overflows ? .max : sum
     }

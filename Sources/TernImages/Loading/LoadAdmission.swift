@@ -4,7 +4,7 @@ import TernConcurrency
 // are pure.
 
 /// The place of a load in the queue of a stage, which the load owns.
-struct QueuePlace: Sendable, Hashable {
+struct QueuePlace: Sendable {
     let stage: LoadStage
     fileprivate let index: Int
     /// The number of entries that the node has served before: it serves one after another.
@@ -147,20 +147,22 @@ struct StageQueue<Entry> {
 
 /// Decides how many images the threads are given to decode at a time. Pure.
 ///
-/// With two for each thread, a thread finds its next image without waiting for the actor, as long as an image takes longer
-/// than these ways. Icons take less: of them, each thread is given the work of about half a millisecond, so that it need not be
-/// woken for each.
+/// Each thread is given two images, so that it finds the next one without waiting for the actor. Waking a thread takes as long as
+/// decoding an icon. While images are as short as that, each thread is given about half a millisecond of them at a time.
 struct DecodePace: Sendable {
+    /// The work for one thread at a time, in nanoseconds.
     private static let share = 500_000.0
+    /// The smallest number of images for one thread at a time.
     private static let leastForThread = 2
+    /// The largest number. It limits how many images a more urgent one waits for.
     private static let mostForThread = 32
 
     private let threads: Int
     /// The number that the user has chosen; nil if the pipeline chooses.
     private let fixed: Int?
-    /// The time that an image of late takes, in nanoseconds.
+    /// The moving average of the time that an image takes, in nanoseconds.
     private var average = share
-    /// The number of images at a time.
+    /// The number of images that all threads together are given at a time.
     private(set) var limit: Int
 
     init(_ configuration: ImagePipeline.Configuration) {
@@ -173,15 +175,13 @@ struct DecodePace: Sendable {
         limit = self.fixed ?? Self.leastForThread * threads
     }
 
-    /// Adds the time of an image. Returns true if the limit has changed.
-    mutating func record(nanoseconds: UInt64) -> Bool {
-        guard fixed == nil else { return false }
+    /// Adds the time of an image, and updates the limit.
+    mutating func record(nanoseconds: UInt64) {
+        guard fixed == nil else { return }
         let time = max(1, Double(nanoseconds))
         // A long one counts at once, because those that wait behind it cannot be reordered.
         average = time > average ? time : average + (time - average) / 8
-        let forThread = min(max(Self.leastForThread, Int(Self.share / average)), Self.mostForThread)
-        defer { limit = forThread * threads }
-        return limit != forThread * threads
+        limit = min(max(Self.leastForThread, Int(Self.share / average)), Self.mostForThread) * threads
     }
 }
 

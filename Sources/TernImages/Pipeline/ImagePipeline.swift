@@ -366,7 +366,8 @@ extension ImagePipeline {
             releaseSlot(at: .fetch)
             if let job = job(of: key) { fetchEnded(job, with: result) }
         case .decoded(let key, let decoded):
-            if let time = decoded.nanoseconds, decodePace.record(nanoseconds: time) {
+            if let time = decoded.nanoseconds {
+                decodePace.record(nanoseconds: time)
                 queues[LoadStage.decode.rawValue].limit = decodePace.limit
             }
             releaseSlot(at: .decode)

@@ -73,6 +73,7 @@ public final class ImageTask: Sendable, Identifiable {
     /// - Parameter cancel: Called if the caller is cancelled while it waits. It must resume the waiter with false, or end the
     ///   task, which resumes it.
     func delivered(onCancel cancel: @Sendable (Waiter<Bool>) -> Void) async throws(ImageError) -> DeliveredResponse {
+        // A load that has ended, often one from memory, needs no waiter.
         if let known = state.withLock({ $0.newest.result }) { return try known.get() }
         let waiter = Waiter<Bool>()
         let known = state.withLock { state -> Result<DeliveredResponse, ImageError>? in

@@ -192,8 +192,7 @@ extension TransferQueue {
             guard let record = records[id] else { continue }
             if record.intent == .finished {
                 for key in Set([record.group, nil]) {
-                    let (sum, isOver) = acknowledgedBytes[key, default: 0].addingReportingOverflow(record.completed)
-                    acknowledgedBytes[key] = isOver ? .max : sum
+                    acknowledgedBytes[key] = Session.Progress.sum(acknowledgedBytes[key] ?? 0, record.completed)
                 }
             }
         }

@@ -43,28 +43,26 @@ import Testing
     @Test func threadsAreGivenMoreImagesThatTakeLittleTime() {
         var pace = DecodePace(threads: 2, fixed: nil)
         #expect(pace.limit == 4)
-        var changes = 0
-        for _ in 0..<100 where pace.record(nanoseconds: 1_000) { changes += 1 }
+        for _ in 0..<100 { pace.record(nanoseconds: 1_000) }
         #expect(pace.limit == 64)
-        #expect((1...62).contains(changes))
         // Half a millisecond for each thread.
-        for _ in 0..<100 { _ = pace.record(nanoseconds: 50_000) }
+        for _ in 0..<100 { pace.record(nanoseconds: 50_000) }
         #expect(pace.limit == 20)
     }
 
     @Test func oneLongImageLowersTheLimitAtOnce() {
         var pace = DecodePace(threads: 3, fixed: nil)
-        for _ in 0..<100 { _ = pace.record(nanoseconds: 0) }
+        for _ in 0..<100 { pace.record(nanoseconds: 0) }
         #expect(pace.limit == 96)
-        #expect(pace.record(nanoseconds: .max) == true)
+        pace.record(nanoseconds: .max)
         #expect(pace.limit == 6)
-        #expect(pace.record(nanoseconds: 100) == false)
+        pace.record(nanoseconds: 100)
         #expect(pace.limit == 6)
     }
 
     @Test func aNumberOfDecodesThatIsConfiguredStays() {
         var pace = DecodePace(threads: 8, fixed: 3)
-        #expect(pace.record(nanoseconds: 1) == false)
+        pace.record(nanoseconds: 1)
         #expect(pace.limit == 3)
         #expect(DecodePace(threads: 8, fixed: 0).limit == 1)
     }

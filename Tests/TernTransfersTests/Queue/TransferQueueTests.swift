@@ -1,4 +1,5 @@
 import Tern
+import TernCache
 import TernConcurrency
 import TernTesting
 import Testing
@@ -48,6 +49,28 @@ struct TransferQueueTests {
             await later.close()
             #expect(test.server.requests.count == 3)
             #expect(try test.folder.names.filter { !$0.hasPrefix("queue") } == ["a", "b", "c"])
+        }
+    }
+
+    /// The numbers of a queue file that another program has changed.
+    @Test func theSumOfLargeSizesIsTheLargestNumber() async throws {
+        try await withQueue {
+            try Self.serve($0)
+        } test: { test in
+            let names = (0..<9).map { "file\($0)" }
+            let ids = try await test.queue.enqueue(contentsOf: names.map { test.download($0) })
+            await test.queue.drained()
+            await test.queue.close()
+            let change = "UPDATE items SET completed = \(ControlFile.mostBytes), total = \(ControlFile.mostBytes)"
+            do { try SQLiteDatabase(test.folder.path + "/queue/queue.sqlite").execute(change) }
+            let later = try await test.reopened()
+            var before = later.progress().makeAsyncIterator()
+            #expect(await before.next()?.completedBytes == .max)
+            #expect(try await later.acknowledge(.items(Array(ids.dropLast()))) == 8)
+            #expect(try await later.acknowledge(.all) == 1)
+            var after = later.progress().makeAsyncIterator()
+            #expect(await after.next()?.completedBytes == .max)
+            await later.close()
         }
     }
 

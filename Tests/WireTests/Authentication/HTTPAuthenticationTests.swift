@@ -245,12 +245,18 @@ struct HTTPAuthenticationTests {
         #expect(try await failure { try await client(.performDefault).get("/") }.status == 401)
     }
 
-    @Test func aSessionWithoutCredentialsSendsNoneOfAnother() async throws {
+    /// Returns a server that demands Basic, and the `Authorization` fields that reach it.
+    private static func basicServerWithRecord() throws -> (LoopbackServer, @Sendable () -> [String?]) {
         let fields = Lock<[String?]>([])
         let server = try LoopbackServer { exchange in
             fields.withLock { $0.append(exchange.request["Authorization"]) }
-            try Self.basicServer(exchange)
+            try basicServer(exchange)
         }
+        return (server, { fields.withLock { $0 } })
+    }
+
+    @Test func aSessionWithoutCredentialsSendsNoneOfAnother() async throws {
+        let (server, received) = try Self.basicServerWithRecord()
         defer { server.stop() }
         let credentials = [server.url.absoluteString: Credential.user("ada", password: "s3cret")]
         let provider = try FixedCredentials(credentials, isPreemptive: true)
@@ -259,22 +265,18 @@ struct HTTPAuthenticationTests {
         #expect(try await with.get("/", as: String.self) == "in 0")
         #expect(try await failure { try await without.get("/") }.status == 401)
         #expect(try await with.get("/", as: String.self) == "in 0")
-        #expect(fields.withLock { $0 } == [Self.basic, nil, Self.basic])
+        #expect(received() == [Self.basic, nil, Self.basic])
     }
 
     @Test func theCredentialOfTheURLGoesBeforeAPreemptiveOne() async throws {
-        let fields = Lock<[String?]>([])
-        let server = try LoopbackServer { exchange in
-            fields.withLock { $0.append(exchange.request["Authorization"]) }
-            try Self.basicServer(exchange)
-        }
+        let (server, received) = try Self.basicServerWithRecord()
         defer { server.stop() }
         let credentials = [server.url.absoluteString: Credential.user("mallory", password: "x")]
         let provider = try FixedCredentials(credentials, isPreemptive: true)
         let session = Session(configuration: .test { $0.credentials = provider })
         let url = "http://ada:s3cret@127.0.0.1:\(server.url.port ?? 0)/"
         #expect(try await Client(session: session).get(url, as: String.self) == "in 0")
-        #expect(fields.withLock { $0 } == [nil, Self.basic])
+        #expect(received() == [nil, Self.basic])
     }
 
     @Test func credentialStaysWithItsOriginAfterARedirect() async throws {
