@@ -45,6 +45,23 @@ bool tern_birth_time(const char *path, int64_t *seconds, int64_t *nanoseconds) {
     *nanoseconds = information.stx_btime.tv_nsec;
     return true;
 }
+
+bool tern_open_pipe(int *output, int *input, int capacity) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) { return false; }
+    if (fcntl(ends[1], F_SETPIPE_SZ, capacity) < capacity) {
+        close(ends[0]);
+        close(ends[1]);
+        return false;
+    }
+    *output = ends[0];
+    *input = ends[1];
+    return true;
+}
+
+int64_t tern_move_bytes(int from, int to, size_t count) {
+    return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+}
 #else
 // An empty translation unit on other systems.
 typedef int tern_files_is_linux_only;

@@ -255,14 +255,21 @@ struct DownloadExecution: Sendable {
         of response: IncomingResponse, to file: PartialFile, until end: Int64?, resumable beginning: ResumeData?,
         isolation: isolated (any Actor)?
     ) async throws {
-        while let chunks = await response.chunks() {
-            if let end, chunks.reduce(file.writtenLength, { $0 + Int64($1.count) }) > end {
+        let pipe = response.openPipe()
+        while let piece = await response.piece(pipe) {
+            let count = piece.chunks.reduce(piece.lentCount ?? 0) { $0 + Int64($1.count) }
+            if let end, file.writtenLength + count > end {
                 record.cancelTransfer()
                 let reason = "the part (206) has more bytes than its Content-Range says"
                 throw response.request.error(
                     TransferFailure(.malformedResponse, reason), await response.finalOutcome())
             }
-            try await file.write(chunks)
+            if !piece.chunks.isEmpty { try await file.write(piece.chunks) }
+            if let pipe, let limit = piece.lentCount {
+                let moved = await file.move(upTo: limit, through: pipe)
+                response.giveSocketBack(moved)
+                if let failure = moved.failure { throw failure }
+            }
             if let beginning { record.setResumeData(beginning.at(file.writtenLength)) }
         }
     }

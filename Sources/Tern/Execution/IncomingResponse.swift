@@ -241,6 +241,45 @@ package struct IncomingResponse: Sendable {
         return taken.chunks
     }
 
+    // MARK: A body that is written to a file
+
+    /// The number of bytes from which on a body is worth the system calls for a pipe.
+    private static let leastPiped: Int64 = 1 << 20
+
+    /// Lets the caller move the rest of the body through a pipe, and returns it. Returns nil if the bytes must pass through memory:
+    /// they are encrypted, decompressed, recorded or observed, or few.
+    ///
+    /// - Parameter capacity: The number of bytes that the pipe holds.
+    func openPipe(capacity: Int = BodyPipe.usualCapacity) -> BodyPipe? {
+        guard outcome == nil, let attempt, decoder == nil, recorder == nil, request.registry.observers.isEmpty,
+            head.version == .http11, !request.request.target.isSecure, let length = head.contentLength,
+            length >= Self.leastPiped, let pipe = BodyPipe(capacity: capacity)
+        else { return nil }
+        attempt.transfer.offer(pipe)
+        request.registry.transport.control(attempt.transfer, .usePipe)
+        return pipe
+    }
+
+    /// Returns the next bytes of the body; nil at the end. If the socket is lent, the caller moves the bytes that follow, and gives
+    /// it back.
+    ///
+    /// - Parameter pipe: The pipe that `openPipe(capacity:)` returned.
+    func piece(_ pipe: BodyPipe?) async -> BodyPiece? {
+        guard pipe != nil, let transfer = attempt?.transfer else {
+            return await chunks().map { BodyPiece(chunks: $0) }
+        }
+        guard let taken = await transfer.chunks() else { return nil }
+        if taken.owesDemand { request.registry.transport.control(transfer, .demand) }
+        return taken.piece
+    }
+
+    /// Gives the lent socket back.
+    func giveSocketBack(_ moved: BodyPipe.Moved) {
+        guard let transfer = attempt?.transfer else { return }
+        transfer.giveSocketBack(moved)
+        request.registry.transport.control(transfer, .demand)
+    }
+
     private func cancelTransfer() {
         if let attempt { request.registry.transport.control(attempt.transfer, .cancel) }
     }

@@ -126,6 +126,11 @@ package actor FileStore {
         }
     }
 
+    /// Moves the bytes of a body that have arrived to the file, at most `limit`.
+    func move(upTo limit: Int64, through pipe: BodyPipe, to descriptor: Int32) -> BodyPipe.Moved {
+        pipe.move(upTo: limit) { count throws(FileFailure) in try system.write(count, from: pipe, to: descriptor) }
+    }
+
     func truncate(_ descriptor: Int32, to length: Int64) throws(FileFailure) {
         try system.truncate(descriptor, to: length)
     }

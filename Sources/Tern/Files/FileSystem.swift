@@ -12,6 +12,8 @@ package protocol FileSystem: Sendable {
     func close(_ descriptor: Int32) throws(FileFailure)
     /// Writes all bytes at the current position.
     func write(_ bytes: Data, to descriptor: Int32) throws(FileFailure)
+    /// Moves bytes that are in the pipe to the current position.
+    func write(_ count: Int, from pipe: BodyPipe, to descriptor: Int32) throws(FileFailure)
     /// Returns up to `count` bytes from `offset` on; empty at the end.
     func read(_ descriptor: Int32, at offset: Int64, count: Int) throws(FileFailure) -> Data
     /// Copies up to `buffer.count` bytes from `offset` on if they are in memory; 0 at the end, nil if the disk would
@@ -43,6 +45,11 @@ package protocol FileSystem: Sendable {
 }
 
 extension FileSystem {
+    /// Copies the bytes.
+    package func write(_ count: Int, from pipe: BodyPipe, to descriptor: Int32) throws(FileFailure) {
+        try write(try pipe.read(count), to: descriptor)
+    }
+
     package func readInMemory(
         _ descriptor: Int32, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
     ) -> Int? { nil }

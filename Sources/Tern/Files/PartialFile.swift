@@ -44,6 +44,14 @@ final class PartialFile: Sendable {
         if let failure { throw failure }
     }
 
+    /// Moves the bytes of a body that have arrived to the file, at most `limit`.
+    func move(upTo limit: Int64, through pipe: BodyPipe) async -> BodyPipe.Moved {
+        guard let descriptor = state.withLock({ $0.descriptor }) else { return BodyPipe.Moved() }
+        let moved = await files.move(upTo: limit, through: pipe, to: descriptor)
+        state.withLock { $0.length += moved.count }
+        return moved
+    }
+
     /// Closes a complete file. Its lock is held until the file is moved or discarded.
     func close() async throws(FileFailure) {
         guard let descriptor = takeDescriptor() else { return }

@@ -96,6 +96,11 @@ package struct PosixFileSystem: FileSystem {
         if code != 0 { throw FileFailure("write", "the file", code: code) }
     }
 
+    package func write(_ count: Int, from pipe: BodyPipe, to descriptor: Int32) throws(FileFailure) {
+        // Not every file system takes bytes out of a pipe.
+        if try !pipe.empty(count, to: descriptor) { try write(try pipe.read(count), to: descriptor) }
+    }
+
     package func read(_ descriptor: Int32, at offset: Int64, count: Int) throws(FileFailure) -> Data {
         // malloc does not clear the buffer, which is filled at once.
         guard let memory = unsafe malloc(count) else { throw FileFailure("read", "the file", code: ENOMEM) }

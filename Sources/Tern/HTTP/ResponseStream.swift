@@ -68,7 +68,30 @@ public struct ResponseStream: Sendable {
     /// Returns the chunks that have arrived, at least one; nil at the end. Runs on the caller's actor, so that a reader that
     /// writes them there needs one wake-up. Cancelling the reading Swift task ends the transfer.
     package func nextChunks(isolation: isolated (any Actor)? = #isolation) async throws(NetworkError) -> [Data]? {
-        try await source.nextChunks(isolation: isolation)
+        try await source.nextPiece(nil, isolation: isolation)?.chunks
+    }
+
+    /// Lets the caller move the rest of the body through a pipe, and returns it. Returns nil if the bytes must pass through memory,
+    /// and before the head has arrived.
+    ///
+    /// - Parameter capacity: The number of bytes that the pipe holds.
+    package func openPipe(capacity: Int) -> BodyPipe? {
+        // `try?`: the reader receives the error.
+        try? source.opened.known?.get().openPipe(capacity: capacity)
+    }
+
+    /// Returns the next bytes, like `nextChunks()`. If the socket is lent, the caller moves the bytes that follow through the pipe
+    /// that `openPipe(capacity:)` returned, and gives it back.
+    package func nextPiece(
+        _ pipe: BodyPipe?, isolation: isolated (any Actor)? = #isolation
+    ) async throws(NetworkError) -> BodyPiece? {
+        try await source.nextPiece(pipe, isolation: isolation)
+    }
+
+    /// Gives the lent socket back.
+    package func giveSocketBack(_ moved: BodyPipe.Moved) {
+        // `try?`: a socket is lent only after a head.
+        try? source.opened.known?.get().giveSocketBack(moved)
     }
 
     /// The configuration of the stream's session.
@@ -217,7 +240,7 @@ final class StreamSource: Sendable {
         } onCancel: {
             record.cancel()
         }
-        guard var chunks = try result.get() else { return nil }
+        guard var chunks = try result.get()?.chunks else { return nil }
         chunks.reverse()
         let first = chunks.popLast()
         // These chunks follow the bytes that a reader gave back in the meantime.
@@ -225,8 +248,10 @@ final class StreamSource: Sendable {
         return first
     }
 
-    /// Returns all chunks that have arrived, on the caller's actor.
-    func nextChunks(isolation: isolated (any Actor)?) async throws(NetworkError) -> [Data]? {
+    /// Returns all bytes that have arrived, on the caller's actor.
+    func nextPiece(
+        _ pipe: BodyPipe?, isolation: isolated (any Actor)?
+    ) async throws(NetworkError) -> BodyPiece? {
         let (unread, isFree) = reading.withLock { reading in
             if reading.isUnderWay { return ([Data](), false) }
             let unread = Array(reading.unread.reversed())
@@ -237,12 +262,12 @@ final class StreamSource: Sendable {
         guard isFree else {
             throw NetworkError(.unsupported, reason: "a response stream has one reader at a time")
         }
-        if !unread.isEmpty { return unread }
+        if !unread.isEmpty { return BodyPiece(chunks: unread) }
         defer { reading.withLock { $0.isUnderWay = false } }
         let result = await withTaskCancellationHandler {
             // A closure that does not use the actor does not run on it, and each chunk would come by another thread.
             _ = isolation
-            return await readHere()
+            return await readHere(pipe)
         } onCancel: {
             record.cancel()
         }
@@ -250,14 +275,14 @@ final class StreamSource: Sendable {
     }
 
     @concurrent
-    private func read() async -> Result<[Data]?, NetworkError> { await readHere() }
+    private func read() async -> Result<BodyPiece?, NetworkError> { await readHere(nil) }
 
-    private func readHere() async -> Result<[Data]?, NetworkError> {
+    private func readHere(_ pipe: BodyPipe?) async -> Result<BodyPiece?, NetworkError> {
         if let end = reading.withLock({ $0.end }) { return end.map { _ in nil } }
         do {
             // Cancelling the reader cancels the task, which then ends with its own error.
             let opened = try await self.opened.outcome().get()
-            if let chunks = await opened.chunks() { return .success(chunks) }
+            if let piece = await opened.piece(pipe) { return .success(piece) }
             let outcome = await opened.finalOutcome()
             let error = outcome.failure.map { failure in
                 opened.request.error(failure, outcome).identified(

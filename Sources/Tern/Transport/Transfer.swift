@@ -81,6 +81,21 @@ package final class Transfer: Sendable {
         }
     }
 
+    /// The pipe that the session has offered; nil for none.
+    package var pipe: BodyPipe? { shared.withLock { $0.state.pipe } }
+
+    /// Lends the socket of the body, of which this number of bytes is missing, to the reader until `TransferCommand.demand`.
+    /// `takeMoved()` then returns what the reader has moved.
+    package func lendSocket(missing: Int64) -> Wake? {
+        unsafe shared.withLock { shared in
+            shared.state.lendSocket(missing: missing)
+            return unsafe shared.readerIfSatisfied()
+        }
+    }
+
+    /// Takes what the reader has moved; nil if it has not given the socket back.
+    package func takeMoved() -> BodyPipe.Moved? { shared.withLock { $0.state.moved.take() } }
+
     /// Receives the end of the attempt.
     package func complete(_ outcome: TransferOutcome) -> Wake? {
         unsafe shared.withLock { shared in
@@ -136,11 +151,17 @@ package final class Transfer: Sendable {
     var hasEnded: Bool { shared.withLock { $0.state.hasEnded } }
 
     /// Waits for bytes of the body, and returns those in the buffer; nil after the last byte, also when the attempt failed.
-    package func chunks() async -> (chunks: [Data], owesDemand: Bool)? {
+    package func chunks() async -> TransferState.Taken? {
         await wait(for: .chunks)
         let taken = shared.withLock { $0.state.take() }
-        return taken.chunks.isEmpty ? nil : taken
+        return taken.piece.isEmpty ? nil : taken
     }
+
+    /// Offers a pipe for the rest of the body, before `TransferCommand.usePipe`.
+    package func offer(_ pipe: BodyPipe) { shared.withLock { $0.state.pipe = pipe } }
+
+    /// Gives the lent socket back, before `TransferCommand.demand`.
+    package func giveSocketBack(_ moved: BodyPipe.Moved) { shared.withLock { $0.state.moved = moved } }
 
     /// Waits for the end of the attempt. Called once, because the outcome is moved out.
     package func outcome() async -> TransferOutcome {
@@ -221,9 +242,26 @@ package final class TransferOutcome: Sendable {
     }
 }
 
+/// The next bytes of a body on their way to a file.
+package struct BodyPiece: Sendable {
+    package var chunks: [Data]
+    /// The number of missing bytes if the reader now has the socket, to move those that follow the chunks; nil otherwise.
+    package var lentCount: Int64?
+
+    var isEmpty: Bool { chunks.isEmpty && lentCount == nil }
+}
+
 /// The part of a response that has arrived, and whether it satisfies the reader. Pure; `Transfer` adds the lock and the
 /// continuation.
-struct TransferState {
+package struct TransferState {
+    /// Bytes of a body that the reader has taken.
+    package struct Taken {
+        package var piece: BodyPiece
+        package var chunks: [Data] { piece.chunks }
+        /// A Boolean value that indicates whether the transport waits for `TransferCommand.demand`.
+        package var owesDemand: Bool
+    }
+
     /// An event that the reader waits for.
     enum Interest {
         /// The head of a response whose body the session reads itself, or the end.
@@ -247,6 +285,13 @@ struct TransferState {
     private(set) var hasEnded = false
     private var chunks: [Data] = []
     private var bufferedBytes = 0
+    /// The pipe that the session has offered for the rest of the body.
+    var pipe: BodyPipe?
+    /// The number of missing bytes, while the socket is lent and the reader has not been told; nil otherwise.
+    private var lentCount: Int64?
+    /// What the reader has moved, once it has given the socket back, until the transport takes it.
+    var moved: BodyPipe.Moved?
+    /// A Boolean value that indicates whether the transport waits until the reader asks for more.
     private var isFull = false
 
     init(bufferLimit: Int = highWaterMark) { self.bufferLimit = bufferLimit }
@@ -257,7 +302,7 @@ struct TransferState {
         if hasEnded { return true }
         return switch interest {
         case .response: isStreamed || !interims.isEmpty
-        case .chunks: !chunks.isEmpty
+        case .chunks: !chunks.isEmpty || lentCount != nil
         case .outcome: false
         }
     }
@@ -288,9 +333,13 @@ struct TransferState {
         return isFull
     }
 
+    /// Lends the socket, of whose body this number of bytes is missing, to the reader.
+    mutating func lendSocket(missing: Int64) { lentCount = missing }
+
     mutating func complete(_ outcome: TransferOutcome) {
         guard !hasEnded else { return }
         hasEnded = true
+        lentCount = nil
         self.outcome = outcome
     }
 
@@ -303,13 +352,16 @@ struct TransferState {
         return (nil, takeOutcome())
     }
 
-    /// Moves the buffered bytes out. If it `owesDemand`, the transport waits for `TransferCommand.demand`.
-    mutating func take() -> (chunks: [Data], owesDemand: Bool) {
+    /// Moves the buffered bytes out. If it `owesDemand`, the transport waits for `TransferCommand.demand`. With a lent socket, the
+    /// reader sends it when it gives that back.
+    mutating func take() -> Taken {
         defer {
             chunks = []
             bufferedBytes = 0
+            lentCount = nil
             isFull = false
         }
-        return (chunks, isFull && !hasEnded)
+        let piece = BodyPiece(chunks: chunks, lentCount: lentCount)
+        return Taken(piece: piece, owesDemand: isFull && !hasEnded && lentCount == nil)
     }
 }

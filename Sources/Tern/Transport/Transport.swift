@@ -63,6 +63,9 @@ package enum TransferCommand: Sendable, Equatable {
     case demand
     /// Reads the pipe of the request's body again: it has bytes, or has ended.
     case bodyReady
+    /// Lends the socket to the reader of `Transfer.offer(_:)` whenever bytes have arrived, if the transport can; else the command
+    /// has no effect.
+    case usePipe
     /// Changes the priority of an attempt that waits for a connection.
     case prioritize(Request.Priority)
 }

@@ -117,6 +117,10 @@ final class ByteStream {
         }
     }
 
+    /// A Boolean value that indicates whether the system can move bytes between the socket and a pipe or a file: not over TLS,
+    /// which changes them.
+    var isPlain: Bool { tls == nil }
+
     func write(_ bytes: UnsafeRawBufferPointer) -> Writing {
         guard let tls else {
             return switch unsafe Socket.send(descriptor, from: bytes) {
@@ -136,9 +140,6 @@ final class ByteStream {
 
     /// Returns whether a write that was stopped can go on after these events.
     func canWrite(after events: SocketEvents) -> Bool { writeNeedsInput || events.contains(.writable) }
-
-    /// A Boolean value that indicates whether the system can send bytes out of a file: not over TLS, which changes them.
-    var sendsFiles: Bool { tls == nil }
 
     /// Sends bytes out of a file without copying them. The number is 0 at the end of the file.
     func write(_ file: BodyFile) -> Writing {

@@ -96,7 +96,7 @@ extension HTTP1Carrier {
     /// Lets the system send the next bytes of a body with a stated length out of their file, which saves a copy. Returns whether
     /// more can be sent; nil if the bytes must be copied, because they are not in a file, or follow bytes that wait.
     private func sendFilePiece(of exchange: HTTPExchange) -> Bool? {
-        guard outputOffset == output.count, stream.sendsFiles, let missing = missingBody else { return nil }
+        guard outputOffset == output.count, stream.isPlain, let missing = missingBody else { return nil }
         // The end of the body is copied, because it ends the request.
         let limit = min(Self.filePieceSize, Int(clamping: missing - 1))
         guard limit > 0, let file = exchange.handler.fileOfBody(upTo: limit) else { return nil }

@@ -87,6 +87,11 @@ final class HTTP1Carrier: ExchangeCarrier {
         var rounds = 0
         while wantsInput, !connection.mustClose {
             let missing = connection.missingLength
+            if let missing, stream.isPlain,
+                exchange?.handler.borrow(stream.descriptor, missing: missing) == true
+            {
+                return updateEvents()
+            }
             let place = unsafe missing.flatMap { unsafe bodyBuffer(missing: $0) }
             let buffer = unsafe place ?? receiveBuffer
             let reading = unsafe stream.read(into: buffer)
@@ -115,6 +120,12 @@ final class HTTP1Carrier: ExchangeCarrier {
         }
     }
 
+    func took(_ count: Int64, code: Int32) {
+        if code != 0 { return takeFailure(EngineError(.connectionLost, SystemError(code).text, code: code)) }
+        connection.receivedInPlace(Int(count))
+        takeEndOfBody()
+    }
+
     /// The buffer for bytes that are copied: a smaller one for a head, so that most of a large body behind it is read in
     /// place, and for a body whose reader must not have more bytes in memory.
     private var receiveBuffer: UnsafeMutableRawBufferPointer {
@@ -131,9 +142,11 @@ final class HTTP1Carrier: ExchangeCarrier {
     private func takeInPlace(_ count: Int) {
         connection.receivedInPlace(count)
         exchange?.handler.didReceiveInPlace(count)
-        // The end of the body, if this was its last byte.
-        unsafe take(UnsafeRawBufferPointer(start: nil, count: 0))
+        takeEndOfBody()
     }
+
+    /// Takes the end of the body, if its last byte has been received in place.
+    private func takeEndOfBody() { unsafe take(UnsafeRawBufferPointer(start: nil, count: 0)) }
 
     private func take(_ input: UnsafeRawBufferPointer) {
         var position = 0

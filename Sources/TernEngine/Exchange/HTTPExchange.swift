@@ -32,6 +32,10 @@ package protocol ExchangeHandler: AnyObject {
     /// Called when this number of bytes of the body is in the memory that `bodyBuffer()` returned, from its beginning; 0
     /// when none had arrived. The memory is not used afterwards.
     func didReceiveInPlace(_ count: Int)
+    /// Called when bytes of a body with a stated length may have arrived on a connection without TLS. Returns true if the handler
+    /// takes bytes out of the socket itself, without waiting on this thread: it has stopped the reading, takes `missing` bytes at
+    /// most, and calls `HTTPExchange.took(_:code:)` before it reads on.
+    func borrow(_ socket: Int32, missing: Int64) -> Bool
     /// Called for the trailers after the body: their lines, each with CRLF.
     func didReceive(trailers: [UInt8])
     /// Copies the next bytes of the request's body.
@@ -61,6 +65,9 @@ extension ExchangeHandler {
     package func bodyBuffer() -> UnsafeMutableRawBufferPointer? { nil }
 
     package func didReceiveInPlace(_ count: Int) {}
+
+    /// Returns false: the engine reads the bytes.
+    package func borrow(_ socket: Int32, missing: Int64) -> Bool { false }
 
     /// Returns nil: the body is copied.
     package func fileOfBody(upTo limit: Int) -> BodyFile? { nil }
@@ -283,6 +290,13 @@ package final class HTTPExchange {
         return true
     }
 
+    /// Takes account of bytes of the body that the handler has taken out of the socket, after `ExchangeHandler.borrow(_:missing:)`.
+    ///
+    /// - Parameters:
+    ///   - count: The number of bytes.
+    ///   - code: The error number with which the socket has failed; 0 for none.
+    package func took(_ count: Int64, code: Int32) { connection?.took(count, code: code) }
+
     /// Tells the server the changed urgency, over HTTP/2. Returns false if no connection carries the exchange.
     package func prioritizeOnConnection() -> Bool {
         guard let connection else { return false }
@@ -305,6 +319,8 @@ protocol ExchangeCarrier: AnyObject {
     func bodyIsReady(_ exchange: HTTPExchange)
     /// Ends the exchange on the connection, without calling its handler.
     func cancel(_ exchange: HTTPExchange)
+    /// Takes account of bytes of the body that the handler has taken out of the socket.
+    func took(_ count: Int64, code: Int32)
     /// Takes no further exchange.
     func takeNoMore()
     /// Tells the server the changed urgency of the exchange.
@@ -314,6 +330,9 @@ protocol ExchangeCarrier: AnyObject {
 extension ExchangeCarrier {
     // A connection that carries one exchange at a time is closed with it.
     func takeNoMore() {}
+
+    // The socket of a connection that several exchanges share is not lent.
+    func took(_ count: Int64, code: Int32) {}
 
     // HTTP/1 has no way to say it for a request that is sent.
     func prioritize(_ exchange: HTTPExchange) {}

@@ -320,7 +320,7 @@ struct StubGate {
         case .resume: isPaused = false
         case .demand: isDemanded = true
         case .bodyReady: isBodyReady = true
-        case .prioritize, .cancel: return nil
+        case .prioritize, .usePipe, .cancel: return nil
         }
         return takeWaiter()
     }

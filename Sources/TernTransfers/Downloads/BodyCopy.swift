@@ -8,7 +8,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Receives one body: each chunk is written, then hashed, then counted.
+/// Receives one body: its bytes are written, then hashed, then counted. The system moves them from the socket to the file, unless
+/// they are hashed.
 struct BodyCopy: Sendable {
     /// The reason why a body ended early.
     enum Failure: Error {
@@ -36,11 +37,19 @@ struct BodyCopy: Sendable {
     ///   that is hashed, which must not hold up the files of others.
     func run(_ stream: ResponseStream, isolation: isolated (any Actor)?) async throws(Failure) {
         var position = offset
-        while let chunks = try await nextChunks(of: stream, isolation: isolation) {
+        let pipe = hash == nil ? stream.openPipe(capacity: DurableDownload.pipeCapacity) : nil
+        while let piece = try await nextPiece(of: stream, pipe, isolation: isolation) {
             let start = position
-            for chunk in chunks {
+            for chunk in piece.chunks {
                 try await write(chunk, at: position, isolation: isolation)
                 position += Int64(chunk.count)
+            }
+            if let pipe, let missing = piece.lentCount {
+                if let limit, missing > limit - position { throw .tooLong(limit) }
+                let moved = await part.move(upTo: missing, through: pipe)
+                position += moved.count
+                stream.giveSocketBack(moved)
+                if let failure = moved.failure { throw .file(failure) }
             }
             let isWatched = meter.update(
                 sent: 0, of: nil, received: position - offset, of: total.map { $0 - offset })
@@ -63,11 +72,11 @@ struct BodyCopy: Sendable {
         hash?.update(chunk)
     }
 
-    private func nextChunks(
-        of stream: ResponseStream, isolation: isolated (any Actor)?
-    ) async throws(Failure) -> [Data]? {
+    private func nextPiece(
+        of stream: ResponseStream, _ pipe: BodyPipe?, isolation: isolated (any Actor)?
+    ) async throws(Failure) -> BodyPiece? {
         do throws(NetworkError) {
-            return try await stream.nextChunks()
+            return try await stream.nextPiece(pipe)
         } catch {
             throw .network(error)
         }

@@ -294,13 +294,38 @@ actor DownloadPart {
         do throws(FileFailure) {
             try system.write(bytes, to: descriptor)
         } catch {
-            // The part of the bytes that was written is right, but its length is not known. The failure is the one to report.
-            try? system.truncate(descriptor, to: length)
-            throw FileFailure(error.call, partialPath, code: error.code)
+            throw takeBack(error, descriptor)
         }
-        length += Int64(bytes.count)
-        unsynchronized += Int64(bytes.count)
+        try add(Int64(bytes.count))
+    }
+
+    /// Moves the bytes of a body that have arrived to the end of the partial file, at most `limit`. After a failure, the partial
+    /// file has the length of the bytes that were counted.
+    func move(upTo limit: Int64, through pipe: BodyPipe) -> BodyPipe.Moved {
+        do throws(FileFailure) {
+            try writeToDisk()
+            guard let descriptor else { throw FileFailure("write", partialPath, code: DiskCall.notThere) }
+            var moved = pipe.move(upTo: limit) { count throws(FileFailure) in
+                try system.write(count, from: pipe, to: descriptor)
+            }
+            try add(moved.count)
+            moved.failure = moved.failure.map { takeBack($0, descriptor) }
+            return moved
+        } catch {
+            return BodyPipe.Moved(failure: error)
+        }
+    }
+
+    private func add(_ count: Int64) throws(FileFailure) {
+        length += count
+        unsynchronized += count
         if synchronizes, unsynchronized >= Self.synchronizedBytes { try synchronize() }
+    }
+
+    /// Cuts off the part of a failed write, which is right, but whose length is not known. The failure is the one to report.
+    private func takeBack(_ failure: FileFailure, _ descriptor: Int32) -> FileFailure {
+        try? system.truncate(descriptor, to: length)
+        return FileFailure(failure.call, partialPath, code: failure.code)
     }
 
     /// Waits until the bytes are on the disk, then says so in the control file.

@@ -140,4 +140,24 @@ struct TransferStateTests {
         let empty = TransferOutcome(head: try head(204))
         #expect(empty.withoutBody === empty)
     }
+
+    // MARK: A lent socket
+
+    @Test func aLentSocketSatisfiesAReaderOnceAndFollowsTheChunks() {
+        var state = TransferState(bufferLimit: 1_000)
+        #expect(state.receive(Data(count: 1_000)) == true)
+        state.lendSocket(missing: 50)
+        #expect(state.isSatisfied(.chunks) && !state.isSatisfied(.outcome))
+        let taken = state.take()
+        // The reader asks for more when it gives the socket back.
+        #expect(taken.chunks.count == 1 && taken.piece.lentCount == 50 && !taken.owesDemand)
+        #expect(!state.isSatisfied(.chunks) && state.take().piece.isEmpty)
+    }
+
+    @Test func aSocketThatIsNotTakenIsNotLentAfterTheEnd() {
+        var state = TransferState()
+        state.lendSocket(missing: 50)
+        state.complete(TransferOutcome())
+        #expect(state.take().piece.isEmpty)
+    }
 }

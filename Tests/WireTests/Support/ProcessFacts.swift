@@ -19,11 +19,14 @@ enum ProcessFacts {
     }
 
     /// Returns the number of open sockets.
-    static func socketCount() throws -> Int {
+    static func socketCount() throws -> Int { try count(of: "socket:") }
+
+    /// Returns the number of open descriptors of a kind, such as "pipe:".
+    static func count(of kind: String) throws -> Int {
         let manager = FileManager.default
         return try manager.contentsOfDirectory(atPath: "/proc/self/fd").count {
             // The descriptor of the folder's own listing is closed in the meantime.
-            (try? manager.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)"))?.hasPrefix("socket:") == true
+            (try? manager.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)"))?.hasPrefix(kind) == true
         }
     }
 

@@ -38,6 +38,8 @@ func inTestFolder(_ test: (TestFolder) async throws -> Void) async throws {
 /// The file system, with failures where a test requests them.
 struct FaultyFiles: FileSystem {
     private let system = PosixFileSystem()
+    /// Called before bytes of a pipe are written, with their number.
+    var willWriteFromPipe: @Sendable (Int) -> Void = { _ in }
     /// Returns `errno` for a call on a path, or nil to perform it. Calls on a descriptor have no path.
     let fault: @Sendable (_ call: String, _ path: String) -> Int32?
 
@@ -58,6 +60,17 @@ struct FaultyFiles: FileSystem {
     func write(_ bytes: Data, to descriptor: Int32) throws(FileFailure) {
         try check("write")
         try system.write(bytes, to: descriptor)
+    }
+
+    /// Also asks for "write from a pipe", where EINVAL stands for a file system that takes no bytes out of a pipe.
+    func write(_ count: Int, from pipe: BodyPipe, to descriptor: Int32) throws(FileFailure) {
+        if let code = fault("write from a pipe", "") {
+            guard code == 22 else { throw FileFailure("write", "", code: code) }
+            return try write(try pipe.read(count), to: descriptor)
+        }
+        try check("write")
+        willWriteFromPipe(count)
+        try system.write(count, from: pipe, to: descriptor)
     }
 
     func read(_ descriptor: Int32, at offset: Int64, count: Int) throws(FileFailure) -> Data {

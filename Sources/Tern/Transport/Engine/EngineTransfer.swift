@@ -29,6 +29,8 @@ final class EngineTransfer {
 
     var head: ResponseHead?
     let body: Confined<CollectedBody>
+    /// The pipe through which the reader moves the rest of the body out of the socket; nil if the bytes are copied.
+    private var pipe: BodyPipe?
     var trailers: Headers = [:]
     /// The lines of the request's trailers, once its body has ended.
     var requestTrailerLines: [UInt8] = []
@@ -136,6 +138,7 @@ final class EngineTransfer {
     func setPaused(_ paused: Bool) {
         guard isPaused != paused else { return }
         isPaused = paused
+        pipe?.setStopped(paused)
         if paused { clock.paused(lane.now) } else { clock.resumed(lane.now) }
         applyPause()
         // The connection may have sent the rest of the body at once, and the body may have failed.
@@ -150,7 +153,9 @@ final class EngineTransfer {
     }
 
     func readerTookAll() {
-        guard isHeldUp else { return }
+        if let moved = transfer.takeMoved() { take(moved) }
+        // The bytes can be the last ones.
+        guard isHeldUp, tableIndex >= 0 else { return }
         isHeldUp = false
         settleClock()
         applyPause()
@@ -207,7 +212,12 @@ final class EngineTransfer {
     func deliverChunk() {
         let (wake, isFull) = unsafe transfer.receive(body.value.take())
         unsafe lane.context.wake(wake)
-        guard isFull, !isHeldUp else { return }
+        if isFull { holdUp() }
+    }
+
+    /// Stops the reading until the reader asks for more.
+    private func holdUp() {
+        guard !isHeldUp else { return }
         isHeldUp = true
         settleClock()
         applyPause()
@@ -230,6 +240,35 @@ final class EngineTransfer {
         transfer.meter.publish()
     }
 
+    // MARK: A lent socket
+
+    /// Lets the reader move the rest of the body through the pipe that it offers.
+    func usePipe() {
+        if isStreamed { pipe = transfer.pipe }
+    }
+
+    func borrow(_ socket: Int32, missing: Int64) -> Bool {
+        guard let pipe, pipe.keep(socket) else { return false }
+        if body.value.waitingCount > 0 { deliverChunk() }
+        unsafe lane.context.wake(transfer.lendSocket(missing: missing))
+        holdUp()
+        return true
+    }
+
+    /// Takes the socket back, and what the reader has moved.
+    private func take(_ moved: BodyPipe.Moved) {
+        if moved.isOver {
+            pipe?.end()
+            pipe = nil
+        }
+        if moved.count > 0 {
+            didReceiveBytes(Int(moved.count))
+            body.value.count(Int(moved.count))
+            markChanged()
+        }
+        exchange?.took(moved.count, code: moved.code)
+    }
+
     // MARK: The end
 
     /// Ends the attempt. All collected bytes go to the session.
@@ -242,6 +281,7 @@ final class EngineTransfer {
             publishProgress()
         }
         if isStreamed, body.value.waitingCount > 0 { deliverChunk() }
+        pipe?.end()
         if transfer.request.hasBody, case .pipe(let pipe, _) = transfer.request.source { pipe.close() }
         let outcome = TransferOutcome(
             head: head, body: body.value.take(), failure: failure, metrics: metrics(), trailers: trailers)

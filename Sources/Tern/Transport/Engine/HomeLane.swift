@@ -42,6 +42,7 @@ final class HomeLane: LoopClient {
             case .control(.cancel): 3
             case .control(.demand): 4
             case .control(.bodyReady): 5
+            case .control(.usePipe): 6
             case .control(.prioritize(let priority)): Self.firstPriority + UInt64(priority.rawValue)
             }
         }
@@ -54,6 +55,7 @@ final class HomeLane: LoopClient {
             case 3: self = .control(.cancel)
             case 4: self = .control(.demand)
             case 5: self = .control(.bodyReady)
+            case 6: self = .control(.usePipe)
             default:
                 let value = Int(clamping: number) - Int(Self.firstPriority)
                 guard let priority = Request.Priority(rawValue: value) else { return nil }
@@ -175,7 +177,7 @@ final class HomeLane: LoopClient {
             case .cancel: isCancelled = true
             case .prioritize(let priority): self.priority = priority
             // Nothing was received or sent.
-            case .demand, .bodyReady: break
+            case .demand, .bodyReady, .usePipe: break
             }
             lane.control(transfer, command)
         }

@@ -90,6 +90,7 @@ final class TransferLane {
         case .resume: transfer.setPaused(false)
         case .demand: transfer.readerTookAll()
         case .bodyReady: transfer.sourceIsReady()
+        case .usePipe: transfer.usePipe()
         case .prioritize(let priority): transfer.prioritize(priority)
         }
     }

@@ -54,6 +54,7 @@ final class URLSessionAttempt: Sendable {
             act { $0.readerTookAll($1) }
             socket?.receive()
         case .bodyReady: body?.pipeIsReady()
+        case .usePipe: break
         case .prioritize(let priority): task.withLock { $0 }?.priority = URLSessionRequest.priority(priority)
         }
     }

@@ -1,0 +1,220 @@
+import Synchronization
+import TernConcurrency
+
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+#if os(Linux)
+import CTernFiles
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+#endif
+
+/// A pipe through which the system moves the body of a response from its socket to a file, so that no byte of it is copied through
+/// the memory of the process. It carries one body, and is closed with the last reference.
+///
+/// The transport lends the socket to the download whenever bytes have arrived. The download empties it on the thread of the files,
+/// because the event loop must not wait for a disk, and gives it back. The pipe is empty between.
+package final class BodyPipe: Sendable {
+    /// The bytes that were moved while the socket was lent.
+    package struct Moved: Sendable {
+        /// The number of bytes in the file.
+        package var count: Int64 = 0
+        /// The reason why a byte could not be written; nil for none.
+        package var failure: FileFailure?
+        /// The error number with which the socket failed; 0 for none.
+        var code: Int32 = 0
+        /// A Boolean value that indicates whether no more bytes can be moved: the connection has ended, or the system cannot move
+        /// bytes out of this socket. The transport reads on.
+        var isOver = false
+
+        package init(failure: FileFailure? = nil) { self.failure = failure }
+    }
+
+    private struct State {
+        /// A descriptor of the socket, so that its number is not used again while the download has it; −1 for none.
+        var socket: Int32 = -1
+        var isInUse = false
+        /// A Boolean value that indicates whether the body has ended.
+        var hasEnded = false
+
+        /// Returns the descriptor to close: nobody uses it any more.
+        mutating func takeUnused() -> Int32? {
+            guard hasEnded, !isInUse, socket >= 0 else { return nil }
+            defer { socket = -1 }
+            return socket
+        }
+    }
+
+    /// The number of bytes that the pipe of an ordinary download holds: the limit of Linux for a process without privileges.
+    package static let usualCapacity = 1 << 20
+    /// The most bytes that are moved before the files of other downloads are served.
+    private static let turn: Int64 = 4 << 20
+    /// The most pipes that are open at a time. Linux limits the memory of all pipes of a user to 64 MiB: beyond it, even the pipes
+    /// of other programs become small.
+    private static let mostOpen = 32
+    private static let openCount = Atomic<Int>(0)
+
+    private let capacity: Int
+    private let output: Int32
+    private let input: Int32
+    private let state = Lock(State())
+    private let isStopped = Atomic<Bool>(false)
+
+    /// Opens a pipe. Returns nil if too many are open, or the system has no room for it; it has none outside Linux.
+    ///
+    /// - Parameter capacity: The number of bytes that the pipe holds.
+    package init?(capacity: Int = usualCapacity) {
+        guard Self.openCount.wrappingAdd(1, ordering: .relaxed).newValue <= Self.mostOpen,
+            let (output, input) = Self.open(capacity)
+        else {
+            Self.openCount.wrappingSubtract(1, ordering: .relaxed)
+            return nil
+        }
+        self.capacity = capacity
+        self.output = output
+        self.input = input
+    }
+
+    deinit {
+        _ = FileCall.close(output)
+        _ = FileCall.close(input)
+        Self.openCount.wrappingSubtract(1, ordering: .relaxed)
+        let socket = state.withLock { $0.socket }
+        if socket >= 0 { _ = FileCall.close(socket) }
+    }
+
+    // MARK: The transport's side
+
+    /// Lets the pipe keep the socket of its body. Returns false if no descriptor is free.
+    func keep(_ socket: Int32) -> Bool {
+        if state.withLock({ $0.socket }) >= 0 { return true }
+        let copy = Self.duplicate(socket)
+        state.withLock { $0.socket = copy }
+        return copy >= 0
+    }
+
+    /// Stops the moving of bytes, or lets it go on.
+    func setStopped(_ stopped: Bool) { isStopped.store(stopped, ordering: .relaxed) }
+
+    /// Lets the socket go, after the end of the body, so that the peer sees when the transport closes it.
+    func end() {
+        setStopped(true)
+        let unused = state.withLock { state in
+            state.hasEnded = true
+            return state.takeUnused()
+        }
+        if let unused { _ = FileCall.close(unused) }
+    }
+
+    // MARK: The download's side
+
+    private func use() -> Int32? {
+        state.withLock { state in
+            guard state.socket >= 0, !state.hasEnded else { return nil }
+            state.isInUse = true
+            return state.socket
+        }
+    }
+
+    private func endUse() {
+        let unused = state.withLock { state in
+            state.isInUse = false
+            return state.takeUnused()
+        }
+        if let unused { _ = FileCall.close(unused) }
+    }
+
+    #if os(Linux)
+    private static func open(_ capacity: Int) -> (output: Int32, input: Int32)? {
+        var (output, input): (Int32, Int32) = (-1, -1)
+        return unsafe tern_open_pipe(&output, &input, Int32(clamping: capacity)) ? (output, input) : nil
+    }
+
+    private static func duplicate(_ socket: Int32) -> Int32 { fcntl(socket, F_DUPFD_CLOEXEC, 0) }
+
+    /// Moves bytes of the body that have arrived to a file, without waiting for more.
+    ///
+    /// - Parameters:
+    ///   - limit: The number of missing bytes.
+    ///   - write: Moves this number of bytes, which are in the pipe, to the file.
+    package func move(upTo limit: Int64, _ write: (Int) throws(FileFailure) -> Void) -> Moved {
+        var moved = Moved()
+        guard let socket = use() else { return moved }
+        defer { endUse() }
+        let limit = min(limit, Self.turn)
+        while moved.count < limit, !isStopped.load(ordering: .relaxed) {
+            let count = tern_move_bytes(socket, input, min(capacity, Int(limit - moved.count)))
+            if count <= 0 {
+                if count < 0, errno == EINTR { continue }
+                moved.isOver = count == 0 || errno == EINVAL
+                if count < 0, errno != EAGAIN, errno != EINVAL { moved.code = errno }
+                break
+            }
+            do throws(FileFailure) {
+                try write(Int(count))
+            } catch {
+                moved.failure = error
+                break
+            }
+            moved.count += count
+        }
+        return moved
+    }
+
+    /// Moves bytes that are in the pipe to the current position of a file. Returns false, and has moved none, if the system cannot
+    /// move bytes to that file.
+    func empty(_ count: Int, to descriptor: Int32) throws(FileFailure) -> Bool {
+        var rest = count
+        while rest > 0 {
+            let moved = tern_move_bytes(output, descriptor, rest)
+            if moved > 0 {
+                rest -= Int(moved)
+            } else if moved == 0 || errno != EINTR {
+                if moved < 0, errno == EINVAL, rest == count { return false }
+                throw FileFailure("write", "the file", code: moved < 0 ? errno : EIO)
+            }
+        }
+        return true
+    }
+
+    /// Takes bytes that are in the pipe.
+    package func read(_ count: Int) throws(FileFailure) -> Data {
+        var bytes = Data(count: count)
+        var filled = 0
+        while filled < count {
+            let got = unsafe bytes.withUnsafeMutableBytes { buffer in
+                let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+                return unsafe systemRead(output, rest.baseAddress, rest.count)
+            }
+            if got > 0 {
+                filled += got
+            } else if got == 0 || errno != EINTR {
+                throw FileFailure("read", "the pipe of the download", code: got < 0 ? errno : EIO)
+            }
+        }
+        return bytes
+    }
+    #else
+    private static func open(_ capacity: Int) -> (output: Int32, input: Int32)? { nil }
+
+    private static func duplicate(_ socket: Int32) -> Int32 { -1 }
+
+    package func move(upTo limit: Int64, _ write: (Int) throws(FileFailure) -> Void) -> Moved { Moved() }
+
+    func empty(_ count: Int, to descriptor: Int32) throws(FileFailure) -> Bool { false }
+
+    package func read(_ count: Int) throws(FileFailure) -> Data { Data() }
+    #endif
+}
+
+#if os(Linux)
+private func systemRead(_ descriptor: Int32, _ bytes: UnsafeMutableRawPointer?, _ count: Int) -> Int {
+    unsafe read(descriptor, bytes, count)
+}
+#endif
