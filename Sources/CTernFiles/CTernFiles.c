@@ -46,7 +46,7 @@ bool tern_birth_time(const char *path, int64_t *seconds, int64_t *nanoseconds) {
     return true;
 }
 
-bool tern_open_pipe(int *output, int *input, int capacity) {
+bool tern_open_pipe(int *read_end, int *write_end, int capacity) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) { return false; }
     if (fcntl(ends[1], F_SETPIPE_SZ, capacity) < capacity) {
@@ -54,8 +54,8 @@ bool tern_open_pipe(int *output, int *input, int capacity) {
         close(ends[1]);
         return false;
     }
-    *output = ends[0];
-    *input = ends[1];
+    *read_end = ends[0];
+    *write_end = ends[1];
     return true;
 }
 

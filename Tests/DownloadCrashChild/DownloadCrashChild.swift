@@ -39,7 +39,8 @@ struct DownloadCrashChild {
                 try await QueueChild(server: arguments[2], folder: arguments[3], count: count).run(client.session)
             default:
                 guard arguments.count == 5, let segments = Int(arguments[4]) else { exit(2) }
-                let options = DurableDownloadOptions(digest: .sha256(arguments[3]), segments: segments)
+                let digest = arguments[3] == "none" ? nil : FileDigest.sha256(arguments[3])
+                let options = DurableDownloadOptions(digest: digest, segments: segments)
                 _ = try await client.download(
                     arguments[1], to: URL(filePath: arguments[2]), resuming: .automatically, options: options
                 ).value

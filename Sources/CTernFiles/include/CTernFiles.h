@@ -23,9 +23,9 @@ bool tern_birth_time(const char *path, int64_t *seconds, int64_t *nanoseconds);
 /// or ENOSYS if the file system or the kernel cannot do so.
 int tern_rename_if_absent(const char *path, const char *destination);
 
-/// Opens a pipe that holds at least `capacity` bytes. Its ends are not inherited, and no call on them waits. Returns false if the
-/// system has no room for it.
-bool tern_open_pipe(int *output, int *input, int capacity);
+/// Opens a pipe that holds at least `capacity` bytes. Both ends are non-blocking and closed on exec. Returns false if the system has
+/// no room for it.
+bool tern_open_pipe(int *read_end, int *write_end, int capacity);
 
 /// Moves up to `count` bytes from one descriptor to another, of which at least one is a pipe, without copying them through the
 /// memory of the process. Returns the number of bytes, 0 at the end, or −1 with errno: EAGAIN if nothing can be moved now, EINVAL

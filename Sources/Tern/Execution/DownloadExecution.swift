@@ -257,7 +257,7 @@ struct DownloadExecution: Sendable {
     ) async throws {
         let pipe = response.openPipe()
         while let piece = await response.piece(pipe) {
-            let count = piece.chunks.reduce(piece.lentCount ?? 0) { $0 + Int64($1.count) }
+            let count = piece.chunks.reduce(piece.missingCount ?? 0) { $0 + Int64($1.count) }
             if let end, file.writtenLength + count > end {
                 record.cancelTransfer()
                 let reason = "the part (206) has more bytes than its Content-Range says"
@@ -265,10 +265,11 @@ struct DownloadExecution: Sendable {
                     TransferFailure(.malformedResponse, reason), await response.finalOutcome())
             }
             if !piece.chunks.isEmpty { try await file.write(piece.chunks) }
-            if let pipe, let limit = piece.lentCount {
+            if let pipe, let limit = piece.missingCount {
                 let moved = await file.move(upTo: limit, through: pipe)
-                response.giveSocketBack(moved)
+                // Bytes in the pipe are lost after a failure, and the socket has no use.
                 if let failure = moved.failure { throw failure }
+                response.giveSocketBack(moved)
             }
             if let beginning { record.setResumeData(beginning.at(file.writtenLength)) }
         }

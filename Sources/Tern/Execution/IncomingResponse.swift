@@ -237,6 +237,8 @@ package struct IncomingResponse: Sendable {
             return nil
         }
         if taken.owesDemand { request.registry.transport.control(transfer, .demand) }
+        // A reader that copies has no use for the socket.
+        if taken.piece.missingCount != nil { giveSocketBack(BodyPipe.Moved()) }
         recorder?.receive(taken.chunks)
         return taken.chunks
     }
@@ -246,14 +248,14 @@ package struct IncomingResponse: Sendable {
     /// The number of bytes from which on a body is worth the system calls for a pipe.
     private static let leastPiped: Int64 = 1 << 20
 
-    /// Lets the caller move the rest of the body through a pipe, and returns it. Returns nil if the bytes must pass through memory:
-    /// they are encrypted, decompressed, recorded or observed, or few.
+    /// Opens a pipe through which the caller moves the rest of the body. Returns nil if the bytes must pass through memory: they are
+    /// encrypted, decompressed, recorded or observed, or few.
     ///
     /// - Parameter capacity: The number of bytes that the pipe holds.
     func openPipe(capacity: Int = BodyPipe.usualCapacity) -> BodyPipe? {
         guard outcome == nil, let attempt, decoder == nil, recorder == nil, request.registry.observers.isEmpty,
             head.version == .http11, !request.request.target.isSecure, let length = head.contentLength,
-            length >= Self.leastPiped, let pipe = BodyPipe(capacity: capacity)
+            length >= Self.leastPiped, !attempt.transfer.hasEnded, let pipe = BodyPipe(capacity: capacity)
         else { return nil }
         attempt.transfer.offer(pipe)
         request.registry.transport.control(attempt.transfer, .usePipe)

@@ -31,7 +31,7 @@ package final class BodyPipe: Sendable {
         var code: Int32 = 0
         /// A Boolean value that indicates whether no more bytes can be moved: the connection has ended, or the system cannot move
         /// bytes out of this socket. The transport reads on.
-        var isOver = false
+        var cannotMoveMore = false
 
         package init(failure: FileFailure? = nil) { self.failure = failure }
     }
@@ -54,15 +54,15 @@ package final class BodyPipe: Sendable {
     /// The number of bytes that the pipe of an ordinary download holds: the limit of Linux for a process without privileges.
     package static let usualCapacity = 1 << 20
     /// The most bytes that are moved before the files of other downloads are served.
-    private static let turn: Int64 = 4 << 20
+    private static let mostBytesPerTurn: Int64 = 4 << 20
     /// The most pipes that are open at a time. Linux limits the memory of all pipes of a user to 64 MiB: beyond it, even the pipes
     /// of other programs become small.
     private static let mostOpen = 32
     private static let openCount = Atomic<Int>(0)
 
     private let capacity: Int
-    private let output: Int32
-    private let input: Int32
+    private let readEnd: Int32
+    private let writeEnd: Int32
     private let state = Lock(State())
     private let isStopped = Atomic<Bool>(false)
 
@@ -71,19 +71,19 @@ package final class BodyPipe: Sendable {
     /// - Parameter capacity: The number of bytes that the pipe holds.
     package init?(capacity: Int = usualCapacity) {
         guard Self.openCount.wrappingAdd(1, ordering: .relaxed).newValue <= Self.mostOpen,
-            let (output, input) = Self.open(capacity)
+            let (readEnd, writeEnd) = Self.open(capacity)
         else {
             Self.openCount.wrappingSubtract(1, ordering: .relaxed)
             return nil
         }
         self.capacity = capacity
-        self.output = output
-        self.input = input
+        self.readEnd = readEnd
+        self.writeEnd = writeEnd
     }
 
     deinit {
-        _ = FileCall.close(output)
-        _ = FileCall.close(input)
+        _ = FileCall.close(readEnd)
+        _ = FileCall.close(writeEnd)
         Self.openCount.wrappingSubtract(1, ordering: .relaxed)
         let socket = state.withLock { $0.socket }
         if socket >= 0 { _ = FileCall.close(socket) }
@@ -91,22 +91,25 @@ package final class BodyPipe: Sendable {
 
     // MARK: The transport's side
 
-    /// Lets the pipe keep the socket of its body. Returns false if no descriptor is free.
-    func keep(_ socket: Int32) -> Bool {
+    /// Duplicates the descriptor of the body's socket, so that its number stays in use while the download moves bytes. Returns false
+    /// if no descriptor is free.
+    func holdSocket(_ socket: Int32) -> Bool {
         if state.withLock({ $0.socket }) >= 0 { return true }
         let copy = Self.duplicate(socket)
         state.withLock { $0.socket = copy }
         return copy >= 0
     }
 
-    /// Stops the moving of bytes, or lets it go on.
+    /// Pauses or resumes the moving of bytes.
     func setStopped(_ stopped: Bool) { isStopped.store(stopped, ordering: .relaxed) }
 
-    /// Lets the socket go, after the end of the body, so that the peer sees when the transport closes it.
-    func end() {
+    /// Releases the socket at the end of the attempt. If the download still uses it, the attempt was given up: the socket is shut
+    /// down, so that the peer sees the end at once.
+    func releaseSocket() {
         setStopped(true)
         let unused = state.withLock { state in
             state.hasEnded = true
+            if state.isInUse { Self.endBoth(state.socket) }
             return state.takeUnused()
         }
         if let unused { _ = FileCall.close(unused) }
@@ -114,6 +117,7 @@ package final class BodyPipe: Sendable {
 
     // MARK: The download's side
 
+    /// Returns the socket, which stays open until `endUse()`; nil after the end of the attempt.
     private func use() -> Int32? {
         state.withLock { state in
             guard state.socket >= 0, !state.hasEnded else { return nil }
@@ -122,6 +126,7 @@ package final class BodyPipe: Sendable {
         }
     }
 
+    /// Ends the use of the socket, and closes it if it was released meanwhile.
     private func endUse() {
         let unused = state.withLock { state in
             state.isInUse = false
@@ -131,12 +136,15 @@ package final class BodyPipe: Sendable {
     }
 
     #if os(Linux)
-    private static func open(_ capacity: Int) -> (output: Int32, input: Int32)? {
-        var (output, input): (Int32, Int32) = (-1, -1)
-        return unsafe tern_open_pipe(&output, &input, Int32(clamping: capacity)) ? (output, input) : nil
+    private static func open(_ capacity: Int) -> (readEnd: Int32, writeEnd: Int32)? {
+        var (readEnd, writeEnd): (Int32, Int32) = (-1, -1)
+        return unsafe tern_open_pipe(&readEnd, &writeEnd, Int32(clamping: capacity)) ? (readEnd, writeEnd) : nil
     }
 
     private static func duplicate(_ socket: Int32) -> Int32 { fcntl(socket, F_DUPFD_CLOEXEC, 0) }
+
+    /// Ends both directions of a socket. One that the peer has ended already needs nothing.
+    private static func endBoth(_ socket: Int32) { _ = shutdown(socket, Int32(SHUT_RDWR)) }
 
     /// Moves bytes of the body that have arrived to a file, without waiting for more.
     ///
@@ -147,15 +155,20 @@ package final class BodyPipe: Sendable {
         var moved = Moved()
         guard let socket = use() else { return moved }
         defer { endUse() }
-        let limit = min(limit, Self.turn)
+        let limit = min(limit, Self.mostBytesPerTurn)
         while moved.count < limit, !isStopped.load(ordering: .relaxed) {
-            let count = tern_move_bytes(socket, input, min(capacity, Int(limit - moved.count)))
-            if count <= 0 {
-                if count < 0, errno == EINTR { continue }
-                moved.isOver = count == 0 || errno == EINVAL
-                if count < 0, errno != EAGAIN, errno != EINVAL { moved.code = errno }
-                break
+            let count = tern_move_bytes(socket, writeEnd, min(capacity, Int(limit - moved.count)))
+            if count == 0 { moved.cannotMoveMore = true }
+            if count < 0 {
+                switch errno {
+                case EINTR: continue
+                case EAGAIN: break
+                // The process may not move bytes, or not out of this socket.
+                case EINVAL, ENOSYS, EPERM, EOPNOTSUPP: moved.cannotMoveMore = true
+                default: moved.code = errno
+                }
             }
+            if count <= 0 { break }
             do throws(FileFailure) {
                 try write(Int(count))
             } catch {
@@ -172,7 +185,7 @@ package final class BodyPipe: Sendable {
     func empty(_ count: Int, to descriptor: Int32) throws(FileFailure) -> Bool {
         var rest = count
         while rest > 0 {
-            let moved = tern_move_bytes(output, descriptor, rest)
+            let moved = tern_move_bytes(readEnd, descriptor, rest)
             if moved > 0 {
                 rest -= Int(moved)
             } else if moved == 0 || errno != EINTR {
@@ -190,7 +203,7 @@ package final class BodyPipe: Sendable {
         while filled < count {
             let got = unsafe bytes.withUnsafeMutableBytes { buffer in
                 let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
-                return unsafe systemRead(output, rest.baseAddress, rest.count)
+                return unsafe systemRead(readEnd, rest.baseAddress, rest.count)
             }
             if got > 0 {
                 filled += got
@@ -201,9 +214,11 @@ package final class BodyPipe: Sendable {
         return bytes
     }
     #else
-    private static func open(_ capacity: Int) -> (output: Int32, input: Int32)? { nil }
+    private static func open(_ capacity: Int) -> (readEnd: Int32, writeEnd: Int32)? { nil }
 
     private static func duplicate(_ socket: Int32) -> Int32 { -1 }
+
+    private static func endBoth(_ socket: Int32) {}
 
     package func move(upTo limit: Int64, _ write: (Int) throws(FileFailure) -> Void) -> Moved { Moved() }
 

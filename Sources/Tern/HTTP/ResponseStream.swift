@@ -71,13 +71,13 @@ public struct ResponseStream: Sendable {
         try await source.nextPiece(nil, isolation: isolation)?.chunks
     }
 
-    /// Lets the caller move the rest of the body through a pipe, and returns it. Returns nil if the bytes must pass through memory,
-    /// and before the head has arrived.
+    /// Opens a pipe through which the caller moves the rest of the body. Returns nil if the bytes must pass through memory, and
+    /// before the head has arrived.
     ///
     /// - Parameter capacity: The number of bytes that the pipe holds.
     package func openPipe(capacity: Int) -> BodyPipe? {
         // `try?`: the reader receives the error.
-        try? source.opened.known?.get().openPipe(capacity: capacity)
+        try? source.opened.resultNow?.get().openPipe(capacity: capacity)
     }
 
     /// Returns the next bytes, like `nextChunks()`. If the socket is lent, the caller moves the bytes that follow through the pipe
@@ -91,7 +91,7 @@ public struct ResponseStream: Sendable {
     /// Gives the lent socket back.
     package func giveSocketBack(_ moved: BodyPipe.Moved) {
         // `try?`: a socket is lent only after a head.
-        try? source.opened.known?.get().giveSocketBack(moved)
+        try? source.opened.resultNow?.get().giveSocketBack(moved)
     }
 
     /// The configuration of the stream's session.

@@ -171,7 +171,7 @@ package final class TaskValue<Value: Sendable>: TaskResult {
     }
 
     /// The value or the error; nil while it is not known.
-    var known: Result<Value, NetworkError>? { shared.withLock { $0.result } }
+    var resultNow: Result<Value, NetworkError>? { shared.withLock { $0.result } }
 
     /// Waits for the value. Cancelling the caller ends only its wait, with `.cancelled`; the task continues.
     package func value() async throws(NetworkError) -> Value {

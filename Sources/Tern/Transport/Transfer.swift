@@ -246,9 +246,9 @@ package final class TransferOutcome: Sendable {
 package struct BodyPiece: Sendable {
     package var chunks: [Data]
     /// The number of missing bytes if the reader now has the socket, to move those that follow the chunks; nil otherwise.
-    package var lentCount: Int64?
+    package var missingCount: Int64?
 
-    var isEmpty: Bool { chunks.isEmpty && lentCount == nil }
+    var isEmpty: Bool { chunks.isEmpty && missingCount == nil }
 }
 
 /// The part of a response that has arrived, and whether it satisfies the reader. Pure; `Transfer` adds the lock and the
@@ -288,7 +288,7 @@ package struct TransferState {
     /// The pipe that the session has offered for the rest of the body.
     var pipe: BodyPipe?
     /// The number of missing bytes, while the socket is lent and the reader has not been told; nil otherwise.
-    private var lentCount: Int64?
+    private var missingCount: Int64?
     /// What the reader has moved, once it has given the socket back, until the transport takes it.
     var moved: BodyPipe.Moved?
     /// A Boolean value that indicates whether the transport waits until the reader asks for more.
@@ -302,7 +302,7 @@ package struct TransferState {
         if hasEnded { return true }
         return switch interest {
         case .response: isStreamed || !interims.isEmpty
-        case .chunks: !chunks.isEmpty || lentCount != nil
+        case .chunks: !chunks.isEmpty || missingCount != nil
         case .outcome: false
         }
     }
@@ -334,12 +334,12 @@ package struct TransferState {
     }
 
     /// Lends the socket, of whose body this number of bytes is missing, to the reader.
-    mutating func lendSocket(missing: Int64) { lentCount = missing }
+    mutating func lendSocket(missing: Int64) { missingCount = missing }
 
     mutating func complete(_ outcome: TransferOutcome) {
         guard !hasEnded else { return }
         hasEnded = true
-        lentCount = nil
+        missingCount = nil
         self.outcome = outcome
     }
 
@@ -358,10 +358,10 @@ package struct TransferState {
         defer {
             chunks = []
             bufferedBytes = 0
-            lentCount = nil
+            missingCount = nil
             isFull = false
         }
-        let piece = BodyPiece(chunks: chunks, lentCount: lentCount)
-        return Taken(piece: piece, owesDemand: isFull && !hasEnded && lentCount == nil)
+        let piece = BodyPiece(chunks: chunks, missingCount: missingCount)
+        return Taken(piece: piece, owesDemand: isFull && !hasEnded && missingCount == nil)
     }
 }

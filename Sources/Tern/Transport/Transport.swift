@@ -63,8 +63,8 @@ package enum TransferCommand: Sendable, Equatable {
     case demand
     /// Reads the pipe of the request's body again: it has bytes, or has ended.
     case bodyReady
-    /// Lends the socket to the reader of `Transfer.offer(_:)` whenever bytes have arrived, if the transport can; else the command
-    /// has no effect.
+    /// Lends the socket to the reader, which has called `Transfer.offer(_:)`, whenever bytes have arrived. Has no effect if the
+    /// transport cannot lend it.
     case usePipe
     /// Changes the priority of an attempt that waits for a connection.
     case prioritize(Request.Priority)

@@ -83,11 +83,12 @@ final class HTTP1Carrier: ExchangeCarrier {
         stream.watch(events, self)
     }
 
-    private func read() {
+    /// - Parameter mayLend: A Boolean value that indicates whether the socket has input, so that it is worth lending.
+    private func read(mayLend: Bool = false) {
         var rounds = 0
         while wantsInput, !connection.mustClose {
             let missing = connection.missingLength
-            if let missing, stream.isPlain,
+            if mayLend, let missing, stream.isPlain,
                 exchange?.handler.borrow(stream.descriptor, missing: missing) == true
             {
                 return updateEvents()
@@ -120,7 +121,7 @@ final class HTTP1Carrier: ExchangeCarrier {
         }
     }
 
-    func took(_ count: Int64, code: Int32) {
+    func didMoveBytes(_ count: Int64, code: Int32) {
         if code != 0 { return takeFailure(EngineError(.connectionLost, SystemError(code).text, code: code)) }
         connection.receivedInPlace(Int(count))
         takeEndOfBody()
@@ -302,7 +303,7 @@ extension HTTP1Carrier: SocketHandler, TimerHandler, TurnEndHandler {
         if stream.canWrite(after: events) { send() }
         guard !connection.mustClose else { return }
         if wantsInput {
-            read()
+            read(mayLend: events.contains(.readable))
         } else if !events.isDisjoint(with: .failed) {
             // The failure is found when the reader continues.
             stream.watch([], self)

@@ -34,7 +34,7 @@ package protocol ExchangeHandler: AnyObject {
     func didReceiveInPlace(_ count: Int)
     /// Called when bytes of a body with a stated length may have arrived on a connection without TLS. Returns true if the handler
     /// takes bytes out of the socket itself, without waiting on this thread: it has stopped the reading, takes `missing` bytes at
-    /// most, and calls `HTTPExchange.took(_:code:)` before it reads on.
+    /// most, and calls `HTTPExchange.didMoveBytes(_:code:)` before it reads on.
     func borrow(_ socket: Int32, missing: Int64) -> Bool
     /// Called for the trailers after the body: their lines, each with CRLF.
     func didReceive(trailers: [UInt8])
@@ -295,7 +295,7 @@ package final class HTTPExchange {
     /// - Parameters:
     ///   - count: The number of bytes.
     ///   - code: The error number with which the socket has failed; 0 for none.
-    package func took(_ count: Int64, code: Int32) { connection?.took(count, code: code) }
+    package func didMoveBytes(_ count: Int64, code: Int32) { connection?.didMoveBytes(count, code: code) }
 
     /// Tells the server the changed urgency, over HTTP/2. Returns false if no connection carries the exchange.
     package func prioritizeOnConnection() -> Bool {
@@ -320,7 +320,7 @@ protocol ExchangeCarrier: AnyObject {
     /// Ends the exchange on the connection, without calling its handler.
     func cancel(_ exchange: HTTPExchange)
     /// Takes account of bytes of the body that the handler has taken out of the socket.
-    func took(_ count: Int64, code: Int32)
+    func didMoveBytes(_ count: Int64, code: Int32)
     /// Takes no further exchange.
     func takeNoMore()
     /// Tells the server the changed urgency of the exchange.
@@ -332,7 +332,7 @@ extension ExchangeCarrier {
     func takeNoMore() {}
 
     // The socket of a connection that several exchanges share is not lent.
-    func took(_ count: Int64, code: Int32) {}
+    func didMoveBytes(_ count: Int64, code: Int32) {}
 
     // HTTP/1 has no way to say it for a request that is sent.
     func prioritize(_ exchange: HTTPExchange) {}

@@ -44,12 +44,14 @@ struct BodyCopy: Sendable {
                 try await write(chunk, at: position, isolation: isolation)
                 position += Int64(chunk.count)
             }
-            if let pipe, let missing = piece.lentCount {
+            if let pipe, let missing = piece.missingCount {
                 if let limit, missing > limit - position { throw .tooLong(limit) }
-                let moved = await part.move(upTo: missing, through: pipe)
+                // With a throttle, moves as many bytes as a chunk has.
+                let limit = throttle.isLimited ? min(missing, Int64(DurableDownload.chunkLimit)) : missing
+                let moved = await part.move(upTo: limit, through: pipe)
+                if let failure = moved.failure { throw .file(failure) }
                 position += moved.count
                 stream.giveSocketBack(moved)
-                if let failure = moved.failure { throw .file(failure) }
             }
             let isWatched = meter.update(
                 sent: 0, of: nil, received: position - offset, of: total.map { $0 - offset })

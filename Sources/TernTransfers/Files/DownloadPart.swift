@@ -294,7 +294,7 @@ actor DownloadPart {
         do throws(FileFailure) {
             try system.write(bytes, to: descriptor)
         } catch {
-            throw takeBack(error, descriptor)
+            throw truncate(descriptor, after: error)
         }
         try add(Int64(bytes.count))
     }
@@ -308,22 +308,28 @@ actor DownloadPart {
             var moved = pipe.move(upTo: limit) { count throws(FileFailure) in
                 try system.write(count, from: pipe, to: descriptor)
             }
-            try add(moved.count)
-            moved.failure = moved.failure.map { takeBack($0, descriptor) }
+            guard let failure = moved.failure else {
+                try add(moved.count)
+                return moved
+            }
+            length += moved.count
+            unsynchronized += moved.count
+            moved.failure = truncate(descriptor, after: failure)
             return moved
         } catch {
             return BodyPipe.Moved(failure: error)
         }
     }
 
+    /// Counts bytes that were written, and synchronizes them in time.
     private func add(_ count: Int64) throws(FileFailure) {
         length += count
         unsynchronized += count
         if synchronizes, unsynchronized >= Self.synchronizedBytes { try synchronize() }
     }
 
-    /// Cuts off the part of a failed write, which is right, but whose length is not known. The failure is the one to report.
-    private func takeBack(_ failure: FileFailure, _ descriptor: Int32) -> FileFailure {
+    /// Cuts off the part of a failed write, which is right, but whose length is not known. Returns the failure to report.
+    private func truncate(_ descriptor: Int32, after failure: FileFailure) -> FileFailure {
         try? system.truncate(descriptor, to: length)
         return FileFailure(failure.call, partialPath, code: failure.code)
     }

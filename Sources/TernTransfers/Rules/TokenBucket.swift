@@ -67,6 +67,9 @@ final class DownloadThrottle: Sendable {
         set { bucket.withLock { $0.setRate(newValue, now: time.elapsed()) } }
     }
 
+    /// A Boolean value that indicates whether there is a limit now.
+    var isLimited: Bool { rate != nil || shared.contains { $0.isLimited } }
+
     /// Counts bytes that have arrived, and waits until more may be read.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.

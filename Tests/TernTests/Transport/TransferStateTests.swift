@@ -150,7 +150,7 @@ struct TransferStateTests {
         #expect(state.isSatisfied(.chunks) && !state.isSatisfied(.outcome))
         let taken = state.take()
         // The reader asks for more when it gives the socket back.
-        #expect(taken.chunks.count == 1 && taken.piece.lentCount == 50 && !taken.owesDemand)
+        #expect(taken.chunks.count == 1 && taken.piece.missingCount == 50 && !taken.owesDemand)
         #expect(!state.isSatisfied(.chunks) && state.take().piece.isEmpty)
     }
 

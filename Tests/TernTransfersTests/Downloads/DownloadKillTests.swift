@@ -23,6 +23,8 @@ struct DownloadKillTests {
         let piece: Int?
         /// The size of the file in bytes.
         let size: Int
+        /// A Boolean value that indicates whether the client hashes the bytes, which then pass through its memory.
+        var isVerified = true
         /// The latest time of a kill after the start of the process, in microseconds.
         var latest: UInt32 = 400_000
     }
@@ -33,6 +35,8 @@ struct DownloadKillTests {
         Flow(description: "fast, one stream", segments: 1, piece: nil, size: 64 << 20),
         Flow(description: "slow, segments", segments: 4, piece: 16 << 10, size: 24 << 20),
         Flow(description: "fast, segments", segments: 4, piece: nil, size: 64 << 20),
+        Flow(description: "slow, moved by the system", segments: 1, piece: 16 << 10, size: 24 << 20, isVerified: false),
+        Flow(description: "fast, moved by the system", segments: 1, piece: nil, size: 64 << 20, isVerified: false),
         // In memory until it is whole.
         Flow(description: "small file", segments: 1, piece: 1 << 10, size: 256 << 10, latest: 150_000),
     ]
@@ -65,7 +69,8 @@ struct DownloadKillTests {
         defer { server.stop() }
         try await inTestFolder { folder in
             let arguments = [
-                server.url("/file").absoluteString, folder.url("file").path, digest, "\(flow.segments)",
+                server.url("/file").absoluteString, folder.url("file").path, flow.isVerified ? digest : "none",
+                "\(flow.segments)",
             ]
             var (kills, files) = (0, 0)
             var random = SystemRandomNumberGenerator()

@@ -6,6 +6,11 @@ import FoundationEssentials
 #else
 import Foundation
 #endif
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
 
 /// A folder for one test, which is removed after it.
 struct TestFolder: Sendable {
@@ -65,7 +70,7 @@ struct FaultyFiles: FileSystem {
     /// Also asks for "write from a pipe", where EINVAL stands for a file system that takes no bytes out of a pipe.
     func write(_ count: Int, from pipe: BodyPipe, to descriptor: Int32) throws(FileFailure) {
         if let code = fault("write from a pipe", "") {
-            guard code == 22 else { throw FileFailure("write", "", code: code) }
+            guard code == EINVAL else { throw FileFailure("write", "", code: code) }
             return try write(try pipe.read(count), to: descriptor)
         }
         try check("write")

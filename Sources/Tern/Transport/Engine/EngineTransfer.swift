@@ -31,6 +31,11 @@ final class EngineTransfer {
     let body: Confined<CollectedBody>
     /// The pipe through which the reader moves the rest of the body out of the socket; nil if the bytes are copied.
     private var pipe: BodyPipe?
+    /// A Boolean value that indicates whether the reader has the socket, so that nobody else may read it.
+    private var isLent = false
+    /// A Boolean value that indicates whether the reader has moved no byte, so that the next bytes are copied. A socket can have
+    /// input that the system does not move, such as bytes after urgent data.
+    private var mustCopy = false
     var trailers: Headers = [:]
     /// The lines of the request's trailers, once its body has ended.
     var requestTrailerLines: [UInt8] = []
@@ -153,8 +158,12 @@ final class EngineTransfer {
     }
 
     func readerTookAll() {
-        if let moved = transfer.takeMoved() { take(moved) }
-        // The bytes can be the last ones.
+        if isLent {
+            // This demand can be older than the loan. The demand that gives the socket back follows.
+            guard let moved = transfer.takeMoved() else { return }
+            takeSocketBack(moved)
+        }
+        // The transfer has ended if these were the last bytes.
         guard isHeldUp, tableIndex >= 0 else { return }
         isHeldUp = false
         settleClock()
@@ -248,17 +257,24 @@ final class EngineTransfer {
     }
 
     func borrow(_ socket: Int32, missing: Int64) -> Bool {
-        guard let pipe, pipe.keep(socket) else { return false }
+        if mustCopy {
+            mustCopy = false
+            return false
+        }
+        guard let pipe, pipe.holdSocket(socket) else { return false }
         if body.value.waitingCount > 0 { deliverChunk() }
+        isLent = true
         unsafe lane.context.wake(transfer.lendSocket(missing: missing))
         holdUp()
         return true
     }
 
     /// Takes the socket back, and what the reader has moved.
-    private func take(_ moved: BodyPipe.Moved) {
-        if moved.isOver {
-            pipe?.end()
+    private func takeSocketBack(_ moved: BodyPipe.Moved) {
+        isLent = false
+        mustCopy = moved.count == 0
+        if moved.cannotMoveMore {
+            pipe?.releaseSocket()
             pipe = nil
         }
         if moved.count > 0 {
@@ -266,7 +282,7 @@ final class EngineTransfer {
             body.value.count(Int(moved.count))
             markChanged()
         }
-        exchange?.took(moved.count, code: moved.code)
+        exchange?.didMoveBytes(moved.count, code: moved.code)
     }
 
     // MARK: The end
@@ -281,8 +297,8 @@ final class EngineTransfer {
             publishProgress()
         }
         if isStreamed, body.value.waitingCount > 0 { deliverChunk() }
-        pipe?.end()
-        if transfer.request.hasBody, case .pipe(let pipe, _) = transfer.request.source { pipe.close() }
+        pipe?.releaseSocket()
+        if transfer.request.hasBody, case .pipe(let upload, _) = transfer.request.source { upload.close() }
         let outcome = TransferOutcome(
             head: head, body: body.value.take(), failure: failure, metrics: metrics(), trailers: trailers)
         unsafe lane.context.wake(transfer.complete(outcome))
