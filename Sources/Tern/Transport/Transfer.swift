@@ -289,7 +289,7 @@ package struct TransferState {
     var pipe: BodyPipe?
     /// The number of missing bytes, while the socket is lent and the reader has not been told; nil otherwise.
     private var missingCount: Int64?
-    /// What the reader has moved, once it has given the socket back, until the transport takes it.
+    /// The bytes that the reader has moved, once it has given the socket back, until the transport takes them.
     var moved: BodyPipe.Moved?
     /// A Boolean value that indicates whether the transport waits until the reader asks for more.
     private var isFull = false

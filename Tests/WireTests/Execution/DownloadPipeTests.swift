@@ -65,7 +65,7 @@ struct DownloadPipeTests {
             let task = test.client.download("a", to: test.folder.url("a"))
             _ = try await task.value
             try expectFile("a", in: test)
-            // What came with the head, and before the file was open, was copied.
+            // The bytes that came with the head, or before the file was open, were copied.
             #expect(test.pipedCount > 0 && test.pipedCount < Self.pattern.count)
             #expect(task.progressNow.completedBytes == Int64(Self.pattern.count))
             #expect(task.progressNow.isFinished)
