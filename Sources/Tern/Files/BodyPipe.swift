@@ -203,7 +203,7 @@ package final class BodyPipe: Sendable {
         while filled < count {
             let got = unsafe bytes.withUnsafeMutableBytes { buffer in
                 let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
-                return unsafe systemRead(readEnd, rest.baseAddress, rest.count)
+                return unsafe systemRead(readEnd, into: rest)
             }
             if got > 0 {
                 filled += got
@@ -229,7 +229,7 @@ package final class BodyPipe: Sendable {
 }
 
 #if os(Linux)
-private func systemRead(_ descriptor: Int32, _ bytes: UnsafeMutableRawPointer?, _ count: Int) -> Int {
-    unsafe read(descriptor, bytes, count)
+private func systemRead(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    unsafe read(descriptor, buffer.baseAddress, buffer.count)
 }
 #endif
