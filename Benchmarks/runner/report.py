@@ -166,7 +166,11 @@ def crate(name, here):
 
 
 def version(here):
-    return said("git", "-C", str(here), "describe", "--always", "--tags", "--dirty")
+    name = said("git", "-C", str(here), "describe", "--always", "--tags")
+    # The plots of this run are written before the report.
+    paths = ["--", "..", ":!*.svg", ":!*.md"]
+    changes = said("git", "-C", str(here), "status", "--porcelain", "--untracked-files=no", *paths)
+    return name if changes == "unknown" else f"{name}-dirty"
 
 
 def versions(here, programs, tools):
