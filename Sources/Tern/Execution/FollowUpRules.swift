@@ -150,6 +150,7 @@ struct RedirectRules: Sendable {
         "Content-Digest", "Last-Modified", "Content-Range", "Content-Disposition", "Content-MD5", "Repr-Digest",
         "Transfer-Encoding", "Trailer", "Expect",
     ]
+
     mutating func action(
         for status: Int, locations: [String], method: Request.Method, target: Target, headers: Headers
     ) -> Action {
