@@ -7,6 +7,7 @@ import TernConcurrency
 import Testing
 
 import struct Foundation.Data
+import struct Foundation.URL
 
 /// Downloads whose bytes the system moves from the socket to the file.
 @Suite(.serialized, .timeLimit(.minutes(1)))
@@ -65,8 +66,8 @@ struct DownloadPipeTests {
             let task = test.client.download("a", to: test.folder.url("a"))
             _ = try await task.value
             try expectFile("a", in: test)
-            // The bytes that came with the head, or before the file was open, were copied.
-            #expect(test.pipedCount > 0 && test.pipedCount < Self.pattern.count)
+            // Bytes that come with the head, or before the file is open, are copied.
+            #expect((1...Self.pattern.count).contains(test.pipedCount))
             #expect(task.progressNow.completedBytes == Int64(Self.pattern.count))
             #expect(task.progressNow.isFinished)
             #expect(try test.folder.names == ["a"])
@@ -97,7 +98,10 @@ struct DownloadPipeTests {
         func end() { mayEnd.signal() }
     }
 
-    @Test func theLoopDoesNotWaitForTheDisk() async throws {
+    /// Runs a test while the first write of a download is blocked. The server answers other requests with "other".
+    private func withBlockedWrite(
+        _ body: (Fixture, SessionTask<URL>, BlockedWrite) async throws -> Void
+    ) async throws {
         let write = BlockedWrite()
         defer { write.end() }
         try await withFixture {
@@ -107,6 +111,12 @@ struct DownloadPipeTests {
         } test: { test in
             let task = test.client.download("a", to: test.folder.url("a"))
             try await write.isWaiting.wait()
+            try await body(test, task, write)
+        }
+    }
+
+    @Test func theLoopDoesNotWaitForTheDisk() async throws {
+        try await withBlockedWrite { test, task, write in
             #expect(try await test.client.get("b", as: String.self) == "other")
             write.end()
             _ = try await task.value
@@ -253,15 +263,7 @@ struct DownloadPipeTests {
 
     /// A pause ends the moving of bytes after the write that runs, although more have arrived.
     @Test func aPausedDownloadLeavesTheBytesThatHaveArrived() async throws {
-        let write = BlockedWrite()
-        defer { write.end() }
-        try await withFixture {
-            if $0.request.path == "/a" { try $0.serveFile(Self.pattern) } else { try $0.respond(text: "other") }
-        } fault: {
-            write.fault($0, $1)
-        } test: { test in
-            let task = test.client.download("a", to: test.folder.url("a"))
-            try await write.isWaiting.wait()
+        try await withBlockedWrite { test, task, write in
             task.pause()
             try await fence(test.server, of: test.client.session)
             write.end()
@@ -276,11 +278,7 @@ struct DownloadPipeTests {
 
     /// The transport ends the connection although the thread of the files still has the socket.
     @Test func aDownloadThatIsCancelledDuringAWriteEndsItsConnection() async throws {
-        let write = BlockedWrite()
-        defer { write.end() }
-        try await withFixture(fault: write.fault) { test in
-            let task = test.client.download("a", to: test.folder.url("a"))
-            try await write.isWaiting.wait()
+        try await withBlockedWrite { test, task, write in
             task.cancel()
             try await test.server.wait { $0.openConnections == 0 }
             write.end()
