@@ -60,7 +60,7 @@ private struct Program {
 struct FirstTenMinutesTests {
     let server: LoopbackServer
     let address: String
-    let folder: URL
+    private let scratch: ScratchFolder
 
     init() throws {
         server = try LoopbackServer { exchange in
@@ -74,9 +74,10 @@ struct FirstTenMinutesTests {
             }
         }
         address = server.url.absoluteString
-        folder = FileManager.default.temporaryDirectory.appending(path: "tern-shelf-\(UInt64.random(in: 0 ... .max))")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        scratch = try ScratchFolder()
     }
+
+    private var folder: URL { scratch.url }
 
     @Test func theFirstStepPrintsAText() async throws {
         let client = try Client(baseURL: address)

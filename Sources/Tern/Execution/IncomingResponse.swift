@@ -232,15 +232,20 @@ package struct IncomingResponse: Sendable {
         guard let transfer = attempt?.transfer else {
             return ownBody?.next(isCounted: decoder == nil).map { [$0] }
         }
-        guard let taken = await transfer.chunks() else {
+        guard let piece = await nextPiece(of: transfer) else {
             recorder?.reachEnd()
             return nil
         }
-        if taken.owesDemand { request.registry.transport.control(transfer, .demand) }
         // A reader that copies has no use for the socket.
-        if taken.piece.missingCount != nil { giveSocketBack(BodyPipe.Moved()) }
-        recorder?.receive(taken.chunks)
-        return taken.chunks
+        if piece.missingCount != nil { giveSocketBack(BodyPipe.Moved()) }
+        recorder?.receive(piece.chunks)
+        return piece.chunks
+    }
+
+    private func nextPiece(of transfer: Transfer) async -> BodyPiece? {
+        let piece = await transfer.piece()
+        if piece?.owesDemand == true { request.registry.transport.control(transfer, .demand) }
+        return piece
     }
 
     // MARK: A body that is written to a file
@@ -270,9 +275,7 @@ package struct IncomingResponse: Sendable {
         guard pipe != nil, let transfer = attempt?.transfer else {
             return await chunks().map { BodyPiece(chunks: $0) }
         }
-        guard let taken = await transfer.chunks() else { return nil }
-        if taken.owesDemand { request.registry.transport.control(transfer, .demand) }
-        return taken.piece
+        return await nextPiece(of: transfer)
     }
 
     /// Gives the lent socket back.

@@ -151,10 +151,10 @@ package final class Transfer: Sendable {
     var hasEnded: Bool { shared.withLock { $0.state.hasEnded } }
 
     /// Waits for bytes of the body, and returns those in the buffer; nil after the last byte, also when the attempt failed.
-    package func chunks() async -> TransferState.Taken? {
+    package func piece() async -> BodyPiece? {
         await wait(for: .chunks)
-        let taken = shared.withLock { $0.state.take() }
-        return taken.piece.isEmpty ? nil : taken
+        let piece = shared.withLock { $0.state.take() }
+        return piece.isEmpty ? nil : piece
     }
 
     /// Offers a pipe for the rest of the body, before `TransferCommand.usePipe`.
@@ -242,26 +242,21 @@ package final class TransferOutcome: Sendable {
     }
 }
 
-/// The next bytes of a body on their way to a file.
+/// The bytes of a body that the reader takes at once.
 package struct BodyPiece: Sendable {
     package var chunks: [Data]
     /// The number of missing bytes if the reader now has the socket, to move those that follow the chunks; nil otherwise.
     package var missingCount: Int64?
+    /// A Boolean value that indicates whether the transport waits for `TransferCommand.demand`. With a lent socket, the reader sends
+    /// that command when it gives the socket back.
+    package var owesDemand = false
 
     var isEmpty: Bool { chunks.isEmpty && missingCount == nil }
 }
 
 /// The part of a response that has arrived, and whether it satisfies the reader. Pure; `Transfer` adds the lock and the
 /// continuation.
-package struct TransferState {
-    /// Bytes of a body that the reader has taken.
-    package struct Taken {
-        package var piece: BodyPiece
-        package var chunks: [Data] { piece.chunks }
-        /// A Boolean value that indicates whether the transport waits for `TransferCommand.demand`.
-        package var owesDemand: Bool
-    }
-
+struct TransferState {
     /// An event that the reader waits for.
     enum Interest {
         /// The head of a response whose body the session reads itself, or the end.
@@ -352,16 +347,15 @@ package struct TransferState {
         return (nil, takeOutcome())
     }
 
-    /// Moves the buffered bytes out. If it `owesDemand`, the transport waits for `TransferCommand.demand`. With a lent socket, the
-    /// reader sends it when it gives that back.
-    mutating func take() -> Taken {
+    /// Moves the buffered bytes out.
+    mutating func take() -> BodyPiece {
         defer {
             chunks = []
             bufferedBytes = 0
             missingCount = nil
             isFull = false
         }
-        let piece = BodyPiece(chunks: chunks, missingCount: missingCount)
-        return Taken(piece: piece, owesDemand: isFull && !hasEnded && missingCount == nil)
+        let owesDemand = isFull && !hasEnded && missingCount == nil
+        return BodyPiece(chunks: chunks, missingCount: missingCount, owesDemand: owesDemand)
     }
 }

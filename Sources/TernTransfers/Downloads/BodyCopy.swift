@@ -47,8 +47,8 @@ struct BodyCopy: Sendable {
             if let pipe, let missing = piece.missingCount {
                 if let limit, missing > limit - position { throw .tooLong(limit) }
                 // With a throttle, moves as many bytes as a chunk has.
-                let limit = throttle.isLimited ? min(missing, Int64(DurableDownload.chunkLimit)) : missing
-                let moved = await part.move(upTo: limit, through: pipe)
+                let most = throttle.isLimited ? min(missing, Int64(DurableDownload.chunkLimit)) : missing
+                let moved = await part.move(upTo: most, through: pipe)
                 if let failure = moved.failure { throw .file(failure) }
                 position += moved.count
                 stream.giveSocketBack(moved)

@@ -69,7 +69,7 @@ private func download(
 struct TransferRecipes {
     let server: LoopbackServer
     let client: Client
-    let folder: URL
+    private let scratch: ScratchFolder
 
     init() throws {
         server = try LoopbackServer { exchange in
@@ -82,9 +82,10 @@ struct TransferRecipes {
             }
         }
         client = Client(baseURL: server.url)
-        folder = FileManager.default.temporaryDirectory.appending(path: "tern-book-\(UInt64.random(in: 0 ... .max))")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        scratch = try ScratchFolder()
     }
+
+    private var folder: URL { scratch.url }
 
     @Test func aFolderIsMirrored() async throws {
         try await mirror(client, into: folder)

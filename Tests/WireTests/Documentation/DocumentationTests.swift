@@ -14,7 +14,7 @@ struct DocumentationTests {
 
     let server: LoopbackServer
     let client: Client
-    let folder: URL
+    private let scratch: ScratchFolder
 
     init() throws {
         server = try LoopbackServer { exchange in
@@ -35,9 +35,10 @@ struct DocumentationTests {
             }
         }
         client = try Client(baseURL: server.url("/v1").absoluteString, session: Session())
-        folder = FileManager.default.temporaryDirectory.appending(path: "tern-docs-\(UInt64.random(in: 0 ... .max))")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        scratch = try ScratchFolder()
     }
+
+    private var folder: URL { scratch.url }
 
     @Test func readmeExamplesRun() async throws {
         let draft = User(id: 1, name: "Ada")

@@ -12,60 +12,14 @@ import struct Foundation.URL
 /// Downloads whose bytes the system moves from the socket to the file.
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct DownloadPipeTests {
-    private static let pattern = LoopbackServer.Pattern(count: 5_000_000, seed: 3)
+    private static let pattern = PipedDownloads.pattern
     private static let resumable = Download.Options(isResumable: true)
 
-    /// A client whose files count the bytes that came out of pipes.
-    private struct Fixture {
-        let server: LoopbackServer
-        let client: Client
-        let folder: TestFolder
-        private let counts: Log<Int>
-
-        /// The number of bytes that the system moved, and of the writes in which it did.
-        var pipedCount: Int { counts.all.reduce(0, +) }
-        var writeCount: Int { counts.all.count }
-
-        init(
-            _ server: LoopbackServer, _ folder: TestFolder, _ configuration: Session.Configuration,
-            fault: @escaping Fault
-        ) {
-            let counts = Log<Int>()
-            self.counts = counts
-            let files = FaultyFiles(willWriteFromPipe: { counts.add($0) }, fault: fault)
-            let session = Session(
-                configuration: configuration, transport: Session(configuration: configuration).tasks.transport,
-                files: FileStore(files, executor: QueueExecutor("tern.test.pipes")))
-            client = Client(baseURL: server.url, session: session)
-            (self.server, self.folder) = (server, folder)
-        }
-    }
-
-    private typealias Fault = @Sendable (_ call: String, _ path: String) -> Int32?
-
-    private func withFixture(
-        configuration: Session.Configuration = .test(),
-        handler: @escaping LoopbackServer.Handler = { try $0.serveFile(pattern) },
-        fault: @escaping Fault = { _, _ in nil },
-        test: (Fixture) async throws -> Void
-    ) async throws {
-        try await inTestFolder { folder in
-            let server = try LoopbackServer(handler: handler)
-            defer { server.stop() }
-            try await test(Fixture(server, folder, configuration, fault: fault))
-        }
-    }
-
-    private func expectFile(_ name: String, in test: Fixture, of pattern: LoopbackServer.Pattern = pattern) throws {
-        let bytes = try test.folder.bytes(name)
-        #expect(bytes.count == pattern.count && pattern.matches(bytes))
-    }
-
     @Test func theBytesOfALargeBodyAreMoved() async throws {
-        try await withFixture { test in
+        try await withPipedDownloads { test in
             let task = test.client.download("a", to: test.folder.url("a"))
             _ = try await task.value
-            try expectFile("a", in: test)
+            try test.expectFile("a")
             // Bytes that come with the head, or before the file is open, are copied.
             #expect((1...Self.pattern.count).contains(test.pipedCount))
             #expect(task.progressNow.completedBytes == Int64(Self.pattern.count))
@@ -73,86 +27,42 @@ struct DownloadPipeTests {
             #expect(try test.folder.names == ["a"])
             // The connection is used again.
             _ = try await test.client.download("b", to: test.folder.url("b")).value
-            try expectFile("b", in: test)
+            try test.expectFile("b")
             #expect(test.server.counts.acceptedConnections == 1)
-        }
-    }
-
-    /// Blocks the first write of bytes from a pipe, on the thread of the files.
-    private final class BlockedWrite: Sendable {
-        let isWaiting = LoopbackServer.Gate()
-        private let mayEnd = DispatchSemaphore(value: 0)
-        private let writes = Log<String>()
-
-        var fault: Fault {
-            { call, _ in
-                guard call == "write from a pipe" else { return nil }
-                self.writes.add(call)
-                if self.writes.all.count > 1 { return nil }
-                self.isWaiting.open()
-                self.mayEnd.wait()
-                return nil
-            }
-        }
-
-        func end() { mayEnd.signal() }
-    }
-
-    /// Runs a test while the first write of a download is blocked. The server answers other requests with "other".
-    private func withBlockedWrite(
-        _ body: (Fixture, SessionTask<URL>, BlockedWrite) async throws -> Void
-    ) async throws {
-        let write = BlockedWrite()
-        defer { write.end() }
-        try await withFixture {
-            if $0.request.path == "/a" { try $0.serveFile(Self.pattern) } else { try $0.respond(text: "other") }
-        } fault: {
-            write.fault($0, $1)
-        } test: { test in
-            let task = test.client.download("a", to: test.folder.url("a"))
-            try await write.isWaiting.wait()
-            try await body(test, task, write)
-        }
-    }
-
-    @Test func theLoopDoesNotWaitForTheDisk() async throws {
-        try await withBlockedWrite { test, task, write in
-            #expect(try await test.client.get("b", as: String.self) == "other")
-            write.end()
-            _ = try await task.value
-            try expectFile("a", in: test)
         }
     }
 
     @Test(arguments: [1, 700, 5_000]) func smallPiecesStayInOrder(size: Int) async throws {
         let pattern = LoopbackServer.Pattern(count: 3_000_000, seed: 4)
         let start = pattern.count - (size == 1 ? 10_000 : pattern.count / 2)
-        try await withFixture { exchange in
+        try await withPipedDownloads { exchange in
             try exchange.writeHead(headers: [("Content-Length", "\(pattern.count)")])
             try exchange.streamPattern(pattern, in: 0..<start)
             try exchange.write(pattern.bytes(in: start..<pattern.count), inPiecesOf: size)
         } test: { test in
             _ = try await test.client.download("a", to: test.folder.url("a")).value
-            try expectFile("a", in: test, of: pattern)
+            try test.expectFile("a", of: pattern)
             #expect(test.pipedCount > 0)
         }
     }
 
     @Test func aFileSystemWithoutPipesReceivesACopy() async throws {
         let copies = Log<String>()
-        let refusesPipes: Fault = { call, _ in
+        let refusesPipes: PipedDownloads.Fault = { call, _ in
             copies.add(call)
             return call == "write from a pipe" ? EINVAL : nil
         }
-        try await withFixture(fault: refusesPipes) { test in
+        try await withPipedDownloads(fault: refusesPipes) { test in
             _ = try await test.client.download("a", to: test.folder.url("a")).value
-            try expectFile("a", in: test)
+            try test.expectFile("a")
             #expect(copies.all.contains("write from a pipe"))
         }
     }
 
-    /// Observers receive the bytes, and few bytes are not worth the pipes.
-    @Test(arguments: ["observer", "small", "chunked"]) func otherBodiesAreCopied(how: String) async throws {
+    /// Observers receive the bytes, a coded body is decoded, few bytes are not worth a pipe, and the rest has no length that is
+    /// certain.
+    @Test(arguments: ["observer", "small", "chunked", "gzip", "HTTP/1.0"])
+    func otherBodiesAreCopied(how: String) async throws {
         struct Observer: SessionObserver {
             let seen: Log<Int>
 
@@ -161,27 +71,49 @@ struct DownloadPipeTests {
         let seen = Log<Int>()
         let pattern = how == "small" ? LoopbackServer.Pattern(count: 500_000) : Self.pattern
         let observers = how == "observer" ? [Observer(seen: seen)] : []
-        try await withFixture(configuration: .test { $0.observers = observers }) { exchange in
+        let coded = how == "gzip" ? Array(try Deflater.compress(Data(pattern.bytes()), .gzip)) : []
+        try await withPipedDownloads(configuration: .test { $0.observers = observers }) { exchange in
             switch how {
             case "chunked": try exchange.writeChunked(chunks: [pattern.bytes()])
+            case "gzip": try exchange.respond(headers: [("Content-Encoding", "gzip")], body: coded)
+            case "HTTP/1.0":
+                try exchange.write("HTTP/1.0 200 OK\r\nContent-Length: \(pattern.count)\r\n\r\n")
+                try exchange.streamPattern(pattern)
             default: try exchange.serveFile(pattern)
             }
         } test: { test in
             _ = try await test.client.download("a", to: test.folder.url("a")).value
-            try expectFile("a", in: test, of: pattern)
+            try test.expectFile("a", of: pattern)
             #expect(test.pipedCount == 0)
             if how == "observer" { #expect(seen.all.reduce(0, +) == pattern.count) }
+            if how == "gzip" { #expect(coded.count >= 1 << 20) }
+        }
+    }
+
+    @Test(.enabled(if: Nginx.isExpected, Nginx.absence)) func anEncryptedBodyIsCopied() async throws {
+        let nginx = try await Nginx()
+        defer { nginx.stop() }
+        try nginx.makeFile("large", Self.pattern.bytes())
+        let configuration = Session.Configuration.test {
+            $0.authorities = .file(nginx.authorityFile)
+            $0.allowsHTTP2 = false
+        }
+        try await withPipedDownloads(configuration: configuration) { test in
+            let url = "https://127.0.0.1:\(nginx.securePort)/files/large"
+            _ = try await test.client.download(url, to: test.folder.url("a")).value
+            try test.expectFile("a")
+            #expect(test.pipedCount == 0)
         }
     }
 
     @Test func aFullDiskIsAnErrorAndLeavesNothing() async throws {
         let writes = Log<String>()
-        let firstFails: Fault = { call, _ in
+        let firstFails: PipedDownloads.Fault = { call, _ in
             guard call == "write from a pipe" else { return nil }
             writes.add(call)
             return writes.all.count == 1 ? ENOSPC : nil
         }
-        try await withFixture {
+        try await withPipedDownloads {
             if $0.request.path == "/b" { return try $0.serveFile(Self.pattern) }
             try $0.writeHead(headers: [("Content-Length", "\(Self.pattern.count)")])
             try $0.streamPattern(Self.pattern, in: 0..<4_000_000)
@@ -195,12 +127,12 @@ struct DownloadPipeTests {
             #expect(try test.folder.names == [])
             try await test.server.wait { $0.openConnections == 0 }
             _ = try await test.client.download("b", to: test.folder.url("b")).value
-            try expectFile("b", in: test)
+            try test.expectFile("b")
         }
     }
 
     @Test func aBodyThatBreaksOffIsContinued() async throws {
-        try await withFixture { exchange in
+        try await withPipedDownloads { exchange in
             if exchange.request["Range"] != nil { return try exchange.serveFile(Self.pattern) }
             let headers = [("ETag", Self.pattern.etag), ("Content-Length", "\(Self.pattern.count)")]
             try exchange.writeHead(headers: headers)
@@ -217,21 +149,21 @@ struct DownloadPipeTests {
             #expect(token.offset == 3_000_000 && test.pipedCount > 0)
             let before = test.pipedCount
             _ = try await test.client.download(resuming: token, to: test.folder.url("a")).value
-            try expectFile("a", in: test)
+            try test.expectFile("a")
             #expect(test.pipedCount > before)
             #expect(try test.folder.names == ["a"])
         }
     }
 
     @Test func bytesAfterTheBodyAreNotInTheFile() async throws {
-        try await withFixture { exchange in
+        try await withPipedDownloads { exchange in
             if exchange.request.path == "/b" { return try exchange.respond(text: "b") }
             try exchange.writeHead(headers: [("Content-Length", "\(Self.pattern.count)")])
             try exchange.streamPattern(Self.pattern, in: 0..<Self.pattern.count)
             try exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
         } test: { test in
             _ = try await test.client.download("a", to: test.folder.url("a")).value
-            try expectFile("a", in: test)
+            try test.expectFile("a")
             #expect(try await test.client.get("b", as: String.self) == "b")
             #expect(test.server.counts.acceptedConnections == 2)
         }
@@ -240,7 +172,7 @@ struct DownloadPipeTests {
     @Test func aPausedDownloadMovesNothing() async throws {
         let gate = LoopbackServer.Gate()
         let half = Self.pattern.count / 2
-        try await withFixture { exchange in
+        try await withPipedDownloads { exchange in
             guard exchange.request.path == "/a" else { return try exchange.respond(text: "other") }
             try exchange.writeHead(headers: [("Content-Length", "\(Self.pattern.count)")])
             try exchange.streamPattern(Self.pattern, in: 0..<half)
@@ -257,40 +189,14 @@ struct DownloadPipeTests {
             #expect(task.progressNow.completedBytes == Int64(half))
             task.resume()
             _ = try await task.value
-            try expectFile("a", in: test)
-        }
-    }
-
-    /// A pause ends the moving of bytes after the write that runs, although more have arrived.
-    @Test func aPausedDownloadLeavesTheBytesThatHaveArrived() async throws {
-        try await withBlockedWrite { test, task, write in
-            task.pause()
-            try await fence(test.server, of: test.client.session)
-            write.end()
-            while test.writeCount == 0 { await Task.yield() }
-            try await fence(test.server, of: test.client.session)
-            #expect(test.writeCount == 1 && task.progressNow.completedBytes < Int64(Self.pattern.count))
-            task.resume()
-            _ = try await task.value
-            try expectFile("a", in: test)
-        }
-    }
-
-    /// The transport ends the connection although the thread of the files still has the socket.
-    @Test func aDownloadThatIsCancelledDuringAWriteEndsItsConnection() async throws {
-        try await withBlockedWrite { test, task, write in
-            task.cancel()
-            try await test.server.wait { $0.openConnections == 0 }
-            write.end()
-            #expect(try await failure { try await task.value }.isCancelled)
-            #expect(try test.folder.names == [])
+            try test.expectFile("a")
         }
     }
 
     /// The system moves no bytes past urgent data, which `recv` leaves out.
     @Test func urgentDataHoldsNothingUp() async throws {
         let half = Self.pattern.count / 2
-        try await withFixture { exchange in
+        try await withPipedDownloads { exchange in
             try exchange.writeHead(headers: [("Content-Length", "\(Self.pattern.count)")])
             try exchange.streamPattern(Self.pattern, in: 0..<half)
             var byte: UInt8 = 33
@@ -299,7 +205,7 @@ struct DownloadPipeTests {
             #expect(isSent)
         } test: { test in
             _ = try await test.client.download("a", to: test.folder.url("a")).value
-            try expectFile("a", in: test)
+            try test.expectFile("a")
         }
     }
 
@@ -326,7 +232,7 @@ struct DownloadPipeTests {
     }
 
     @Test func aCancelledDownloadClosesItsPipeAndItsSocket() async throws {
-        try await withFixture { exchange in
+        try await withPipedDownloads { exchange in
             try exchange.writeHead(headers: [("Content-Length", "\(Self.pattern.count)")])
             try exchange.streamPattern(Self.pattern, in: 0..<3_000_000)
             try exchange.waitForClientToClose()
@@ -349,7 +255,7 @@ struct DownloadPipeTests {
 
     /// Only some of so many have pipes. The others are copied.
     @Test func manyDownloadsAtOnceAreRight() async throws {
-        try await withFixture(configuration: .test { $0.maximumConnectionsPerHost = 40 }) { test in
+        try await withPipedDownloads(configuration: .test { $0.maximumConnectionsPerHost = 40 }) { test in
             try await withThrowingTaskGroup { group in
                 for number in 0..<40 {
                     group.addTask {
@@ -358,7 +264,7 @@ struct DownloadPipeTests {
                 }
                 try await group.waitForAll()
             }
-            for number in 0..<40 { try expectFile("\(number)", in: test) }
+            for number in 0..<40 { try test.expectFile("\(number)") }
         }
     }
 }

@@ -157,10 +157,19 @@ extension AsyncStream where Element: Sendable {
     }
 }
 
+/// A temporary folder that is removed with this object.
+final class ScratchFolder: Sendable {
+    let url = FileManager.default.temporaryDirectory.appending(path: "tern-\(UUID().uuidString)")
+
+    init() throws { try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
+
+    // A leftover does no harm.
+    deinit { try? FileManager.default.removeItem(at: url) }
+}
+
 /// Makes a folder for the files of a test, and removes it after the test.
 func withFolder(_ test: (URL) async throws -> Void) async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "tern-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: folder) }  // Only this test uses the folder.
-    try await test(folder)
+    let folder = try ScratchFolder()
+    defer { withExtendedLifetime(folder) {} }
+    try await test(folder.url)
 }

@@ -31,11 +31,7 @@ final class EngineTransfer {
     let body: Confined<CollectedBody>
     /// The pipe through which the reader moves the rest of the body out of the socket; nil if the bytes are copied.
     private var pipe: BodyPipe?
-    /// A Boolean value that indicates whether the reader has the socket, so that nobody else may read it.
-    private var isLent = false
-    /// A Boolean value that indicates whether the reader has moved no byte, so that the next bytes are copied. A socket can have
-    /// input that the system does not move, such as bytes after urgent data.
-    private var mustCopy = false
+    private var loan = Loan.possible
     var trailers: Headers = [:]
     /// The lines of the request's trailers, once its body has ended.
     var requestTrailerLines: [UInt8] = []
@@ -67,6 +63,17 @@ final class EngineTransfer {
     private var isUnpublished = false
     /// The earliest time of the next publication: each one wakes a watcher, which costs more than the bytes of a turn.
     private(set) var nextPublication: UInt64 = 0
+
+    /// Who reads the socket of a body that has a pipe.
+    private enum Loan {
+        /// The loop, which lends the socket to the reader when bytes have arrived.
+        case possible
+        /// The loop, which copies the next bytes: the reader has moved none. A socket can have input that the system does not move,
+        /// such as bytes after urgent data.
+        case skipped
+        /// The reader. Nobody else may read the socket.
+        case running
+    }
 
     init(_ transfer: Transfer, lane: TransferLane) {
         self.transfer = transfer
@@ -158,7 +165,7 @@ final class EngineTransfer {
     }
 
     func readerTookAll() {
-        if isLent {
+        if loan == .running {
             // This demand can be older than the loan. The demand that gives the socket back follows.
             guard let moved = transfer.takeMoved() else { return }
             takeSocketBack(moved)
@@ -257,13 +264,13 @@ final class EngineTransfer {
     }
 
     func borrow(_ socket: Int32, missing: Int64) -> Bool {
-        if mustCopy {
-            mustCopy = false
+        if loan == .skipped {
+            loan = .possible
             return false
         }
         guard let pipe, pipe.holdSocket(socket) else { return false }
         if body.value.waitingCount > 0 { deliverChunk() }
-        isLent = true
+        loan = .running
         unsafe lane.context.wake(transfer.lendSocket(missing: missing))
         holdUp()
         return true
@@ -271,8 +278,7 @@ final class EngineTransfer {
 
     /// Takes the socket back, and what the reader has moved.
     private func takeSocketBack(_ moved: BodyPipe.Moved) {
-        isLent = false
-        mustCopy = moved.count == 0
+        loan = moved.count == 0 ? .skipped : .possible
         if moved.cannotMoveMore {
             pipe?.releaseSocket()
             pipe = nil
