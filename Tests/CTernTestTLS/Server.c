@@ -221,6 +221,10 @@ int tern_test_server_update_keys(tern_test_server *server) {
     return SSL_key_update(server->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 && SSL_do_handshake(server->ssl) == 1;
 }
 
+int tern_test_server_request_keys(tern_test_server *server) {
+    return SSL_key_update(server->ssl, SSL_KEY_UPDATE_REQUESTED) == 1 && SSL_do_handshake(server->ssl) == 1;
+}
+
 const char *tern_test_server_name(const tern_test_server *server) {
     return SSL_get_servername(server->ssl, TLSEXT_NAMETYPE_host_name);
 }

@@ -25,6 +25,9 @@ final class ByteStream {
     private(set) var events: SocketEvents
     /// A Boolean value that indicates whether the last write over TLS waits for the rest of a message of the handshake.
     private var writeNeedsInput = false
+    /// A Boolean value that indicates whether the last read over TLS waits for room for an answer to the peer, such as to a key
+    /// update: it takes no byte before.
+    private(set) var readNeedsOutput = false
     private var isOpen = true
 
     /// - Parameters:
@@ -70,10 +73,11 @@ final class ByteStream {
     /// the system would report a failed connection again and again.
     ///
     /// While a write waits for input, bytes are awaited in place of room for them, which there is: the handler writes when
-    /// `canWrite(after:)` says so.
+    /// `canWrite(after:)` says so. While a read waits for room, that is awaited in place of bytes, which nobody could take.
     func watch(_ wanted: SocketEvents, _ handler: any SocketHandler) {
         var wanted = wanted
         if writeNeedsInput, wanted.remove(.writable) != nil { wanted.insert(.readable) }
+        if readNeedsOutput, wanted.remove(.readable) != nil { wanted.insert(.writable) }
         guard wanted != events || registration == nil, isOpen else { return }
         events = wanted
         if let registration {
@@ -106,11 +110,10 @@ final class ByteStream {
             }
         }
         let result = unsafe tls.read(into: buffer)
+        readNeedsOutput = result == .wantsWrite
         if writeNeedsInput, !tls.hasIncompleteHandshakeMessage { writeNeedsInput = false }
         return switch result {
         case .bytes(let count): .bytes(count)
-        // Without renegotiation, OpenSSL waits to write while it reads only for an answer to a key update, which the
-        // next write sends.
         case .wouldBlock, .wantsWrite: .wouldBlock
         case .end(let isClean): .end(isClean: isClean)
         case .failed(let error): .failed(error)
@@ -140,6 +143,11 @@ final class ByteStream {
 
     /// Returns whether a write that was stopped can go on after these events.
     func canWrite(after events: SocketEvents) -> Bool { writeNeedsInput || events.contains(.writable) }
+
+    /// Returns whether a read can find bytes after these events.
+    func canRead(after events: SocketEvents) -> Bool {
+        !events.isDisjoint(with: [.readable, .failed]) || readNeedsOutput && events.contains(.writable)
+    }
 
     /// Sends bytes out of a file without copying them. The number is 0 at the end of the file.
     func write(_ file: BodyFile) -> Writing {

@@ -68,8 +68,10 @@ package final class ExchangePool {
         @inline(__always) _read { yield poolPlace.value }
         @inline(__always) _modify { yield &poolPlace.value }
     }
-    /// The connection that opens at this moment, while the pool gives it its first exchanges.
-    private var justOpened: ConnectionPool.ConnectionID?
+    /// The connections that open at this moment, while the pool gives them their first exchanges.
+    private var justOpened: [ConnectionPool.ConnectionID] = []
+    /// A Boolean value that indicates whether an exchange starts outside of `perform()`.
+    private var isStarting = false
     /// The loops on which connections live, the home loop first.
     private var loops: [any ConnectionLoop] = []
     /// The connections on the home loop.
@@ -185,11 +187,14 @@ package final class ExchangePool {
         submission.needsFresh = exchange.needsFreshConnection
         submission.waitsForShared = waitsForShared
         let isKnown = pool.submit(submission, actions: &actions.value)
-        // The usual case needs no table: the exchange starts on a free connection.
-        if actions.value.count == 1, case .assign(exchange.id, let connection, _) = actions.value[0] {
+        // The usual case needs no table: the exchange starts on a free connection. One that comes back because that has ended goes
+        // the other way, so that many ended connections need no deep stack.
+        if !isStarting, actions.value.count == 1, case .assign(exchange.id, let connection, _) = actions.value[0] {
             actions.value.removeAll(keepingCapacity: true)
             submitted = nil
+            isStarting = true
             start(exchange, on: connection)
+            isStarting = false
         }
         return isKnown
     }
@@ -269,6 +274,7 @@ package final class ExchangePool {
             for action in batch { perform(action) }
         }
         isPerforming = false
+        if !justOpened.isEmpty { justOpened = [] }
         if !pool.claimChanges.isEmpty { tellClaims() }
         scheduleIdleTimer()
     }
@@ -311,7 +317,7 @@ package final class ExchangePool {
     private func start(_ exchange: HTTPExchange, on connection: ConnectionPool.ConnectionID) {
         guard var record = records.value[connection] else { return }
         exchange.isFirstOnConnection = !record.isUsed
-        exchange.startsAtOpening = connection == justOpened
+        exchange.startsAtOpening = !justOpened.isEmpty && justOpened.contains(connection)
         if !record.isUsed {
             record.isUsed = true
             records.value[connection] = record
@@ -331,7 +337,7 @@ package final class ExchangePool {
     @discardableResult
     private func forget(_ connection: ConnectionPool.ConnectionID) -> Bool {
         guard let record = records.value.remove(connection) else { return false }
-        extendedConnections[record.key]?.remove(connection)
+        removeExtendedConnect(connection, record.key)
         removeWork(from: record.loop)
         return true
     }
@@ -364,10 +370,10 @@ extension ExchangePool: ConnectionObserver {
         let destination = destinations[record.key]
         if !isShared { destination?.speaksHTTP1 = true }
         let mayHaveSharers = pool.isFormUnknown(record.key)
-        justOpened = connection
+        // A connection over a Unix socket opens within `perform()`, which then starts its first exchange.
+        justOpened.append(connection)
         pool.opened(connection, capacity: capacity, now: context.now, actions: &actions.value)
         perform()
-        justOpened = nil
         // Exchanges that waited to share the connection wait in the queue again, unless it took them or one is opened for
         // them. None waits once the key's form is known: all that wait are looked at once for each key, not for each
         // connection.
@@ -420,9 +426,13 @@ extension ExchangePool: ConnectionObserver {
         if isAllowed {
             extendedConnections[record.key, default: []].insert(connection)
         } else {
-            extendedConnections[record.key]?.remove(connection)
+            removeExtendedConnect(connection, record.key)
         }
-        if extendedConnections[record.key]?.isEmpty == true { extendedConnections[record.key] = nil }
+    }
+
+    private func removeExtendedConnect(_ connection: ConnectionPool.ConnectionID, _ key: ConnectionPool.KeyID) {
+        extendedConnections[key]?.remove(connection)
+        if extendedConnections[key]?.isEmpty == true { extendedConnections[key] = nil }
     }
 
     package func draining(_ connection: ConnectionPool.ConnectionID) {

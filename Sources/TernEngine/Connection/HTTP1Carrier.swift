@@ -56,6 +56,8 @@ final class HTTP1Carrier: ExchangeCarrier {
         self.context = context
         stream.setHandler(self)
         stream.watch(.readable, self)
+        // Bytes can have arrived with the end of the server's handshake.
+        if stream.mayHoldBytes { readAtTurnEnd() }
     }
 
     // MARK: The response

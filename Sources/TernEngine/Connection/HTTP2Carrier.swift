@@ -43,6 +43,8 @@ final class HTTP2Carrier: ExchangeCarrier {
         session = try HTTP2Session(settings: settings, delegate: self)
         stream.setHandler(self)
         stream.watch(.readable, self)
+        // The server's first frames can have arrived with the end of its handshake.
+        mustRead = stream.mayHoldBytes
         actAtTurnEnd()
     }
 
@@ -201,7 +203,7 @@ final class HTTP2Carrier: ExchangeCarrier {
                 if let error = unsafe session.receive(input, at: context.now) { return fail(error) }
                 actAtTurnEnd()
                 if count < buffer.count, !stream.mayHoldBytes { return }
-            case .wouldBlock: return
+            case .wouldBlock: return updateEvents()
             case .end:
                 let reason =
                     session.hasReceivedSettings
@@ -281,7 +283,7 @@ extension HTTP2Carrier: SocketHandler, TimerHandler, TurnEndHandler {
 
     func socketIsReady(_ events: SocketEvents) {
         let canWrite = stream.canWrite(after: events)
-        if !events.isDisjoint(with: [.readable, .failed]) { read() }
+        if stream.canRead(after: events) { read() }
         if canWrite { send() }
     }
 

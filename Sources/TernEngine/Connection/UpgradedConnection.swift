@@ -219,8 +219,8 @@ package final class UpgradedConnection {
         guard handler != nil else { return close() }
         let isDrained = read()
         guard isOpen else { return }
-        // A write may have waited for the bytes.
-        if isSending { updateEvents() }
+        // A write may have waited for the bytes, or the read waits for room.
+        updateEvents()
         switch writing {
         // Bytes that the server sent before the failure are delivered first, if the handler wants them.
         case .failed(let error) where isDrained: end(error)

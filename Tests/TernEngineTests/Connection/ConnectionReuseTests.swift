@@ -44,6 +44,24 @@ import Testing
         #expect(server.failures == [])
     }
 
+    /// It opens at once, and the first request on it has not waited in a pool: it may have been processed.
+    @Test func aNewConnectionOverAUnixSocketIsNoPooledOne() async throws {
+        try await withSocketPath { path in
+            let server = try ScriptedServer(
+                path: path,
+                { connection in
+                    try connection.readHead()
+                    connection.close()
+                })
+            defer { server.stop() }
+            let harness = try WireHarness()
+            let log = harness.start("/first", to: Endpoint(server))
+            #expect(await log.waitForEnd().last == "failed connectionLost")
+            #expect(await log.outcome().isDeadConnection == false)
+            #expect(server.accepted == 1)
+        }
+    }
+
     @Test func strayBytesSendTheNextRequestToAFreshConnection() async throws {
         let (sent, ended) = (Gate(), Gate())
         let server = try ScriptedServer(

@@ -207,6 +207,20 @@ import Testing
         #expect(received == sent)
     }
 
+    /// A server that asks for new keys, and takes nothing from the socket, stops the client's reads: they wait for room.
+    @Test func aReadWaitsForRoomForItsAnswer() throws {
+        let connection = try connect(version: 13)
+        connection.fillClientSocket()
+        #expect(connection.requestClientKeys() && connection.serverWrite([1]) == 1)
+        #expect(connection.read(1).bytes == [1])
+        // The answer to the request comes first, and there is no room for it.
+        #expect(connection.write([2]) == .wouldBlock)
+        #expect(connection.serverWrite([3]) == 1)
+        #expect(connection.read(1).last == .wantsWrite)
+        connection.emptyServerSocket()
+        #expect(connection.read(1).bytes == [3])
+    }
+
     @Test func protocolsAreNegotiated() throws {
         func result(_ offered: [String], _ choice: String?, forced: Bool = false) throws -> (EngineError?, String?) {
             let server = try TestServer(TestIdentity(), choosing: choice, forcesProtocol: forced)

@@ -149,6 +149,21 @@ import TernEngine
 
     var serverHasClient: Bool { unsafe tern_test_server_has_client(server) == 1 }
     func updateServerKeys() -> Bool { unsafe tern_test_server_update_keys(server) == 1 }
+
+    func requestClientKeys() -> Bool { unsafe tern_test_server_request_keys(server) == 1 }
+
+    /// Fills the client's socket with bytes that are not TLS, so that it takes no more until the server's side is emptied.
+    func fillClientSocket() {
+        let bytes = [UInt8](repeating: 0, count: 4_096)
+        while unsafe send(clientSocket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) > 0 {}
+        while unsafe send(clientSocket, bytes, 1, Int32(MSG_NOSIGNAL)) > 0 {}
+    }
+
+    /// Takes all bytes that the client has sent.
+    func emptyServerSocket() {
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        while unsafe recv(serverSocket, &bytes, bytes.count, 0) > 0 {}
+    }
 }
 
 extension TLSHandshakeResult {
