@@ -46,6 +46,13 @@ bool tern_birth_time(const char *path, int64_t *seconds, int64_t *nanoseconds) {
     return true;
 }
 
+int tern_reserve_space(int fd, int64_t length) {
+    while (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, length) != 0) {
+        if (errno != EINTR) { return errno; }
+    }
+    return 0;
+}
+
 bool tern_open_pipe(int *read_end, int *write_end, int capacity) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) { return false; }

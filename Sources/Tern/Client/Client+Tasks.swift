@@ -189,14 +189,14 @@ extension Client {
 extension Client {
     /// Downloads a response to the file at a path of the file system, like
     /// ``download(_:to:options:query:headers:startsImmediately:configure:)-(_,URL,_,_,_,_,_)``. A relative path begins at the
-    /// current folder of the process.
+    /// current folder of the process. A tilde is a character like any other.
     @discardableResult
     public func download(
         _ path: String, to filePath: String, options: Download.Options = Download.Options(), query: Request.Query = [:],
         headers: Headers = [:], startsImmediately: Bool = true, configure: Request.Change = { _ in }
     ) -> SessionTask<URL> {
         download(
-            path, to: URL(filePath: filePath), options: options, query: query, headers: headers,
+            path, to: FilePath.url(of: filePath), options: options, query: query, headers: headers,
             startsImmediately: startsImmediately, configure: configure)
     }
 }

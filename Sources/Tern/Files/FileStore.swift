@@ -193,10 +193,12 @@ package actor FileStore {
         let folder = FilePath.folder(of: destination)
         if options.createsFolders { try system.makeFolders(folder) }
         do {
-            if let lock { system.setPermissions(of: lock, false, folder: folder) }
+            if let lock { setPermissions(of: lock, for: destination, options) }
             return try rename(path, to: destination, existing: options.existing)
-        } catch  where error.code == Self.crossDevice {
+        } catch {
+            // A file that was not moved can be kept, and its owner alone may read it.
             if let lock { system.setPermissions(of: lock, true, folder: folder) }
+            guard error.code == Self.crossDevice else { throw error }
             // The destination is on another file system: copy beside it first, so that the last step is a rename again.
             let (copy, target) = try create(TemporaryPlace(folder: folder, destination: FilePath.name(of: destination)))
             var open: Int32? = target
@@ -205,7 +207,7 @@ package actor FileStore {
                 open = nil
                 let lock = try finish(target, copy, at: length)
                 defer { try? system.close(lock) }  // It was closed already but for its lock.
-                system.setPermissions(of: lock, false, folder: folder)
+                setPermissions(of: lock, for: destination, options)
                 let place = try rename(copy, to: destination, existing: options.existing)
                 try system.remove(path)
                 return place
@@ -216,6 +218,13 @@ package actor FileStore {
                 throw error
             }
         }
+    }
+
+    /// Gives a file the permissions of the file that it replaces, so that nobody else can read it who could not read that one, or
+    /// else those of a new file.
+    private func setPermissions(of descriptor: Int32, for destination: String, _ options: Download.Options) {
+        if options.existing == .overwrite, PosixFileSystem.copyPermissions(from: destination, to: descriptor) { return }
+        system.setPermissions(of: descriptor, false, folder: FilePath.folder(of: destination))
     }
 
     private func rename(

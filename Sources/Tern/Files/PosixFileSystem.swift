@@ -86,6 +86,15 @@ package struct PosixFileSystem: FileSystem {
         }
     }
 
+    /// Gives a file the permissions of the regular file at a path. Returns false if there is none.
+    package static func copyPermissions(from path: String, to descriptor: Int32) -> Bool {
+        var information = stat()
+        guard unsafe lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFREG else { return false }
+        // A file system without permissions refuses the call; the file then keeps the permissions that it has.
+        _ = fchmod(descriptor, information.st_mode & 0o777)
+        return true
+    }
+
     package func close(_ descriptor: Int32) throws(FileFailure) {
         let code = FileCall.close(descriptor)
         if code != 0 { throw FileFailure("close", "the file", code: code) }
@@ -141,6 +150,19 @@ package struct PosixFileSystem: FileSystem {
             throw FileFailure("open", path, code: information.st_mode & S_IFMT == S_IFDIR ? EISDIR : EINVAL)
         }
         return Int64(information.st_size)
+    }
+
+    /// Reserves space for the first bytes of a file, whose length stays. Does nothing where the system or the file system cannot do
+    /// so. Returns 0 or the error number.
+    ///
+    /// posix_fallocate(3) would set the length step by step, and write to each block where the file system cannot reserve space.
+    package static func reserveSpace(_ length: Int64, for descriptor: Int32) -> Int32 {
+        #if os(Linux)
+        let code = tern_reserve_space(descriptor, length)
+        return code == EOPNOTSUPP || code == ENOSYS ? 0 : code
+        #else
+        return 0
+        #endif
     }
 
     /// Returns the time at which a file was created; nil if the file system does not know it. A link is not followed.
@@ -212,6 +234,11 @@ package struct PosixFileSystem: FileSystem {
 ///
 /// Compares bytes, because Swift joins `/` and a combining mark behind it into one `Character`.
 package enum FilePath {
+    /// Returns the URL of a file. `URL(filePath:)` puts the home of a user in place of `~` and `~name` at the start.
+    package static func url(of path: String) -> URL { URL(filePath: path.utf8.first == tilde ? "./" + path : path) }
+
+    private static let tilde = UInt8(ascii: "~")
+
     /// A URL that does not name a file of this machine.
     package struct NotAFile: Error, CustomStringConvertible {
         let url: URL

@@ -51,7 +51,8 @@ struct SuggestedFilenameTests {
             ("lpt9.x", "_lpt9.x"), ("com¹", "_com¹"), ("CONIN$", "_CONIN$"), ("CLOCK$", "_CLOCK$"), (" .con", "_con"),
             ("console", "console"), ("com", "com"), ("comx", "comx"), ("com12", "com12"), ("con_", "con_"),
             ("tern-0123456789abcdef.tern", "_tern-0123456789abcdef.tern"), ("tern-1.tern", "tern-1.tern"),
-            ("👨‍👩‍👧.png", "👨‍👩‍👧.png"), ("~", "~"), ("a*?\"<>|b", "a______b"), ("\u{85}x", "x"),
+            ("👨‍👩‍👧.png", "👨‍👩‍👧.png"), ("~", nil), ("~root", "root"), ("-~.~a~", "a~"), ("a~b", "a~b"),
+            ("a*?\"<>|b", "a______b"), ("\u{85}x", "x"),
         ] as [(String, String?)])
     func namesAreSanitized(proposed: String, expected: String?) {
         #expect(SuggestedFilename.sanitize(proposed) == expected)

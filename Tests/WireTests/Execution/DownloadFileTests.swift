@@ -236,5 +236,26 @@ struct DownloadFileTests {
         return flock(descriptor, LOCK_EX | LOCK_NB) != 0
     }
     #endif
+
+    /// Nobody can read the new file who could not read the old one.
+    @Test func aReplacedFileKeepsItsPermissions() async throws {
+        try await inTestFolder { folder in
+            try await withServer {
+                try $0.respond(text: "new")
+            } test: { _, client in
+                try folder.write("old", to: "file")
+                #expect(unsafe chmod(folder.url("file").path, 0o640) == 0)
+                _ = try await client.download("x", to: folder.url("file")).value
+                #expect(try folder.text("file") == "new")
+                #expect(permissions(folder.url("file").path) == 0o640)
+            }
+        }
+    }
+
+    @Test func aTildeIsNoHomeFolder() throws {
+        #expect(FilePath.url(of: "~root/x").path.hasSuffix("~root/x"))
+        #expect(FilePath.url(of: "~").lastPathComponent == "~")
+        #expect(FilePath.url(of: "/a/~b").path == "/a/~b")
+    }
 }
 #endif
