@@ -13,7 +13,7 @@ import Foundation
 extension DurableDownload {
     // MARK: The part of an earlier download
 
-    /// Decides where to continue. Returns true if the part is the whole file.
+    /// Decides where to continue. Returns true if the part is known to be the whole file.
     func adopt(_ found: DownloadPart.Found, of part: DownloadPart) async throws(NetworkError) -> Bool {
         if case .laterVersion? = found.problem, let problem = found.problem {
             throw error(.otherDownload, "\(part.partialPath): \(problem)")
@@ -32,7 +32,9 @@ extension DurableDownload {
             return false
         }
         self.control = control
-        if found.isComplete {
+        // The items of a query that sign a URL can name a user: bytes that came with others are used once the server has confirmed
+        // them for this URL. So are those whose file has its full length, which does not prove that they reached the disk.
+        if found.isComplete, control.url == url {
             try await resume(part, at: found.length ?? 0)
             return true
         }
@@ -46,9 +48,9 @@ extension DurableDownload {
         }
         if let segments = control.segments, let size = control.size {
             // The table is cut off at the end.
-            if found.length == size {
+            if found.length == size, !rule.validators.isEmpty {
                 try await resume(part, at: size)
-                return true
+                return false
             }
             return try await adopt(SegmentPlan(size: size, segments: segments), found, of: part)
         }
@@ -59,7 +61,7 @@ extension DurableDownload {
             return false
         }
         try await resume(part, at: length)
-        return length == control.size
+        return false
     }
 
     /// Returns whether the file at the destination is the one that this download asks for, and was moved there by a process
@@ -69,9 +71,12 @@ extension DurableDownload {
     func isThisDownload(
         _ found: DownloadPart.Found, length: Int64, of part: DownloadPart
     ) async throws(NetworkError) -> Bool {
-        guard let control = found.control, control.urlDigest == ControlFile.digest(of: request?.urlString ?? ""),
-            control.size == nil || control.size == length
-        else { return false }
+        let url = request?.urlString ?? ""
+        guard let control = found.control, control.size == nil || control.size == length else { return false }
+        // Another URL of the same file is enough together with the caller's digest.
+        guard control.url == url || options.digest != nil && control.urlDigest == ControlFile.digest(of: url) else {
+            return false
+        }
         let digest = options.digest ?? (found.isFromThisBoot ? nil : control.digest?.digest)
         return try await isExpected(part, length: length, digest: digest)
     }
@@ -137,6 +142,7 @@ extension DurableDownload {
         if hash.map({ $0.count > length }) ?? true { hash = try newHash() }
         guard let hash, hash.count < length else { return }
         try await self.hash(part, at: part.partialPath, until: length, into: hash)
+        schedule.progressed(at: time.elapsed())
     }
 
     /// Hashes the rest of a file, which is the part or the destination.

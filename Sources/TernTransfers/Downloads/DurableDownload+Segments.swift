@@ -55,7 +55,8 @@ extension DurableDownload {
     private func receiveSegment(
         _ index: Int, of plan: SegmentPlan, into part: DownloadPart, _ progress: SegmentProgress
     ) async -> SegmentEnd {
-        var schedule = RetrySchedule(options.retry)
+        var schedule = schedule
+        schedule.progressed(at: time.elapsed())
         while true {
             let before = counts[index]
             let used = request?.target

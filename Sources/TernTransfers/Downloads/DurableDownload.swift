@@ -1,3 +1,4 @@
+import Synchronization
 import Tern
 import TernConcurrency
 
@@ -20,6 +21,8 @@ actor DurableDownload {
     nonisolated let outcome = TaskValue<DurableDownloadResult>()
     /// The head of the newest response that was accepted; nil before the first one.
     nonisolated let latestResponse = Lock<ResponseHead?>(nil)
+    /// A Boolean value that indicates whether the download has ended because there is no network, for which its queue waits.
+    nonisolated let endedOffline = Atomic(false)
     nonisolated let time: TransferTime
     nonisolated let firstRequest: Result<Request, NetworkError>
     private nonisolated let destination: URL
@@ -42,6 +45,8 @@ actor DurableDownload {
     var doubt = StartOverReason.noValidator
     var rule = ContinuationRule(offset: 0, validators: StrongValidators())
     var schedule: RetrySchedule
+    /// The number of failed attempts of all segments.
+    private var failedAttempts = 0
     /// The hash of the bytes so far; nil if no digest is expected.
     var hash: FileHash?
     /// The reason for which the part is about to be discarded.
@@ -136,7 +141,7 @@ actor DurableDownload {
         guard let path = try? FilePath.of(destination) else { return }
         let part = DownloadPart(destination: path, synchronizes: false, system: system)
         guard part.hasControl, try await part.acquire(createsFolder: false) else { return }
-        if try await part.load().finishedLength != nil { await part.remove() } else { await part.close() }
+        try await part.removeIfFinished()
     }
 
     nonisolated var description: String {
@@ -186,12 +191,9 @@ actor DurableDownload {
                 found.control = nil
             }
             found = try await takeForeignPart(found, of: part)
-            if try await adopt(found, of: part) {
-                trace.add(.foundWhole)
-            } else {
-                try await receive(into: part)
-            }
-            return try await finish(part, isVerified: found.isComplete && found.isFromThisBoot)
+            let isWhole = try await adopt(found, of: part)
+            if isWhole { trace.add(.foundWhole) } else { try await receive(into: part) }
+            return try await finish(part, isVerified: isWhole && found.isComplete && found.isFromThisBoot)
         } catch {
             throw ending(error, rest: await part.closeKeepingPart(), part)
         }
@@ -216,7 +218,6 @@ actor DurableDownload {
 
     /// Takes the lock of the destination. Returns the length of the file if another download of the same URL finished it meanwhile.
     func lock(_ part: DownloadPart, _ request: Request) async throws(NetworkError) -> Int64? {
-        let digest = ControlFile.digest(of: request.urlString)
         var hasWaited = false
         var other: OtherPart?
         while true {
@@ -227,10 +228,13 @@ actor DurableDownload {
             guard options.contention == .wait else { throw inProgress(part, request) }
             if !hasWaited { trace.add(.waitedForOtherDownload) }
             hasWaited = true
+            let rest = options.retry.maximumTime.map { $0 - time.elapsed() } ?? Self.lockInterval
+            if rest <= .zero { throw inProgress(part, request).adding("the limit of the whole time is reached") }
             // Keeps the last part that was seen, because it may already have been moved to the destination.
-            other = await OtherPart(part, urlDigest: digest, system) ?? other
-            try await sleep(Self.lockInterval)
+            other = await OtherPart(part, of: request.urlString, system) ?? other
+            try await sleep(min(rest, Self.lockInterval))
         }
+        schedule.progressed(at: time.elapsed())
         guard let other, let found = part.destinationIdentity(), found.number == other.number else { return nil }
         return found.length
     }
@@ -277,16 +281,25 @@ actor DurableDownload {
     ) async throws(NetworkError) -> RetrySchedule {
         guard let request, !error.isCancelled, !Task.isCancelled else { throw error }
         var schedule = schedule
+        schedule.failedAttempts = failedAttempts
         let reachability = session.configuration.reachability
         let action = schedule.decide(
             RetrySchedule.Failure(
                 error: error, request: request, hasNewBytes: hasNewBytes,
                 hasNetwork: reachability.status != .unreachable, canReplaceURL: options.url != nil,
                 elapsed: time.elapsed(), random: Double.random(in: 0...1)))
-        if case .giveUp(let reason) = action { throw reason.map { error.adding($0) } ?? error }
-        trace.add(.failed("\(error)"))
+        failedAttempts = schedule.failedAttempts
         switch action {
-        case .giveUp:
+        case .giveUp(let reason):
+            throw reason.map { error.adding($0) } ?? error
+        case .endOffline:
+            endedOffline.store(true, ordering: .relaxed)
+            throw error
+        case .retry, .waitForNetwork, .replaceURL:
+            trace.add(.failed("\(error)"))
+        }
+        switch action {
+        case .giveUp, .endOffline:
             break
         case .retry(let delay):
             trace.add(.waited(delay))
@@ -367,11 +380,7 @@ actor DurableDownload {
     /// - Parameter bufferLimit: The number of bytes that may wait in memory; nil for that of one stream.
     func attemptRequest(_ rule: ContinuationRule, bufferLimit: Int? = nil) throws(NetworkError) -> Request {
         guard var request else { throw try firstRequest.get().cancelled }
-        if let limit = options.retry.maximumTime {
-            // The attempt that runs when the time is over ends, too.
-            let rest = max(.milliseconds(1), limit - time.elapsed())
-            request.timeouts.total = min(rest, request.timeouts(in: session.configuration.timeouts).total ?? rest)
-        }
+        options.retry.limit(&request, elapsed: time.elapsed(), in: session.configuration)
         if let fields = rule.fields { request.headers = request.headers.overriding(with: fields) }
         if !request.headers.contains("Accept-Encoding") { request.headers["Accept-Encoding"] = "identity" }
         request.cache = .noStore
@@ -412,13 +421,13 @@ private final class OtherPart: Sendable {
     private let system: any FileSystem
 
     /// Opens the part; nil if it is not there, or that of another URL.
-    init?(_ part: DownloadPart, urlDigest: String, _ system: any FileSystem) async {
+    init?(_ part: DownloadPart, of url: String, _ system: any FileSystem) async {
         // `try?`: the other download may remove the file at any time.
         guard let number = DiskCall.identity(of: part.partialPath)?.number,
             let descriptor = try? system.open(part.partialPath, .read)
         else { return nil }
         // The open file must be the part before and after the control file is read.
-        guard DiskCall.identity(of: descriptor)?.number == number, await part.otherURLDigest() == urlDigest,
+        guard DiskCall.identity(of: descriptor)?.number == number, await part.otherURL() == url,
             DiskCall.identity(of: part.partialPath)?.number == number
         else {
             try? system.close(descriptor)  // It was not read.

@@ -22,6 +22,8 @@ struct ForeignPartRule {
     let birth: Date?
     let now: Date
     let requiresProof: Bool
+    /// The size that the caller expects; nil for any.
+    var expectedSize: Int64?
 
     /// The precision of the times in header fields, twice.
     private static let precision: TimeInterval = 2
@@ -31,11 +33,14 @@ struct ForeignPartRule {
         guard head.contentCodings.isEmpty, let size = head.contentLength else {
             return .leave("the server does not state the size of its file")
         }
+        if let expectedSize, expectedSize != size {
+            return .leave("the server's file has \(size) bytes, not \(expectedSize)")
+        }
+        // Also for a file that is whole: without a validator, nothing says that it is the server's.
+        guard !StrongValidators(head).isEmpty else { return .leave("the server gives no strong validator") }
         guard length <= size else { return .leave("it has \(length) bytes, and the server's file has \(size)") }
         if requiresProof, let doubt = doubt(head) { return .leave(doubt) }
-        if length == size { return .complete }
-        guard !StrongValidators(head).isEmpty else { return .leave("the server gives no strong validator") }
-        return .take(size: size)
+        return length == size ? .complete : .take(size: size)
     }
 
     /// Returns the reason why the server's file can have changed since the file here was begun; nil if it has not.
@@ -65,7 +70,7 @@ extension DurableDownload {
         guard let head = try await foreignHead() else { return found }
         let rule = ForeignPartRule(
             length: file.length, birth: PosixFileSystem.birthTime(of: part.destination), now: Date(),
-            requiresProof: options.foreignPart == .continuedIfUnchanged)
+            requiresProof: options.foreignPart == .continuedIfUnchanged, expectedSize: options.expectedSize)
         let decision = rule.decision(on: head)
         if case .leave(let reason) = decision {
             trace.add(.leftForeignPart(reason))
@@ -81,7 +86,7 @@ extension DurableDownload {
         }
         trace.add(.tookForeignPart(bytes: length))
         var taken = DownloadPart.Found()
-        (taken.control, taken.length) = (control, length)
+        (taken.control, taken.length, taken.isComplete) = (control, length, decision == .complete)
         return taken
     }
 
@@ -100,7 +105,8 @@ extension DurableDownload {
             switch result {
             case .success(let response): return response.head
             case .failure(let error):
-                if error.kind == .status, let status = error.status, status == 405 || status == 501 {
+                // A server can refuse HEAD alone, also with the status of a URL that is signed for GET.
+                if error.kind == .status, let status = error.status, !options.retry.policy.statuses.contains(status) {
                     trace.add(.leftForeignPart("the server answers HEAD with \(status)"))
                     return nil
                 }

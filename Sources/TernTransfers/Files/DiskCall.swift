@@ -53,10 +53,13 @@ enum DiskCall {
         let nanoseconds: Int
     }
 
-    /// Returns whether other users may write to a file.
+    /// Returns whether another user may write to what is at a path: it belongs to another one, its permissions allow it, or it is not a
+    /// regular file. False if nothing is there.
     static func isWritableByOthers(_ path: String) -> Bool {
         var information = stat()
-        return unsafe lstat(path, &information) != 0 || information.st_mode & 0o022 != 0
+        guard unsafe lstat(path, &information) == 0 else { return errno != ENOENT }
+        return information.st_mode & S_IFMT != S_IFREG || information.st_mode & 0o022 != 0
+            || information.st_uid != geteuid()
     }
 
     /// Returns the identity of the regular file at a path; nil if there is none.
@@ -83,12 +86,9 @@ enum DiskCall {
 
     /// Reserves space for a file and sets its length.
     static func allocate(_ length: Int64, for descriptor: Int32, path: String) throws(FileFailure) {
-        #if os(Linux)
-        let code = posix_fallocate(descriptor, 0, off_t(length))
-        if code == 0 { return }
-        // A file system that cannot reserve space still has files with holes.
-        guard code == EOPNOTSUPP || code == EINVAL else { throw FileFailure("allocate", path, code: code) }
-        #endif
+        let code = PosixFileSystem.reserveSpace(length, for: descriptor)
+        if code != 0 { throw FileFailure("allocate", path, code: code) }
+        // In one step, so that a file whose space was reserved in part does not look whole.
         if ftruncate(descriptor, off_t(length)) != 0 { throw FileFailure("allocate", path, code: errno) }
     }
 

@@ -77,6 +77,12 @@ actor DownloadPart {
         files = FileStore(system, executor: Self.executor)
     }
 
+    // A call that fails can leave them open, and the lock would last as long as the process.
+    deinit {
+        if let descriptor { try? system.close(descriptor) }
+        if let lock { try? system.close(lock) }
+    }
+
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe Self.executor.asUnownedSerialExecutor() }
 
     // MARK: The lock
@@ -110,10 +116,10 @@ actor DownloadPart {
         throw last ?? FileFailure("lock", controlPath, code: DiskCall.busy)
     }
 
-    /// Returns the digest of the URL in the control file of the download that has the lock; nil if it cannot be read.
-    func otherURLDigest() -> String? {
+    /// Returns the URL in the control file of the download that has the lock; nil if it cannot be read.
+    func otherURL() -> String? {
         // `try?`: the other download may remove the file at any time.
-        (try? ControlFile(read(controlPath, limit: ControlFile.limit + 1), names: names))?.urlDigest
+        (try? ControlFile(read(controlPath, limit: ControlFile.limit + 1), names: names))?.url
     }
 
     /// A Boolean value that indicates whether there is a control file.
@@ -138,6 +144,10 @@ actor DownloadPart {
             }
         }
         control = found.control
+        // The process can have been killed while the finished file had two names, on a file system that cannot move it in one step.
+        if let part = DiskCall.identity(of: partialPath), part.number == destinationIdentity()?.number {
+            try system.remove(partialPath)
+        }
         do throws(FileFailure) {
             let opened = try system.open(partialPath, .update)
             descriptor = opened
@@ -174,6 +184,8 @@ actor DownloadPart {
             try system.rename(destination, to: partialPath)
             system.setPermissions(of: opened, true, folder: folder)
             descriptor = opened
+            // From here on, it is kept like every part.
+            self.length = length
             return length
         } catch {
             // The failure of the move is the one to report.
@@ -443,6 +455,7 @@ actor DownloadPart {
         (unwritten, length) = (nil, 0)
         let opened = try system.open(partialPath, .createPublic)
         descriptor = opened
+        if options.existing == .overwrite { _ = PosixFileSystem.copyPermissions(from: destination, to: opened) }
         do throws(FileFailure) {
             try named { () throws(FileFailure) in
                 for chunk in bytes { try system.write(chunk, to: opened) }
@@ -467,8 +480,15 @@ actor DownloadPart {
 
     /// Removes the files if they are those of a URL with this digest.
     func discard(partOf urlDigest: String) throws(FileFailure) {
+        defer { close() }
         let found = try load()
-        if isControlEmpty || found.control?.urlDigest == urlDigest { try discard() } else { close() }
+        if isControlEmpty || found.control?.urlDigest == urlDigest { try discard() }
+    }
+
+    /// Removes the control file of a file that has its name.
+    func removeIfFinished() throws(FileFailure) {
+        defer { close() }
+        if try load().finishedLength != nil { remove() }
     }
 
     /// Removes the partial file and the control file.

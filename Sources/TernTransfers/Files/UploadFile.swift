@@ -14,7 +14,7 @@ import Foundation
 /// and the upload starts over.
 actor UploadFile {
     private let path: String
-    private nonisolated let controlPath: String
+    nonisolated let controlPath: String
     private let system: any FileSystem
     private var descriptor: Int32?
     /// The descriptor of the control file, which holds the lock; nil before and after.
@@ -25,6 +25,12 @@ actor UploadFile {
         self.path = path
         self.controlPath = controlPath
         self.system = system
+    }
+
+    // A call that fails can leave them open, and the lock would last as long as the process.
+    deinit {
+        if let descriptor { try? system.close(descriptor) }
+        if let lock { try? system.close(lock) }
     }
 
     /// A Boolean value that indicates whether there is a control file.
@@ -50,22 +56,42 @@ actor UploadFile {
         return identity
     }
 
-    /// Takes the lock and returns the description of the upload so far; nil inside if there is none. Returns nil if another
-    /// upload has the lock.
-    func acquire() throws(FileFailure) -> (control: UploadControl?, isInvalid: Bool)? {
+    /// The state of the control file when the lock was taken.
+    enum Found: Sendable {
+        /// There is no description of an upload.
+        case nothing
+        case control(UploadControl)
+        case invalid
+        /// A later version of Tern wrote it.
+        case laterVersion(Int)
+
+        var control: UploadControl? { if case .control(let control) = self { control } else { nil } }
+    }
+
+    /// Takes the lock and reads the control file. Returns nil if another upload has the lock.
+    func acquire() throws(FileFailure) -> Found? {
+        guard try takeLock() else { return nil }
+        do throws(FileFailure) {
+            let bytes = try readControl()
+            return bytes.isEmpty ? .nothing : UploadControl.read(bytes)
+        } catch {
+            close(keepsControl: true)
+            throw error
+        }
+    }
+
+    private func takeLock() throws(FileFailure) -> Bool {
         var last: FileFailure?
         // Between two calls, the other upload can remove the control file.
         for _ in 0..<16 {
             for mode in [FileMode.update, .create] {
                 do throws(FileFailure) {
                     lock = try system.open(controlPath, mode)
-                    let bytes = try readControl()
-                    let control = bytes.isEmpty ? nil : UploadControl(bytes)
-                    return (control, !bytes.isEmpty && control == nil)
+                    return true
                 } catch {
                     last = error
                 }
-                if last?.code == DiskCall.busy { return nil }
+                if last?.code == DiskCall.busy { return false }
             }
             guard last?.code == DiskCall.alreadyThere else { break }
         }

@@ -103,6 +103,17 @@ extension TransferQueue {
     }
 }
 
+extension TransferQueue.Credentials: CustomStringConvertible, CustomReflectable {
+    /// The names of the fields, and the URL without the values of its query.
+    public var description: String {
+        let names = headers.map { "\($0.name)" }.joined(separator: ", ")
+        return "credentials [\(names)]" + (url.map { " for \(Target.redact($0.absoluteString))" } ?? "")
+    }
+
+    /// An empty mirror. Without it, `dump` would show the values of the fields and the whole URL.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
 /// A failed call of a ``TransferQueue``. Its texts never show the values of a query, a field or user data.
 public struct TransferQueueError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of the failure. Later versions can add kinds, so a switch needs a `default`.

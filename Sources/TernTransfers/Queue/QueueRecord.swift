@@ -91,7 +91,8 @@ struct QueueRecord: Sendable, Equatable {
     var key: String {
         switch kind {
         case .download: "d \(path)"
-        case .upload: "u \(path) \(ControlFile.digest(of: url))"
+        // `try?`: a URL that is not valid is compared as text.
+        case .upload: "u \(path) \((try? Target(absolute: url)).map { UploadControl.digest(of: $0) } ?? url)"
         }
     }
 }

@@ -145,7 +145,8 @@ final class QueueStore {
         } catch {
             throw TransferQueueError(error)
         }
-        if DiskCall.isWritableByOthers(path) {
+        // SQLite reads the files beside it, too.
+        for path in [path, path + "-wal", path + "-journal", path + "-shm"] where DiskCall.isWritableByOthers(path) {
             throw TransferQueueError(.notPermitted, "other users may write to \(path)")
         }
     }

@@ -74,6 +74,9 @@ extension TransferQueue {
             throw refusal("the URL has a user or a password, which would be stored: give them with the credentials")
         }
         guard let path = Self.absolutePath(of: transfer.file) else { throw refusal("the file has no file URL") }
+        if transfer.kind == .download, path.utf8.starts(with: "\(folder)/".utf8) {
+            throw refusal("the destination is in the folder of the queue, whose files it could replace")
+        }
         if transfer.existing == .keepBoth { throw refusal("a download of a queue cannot keep both files") }
         var record = QueueRecord(
             kind: transfer.kind, url: target.string, host: target.host, path: QueueRecord.path(of: path, base: base),

@@ -1,3 +1,4 @@
+import Synchronization
 import Tern
 import TernConcurrency
 
@@ -38,6 +39,15 @@ struct RunningTransfer: Sendable {
 }
 
 extension RunningTransfer.Handle {
+    /// A Boolean value that indicates whether the transfer has ended because there is no network.
+    var endedOffline: Bool {
+        switch self {
+        case .download(let task): task.download.endedOffline.load(ordering: .relaxed)
+        case .upload(let task): task.upload.endedOffline.load(ordering: .relaxed)
+        case .refused: false
+        }
+    }
+
     /// The error of the transfer; nil after success.
     var failure: NetworkError? {
         get async {
@@ -118,7 +128,7 @@ extension TransferQueue {
         let handle = startedTransfer(id, record)
         let reporter = Task {
             let failure = await handle.failure
-            transferDidEnd(id, failure)
+            transferDidEnd(id, failure, isOffline: handle.endedOffline)
         }
         transfers[id] = RunningTransfer(handle: handle, reporter: reporter)
     }
@@ -224,8 +234,10 @@ extension TransferQueue {
 
     /// Records the end of a transfer.
     ///
-    /// - Parameter failure: Its error; nil after success.
-    private func transferDidEnd(_ id: ItemID, _ failure: NetworkError?) {
+    /// - Parameters:
+    ///   - failure: Its error; nil after success.
+    ///   - isOffline: A Boolean value that indicates whether it ended because there was no network. The network can be back.
+    private func transferDidEnd(_ id: ItemID, _ failure: NetworkError?, isOffline: Bool) {
         let progress = transfers.removeValue(forKey: id)?.progress
         defer { notify() }
         recorded.remove(id)
@@ -244,8 +256,6 @@ extension TransferQueue {
         var outcome: Data?
         var actions: [QueueSchedule.Action] = []
         if !isClosing {
-            let status = session.configuration.reachability.status
-            let isOffline = RetrySchedule.isOffline(failure, hasNetwork: status != .unreachable)
             if isOffline { watchNetwork() }
             let isRetryable = isRetryable(failure)
             actions = schedule.transferEnded(id, isOffline ? .offline : .failed(isRetryable: isRetryable))

@@ -36,6 +36,20 @@ public struct TransferRetry: Sendable {
     }
 }
 
+extension TransferRetry {
+    /// Limits the total time of a request to the rest of the time of the whole transfer: the attempt that runs when the time is over
+    /// ends, too.
+    ///
+    /// - Parameters:
+    ///   - elapsed: The time since the start of the transfer.
+    ///   - configuration: That of the session.
+    func limit(_ request: inout Request, elapsed: Duration, in configuration: Session.Configuration) {
+        guard let maximumTime else { return }
+        let rest = max(.milliseconds(1), maximumTime - elapsed)
+        request.timeouts.total = min(rest, request.timeouts(in: configuration.timeouts).total ?? rest)
+    }
+}
+
 /// Decides after each failed attempt of a transfer: try again, and when, or give up. Pure.
 struct RetrySchedule: Sendable {
     /// The next step after a failure.
@@ -44,8 +58,10 @@ struct RetrySchedule: Sendable {
         case waitForNetwork(upTo: Duration?)
         /// Asks the caller for a new URL.
         case replaceURL
-        /// Ends the download. The reason is added to the error.
+        /// Ends the transfer. The reason is added to the error.
         case giveUp(String?)
+        /// Ends the transfer because there is no network, for which its queue waits.
+        case endOffline
     }
 
     /// The facts on a failed attempt.
@@ -59,7 +75,7 @@ struct RetrySchedule: Sendable {
         var hasNetwork = true
         /// A Boolean value that indicates whether the caller can give a new URL.
         var canReplaceURL = false
-        /// The time since the start of the download.
+        /// The time since the start of the transfer.
         var elapsed: Duration
         /// A number between 0 and 1 from which the delay is computed.
         var random: Double
@@ -72,9 +88,11 @@ struct RetrySchedule: Sendable {
     private let rules: TransferRetry
     /// The number of attempts in a row that brought no new byte.
     private var failures = 0
-    private var attempts = 0
+    /// The number of failed attempts. Segments share it.
+    var failedAttempts = 0
     /// The number of URLs in a row with which no byte came.
     private var replacements = 0
+    /// The time of the last progress, without the waits for the network.
     private var lastProgress = Duration.zero
     private var offlineTime = Duration.zero
 
@@ -90,6 +108,13 @@ struct RetrySchedule: Sendable {
     /// Records a wait for the network, which counts for no limit but that of the whole time.
     mutating func addOfflineTime(_ time: Duration) { offlineTime += time }
 
+    /// Records a progress other than new bytes, at a time since the start of the transfer: what was done until then, such as the wait
+    /// for another download, is no time without progress.
+    mutating func progressed(at elapsed: Duration) {
+        (failures, replacements) = (0, 0)
+        lastProgress = elapsed - offlineTime
+    }
+
     /// Returns whether an error is the consequence of a missing network.
     static func isOffline(_ error: NetworkError, hasNetwork: Bool) -> Bool {
         !hasNetwork && connectKinds.contains(error.kind)
@@ -98,21 +123,24 @@ struct RetrySchedule: Sendable {
     mutating func decide(_ failure: Failure) -> Action {
         let error = failure.error
         let isOffline = Self.isOffline(error, hasNetwork: failure.hasNetwork)
-        if isOffline, rules.endsOffline { return .giveUp(nil) }
+        if isOffline, rules.endsOffline { return .endOffline }
         if let limit = rules.maximumTime, failure.elapsed >= limit {
             return .giveUp("the limit of \(limit) is reached")
         }
-        if isOffline, rules.offlineWait != .zero { return .waitForNetwork(upTo: rules.offlineWait) }
-        attempts += 1
+        if isOffline, rules.offlineWait != .zero {
+            let rest = rules.maximumTime.map { $0 - failure.elapsed }
+            return .waitForNetwork(upTo: [rules.offlineWait, rest].compactMap(\.self).min())
+        }
+        failedAttempts += 1
         let active = failure.elapsed - offlineTime
         if failure.hasNewBytes {
-            failures = 0
-            replacements = 0
-            lastProgress = active
+            progressed(at: failure.elapsed)
         } else {
             failures += 1
         }
-        if let limit = rules.maximumAttempts, attempts >= limit { return .giveUp("the limit of attempts is reached") }
+        if let limit = rules.maximumAttempts, failedAttempts >= limit {
+            return .giveUp("the limit of attempts is reached")
+        }
         if failure.canReplaceURL, error.kind == .status, let status = error.status, Self.refusals.contains(status) {
             guard replacements < Self.mostReplacements else { return .giveUp("a new URL was refused, too") }
             replacements += 1

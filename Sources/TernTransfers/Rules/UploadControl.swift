@@ -15,7 +15,7 @@ struct UploadControl: Sendable, Equatable, Codable {
 
     private(set) var version = currentVersion
     var kind: UploadMessages.Kind
-    /// The digest of the URL at which uploads are created, without its secrets.
+    /// The digest of the URL at which uploads are created.
     var endpointDigest: String
     /// The URL of the upload on the server. Knowing it is often enough to write to it, so the file can be read by its owner alone.
     var url: String
@@ -29,16 +29,23 @@ struct UploadControl: Sendable, Equatable, Codable {
         (size, seconds, nanoseconds) = (file.length, file.seconds, file.nanoseconds)
     }
 
-    /// Reads a control file and checks it; nil if Tern did not write it.
-    init?(_ data: Data) {
+    private struct Version: Codable {
+        let version: Int
+    }
+
+    /// Reads a control file and checks it.
+    static func read(_ data: Data) -> UploadFile.Found {
+        let decoder = JSONDecoder()
         // `try?`: the reason of a malformed file does not matter here.
-        guard data.count <= Self.limit, let control = try? JSONDecoder().decode(Self.self, from: data),
-            control.version == Self.currentVersion, control.url.utf8.count <= 1 << 16,
-            (0...ControlFile.mostBytes).contains(control.size),
-            // `try?`: as above.
-            (try? Target(absolute: control.url)) != nil
-        else { return nil }
-        self = control
+        guard data.count <= limit, let version = try? decoder.decode(Version.self, from: data).version else {
+            return .invalid
+        }
+        guard version <= currentVersion else { return .laterVersion(version) }
+        // `try?`: as above.
+        guard version > 0, let control = try? decoder.decode(Self.self, from: data), control.url.utf8.count <= 1 << 16,
+            (0...ControlFile.mostBytes).contains(control.size), (try? Target(absolute: control.url)) != nil
+        else { return .invalid }
+        return .control(control)
     }
 
     /// The bytes of the file.
@@ -46,6 +53,13 @@ struct UploadControl: Sendable, Equatable, Codable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return try encoder.encode(self)
+    }
+
+    /// Returns the digest that identifies an endpoint, by its whole URL: a secret in it can name a user, and nobody else may continue
+    /// the upload.
+    static func digest(of endpoint: Target) -> String {
+        let text = "\(endpoint.string)\n\(endpoint.user ?? "")"
+        return Hexadecimal.lowercase(DigestFunction.hash(Array(text.utf8), .sha256))
     }
 
     /// Returns the URL of the upload on the server if an upload to an endpoint may continue it; nil otherwise. The rules for

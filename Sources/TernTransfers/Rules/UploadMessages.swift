@@ -165,7 +165,12 @@ struct UploadMessages: Sendable, Equatable {
             }
             return State(offset: offset, isComplete: offset == length)
         case .httpDraft:
-            // A response without the field is that of the resource itself, after the last byte.
+            if let offset = try offset(head), offset != end {
+                throw Problem(
+                    description: "the server counts \(offset) bytes after it was sent those from \(start) to \(end)",
+                    isTemporary: true)
+            }
+            // A response without the fields is that of the resource itself, after the last byte.
             if end == length, head.headers["Upload-Complete"] == "?0" {
                 throw Problem(
                     description: "the server received all \(length) bytes, but states that the upload is incomplete",

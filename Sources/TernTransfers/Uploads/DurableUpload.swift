@@ -1,3 +1,4 @@
+import Synchronization
 import Tern
 import TernConcurrency
 
@@ -16,6 +17,8 @@ actor DurableUpload {
     nonisolated let meter = ProgressMeter()
     nonisolated let trace = TransferTrace<DurableUploadEvent>()
     nonisolated let outcome = TaskValue<DurableUploadResult>()
+    /// A Boolean value that indicates whether the upload has ended because there is no network, for which its queue waits.
+    nonisolated let endedOffline = Atomic(false)
     nonisolated let time: TransferTime
     private nonisolated let source: URL
     private nonisolated let endpoint: Result<Request, NetworkError>
@@ -119,16 +122,17 @@ actor DurableUpload {
     /// Removes the description of an upload that does not run.
     nonisolated func removeControl() async throws(NetworkError) {
         let (file, _) = try files(for: try endpoint.get())
-        let isFree: Bool
+        let found: UploadFile.Found?
         do throws(FileFailure) {
             guard file.hasControl else { return }
-            isFree = try await file.acquire() != nil
+            found = try await file.acquire()
         } catch {
             throw NetworkError(
                 TransferFailure(.fileSystem, "the control file cannot be removed: \(error)", underlying: error),
                 request: try endpoint.get())
         }
-        guard isFree else { throw error(.uploadInProgress, "another upload of \(source.path) is running") }
+        guard let found else { throw error(.uploadInProgress, "another upload of \(source.path) is running") }
+        if case .laterVersion = found { return await file.close(keepsControl: true) }
         do throws(FileFailure) {
             try await file.discard()
         } catch {
@@ -147,7 +151,7 @@ actor DurableUpload {
         } catch {
             throw self.error(.invalidRequest, "the source \(error)")
         }
-        let digest = ControlFile.digest(of: request.urlString)
+        let digest = UploadControl.digest(of: request.target)
         let control = FilePath.join(
             options.controlFolder ?? FilePath.folder(of: path),
             UploadControl.name(of: FilePath.name(of: path), endpointDigest: digest))
@@ -162,8 +166,20 @@ actor DurableUpload {
             try await file.acquire()
         }
         guard let found else { throw error(.uploadInProgress, "another upload of \(source.path) is running") }
-        if found.isInvalid { trace.add(.startedOver(.controlInvalid)) }
-        guard let control = found.control else { return }
+        let control: UploadControl
+        switch found {
+        case .nothing:
+            return
+        case .invalid:
+            return trace.add(.startedOver(.controlInvalid))
+        case .laterVersion(let version):
+            await file.close(keepsControl: true)
+            throw error(
+                .otherUpload,
+                "the control file has version \(version), which a later version of Tern wrote: \(file.controlPath)")
+        case .control(let found):
+            control = found
+        }
         let stored = control.target(for: try endpoint.get().target, endpointDigest: endpointDigest, kind)
         guard let stored, control.describes(identity) else {
             trace.add(.startedOver(stored == nil ? .controlInvalid : .fileChanged))
@@ -372,6 +388,7 @@ actor DurableUpload {
         var request = request
         request.cache = .noStore
         request.isRetriedByCaller = true
+        options.retry.limit(&request, elapsed: time.elapsed(), in: session.configuration)
         request = try await addCredentials(request)
         let task = session.task(for: request, startsImmediately: true)
         let (meter, length) = (meter, messages.length)
@@ -421,10 +438,17 @@ actor DurableUpload {
                 hasNetwork: reachability.status != .unreachable, elapsed: time.elapsed(),
                 random: Double.random(in: 0...1),
                 isTemporary: (failure.underlying as? UploadMessages.Problem)?.isTemporary ?? false))
-        if case .giveUp(let reason) = action { throw reason.map { failure.adding($0) } ?? failure }
-        trace.add(.failed("\(failure)"))
         switch action {
-        case .giveUp, .replaceURL:
+        case .giveUp(let reason):
+            throw reason.map { failure.adding($0) } ?? failure
+        case .endOffline:
+            endedOffline.store(true, ordering: .relaxed)
+            throw failure
+        case .retry, .waitForNetwork, .replaceURL:
+            trace.add(.failed("\(failure)"))
+        }
+        switch action {
+        case .giveUp, .endOffline, .replaceURL:
             throw failure
         case .retry(let delay):
             trace.add(.waited(delay))

@@ -31,6 +31,14 @@ public struct UploadResumption: Sendable, Hashable {
     }
 }
 
+extension UploadResumption: CustomStringConvertible, CustomReflectable {
+    /// The protocol, and the place without the values of its query.
+    public var description: String { "\(kind.rawValue) at \(Target.redact(endpoint))" }
+
+    /// An empty mirror. Without it, `dump` would show the whole URL.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
 /// The options of a durable upload.
 public struct DurableUploadOptions: Sendable {
     /// Values that describe the file to a tus server (`Upload-Metadata`). The names are ASCII, without spaces and commas. The
@@ -75,4 +83,6 @@ public struct DurableUploadOptions: Sendable {
 extension NetworkError.Kind {
     /// Another upload of the file to the same place is running, in this process or another one.
     public static let uploadInProgress = Self(rawValue: "upload-in-progress")
+    /// A later version of Tern wrote the control file of the upload. It was not changed.
+    public static let otherUpload = Self(rawValue: "other-upload")
 }

@@ -61,6 +61,14 @@ public struct DurableUploadResult: Sendable {
     public let trace: [DurableUploadEvent]
 }
 
+extension DurableUploadResult: CustomStringConvertible, CustomReflectable {
+    /// The number of bytes, of attempts, and the time. The URL is not shown.
+    public var description: String { "\(bytes) bytes in \(attempts) attempts, \(duration)" }
+
+    /// An empty mirror. Without it, `dump` would show the URL.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
 /// A decision of a durable upload, for its trace. New cases can be added, so a switch needs a `default`.
 public enum DurableUploadEvent: Sendable, Hashable {
     /// The server created an upload, and has no byte yet.

@@ -28,10 +28,13 @@ struct DownloadPartTests {
         client.download(path, to: folder.url("file"), resuming: .automatically, options: .test(change))
     }
 
-    /// Leaves the first 300,000 bytes of `/file?sig=secret` in the folder.
-    private func leavePart(_ client: Client, _ folder: TestFolder) async throws {
+    /// A URL with a signature, for the same file as `/file?id=1`.
+    private static let signed = "file?id=1&sig=secret"
+
+    /// Leaves the first 300,000 bytes of a URL in the folder.
+    private func leavePart(_ client: Client, _ folder: TestFolder, path: String = "file?id=1") async throws {
         let error = try await failure {
-            try await download(client, folder, path: "file?id=1&sig=secret") { $0.retry.policy.limit = 0 }.value
+            try await download(client, folder, path: path) { $0.retry.policy.limit = 0 }.value
         }
         #expect(error.kind == .truncatedBody)
         #expect(try folder.names == leftovers)
@@ -150,7 +153,7 @@ struct DownloadPartTests {
 
     @Test func partOfAnotherURLIsLeftAloneUnlessTold() async throws {
         try await withServer(handler()) { _, client, folder in
-            try await leavePart(client, folder)
+            try await leavePart(client, folder, path: Self.signed)
             let other = download(client, folder, path: "file?id=2&sig=secret")
             let error = try await failure { try await other.value }
             #expect(error.kind == .otherDownload)
@@ -168,15 +171,158 @@ struct DownloadPartTests {
 
     @Test func signedURLWithAnotherSignatureContinues() async throws {
         try await withServer(handler()) { _, client, folder in
-            try await leavePart(client, folder)
+            try await leavePart(client, folder, path: Self.signed)
             let result = try await download(client, folder, path: "file?id=1&sig=other").value
             #expect(result.trace == [.continued(at: 300_000)])
         }
     }
 
-    @Test func filesAreForTheirOwnerAlone() async throws {
+    /// A signature can name a user: bytes that came with another one are used once the server has confirmed them.
+    @Test(arguments: [true, false]) func wholePartOfAnotherSignatureIsConfirmed(isComplete: Bool) async throws {
+        let asked = Log<String>()
+        try await withServer { exchange in
+            asked.add(exchange.request["Range"] ?? "-")
+            if exchange.request.target.contains("sig=other") { return try exchange.respond(status: 403) }
+            try handler()(exchange)
+        } test: { _, client, folder in
+            try await leavePart(client, folder, path: Self.signed)
+            try folder.write(Data(Self.pattern.bytes()), to: ".file.tern")
+            if isComplete { try changeControl(folder, bootID: DiskCall.bootID, of: ".file.tern") }
+            let error = try await failure {
+                try await download(client, folder, path: "file?id=1&sig=other").value
+            }
+            #expect(error.status == 403)
+            #expect(try folder.names == leftovers)
+            let result = try await download(client, folder, path: "file?id=1").value
+            #expect(result.receivedBytes == 0)
+            #expect(asked.all == ["-", "bytes=1000000-", "bytes=1000000-"])
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    @Test func movedFileOfAnotherSignatureIsNotTakenWithoutADigest() async throws {
+        try await withServer(handler()) { server, client, folder in
+            try await leaveMovedFile(client, folder)
+            let left = try folder.bytes(".file.tern.json")
+            let digest = FileDigest.sha256(sha256(Self.pattern.bytes()))
+            let found = try await download(client, folder, path: Self.signed) { $0.digest = digest }.value
+            #expect(found.trace == [.verified(digest), .foundWhole])
+            try folder.write(left, to: ".file.tern.json")
+            #expect(try await download(client, folder, path: Self.signed).value.trace == [.started])
+        }
+    }
+
+    @Test func waitingDownloadWithAnotherSignatureAsksTheServer() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer { exchange in
+            if exchange.number == 1 { try exchange.wait(for: gate) }
+            try exchange.serveFile(Self.pattern)
+        } test: { server, client, folder in
+            let first = download(client, folder, path: Self.signed)
+            try await server.wait { $0.requestsReceived == 1 }
+            let second = download(client, folder) { $0.contention = .wait }
+            while !second.trace.contains(.waitedForOtherDownload) { await Task.yield() }
+            gate.open()
+            _ = try await first.value
+            #expect(try await second.value.trace == [.waitedForOtherDownload, .started])
+        }
+    }
+
+    @Test func theTimeOfTheWholeDownloadEndsAWaitForAnother() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withServer { exchange in
+            try exchange.wait(for: gate)
+            try exchange.serveFile(Self.pattern)
+        } test: { server, client, folder in
+            let first = download(client, folder)
+            try await server.wait { $0.requestsReceived == 1 }
+            let error = try await failure {
+                try await download(client, folder) {
+                    $0.contention = .wait
+                    $0.retry.maximumTime = .milliseconds(300)
+                }.value
+            }
+            #expect(error.kind == .downloadInProgress && error.reason.contains("limit of the whole time"))
+            gate.open()
+            _ = try await first.value
+        }
+    }
+
+    /// A process can be killed while a finished file has two names, where the file system cannot move it in one step.
+    @Test func finishedFileWithTwoNamesLosesOne() async throws {
+        try await withServer(handler()) { _, client, folder in
+            try await leaveMovedFile(client, folder)
+            try FileManager.default.linkItem(at: folder.url("file"), to: folder.url(".file.tern"))
+            let result = try await download(client, folder, path: "file?id=1").value
+            #expect(result.trace == [.foundWhole])
+            #expect(try folder.names == ["file"])
+        }
+    }
+
+    /// The lock ends with a call that fails.
+    @Test func partThatCannotBeRemovedCanBeTriedAgain() async throws {
         try await withServer(handler()) { _, client, folder in
             try await leavePart(client, folder)
+            try FileManager.default.removeItem(at: folder.url(".file.tern"))
+            try FileManager.default.createSymbolicLink(atPath: folder.url(".file.tern").path, withDestinationPath: "x")
+            for _ in 0..<2 {
+                let error = try await failure { try await download(client, folder, path: "file?id=1").discard() }
+                #expect(error.kind == .fileSystem)
+            }
+            try FileManager.default.removeItem(at: folder.url(".file.tern"))
+            try await download(client, folder, path: "file?id=1").discard()
+            #expect(try folder.names.filter { $0.hasSuffix(".json") } == [])
+        }
+    }
+
+    @Test func completePartOfAnotherURLDoesNotVerifyThisOne() async throws {
+        let other = LoopbackServer.Pattern(count: 1_000_000, seed: 5)
+        let hash = try #require(FileHash(.sha256))
+        hash.update(Data(Self.pattern.bytes()))
+        let digest = hash.finalize().bytes.base64EncodedString()
+        try await withServer { exchange in
+            guard exchange.request.target.contains("id=2") else { return try handler()(exchange) }
+            try exchange.respond(headers: [("Repr-Digest", "sha-256=:\(digest):")], body: other.bytes())
+        } test: { _, client, folder in
+            try await leaveCompletePart(client, folder, bytes: Data(Self.pattern.bytes()))
+            let error = try await failure {
+                try await download(client, folder, path: "file?id=2") { $0.replacesOtherDownload = true }.value
+            }
+            #expect(error.kind == .digestMismatch)
+        }
+    }
+
+    @Test func partOfAFailedMoveIsForItsOwnerAlone() async throws {
+        try await withServer(handler()) { _, client, folder in
+            try await leavePart(client, folder)
+            try folder.write(Data([1]), to: "file")
+            let error = try await failure {
+                try await download(client, folder, path: "file?id=1") { $0.existing = .fail }.value
+            }
+            #expect(error.kind == .fileSystem)
+            var status = stat()
+            #expect(unsafe stat(folder.url(".file.tern").path, &status) == 0)
+            #expect(status.st_mode & 0o777 == 0o600)
+        }
+    }
+
+    @Test func spaceIsReservedInOneStep() throws {
+        let path = "/tmp/tern-space-\(UInt64.random(in: 0 ... .max))"
+        let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        defer {
+            close(descriptor)
+            _ = unsafe unlink(path)
+        }
+        try DiskCall.allocate(100_000, for: descriptor, path: path)
+        #expect(DiskCall.identity(of: descriptor)?.length == 100_000)
+        // More than any disk has.
+        #expect(throws: FileFailure.self) { try DiskCall.allocate(1 << 60, for: descriptor, path: path) }
+        #expect(DiskCall.identity(of: descriptor)?.length == 100_000)
+    }
+
+    @Test func filesAreForTheirOwnerAlone() async throws {
+        try await withServer(handler()) { _, client, folder in
+            try await leavePart(client, folder, path: Self.signed)
             for name in leftovers {
                 var status = stat()
                 #expect(unsafe stat(folder.url(name).path, &status) == 0)
@@ -228,14 +374,14 @@ struct DownloadPartTests {
         }
     }
 
-    /// A process that was killed after its last byte has all of them.
-    @Test func wholePartNeedsNoRequest() async throws {
+    /// A process that was killed after its last byte has all of them, of the version that the server confirms.
+    @Test func wholePartNeedsNoBody() async throws {
         try await withServer(handler()) { server, client, folder in
             try await leavePart(client, folder)
             try folder.write(Data(Self.pattern.bytes()), to: ".file.tern")
             let result = try await download(client, folder, path: "file?id=1").value
-            #expect(result.trace == [.foundWhole] && result.attempts == 0)
-            #expect(server.counts.requestsReceived == 1)
+            #expect(result.receivedBytes == 0 && result.attempts == 1)
+            #expect(server.counts.requestsReceived == 2)
             #expect(try folder.names == ["file"])
         }
     }

@@ -133,15 +133,62 @@ struct ForeignPartTests {
         }
     }
 
-    @Test func serverWithoutHeadIsReadFromTheStart() async throws {
+    /// 403 is that of a URL that is signed for GET.
+    @Test(arguments: [403, 405, 501]) func serverWithoutHeadIsReadFromTheStart(status: Int) async throws {
         try await withServer { exchange in
-            if exchange.request.method == "HEAD" { return try exchange.respond(status: 405) }
+            if exchange.request.method == "HEAD" { return try exchange.respond(status: status) }
             try exchange.serveFile(Self.pattern)
         } test: { _, client, folder in
             try folder.write(Data(Self.pattern.bytes(in: 0..<300_000)), to: "file")
             let result = try await download(client, folder, .continued).value
-            #expect(result.trace == [.leftForeignPart("the server answers HEAD with 405"), .started])
+            #expect(result.trace == [.leftForeignPart("the server answers HEAD with \(status)"), .started])
             #expect(Self.pattern.matches(try folder.bytes("file")))
+        }
+    }
+
+    /// A whole file that cannot be told to be the server's is left alone until the server has sent another one.
+    @Test func wholeFileWithoutAValidatorSurvivesAFailure() async throws {
+        try await withServer { exchange in
+            guard exchange.request.method == "HEAD" else { return try exchange.respond(status: 403) }
+            let weak = ("ETag", "W/" + Self.pattern.etag)
+            try exchange.writeHead(headers: [weak, ("Content-Length", "\(Self.pattern.count)")])
+        } test: { _, client, folder in
+            try folder.write(Data(Self.pattern.bytes()), to: "file")
+            let error = try await failure { try await download(client, folder, .continued).value }
+            #expect(error.status == 403)
+            #expect(try folder.names == ["file"])
+            #expect(Self.pattern.matches(try folder.bytes("file")))
+        }
+    }
+
+    @Test func fileOfAnotherSizeThanExpectedIsLeftAlone() async throws {
+        let asked = Log<String>()
+        try await withServer {
+            try Self.serve($0, changed: Self.old, asked)
+        } test: { _, client, folder in
+            try folder.write(Data(Self.pattern.bytes(in: 0..<300_000)), to: "file")
+            let options = DurableDownloadOptions.test {
+                $0.foreignPart = .continued
+                $0.expectedSize = 5
+            }
+            let task = client.download("file", to: folder.url("file"), resuming: .automatically, options: options)
+            #expect(try await failure { try await task.value }.kind == .unexpectedSize)
+            #expect(try folder.names == ["file"])
+            #expect(try folder.bytes("file").count == 300_000)
+        }
+    }
+
+    /// The file is kept as a part if the server fails after it was taken.
+    @Test func fileThatWasTakenSurvivesAFailure() async throws {
+        let asked = Log<String>()
+        try await withServer { exchange in
+            if exchange.request.method == "GET" { return try exchange.respond(status: 403) }
+            try Self.serve(exchange, changed: Self.old, asked)
+        } test: { _, client, folder in
+            try folder.write(Data(Self.pattern.bytes(in: 0..<300_000)), to: "file")
+            let error = try await failure { try await download(client, folder, .continued).value }
+            #expect(error.status == 403 && error.reason.contains("300000 bytes are kept"))
+            #expect(try folder.bytes(".file.tern").count == 300_000)
         }
     }
 }

@@ -180,6 +180,20 @@ struct QueueStoreTests {
         }
     }
 
+    /// SQLite would read them.
+    @Test(arguments: ["-wal", "-journal", "-shm"])
+    func filesBesideTheDatabaseThatOthersCanWriteAreRefused(suffix: String) async throws {
+        try await inTestFolder { folder in
+            let path = folder.path + "/queue.sqlite" + suffix
+            try folder.write(Data(), to: "queue.sqlite" + suffix)
+            try FileManager.default.setAttributes([.posixPermissions: 0o622], ofItemAtPath: path)
+            #expect(error { _ = try QueueStore(folder: folder.path) }?.kind == .notPermitted)
+            try FileManager.default.removeItem(atPath: path)
+            try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: folder.path + "/other")
+            #expect(error { _ = try QueueStore(folder: folder.path) }?.kind == .notPermitted)
+        }
+    }
+
     @Test func otherFilesAreRefused() async throws {
         try await inTestFolder { folder in
             try folder.write(Data("no database, and long enough to be looked at".utf8), to: "queue.sqlite")

@@ -136,6 +136,27 @@ struct QueueTransferTests {
         }
     }
 
+    /// The network can return between the end of a transfer without one and the report of that end.
+    @Test func itemThatLostTheNetworkStartsAgainIfItIsBackAlready() async throws {
+        let network = ScriptedNetwork(.unreachable)
+        let files = FaultyFiles { call, path in
+            // The transfer removes what it has left.
+            if call == "remove", path.hasSuffix("/.x.tern.json") { network.set(.reachable(.wired)) }
+            return nil
+        }
+        try await withQueue(network: network, configuration: .test { $0.system = files }) { exchange in
+            try exchange.respond(text: "x")
+        } test: { test in
+            var events = test.queue.events.makeAsyncIterator()
+            // No name of this domain exists (RFC 6761).
+            let url = try #require(URL(string: "http://queue.invalid/a"))
+            let id = try await test.queue.enqueue(.download(url, to: test.folder.url("x")))
+            await wait(for: .running, of: id, in: &events)
+            await wait(for: .running, of: id, in: &events)
+            await wait(for: .failed(retryable: true), of: id, in: &events)
+        }
+    }
+
     @Test func rateIsSharedAndCanBeChangedWhileTransfersRun() async throws {
         let pattern = LoopbackServer.Pattern(count: 1 << 20)
         try await withQueue(

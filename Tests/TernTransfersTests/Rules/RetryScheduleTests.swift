@@ -98,4 +98,25 @@ struct RetryScheduleTests {
         var schedule = RetrySchedule(TransferRetry())
         #expect(schedule.decide(failure(kind)) == .giveUp(nil))
     }
+
+    @Test func theWaitForTheNetworkEndsWithTheWholeTime() {
+        var rules = TransferRetry()
+        rules.maximumTime = .seconds(100)
+        var schedule = RetrySchedule(rules)
+        var offline = failure(.dns, elapsed: .seconds(40))
+        offline.hasNetwork = false
+        #expect(schedule.decide(offline) == .waitForNetwork(upTo: .seconds(60)))
+        rules.offlineWait = .seconds(7)
+        schedule = RetrySchedule(rules)
+        #expect(schedule.decide(offline) == .waitForNetwork(upTo: .seconds(7)))
+        rules.endsOffline = true
+        schedule = RetrySchedule(rules)
+        #expect(schedule.decide(offline) == .endOffline)
+    }
+
+    @Test func aProgressBeforeTheFirstByteCounts() {
+        var schedule = RetrySchedule(TransferRetry())
+        schedule.progressed(at: .seconds(3_600))
+        #expect(schedule.decide(failure(elapsed: .seconds(3_601))) == .retry(after: .milliseconds(500)))
+    }
 }

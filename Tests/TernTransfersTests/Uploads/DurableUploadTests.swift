@@ -273,12 +273,89 @@ struct DurableUploadTests {
                 ).value
             }
             let name = try #require(try folder.names.first { $0.hasSuffix(".json") })
-            var control = try #require(UploadControl(folder.bytes(name)))
+            var control = try #require(try UploadControl.read(folder.bytes(name)).control)
             control.endpointDigest = sha256([1])
             try folder.write(control.encoded(), to: name)
             let result = try await client.upload(file, resuming: .tus("files"), options: options()).value
             #expect(result.trace == [.startedOver(.controlInvalid), .created] && uploads.uploads.count == 2)
             try expectWhole(uploads, folder)
+        }
+    }
+
+    /// A token in the URL names a user: another one continues nothing, and learns nothing of the upload.
+    @Test(arguments: kinds) func uploadOfAnotherTokenIsLeftAlone(kind: UploadMessages.Kind) async throws {
+        try await withUploads(kind) { uploads, client, folder, file in
+            uploads.add(.cut(after: 10), to: "PATCH")
+            let place: (String) -> UploadResumption = { token in
+                kind == .tus ? .tus("files?token=\(token)") : .httpDraft("files?token=\(token)")
+            }
+            _ = try await failure {
+                try await client.upload(file, resuming: place("a"), options: options { $0.retry.maximumAttempts = 1 })
+                    .value
+            }
+            let before = uploads.requests.count
+            let result = try await client.upload(file, resuming: place("b"), options: options()).value
+            #expect(result.trace == [.created])
+            #expect(uploads.requests.dropFirst(before) == ["POST", "PATCH 0"])
+            let again = try await client.upload(file, resuming: place("a"), options: options()).value
+            #expect(again.trace == [.continued(at: 10)])
+            #expect(try folder.names == ["big.iso"])
+        }
+    }
+
+    @Test func controlFileOfALaterVersionIsLeftAlone() async throws {
+        try await withUploads(.tus) { uploads, client, folder, file in
+            uploads.add(.cut(after: 10), to: "PATCH")
+            _ = try await failure {
+                try await client.upload(
+                    file, resuming: .tus("files"), options: options { $0.retry.maximumAttempts = 1 }
+                ).value
+            }
+            let name = try #require(try folder.names.first { $0.hasSuffix(".json") })
+            try folder.write(Data(#"{"version":2}"#.utf8), to: name)
+            let failed = try await failure {
+                try await client.upload(file, resuming: .tus("files"), options: options()).value
+            }
+            #expect(failed.kind == .otherUpload && failed.reason.contains(name), "\(failed)")
+            #expect(try folder.bytes(name) == Data(#"{"version":2}"#.utf8))
+        }
+    }
+
+    @Test func theTimeOfTheWholeUploadEndsARequestThatRuns() async throws {
+        let gate = LoopbackServer.Gate()
+        let uploads = UploadServer(.tus)
+        try await withServer { exchange in
+            if exchange.request.method == "PATCH" { try exchange.wait(for: gate) }
+            try uploads.answer(exchange)
+        } test: { _, client, folder in
+            try folder.write(Data(count: 1_000), to: "big.iso")
+            let failed = try await failure {
+                try await client.upload(
+                    folder.url("big.iso"), resuming: .tus("files"),
+                    options: options { $0.retry.maximumTime = .seconds(2) }
+                ).value
+            }
+            #expect(failed.kind == .totalTimedOut && failed.reason.contains("limit of 2.0 seconds"), "\(failed)")
+        }
+    }
+
+    @Test func printsShowNoSecret() async throws {
+        try await withUploads(.tus) { _, client, _, file in
+            let place = UploadResumption.tus("files?key=secret")
+            let result = try await client.upload(file, resuming: place, options: options()).value
+            let credentials = TransferQueue.Credentials(
+                headers: ["Authorization": "secret"], url: URL(string: "https://a.test/x?sig=secret"))
+            for text in [
+                String(describing: result), String(reflecting: result), String(describing: credentials),
+                String(reflecting: credentials), String(describing: place), String(reflecting: place),
+            ] {
+                #expect(!text.contains("secret") && !text.contains("/files/1"), "\(text)")
+            }
+            var dumped = ""
+            dump(result, to: &dumped)
+            dump(credentials, to: &dumped)
+            dump(place, to: &dumped)
+            #expect(!dumped.contains("secret") && !dumped.contains("/files/1"), "\(dumped)")
         }
     }
 
