@@ -14,7 +14,7 @@ struct ConnectionOptions: ParsableArguments {
     @Option(
         name: [.customShort("u"), .long],
         help: ArgumentHelp(
-            "User and password for the server of the URL. They are sent to no other server, and never shown.",
+            "User and password for the server of the URLs. They are sent to no other server, and never shown.",
             valueName: "user:password"))
     var user: String?
 
@@ -44,12 +44,14 @@ struct ConnectionOptions: ParsableArguments {
     var timeLimit: Duration? { maximumTime.map { .seconds($0) } }
 
     /// Returns the configuration of a session for these URLs.
-    func configuration(for urls: [String], _ terminal: Terminal) throws(NetworkError) -> Session.Configuration {
+    func configuration(for urls: [String], _ terminal: Terminal) throws -> Session.Configuration {
         var configuration = Session.Configuration()
+        if user != nil, Set(urls.map(URLText.origin)).count > 1 {
+            throw ValidationError("-u is for one server, and the URLs have several")
+        }
         if let user, let colon = user.firstIndex(of: ":") {
             let credential = Credential.user(
                 String(user[..<colon]), password: String(user[user.index(after: colon)...]))
-            // Each origin is a key once.
             let credentials = Dictionary(urls.map { ($0, credential) }) { first, _ in first }
             configuration.credentials = try FixedCredentials(credentials, isPreemptive: true)
         }
@@ -62,7 +64,7 @@ struct ConnectionOptions: ParsableArguments {
     /// Returns a session for requests that are tried again as often as `--retry` says.
     func session(
         for url: String, _ terminal: Terminal, change: (inout Session.Configuration) -> Void = { _ in }
-    ) throws(NetworkError) -> Session {
+    ) throws -> Session {
         var configuration = try configuration(for: [url], terminal)
         change(&configuration)
         if let retry, retry > 0 {

@@ -19,7 +19,7 @@ struct DownloadCommand: AsyncParsableCommand {
             continues if the server proves that its file is the same.
 
             Without -o the file is named in the current folder: as the server suggests for a single URL, and otherwise by \
-            the path of its URL. What is there stays, and the new file gets a number.
+            the path of its URL. What is there stays, and the new file gets a number. The URLs of a list need different names.
             """)
 
     @Argument(help: "The URLs, http or https; https without a scheme.", transform: URLText.complete)
@@ -37,11 +37,15 @@ struct DownloadCommand: AsyncParsableCommand {
         name: [.customShort("c"), .long],
         help: """
             Continue also the unfinished file of another program, such as curl or wget, if the server's file has not \
-            changed since. Keep the part after Ctrl-C.
+            changed since. Keep the part after Ctrl-C, which otherwise removes the part of a download that this command began.
             """)
     var resume = false
 
-    @Flag(help: "As -c, without the proof that the server's file has not changed.")
+    @Flag(
+        help: """
+            As -c, without the proof that the server's file has not changed since the unfinished file was begun. The server must \
+            still state a strong entity tag, or a date of its last change.
+            """)
     var forceContinue = false
 
     @Option(
@@ -73,12 +77,15 @@ struct DownloadCommand: AsyncParsableCommand {
             if output != nil { throw ValidationError("-o is for a single URL") }
             if checksum != nil { throw ValidationError("--checksum is for a single URL") }
         }
-        if output == "-", checksum != nil || segments > 1 || resume || forceContinue {
+        try PathText.check(output)
+        if writesToOutput, checksum != nil || segments > 1 || resume || forceContinue {
             throw ValidationError("--checksum, --segments and -c are for files, not for standard output")
         }
         if !(1...16).contains(segments) { throw ValidationError("--segments takes 1 to 16") }
         if !(1...64).contains(jobs) { throw ValidationError("--jobs takes 1 to 64") }
     }
+
+    private var writesToOutput: Bool { output.map(PathText.isStandardOutput) ?? false }
 
     func run() async throws {
         try await CommandRun.run { interrupt, terminal in
@@ -88,12 +95,14 @@ struct DownloadCommand: AsyncParsableCommand {
             var configuration = try connection.configuration(for: urls, terminal)
             // Each file of a list can have its segments.
             configuration.maximumConnectionsPerHost = max(32, jobs * segments)
+            // For the request for the name, and for standard output: durable downloads have retries of their own.
+            configuration.interceptors.insert(RetryInterceptor(options.retry.policy), at: 0)
             let client = Client(
                 session: Session(configuration: configuration), headers: connection.header.headers)
-            if output == "-" { return try await write(first, client, interrupt, terminal) }
+            if writesToOutput { return try await write(first, client, interrupt, terminal) }
             let single = urls.count == 1 && inputFile == nil
             let names = single ? [try await name(of: first, client)] : try names(of: urls)
-            let jobs = zip(urls, names).map { DownloadJob(url: $0, file: URL(filePath: $1), name: $1) }
+            let jobs = zip(urls, names).map { DownloadJob(url: $0, file: PathText.url($1), name: $1) }
             let run = DownloadRun(
                 client: client, options: options, limit: limitRate, keepsPart: resume || forceContinue,
                 isVerbose: connection.verbose)
@@ -118,11 +127,16 @@ struct DownloadCommand: AsyncParsableCommand {
     private func name(of url: String, _ client: Client) async throws -> String {
         if let output { return output }
         do {
-            return try await client.head(url) { $0.timeouts.total = connection.timeLimit ?? .seconds(60) }
-                .suggestedFilename
+            // Half of the time, so that the file can still be asked for.
+            return try await client.head(url) {
+                $0.timeouts.total = connection.timeLimit.map { $0 / 2 } ?? .seconds(60)
+            }
+            .suggestedFilename
         } catch {
-            guard error.kind == .status, error.status != 401 else { throw error }
-            return URLText.fileName(url)
+            switch error.kind {
+            case .status where error.status != 401, .idleTimedOut, .totalTimedOut: return URLText.fileName(url)
+            default: throw error
+            }
         }
     }
 
@@ -162,7 +176,7 @@ enum DownloadReport {
         // Without a given name the server names the file; the name arrives with the head.
         var path = name ?? "download"
         if name == nil, let head = await task.response { path = head.suggestedFilename }
-        let bar = await TerminalBar(URL(filePath: path).lastPathComponent, on: terminal)
+        let bar = await TerminalBar(PathText.url(path).lastPathComponent, on: terminal)
         await bar.follow(task)
         let file = try await task.value
         let metrics = task.metrics

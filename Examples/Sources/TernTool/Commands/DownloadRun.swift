@@ -41,16 +41,27 @@ struct DownloadRun: Sendable {
             terminal.writeLine(line(job, result))
         } catch {
             tell(task.trace, on: terminal)
-            if interrupt.exitCode != nil { try await interrupted(task, on: terminal) }
+            if interrupt.exitCode != nil { try await interrupted(task, error, interrupt, on: terminal) }
             throw error
         }
     }
 
-    /// Removes the part of a download that the user has cancelled, or says that it stays.
-    private func interrupted(_ task: DurableDownloadTask, on terminal: Terminal) async throws {
-        guard keepsPart else { return try await task.discard() }
+    /// Removes the part of a download that the user has cancelled with Ctrl-C, unless it is to be kept, or says that it stays.
+    private func interrupted(
+        _ task: DurableDownloadTask, _ error: any Error, _ interrupt: Interrupt, on terminal: Terminal
+    ) async throws {
+        guard keepsPart(of: task, interrupt) else { return try await task.discard() }
+        // A part that cannot be continued is not kept.
+        guard let error = error as? NetworkError, error.reason.contains("bytes are kept in") else { return }
         let size = ByteText.size(task.progressNow.completedBytes)
         terminal.writeLine("\(size) kept: the same command continues")
+    }
+
+    /// Returns whether the part of an interrupted download stays. Only Ctrl-C removes one, and only what this process began.
+    private func keepsPart(of task: DurableDownloadTask, _ interrupt: Interrupt) -> Bool {
+        if keepsPart || interrupt.exitCode != Interrupt.codeOfControlC { return true }
+        for case .continued in task.trace { return true }
+        return false
     }
 
     private func start(_ job: DownloadJob, _ options: DurableDownloadOptions) -> DurableDownloadTask {
@@ -66,7 +77,12 @@ struct DownloadRun: Sendable {
     }
 
     private func tell(_ trace: [DurableDownloadEvent], on terminal: Terminal) {
-        guard isVerbose else { return }
+        guard isVerbose else {
+            for case .leftForeignPart(let reason) in trace {
+                terminal.writeLine("tern: the file that is there is not continued: \(Terminal.plain(reason))")
+            }
+            return
+        }
         for event in trace { terminal.writeLine("tern: \(Terminal.plain("\(event)"))") }
     }
 
@@ -110,7 +126,7 @@ struct DownloadRun: Sendable {
         } catch {
             guard interrupt.exitCode == nil else {
                 do {
-                    if !keepsPart { try await task.discard() }
+                    if !keepsPart(of: task, interrupt) { try await task.discard() }
                 } catch {
                     await bars.end(index, 0, line: "tern: \(job.name): \(error)")
                 }

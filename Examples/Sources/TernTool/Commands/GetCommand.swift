@@ -43,12 +43,14 @@ struct GetCommand: AsyncParsableCommand {
 
     @OptionGroup var connection: ConnectionOptions
 
+    func validate() throws { try PathText.check(output) }
+
     func run() async throws {
         try await CommandRun.run { interrupt, terminal in
             let request = try request()
             let session = try connection.session(for: url, terminal) { if cache { $0.cache = HTTPCache.shared } }
-            if let output, output != "-" {
-                let task = session.download(request, to: URL(filePath: output))
+            if let output, !PathText.isStandardOutput(output) {
+                let task = session.download(request, to: PathText.url(output))
                 interrupt.cancels(task)
                 return try await Deadline.run(connection.timeLimit, cancel: task.cancel) {
                     try await DownloadReport.follow(task, named: output, on: terminal)

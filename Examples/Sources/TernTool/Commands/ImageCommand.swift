@@ -98,7 +98,7 @@ struct ImageCommand: AsyncParsableCommand {
 
     /// The file of a path or of a `file` URL; nil for an address to fetch.
     private var file: URL? {
-        guard source.contains("://") else { return URL(filePath: source) }
+        guard source.contains("://") else { return PathText.url(source) }
         return URL(string: source).flatMap { $0.isFileURL ? $0 : nil }
     }
 

@@ -31,13 +31,9 @@ struct QueueCommand: AsyncParsableCommand {
             _ configuration: TransferQueue.Configuration = TransferQueue.Configuration(),
             _ work: (TransferQueue) async throws -> Void
         ) async throws {
-            let environment = ProcessInfo.processInfo.environment
-            let path =
-                folder ?? environment["TERN_QUEUE"] ?? (environment["HOME"] ?? "") + "/.local/share/tern/queue"
-            try FileManager.default.createDirectory(
-                at: URL(filePath: path).deletingLastPathComponent(), withIntermediateDirectories: true)
+            let path = try path(ProcessInfo.processInfo.environment)
             let queue = try await TransferQueue.open(
-                URL(filePath: path), session: session, configuration: configuration)
+                PathText.url(path), session: session, configuration: configuration)
             do {
                 try await work(queue)
             } catch {
@@ -47,12 +43,32 @@ struct QueueCommand: AsyncParsableCommand {
             await queue.close()
         }
 
+        /// Returns the path of the folder. A variable without a value counts as none.
+        private func path(_ environment: [String: String]) throws -> String {
+            if let folder {
+                if folder.isEmpty { throw ValidationError("--queue takes the path of a folder") }
+                return folder
+            }
+            if let folder = environment["TERN_QUEUE"], !folder.isEmpty { return folder }
+            guard let home = environment["HOME"], !home.isEmpty else {
+                throw ValidationError("give the folder of the list with --queue: there is no home folder")
+            }
+            return home + "/.local/share/tern/queue"
+        }
+
         /// The configuration of a list that is only read or changed.
         static var still: TransferQueue.Configuration {
             var configuration = TransferQueue.Configuration()
             configuration.startsTransfers = false
             return configuration
         }
+    }
+
+    /// The error of downloads that a command has not changed.
+    struct Left: Error, CustomStringConvertible {
+        let count: Int
+        let verb: String
+        var description: String { "\(count) were not \(verb): they are not in the list, or in another state" }
     }
 
     /// The downloads that a command changes.
@@ -74,7 +90,7 @@ struct QueueCommand: AsyncParsableCommand {
         /// Writes the number of changed downloads. Numbers that the list does not have are an error.
         func tell(_ count: Int, _ verb: String) throws {
             try Output.writeLine("\(count) \(verb)")
-            if !all, count < Set(numbers).count { throw ExitCode(ExitStatus.other) }
+            if !all, count < Set(numbers).count { throw Left(count: Set(numbers).count - count, verb: verb) }
         }
     }
 
@@ -111,6 +127,7 @@ struct QueueCommand: AsyncParsableCommand {
                 throw ValidationError("-o and --checksum are for a single URL")
             }
             if !(1...16).contains(segments) { throw ValidationError("--segments takes 1 to 16") }
+            try PathText.check(output)
         }
 
         func run() async throws {
@@ -127,7 +144,7 @@ struct QueueCommand: AsyncParsableCommand {
         private func transfer(_ text: String) throws -> TransferQueue.Transfer {
             guard let url = URL(string: text) else { throw ValidationError("'\(Terminal.plain(text))' is no URL") }
             // A later process can have another current folder.
-            let file = URL(filePath: output ?? URLText.fileName(text)).absoluteURL
+            let file = PathText.url(output ?? URLText.fileName(text)).absoluteURL
             var transfer = TransferQueue.Transfer.download(url, to: file)
             transfer.segments = segments
             transfer.digest = checksum
@@ -247,7 +264,7 @@ struct QueueCommand: AsyncParsableCommand {
             ) async throws {
                 told.insert(item.id)
                 await bar.clear()
-                terminal.writeLine(QueueText.line(item))
+                try terminal.report(QueueText.line(item))
                 if let failure = item.failure { code = code ?? ExitStatus.code(of: failure.kind) }
                 if item.state == .finished { try await queue.acknowledge(.item(item.id)) }
             }

@@ -27,7 +27,7 @@ struct UploadCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await CommandRun.run { interrupt, terminal in
-            let source = URL(filePath: file)
+            let source = PathText.url(file)
             let client = Client(session: try connection.session(for: url, terminal))
             let task = client.upload(url, method: method, file: source, headers: connection.header.headers)
             interrupt.cancels(task)

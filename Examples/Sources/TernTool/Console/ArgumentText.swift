@@ -14,13 +14,39 @@ enum URLText {
         return isScheme ? text : "https://" + text
     }
 
+    /// Returns the scheme, host and port of a URL, or the text if it is none.
+    static func origin(_ text: String) -> String {
+        guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), let host = url.host()?.lowercased()
+        else {
+            return text
+        }
+        return "\(scheme)://\(host):\(url.port ?? (scheme == "http" ? 80 : 443))"
+    }
+
     /// Returns a name for the file of a URL: the last part of its path, without characters that a name cannot have.
     static func fileName(_ text: String) -> String {
         let path = URL(string: text)?.path(percentEncoded: true) ?? ""
         let name = path.split(separator: "/", omittingEmptySubsequences: false).last?.removingPercentEncoding ?? ""
-        let plain = String(Terminal.plain(name).map { $0 == "/" || $0 == "\u{FFFD}" ? "_" : $0 })
+        // No hidden file, no option of a command, and no home folder.
+        let plain = String(
+            Terminal.plain(name).drop { ".-~".contains($0) }.map { $0 == "/" || $0 == "\u{FFFD}" ? "_" : $0 })
         let isUsable = !plain.allSatisfy { $0 == "." || $0 == "_" } && plain.utf8.count <= 200
         return isUsable ? plain : "download"
+    }
+}
+
+/// Paths as people type them, and as servers suggest them.
+enum PathText {
+    /// Returns the URL of a file. `URL(filePath:)` puts the home of a user in place of `~` and `~name` at the start, which is the
+    /// shell's to do, and never a server's.
+    static func url(_ path: String) -> URL { URL(filePath: path.hasPrefix("~") ? "./" + path : path) }
+
+    /// Returns whether a path is standard output: a download would put a file in place of the system's name of it.
+    static func isStandardOutput(_ path: String) -> Bool { ["-", "/dev/stdout", "/dev/fd/1"].contains(path) }
+
+    /// Throws if a path cannot be that of a file to write.
+    static func check(_ path: String?) throws {
+        if let path, path.isEmpty || path.hasSuffix("/") { throw ValidationError("'\(path)' is the name of a folder") }
     }
 }
 

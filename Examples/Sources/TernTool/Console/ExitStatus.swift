@@ -3,6 +3,12 @@ import Tern
 import TernStreaming
 import TernTransfers
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 /// The exit codes, which tell the kinds of failure apart. Those from 3 to 8 are wget's.
 enum ExitStatus {
     static let other: Int32 = 1
@@ -55,7 +61,7 @@ enum ExitStatus {
             malformedResponse
         case .connectTimedOut, .idleTimedOut, .totalTimedOut, .firstByteTimedOut, .silenceTimedOut: timeout
         case .digestMismatch, .unexpectedSize: verification
-        case .downloadInProgress, .otherDownload, .uploadInProgress: inUse
+        case .downloadInProgress, .otherDownload, .uploadInProgress, .otherUpload: inUse
         case .invalidRequest: usage
         default: other
         }
@@ -82,6 +88,11 @@ struct Deadline {
         let timer = Task {
             try await Task.sleep(for: limit)
             cancel()
+            // Nothing can cancel a write to a reader that does not read.
+            try await Task.sleep(for: .seconds(1))
+            guard SystemCalls.areWaiting else { return }
+            Terminal().writeLine("tern: \(Passed(limit: limit))")
+            _exit(ExitStatus.timeout)
         }
         defer { timer.cancel() }
         do {

@@ -31,14 +31,15 @@ enum FileText {
     static func bytes(of path: String) throws(Failure) -> Data {
         let isInput = path == "-"
         var descriptor: Int32 = 0
-        if !isInput { descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC) }
+        // A pipe with a name is opened once another program writes to it.
+        if !isInput { descriptor = SystemCalls.waiting { unsafe open(path, O_RDONLY | O_CLOEXEC) } }
         guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
         defer { if !isInput { close(descriptor) } }
         var content = Data()
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
-            let count = unsafe buffer.withUnsafeMutableBytes { bytes in
-                unsafe read(descriptor, bytes.baseAddress, bytes.count)
+            let count = SystemCalls.waiting {
+                unsafe buffer.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
             }
             if count == 0 { return content }
             if count > 0 {
@@ -46,7 +47,7 @@ enum FileText {
             } else if errno == EAGAIN {
                 // Another process that has the same pipe made it non-blocking.
                 var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-                _ = unsafe poll(&entry, 1, -1)
+                SystemCalls.waiting { _ = unsafe poll(&entry, 1, -1) }
             } else if errno != EINTR {
                 throw Failure(path: isInput ? "standard input" : path, code: errno)
             }

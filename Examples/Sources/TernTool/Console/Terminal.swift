@@ -17,20 +17,19 @@ struct Terminal: Sendable {
     /// A Boolean value that indicates whether the output is a terminal that can redraw a line.
     let isInteractive: Bool
     private let window: @Sendable () -> WindowSize
-    private let output: @Sendable (String) -> Void
+    private let output: @Sendable (String) throws -> Void
 
     init() {
         self.init(
             isInteractive: isatty(Self.descriptor) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb",
             window: { WindowSize.of(Self.descriptor) },
-            // `try?`: there is no other place to report a failure of this output.
-            output: { try? Output.write(Data($0.utf8), to: Self.descriptor) })
+            output: { try Output.write(Data($0.utf8), to: Self.descriptor) })
     }
 
     /// Creates a terminal for a test.
     init(
         isInteractive: Bool, window: @escaping @Sendable () -> WindowSize = { .usual },
-        output: @escaping @Sendable (String) -> Void
+        output: @escaping @Sendable (String) throws -> Void
     ) {
         self.isInteractive = isInteractive
         self.window = window
@@ -53,13 +52,17 @@ struct Terminal: Sendable {
     }
 
     /// Writes text as it is.
-    func write(_ text: String) { output(text) }
+    // `try?`: there is no other place to report a failure of this output.
+    func write(_ text: String) { try? output(text) }
 
     /// Writes a line.
-    func writeLine(_ line: String) { output(line + "\n") }
+    func writeLine(_ line: String) { write(line + "\n") }
+
+    /// Writes a line that must not be lost.
+    func report(_ line: String) throws { try output(line + "\n") }
 
     /// Replaces the current line, and leaves the cursor on it. Writes in one call, so that nothing flickers.
-    func redraw(_ line: String) { output("\r\(line)\u{1B}[K") }
+    func redraw(_ line: String) { write("\r\(line)\u{1B}[K") }
 }
 
 /// The size of a terminal.
@@ -108,21 +111,19 @@ enum Output {
     static func write(_ data: Data, to descriptor: Int32 = 1) throws {
         var rest = data[...]
         while !rest.isEmpty {
-            #if canImport(Glibc)
-            let count = unsafe rest.withUnsafeBytes { bytes in
-                unsafe Glibc.write(descriptor, bytes.baseAddress, bytes.count)
+            let count = SystemCalls.waiting {
+                #if canImport(Glibc)
+                unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
+                #else
+                unsafe rest.withUnsafeBytes { unsafe Darwin.write(descriptor, $0.baseAddress, $0.count) }
+                #endif
             }
-            #else
-            let count = unsafe rest.withUnsafeBytes { bytes in
-                unsafe Darwin.write(descriptor, bytes.baseAddress, bytes.count)
-            }
-            #endif
             if count >= 0 {
                 rest = rest.dropFirst(count)
             } else if errno == EAGAIN {
                 // Another process that has the same terminal or pipe made it non-blocking.
                 var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                _ = unsafe poll(&entry, 1, -1)
+                SystemCalls.waiting { _ = unsafe poll(&entry, 1, -1) }
             } else if errno != EINTR {
                 throw Failure(code: errno)
             }

@@ -292,6 +292,174 @@ struct DownloadCommandTests {
         }
     }
 
+    /// Serves 300,000 bytes, then nothing more, and opens the gate.
+    private static func stall(
+        _ exchange: LoopbackServer.Exchange, _ gate: LoopbackServer.Gate, validators: LoopbackServer.Fields
+    ) throws {
+        try exchange.writeHead(headers: validators + [("Content-Length", "1000000")])
+        try exchange.streamPattern(pattern, in: 0..<300_000)
+        try exchange.waitUntilReceived()
+        gate.open()
+        try exchange.waitForClientToClose()
+    }
+
+    /// Only Ctrl-C removes a part, and only one that the command began.
+    @Test(arguments: [SIGTERM, SIGHUP]) func otherSignalsKeepThePart(signal: Int32) async throws {
+        let gate = LoopbackServer.Gate()
+        try await withTool {
+            try Self.stall($0, gate, validators: [("ETag", Self.pattern.etag)])
+        } test: { server, tool in
+            let arguments = ["download", server.text("/file"), "-o", "file"]
+            let result = try await tool.run(ToolProcess.path("tern"), arguments) { process in
+                try await gate.wait()
+                kill(process.processIdentifier, signal)
+            }
+            #expect(result.code == 128 + signal && result.messages.contains("kept: the same command continues"))
+            #expect(try tool.names == [".file.tern", ".file.tern.json"])
+        }
+    }
+
+    @Test func controlCKeepsWhatAnEarlierCommandHadLeft() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withTool { exchange in
+            guard let range = exchange.request["Range"] else { return try Self.serve(exchange, limit: 300_000) }
+            let start = Int(range.dropFirst("bytes=".count).prefix { $0 != "-" }) ?? 0
+            let fields = [
+                ("ETag", Self.pattern.etag), ("Content-Range", "bytes \(start)-999999/1000000"),
+                ("Content-Length", "\(1_000_000 - start)"),
+            ]
+            try exchange.writeHead(status: 206, headers: fields)
+            try exchange.streamPattern(Self.pattern, in: start..<400_000)
+            try exchange.waitUntilReceived()
+            gate.open()
+            try exchange.waitForClientToClose()
+        } test: { server, tool in
+            let arguments = ["download", server.text("/file"), "-o", "file", "--retry", "0"]
+            _ = try await tool.run(ToolProcess.path("tern"), arguments)
+            let result = try await tool.run(ToolProcess.path("tern"), arguments) { process in
+                try await gate.wait()
+                kill(process.processIdentifier, SIGINT)
+            }
+            #expect(result.code == 130, "\(result.messages)")
+            #expect(try tool.names == [".file.tern", ".file.tern.json"])
+        }
+    }
+
+    @Test func partThatCannotBeContinuedIsNotCalledKept() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withTool {
+            if $0.request.method == "HEAD" { return try $0.respond() }
+            try Self.stall($0, gate, validators: [])
+        } test: { server, tool in
+            let arguments = ["download", server.text("/file"), "-o", "file", "-c"]
+            let result = try await tool.run(ToolProcess.path("tern"), arguments) { process in
+                try await gate.wait()
+                kill(process.processIdentifier, SIGINT)
+            }
+            #expect(result.code == 130 && !result.messages.contains("kept"), "\(result.messages)")
+            #expect(try tool.names == [])
+        }
+    }
+
+    /// `URL(filePath:)` puts the home of a user in place of `~root`.
+    @Test func tildesAreNoHomeFolders() async throws {
+        try await withTool { exchange in
+            let fields = [("Content-Disposition", "attachment; filename=\"~root\"")]
+            if exchange.request.method == "HEAD", exchange.request.path == "/suggested" {
+                return try exchange.respond(headers: fields)
+            }
+            try Self.serve(exchange)
+        } test: { server, tool in
+            for arguments in [
+                ["download", server.text("/suggested")], ["download", server.text("/~list")],
+                ["download", server.text("/x"), "-o", "~root"], ["get", server.text("/x"), "-o", "~list"],
+                ["queue", "add", server.text("/~alice")], ["queue", "run"],
+            ] {
+                let result = try await tool.run(ToolProcess.path("tern"), arguments)
+                #expect(result.code == 0, "\(arguments): \(result.messages)")
+            }
+            let names = try tool.names.filter { !$0.hasPrefix(".queue") }
+            #expect(names == ["alice", "list", "root", "~list", "~root"])
+        }
+    }
+
+    @Test(arguments: ["/dev/stdout", "/dev/fd/1", "-"]) func namesOfStandardOutputAreNoFiles(name: String) async throws
+    {
+        try await withTool {
+            try Self.serve($0)
+        } test: { server, tool in
+            for command in ["download", "get"] {
+                let result = try await tool.tern(command, server.text("/x"), "-o", name)
+                #expect(result.code == 0 && Self.pattern.matches(result.output), "\(result.messages)")
+            }
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: "/dev/stdout") == "/proc/self/fd/1")
+        }
+    }
+
+    @Test func nameOfAFolderIsRefused() async throws {
+        let tool = try ToolProcess()
+        defer { tool.remove() }
+        for arguments in [
+            ["download", "a.test", "-o", "a/"], ["get", "a.test", "-o", ""], ["queue", "add", "a.test", "-o", "/"],
+        ] {
+            #expect(try await tool.run(ToolProcess.path("tern"), arguments).code == 64)
+        }
+    }
+
+    /// Also the request for the name, and the one whose body goes to standard output.
+    @Test(arguments: [["-o", "-"], []]) func everyRequestIsTriedAgain(output: [String]) async throws {
+        try await withTool { exchange in
+            if exchange.number == 1 { return try exchange.respond(status: 503) }
+            try Self.serve(exchange)
+        } test: { server, tool in
+            let result = try await tool.run(
+                ToolProcess.path("tern"), ["download", server.text("/file"), "--retry", "2"] + output)
+            #expect(result.code == 0, "\(result.messages)")
+        }
+    }
+
+    @Test func passwordIsForOneServer() async throws {
+        let seen = Seen()
+        try await withTool { exchange in
+            seen.add(exchange.request["Authorization"] ?? "none")
+            try Self.serve(exchange)
+        } test: { server, tool in
+            let other = server.text("/b").replacing("127.0.0.1", with: "localhost")
+            let result = try await tool.tern("download", "-u", "a:secret", server.text("/a"), other)
+            #expect(result.code == 64 && seen.all == [], "\(result.messages)")
+            let same = try await tool.tern("download", "-u", "a:secret", server.text("/a"), server.text("/b"))
+            #expect(same.code == 0 && !seen.all.contains("none"), "\(same.messages)")
+        }
+    }
+
+    @Test func replacedFileKeepsItsPermissions() async throws {
+        try await withTool {
+            try Self.serve($0)
+        } test: { server, tool in
+            try tool.write([1], to: "file")
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: tool.file("file").path)
+            for command in ["download", "get"] {
+                let result = try await tool.tern(command, server.text("/x"), "-o", "file")
+                #expect(result.code == 0, "\(result.messages)")
+                let mode = try FileManager.default.attributesOfItem(atPath: tool.file("file").path)[.posixPermissions]
+                #expect(mode as? Int == 0o600)
+            }
+        }
+    }
+
+    /// A read of a pipe without bytes cannot be cancelled: the process ends a second after the signal.
+    @Test(arguments: [["get", "http://127.0.0.1:1/", "-d", "@-"], ["download", "-i", "-"]])
+    func signalEndsAWaitForInput(arguments: [String]) async throws {
+        let tool = try ToolProcess()
+        defer { tool.remove() }
+        let result = try await tool.run(ToolProcess.path("tern"), arguments, keepsInputOpen: true) { process in
+            // Its handler must be there, and the wait have begun.
+            try await Task.sleep(for: .milliseconds(500))
+            kill(process.processIdentifier, SIGTERM)
+        }
+        #expect(result.code == 128 + SIGTERM)
+    }
+
     @Test func fullDiskIsToldInTheSystemsWords() async throws {
         // A small disk of its own needs the rights of root.
         guard geteuid() == 0, FileManager.default.isExecutableFile(atPath: "/usr/bin/unshare") else { return }

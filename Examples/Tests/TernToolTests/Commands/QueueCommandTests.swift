@@ -79,6 +79,34 @@ struct QueueCommandTests {
         }
     }
 
+    @Test func resultStaysUntilItsLineIsWritten() async throws {
+        try await withTool {
+            try DownloadCommandTests.serve($0)
+        } test: { server, tool in
+            _ = try await tool.tern("queue", "add", server.text("/a"))
+            let program = try ToolProcess.path("tern")
+            let lost = try await tool.run("/bin/sh", ["-c", "\(program) queue run 2>/dev/full"])
+            #expect(lost.code == 3)
+            let result = try await tool.tern("queue", "run")
+            #expect(result.code == 0 && result.messages.contains("finished"), "\(result.messages)")
+            #expect(try await tool.tern("queue", "list").text == "")
+        }
+    }
+
+    @Test func numbersThatAreNotInTheListAreTold() async throws {
+        let tool = try ToolProcess()
+        defer { tool.remove() }
+        let result = try await tool.tern("queue", "pause", "99")
+        #expect(result.code == 1 && result.messages.contains("1 were not paused"), "\(result.messages)")
+    }
+
+    @Test func filesOfTheQueueAreNoDestinations() async throws {
+        let tool = try ToolProcess()
+        defer { tool.remove() }
+        let result = try await tool.tern("queue", "add", "https://a.test/x", "-o", ".queue/queue.sqlite")
+        #expect(result.code == 64 && result.messages.contains("folder of the queue"), "\(result.messages)")
+    }
+
     @Test func removedDownloadLeavesNothing() async throws {
         let gate = LoopbackServer.Gate()
         try await withTool { exchange in
