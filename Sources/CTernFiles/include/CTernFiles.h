@@ -23,7 +23,7 @@ bool tern_birth_time(const char *path, int64_t *seconds, int64_t *nanoseconds);
 /// or ENOSYS if the file system or the kernel cannot do so.
 int tern_rename_if_absent(const char *path, const char *destination);
 
-/// Reserves space for the first `length` bytes of a file, whose length stays. Returns 0 or the error number: EOPNOTSUPP if the file
+/// Reserves disk space for the first `length` bytes of a file without changing its length. Returns 0 or the error number: EOPNOTSUPP if the file
 /// system cannot do so.
 int tern_reserve_space(int fd, int64_t length);
 

@@ -189,7 +189,7 @@ extension Client {
 extension Client {
     /// Downloads a response to the file at a path of the file system, like
     /// ``download(_:to:options:query:headers:startsImmediately:configure:)-(_,URL,_,_,_,_,_)``. A relative path begins at the
-    /// current folder of the process. A tilde is a character like any other.
+    /// current folder of the process. A leading tilde is not expanded.
     @discardableResult
     public func download(
         _ path: String, to filePath: String, options: Download.Options = Download.Options(), query: Request.Query = [:],

@@ -196,7 +196,7 @@ package actor FileStore {
             if let lock { setPermissions(of: lock, for: destination, options) }
             return try rename(path, to: destination, existing: options.existing)
         } catch {
-            // A file that was not moved can be kept, and its owner alone may read it.
+            // The file was not moved, and may be kept as a part: only its owner may read it.
             if let lock { system.setPermissions(of: lock, true, folder: folder) }
             guard error.code == Self.crossDevice else { throw error }
             // The destination is on another file system: copy beside it first, so that the last step is a rename again.
@@ -220,8 +220,8 @@ package actor FileStore {
         }
     }
 
-    /// Gives a file the permissions of the file that it replaces, so that nobody else can read it who could not read that one, or
-    /// else those of a new file.
+    /// Gives a file the permissions of the file that it replaces, so that replacing does not let more users read it. Without such a
+    /// file, gives it those of a new file.
     private func setPermissions(of descriptor: Int32, for destination: String, _ options: Download.Options) {
         if options.existing == .overwrite, PosixFileSystem.copyPermissions(from: destination, to: descriptor) { return }
         system.setPermissions(of: descriptor, false, folder: FilePath.folder(of: destination))

@@ -21,7 +21,7 @@ package enum SuggestedFilename {
     /// Separators of all systems (`/`, `\`, `:`) and the other characters that Windows refuses become `_`. Control
     /// characters and characters that reverse the writing direction (a disguised `gpj.exe`) are removed. Dots and
     /// spaces at both ends, and dashes and tildes at the start, are removed: no `..`, no hidden file, no command-line option, no
-    /// home folder, which `URL(filePath:)` and shells put in place of `~` and `~name`. So are accents at the start, which would belong to the separator before the name. A
+    /// home folder (`~name`). Accents at the start are removed as well, because they would join the separator before the name. A
     /// name that Windows reserves for a device (`CON`, `nul.txt`), or that Tern uses for temporary files, gets a `_`
     /// before it. A name that is too long is cut before its extension.
     package static func sanitize(_ proposed: String) -> String? {

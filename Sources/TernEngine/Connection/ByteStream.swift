@@ -25,8 +25,8 @@ final class ByteStream {
     private(set) var events: SocketEvents
     /// A Boolean value that indicates whether the last write over TLS waits for the rest of a message of the handshake.
     private var writeNeedsInput = false
-    /// A Boolean value that indicates whether the last read over TLS waits for room for an answer to the peer, such as to a key
-    /// update: it takes no byte before.
+    /// A Boolean value that indicates whether the last read over TLS must first write an answer to the peer, such as to a key update.
+    /// Until the socket has room for it, no byte can be read.
     private(set) var readNeedsOutput = false
     private var isOpen = true
 
@@ -73,7 +73,8 @@ final class ByteStream {
     /// the system would report a failed connection again and again.
     ///
     /// While a write waits for input, bytes are awaited in place of room for them, which there is: the handler writes when
-    /// `canWrite(after:)` says so. While a read waits for room, that is awaited in place of bytes, which nobody could take.
+    /// `canWrite(after:)` says so. While a read waits for room, `.writable` is watched in place of `.readable`: no byte can be read
+    /// before.
     func watch(_ wanted: SocketEvents, _ handler: any SocketHandler) {
         var wanted = wanted
         if writeNeedsInput, wanted.remove(.writable) != nil { wanted.insert(.readable) }

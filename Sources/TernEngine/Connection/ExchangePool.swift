@@ -71,7 +71,7 @@ package final class ExchangePool {
     /// The connections that open at this moment, while the pool gives them their first exchanges.
     private var justOpened: [ConnectionPool.ConnectionID] = []
     /// A Boolean value that indicates whether an exchange starts outside of `perform()`.
-    private var isStarting = false
+    private var isStartingDirectly = false
     /// The loops on which connections live, the home loop first.
     private var loops: [any ConnectionLoop] = []
     /// The connections on the home loop.
@@ -187,14 +187,16 @@ package final class ExchangePool {
         submission.needsFresh = exchange.needsFreshConnection
         submission.waitsForShared = waitsForShared
         let isKnown = pool.submit(submission, actions: &actions.value)
-        // The usual case needs no table: the exchange starts on a free connection. One that comes back because that has ended goes
-        // the other way, so that many ended connections need no deep stack.
-        if !isStarting, actions.value.count == 1, case .assign(exchange.id, let connection, _) = actions.value[0] {
+        // The usual case needs no table: the exchange starts on a free connection. An exchange that is submitted again because its
+        // connection has ended does not take this way: a series of ended connections would recurse.
+        if !isStartingDirectly, actions.value.count == 1,
+            case .assign(exchange.id, let connection, _) = actions.value[0]
+        {
             actions.value.removeAll(keepingCapacity: true)
             submitted = nil
-            isStarting = true
+            isStartingDirectly = true
             start(exchange, on: connection)
-            isStarting = false
+            isStartingDirectly = false
         }
         return isKnown
     }

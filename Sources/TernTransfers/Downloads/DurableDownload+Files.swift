@@ -32,8 +32,9 @@ extension DurableDownload {
             return false
         }
         self.control = control
-        // The items of a query that sign a URL can name a user: bytes that came with others are used once the server has confirmed
-        // them for this URL. So are those whose file has its full length, which does not prove that they reached the disk.
+        // A signature in the query can identify a user, so a part from a URL with another signature is used only after the server
+        // has confirmed it. The same holds for a part that has its full length and is not marked as complete: the length does not
+        // prove that the bytes reached the disk.
         if found.isComplete, control.url == url {
             try await resume(part, at: found.length ?? 0)
             return true
@@ -48,11 +49,15 @@ extension DurableDownload {
         }
         if let segments = control.segments, let size = control.size {
             // The table is cut off at the end.
-            if found.length == size, !rule.validators.isEmpty {
-                try await resume(part, at: size)
-                return false
+            guard found.length == size, !rule.validators.isEmpty else {
+                return try await adopt(SegmentPlan(size: size, segments: segments), found, of: part)
             }
-            return try await adopt(SegmentPlan(size: size, segments: segments), found, of: part)
+            var whole = control
+            whole.segments = nil
+            self.control = whole
+            try await fileCall("the part cannot be continued") { [whole] () throws(FileFailure) in
+                try await part.store(whole)
+            }
         }
         let length = DownloadPart.reliableLength(found.length ?? 0, of: control)
         guard !rule.validators.isEmpty, found.length != nil, length <= control.size ?? .max else {
@@ -60,7 +65,9 @@ extension DurableDownload {
             rule.validators = StrongValidators()
             return false
         }
-        try await resume(part, at: length)
+        // The server confirms a part of full length with its last byte: not every server names the version when it refuses a range
+        // behind the end (416).
+        try await resume(part, at: length > 0 && length == control.size ? length - 1 : length)
         return false
     }
 
@@ -73,7 +80,7 @@ extension DurableDownload {
     ) async throws(NetworkError) -> Bool {
         let url = request?.urlString ?? ""
         guard let control = found.control, control.size == nil || control.size == length else { return false }
-        // Another URL of the same file is enough together with the caller's digest.
+        // A URL with another signature is accepted only if the caller gives a digest.
         guard control.url == url || options.digest != nil && control.urlDigest == ControlFile.digest(of: url) else {
             return false
         }
@@ -142,7 +149,7 @@ extension DurableDownload {
         if hash.map({ $0.count > length }) ?? true { hash = try newHash() }
         guard let hash, hash.count < length else { return }
         try await self.hash(part, at: part.partialPath, until: length, into: hash)
-        schedule.progressed(at: time.elapsed())
+        schedule.recordProgress(at: time.elapsed())
     }
 
     /// Hashes the rest of a file, which is the part or the destination.

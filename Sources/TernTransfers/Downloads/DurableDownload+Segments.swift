@@ -56,7 +56,7 @@ extension DurableDownload {
         _ index: Int, of plan: SegmentPlan, into part: DownloadPart, _ progress: SegmentProgress
     ) async -> SegmentEnd {
         var schedule = schedule
-        schedule.progressed(at: time.elapsed())
+        schedule.recordProgress(at: time.elapsed())
         while true {
             let before = counts[index]
             let used = request?.target

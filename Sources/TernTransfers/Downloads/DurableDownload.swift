@@ -45,7 +45,7 @@ actor DurableDownload {
     var doubt = StartOverReason.noValidator
     var rule = ContinuationRule(offset: 0, validators: StrongValidators())
     var schedule: RetrySchedule
-    /// The number of failed attempts of all segments.
+    /// The number of failed attempts of the download, with all of its segments.
     private var failedAttempts = 0
     /// The hash of the bytes so far; nil if no digest is expected.
     var hash: FileHash?
@@ -229,12 +229,12 @@ actor DurableDownload {
             if !hasWaited { trace.add(.waitedForOtherDownload) }
             hasWaited = true
             let rest = options.retry.maximumTime.map { $0 - time.elapsed() } ?? Self.lockInterval
-            if rest <= .zero { throw inProgress(part, request).adding("the limit of the whole time is reached") }
+            if rest <= .zero { throw inProgress(part, request).adding("the time limit of the transfer is reached") }
             // Keeps the last part that was seen, because it may already have been moved to the destination.
             other = await OtherPart(part, of: request.urlString, system) ?? other
             try await sleep(min(rest, Self.lockInterval))
         }
-        schedule.progressed(at: time.elapsed())
+        schedule.recordProgress(at: time.elapsed())
         guard let other, let found = part.destinationIdentity(), found.number == other.number else { return nil }
         return found.length
     }

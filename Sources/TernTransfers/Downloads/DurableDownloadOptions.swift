@@ -29,10 +29,11 @@ public struct DurableDownloadOptions: Sendable {
     public enum ForeignPart: Sendable, Hashable {
         /// The file is treated like any other file: ``DurableDownloadOptions/existing``.
         case ignored
-        /// The file is continued if it is not longer than that of the server, and if the server says that its file has not
-        /// changed since the other program began: by `Last-Modified`, `Date`, and the time at which the file here was created.
+        /// The file is continued if it is not longer than that of the server, if the server states a strong validator and the
+        /// expected size, and if it says that its file has not changed since the other program began: by `Last-Modified`, `Date`, and the time at which the file here was created.
         case continuedIfUnchanged
-        /// The file is continued if it is not longer than that of the server. Its bytes are not verified without a
+        /// The file is continued if it is not longer than that of the server, and if the server states a strong validator and the
+        /// expected size. Its bytes are not verified without a
         /// ``DurableDownloadOptions/digest``.
         case continued
     }

@@ -36,7 +36,7 @@ struct ForeignPartRule {
         if let expectedSize, expectedSize != size {
             return .leave("the server's file has \(size) bytes, not \(expectedSize)")
         }
-        // Also for a file that is whole: without a validator, nothing says that it is the server's.
+        // Applies to a complete file, too: without a validator, nothing says that it is the server's.
         guard !StrongValidators(head).isEmpty else { return .leave("the server gives no strong validator") }
         guard length <= size else { return .leave("it has \(length) bytes, and the server's file has \(size)") }
         if requiresProof, let doubt = doubt(head) { return .leave(doubt) }
@@ -105,7 +105,7 @@ extension DurableDownload {
             switch result {
             case .success(let response): return response.head
             case .failure(let error):
-                // A server can refuse HEAD alone, also with the status of a URL that is signed for GET.
+                // A server can refuse HEAD and allow GET, for example with 403 for a URL that is signed for GET only.
                 if error.kind == .status, let status = error.status, !options.retry.policy.statuses.contains(status) {
                     trace.add(.leftForeignPart("the server answers HEAD with \(status)"))
                     return nil

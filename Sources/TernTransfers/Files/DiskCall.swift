@@ -75,6 +75,17 @@ enum DiskCall {
         return unsafe fstat(descriptor, &information) == 0 ? Identity(information) : nil
     }
 
+    /// Returns the permissions of an open file; nil if they cannot be found out.
+    static func permissions(of descriptor: Int32) -> UInt32? {
+        var information = stat()
+        return unsafe fstat(descriptor, &information) == 0 ? UInt32(information.st_mode & 0o777) : nil
+    }
+
+    /// Sets the permissions of an open file. A file system without permissions refuses the call.
+    static func setPermissions(_ permissions: UInt32, of descriptor: Int32) {
+        _ = fchmod(descriptor, mode_t(permissions))
+    }
+
     /// Returns the number of bytes that this user can still write in a folder; nil if it cannot be found out.
     static func freeSpace(in folder: String) -> Int64? {
         var information = statvfs()

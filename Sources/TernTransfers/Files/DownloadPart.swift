@@ -65,6 +65,8 @@ actor DownloadPart {
     /// The number of bytes that are known to be written correctly.
     private(set) var length: Int64 = 0
     private var unsynchronized: Int64 = 0
+    /// The permissions of a file at the destination that became this part; nil for none.
+    private var takenPermissions: UInt32?
     /// The reason why files that were to be removed are there; nil for none.
     private var notRemoved: FileFailure?
 
@@ -77,7 +79,7 @@ actor DownloadPart {
         files = FileStore(system, executor: Self.executor)
     }
 
-    // A call that fails can leave them open, and the lock would last as long as the process.
+    // A failed call can leave the descriptors open. The lock would then last as long as the process.
     deinit {
         if let descriptor { try? system.close(descriptor) }
         if let lock { try? system.close(lock) }
@@ -144,7 +146,7 @@ actor DownloadPart {
             }
         }
         control = found.control
-        // The process can have been killed while the finished file had two names, on a file system that cannot move it in one step.
+        // An earlier process may have been killed between linking the finished file to its destination and removing this name.
         if let part = DiskCall.identity(of: partialPath), part.number == destinationIdentity()?.number {
             try system.remove(partialPath)
         }
@@ -180,6 +182,7 @@ actor DownloadPart {
         let opened = try system.open(destination, .update)
         do throws(FileFailure) {
             let length = try system.length(ofOpen: opened)
+            takenPermissions = DiskCall.permissions(of: opened)
             try store(control)
             try system.rename(destination, to: partialPath)
             system.setPermissions(of: opened, true, folder: folder)
@@ -443,6 +446,7 @@ actor DownloadPart {
         control.complete(DiskCall.identity(of: descriptor), length)
         try store(control)
         let place = try await files.move(partialPath, lock: descriptor, to: destination, options: options)
+        if let takenPermissions { DiskCall.setPermissions(takenPermissions, of: descriptor) }
         if synchronizes { DiskCall.synchronize(folder: folder) }
         return place
     }
@@ -485,7 +489,7 @@ actor DownloadPart {
         if isControlEmpty || found.control?.urlDigest == urlDigest { try discard() }
     }
 
-    /// Removes the control file of a file that has its name.
+    /// Removes the control file if its file is at the destination already. Releases the lock in any case.
     func removeIfFinished() throws(FileFailure) {
         defer { close() }
         if try load().finishedLength != nil { remove() }

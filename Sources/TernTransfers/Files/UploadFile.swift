@@ -27,7 +27,7 @@ actor UploadFile {
         self.system = system
     }
 
-    // A call that fails can leave them open, and the lock would last as long as the process.
+    // A failed call can leave the descriptors open. The lock would then last as long as the process.
     deinit {
         if let descriptor { try? system.close(descriptor) }
         if let lock { try? system.close(lock) }

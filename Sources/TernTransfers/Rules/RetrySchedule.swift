@@ -88,7 +88,8 @@ struct RetrySchedule: Sendable {
     private let rules: TransferRetry
     /// The number of attempts in a row that brought no new byte.
     private var failures = 0
-    /// The number of failed attempts. Segments share it.
+    /// The number of failed attempts, without those that only waited for the network. A download sets it before each decision, so
+    /// that all of its segments count together.
     var failedAttempts = 0
     /// The number of URLs in a row with which no byte came.
     private var replacements = 0
@@ -108,9 +109,11 @@ struct RetrySchedule: Sendable {
     /// Records a wait for the network, which counts for no limit but that of the whole time.
     mutating func addOfflineTime(_ time: Duration) { offlineTime += time }
 
-    /// Records a progress other than new bytes, at a time since the start of the transfer: what was done until then, such as the wait
-    /// for another download, is no time without progress.
-    mutating func progressed(at elapsed: Duration) {
+    /// Records progress: new bytes, or other work, such as hashing a part or waiting for another download. Restarts the count of
+    /// failures and the time without progress.
+    ///
+    /// - Parameter elapsed: The time since the start of the transfer.
+    mutating func recordProgress(at elapsed: Duration) {
         (failures, replacements) = (0, 0)
         lastProgress = elapsed - offlineTime
     }
@@ -134,7 +137,7 @@ struct RetrySchedule: Sendable {
         failedAttempts += 1
         let active = failure.elapsed - offlineTime
         if failure.hasNewBytes {
-            progressed(at: failure.elapsed)
+            recordProgress(at: failure.elapsed)
         } else {
             failures += 1
         }

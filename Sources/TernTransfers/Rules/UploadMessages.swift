@@ -156,7 +156,7 @@ struct UploadMessages: Sendable, Equatable {
             guard let offset = try offset(head) else { throw Problem(description: "the response has no Upload-Offset") }
             guard (start...end).contains(offset) else {
                 throw Problem(
-                    description: "the server counts \(offset) bytes after it was sent those from \(start) to \(end)")
+                    description: "the server has \(offset) bytes after those from \(start) to \(end) were sent")
             }
             if offset == start, offset < length {
                 throw Problem(
@@ -167,7 +167,7 @@ struct UploadMessages: Sendable, Equatable {
         case .httpDraft:
             if let offset = try offset(head), offset != end {
                 throw Problem(
-                    description: "the server counts \(offset) bytes after it was sent those from \(start) to \(end)",
+                    description: "the server has \(offset) bytes after those from \(start) to \(end) were sent",
                     isTemporary: true)
             }
             // A response without the fields is that of the resource itself, after the last byte.

@@ -175,8 +175,8 @@ actor DurableUpload {
         case .laterVersion(let version):
             await file.close(keepsControl: true)
             throw error(
-                .otherUpload,
-                "the control file has version \(version), which a later version of Tern wrote: \(file.controlPath)")
+                .unsupportedControlFile,
+                "a later version of Tern wrote the control file (version \(version)): \(file.controlPath)")
         case .control(let found):
             control = found
         }

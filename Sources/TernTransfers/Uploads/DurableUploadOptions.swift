@@ -83,6 +83,6 @@ public struct DurableUploadOptions: Sendable {
 extension NetworkError.Kind {
     /// Another upload of the file to the same place is running, in this process or another one.
     public static let uploadInProgress = Self(rawValue: "upload-in-progress")
-    /// A later version of Tern wrote the control file of the upload. It was not changed.
-    public static let otherUpload = Self(rawValue: "other-upload")
+    /// A later version of Tern wrote the control file of the upload. The file is left unchanged.
+    public static let unsupportedControlFile = Self(rawValue: "unsupported-control-file")
 }

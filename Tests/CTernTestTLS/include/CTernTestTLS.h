@@ -72,9 +72,9 @@ int tern_test_server_release_output(tern_test_server *server);
 int tern_test_server_send_large_ticket(tern_test_server *server);
 /// The size of a record with a fragment of 512 bytes.
 #define TERN_TEST_RECORD_SIZE 534
-/// Sends a request for new keys (TLS 1.3), which is a record without data.
+/// Changes the server's keys (TLS 1.3), with a record without data.
 int tern_test_server_update_keys(tern_test_server *server);
-/// The same, and asks the client for new keys, too.
+/// Changes the server's keys, and requests that the client changes its keys, too.
 int tern_test_server_request_keys(tern_test_server *server);
 /// Returns the name that the client asked for; null for none.
 const char *tern_test_server_name(const tern_test_server *server);

@@ -45,7 +45,7 @@ import Testing
     }
 
     /// It opens at once, and the first request on it has not waited in a pool: it may have been processed.
-    @Test func aNewConnectionOverAUnixSocketIsNoPooledOne() async throws {
+    @Test func aNewUnixSocketConnectionIsNotTreatedAsPooled() async throws {
         try await withSocketPath { path in
             let server = try ScriptedServer(
                 path: path,

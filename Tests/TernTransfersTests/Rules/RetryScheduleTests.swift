@@ -116,7 +116,7 @@ struct RetryScheduleTests {
 
     @Test func aProgressBeforeTheFirstByteCounts() {
         var schedule = RetrySchedule(TransferRetry())
-        schedule.progressed(at: .seconds(3_600))
+        schedule.recordProgress(at: .seconds(3_600))
         #expect(schedule.decide(failure(elapsed: .seconds(3_601))) == .retry(after: .milliseconds(500)))
     }
 }

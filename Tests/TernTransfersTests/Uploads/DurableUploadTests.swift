@@ -316,7 +316,7 @@ struct DurableUploadTests {
             let failed = try await failure {
                 try await client.upload(file, resuming: .tus("files"), options: options()).value
             }
-            #expect(failed.kind == .otherUpload && failed.reason.contains(name), "\(failed)")
+            #expect(failed.kind == .unsupportedControlFile && failed.reason.contains(name), "\(failed)")
             #expect(try folder.bytes(name) == Data(#"{"version":2}"#.utf8))
         }
     }

@@ -7,7 +7,7 @@ import Testing
 
 import struct Foundation.URL
 
-/// Downloads of which the thread of the files has the socket, and holds it for as long as a test says.
+/// Downloads whose socket is lent to the file thread, which holds it for as long as a test needs.
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct DownloadLoanTests {
     private static let pattern = PipedDownloads.pattern

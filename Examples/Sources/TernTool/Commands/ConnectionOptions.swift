@@ -14,7 +14,7 @@ struct ConnectionOptions: ParsableArguments {
     @Option(
         name: [.customShort("u"), .long],
         help: ArgumentHelp(
-            "User and password for the server of the URLs. They are sent to no other server, and never shown.",
+            "User and password for the server, on which all URLs must be. They are sent to no other server, and never shown.",
             valueName: "user:password"))
     var user: String?
 
@@ -47,7 +47,7 @@ struct ConnectionOptions: ParsableArguments {
     func configuration(for urls: [String], _ terminal: Terminal) throws -> Session.Configuration {
         var configuration = Session.Configuration()
         if user != nil, Set(urls.map(URLText.origin)).count > 1 {
-            throw ValidationError("-u is for one server, and the URLs have several")
+            throw ValidationError("-u works with one server, and the URLs name several")
         }
         if let user, let colon = user.firstIndex(of: ":") {
             let credential = Credential.user(

@@ -36,15 +36,15 @@ struct DownloadCommand: AsyncParsableCommand {
     @Flag(
         name: [.customShort("c"), .long],
         help: """
-            Continue also the unfinished file of another program, such as curl or wget, if the server's file has not \
-            changed since. Keep the part after Ctrl-C, which otherwise removes the part of a download that this command began.
+            Also continue the unfinished file of another program, such as curl or wget, if the server's file has not \
+            changed since. Keep the part after Ctrl-C. Without -c, Ctrl-C removes it if this command began the download.
             """)
     var resume = false
 
     @Flag(
         help: """
-            As -c, without the proof that the server's file has not changed since the unfinished file was begun. The server must \
-            still state a strong entity tag, or a date of its last change.
+            Like -c, without the check that the server's file has not changed since the unfinished file was begun. The server \
+            must still send a strong ETag, or a Last-Modified that is old enough.
             """)
     var forceContinue = false
 
@@ -95,13 +95,21 @@ struct DownloadCommand: AsyncParsableCommand {
             var configuration = try connection.configuration(for: urls, terminal)
             // Each file of a list can have its segments.
             configuration.maximumConnectionsPerHost = max(32, jobs * segments)
-            // For the request for the name, and for standard output: durable downloads have retries of their own.
-            configuration.interceptors.insert(RetryInterceptor(options.retry.policy), at: 0)
+            // Retries the request for the name, and a download to standard output. Durable downloads retry by themselves.
+            configuration.interceptors.insert(
+                RetryInterceptor(retryPolicy, maximumTime: connection.timeLimit.map { writesToOutput ? $0 : $0 / 2 }),
+                at: 0)
             let client = Client(
                 session: Session(configuration: configuration), headers: connection.header.headers)
             if writesToOutput { return try await write(first, client, interrupt, terminal) }
             let single = urls.count == 1 && inputFile == nil
-            let names = single ? [try await name(of: first, client)] : try names(of: urls)
+            let start = ContinuousClock.now
+            let names = single ? [try await name(of: first, client, interrupt)] : try names(of: urls)
+            var options = options
+            // The time limit includes the request for the name.
+            if let limit = connection.timeLimit {
+                options.retry.maximumTime = max(.milliseconds(1), limit - (.now - start))
+            }
             let jobs = zip(urls, names).map { DownloadJob(url: $0, file: PathText.url($1), name: $1) }
             let run = DownloadRun(
                 client: client, options: options, limit: limitRate, keepsPart: resume || forceContinue,
@@ -118,20 +126,29 @@ struct DownloadCommand: AsyncParsableCommand {
         var options = DurableDownloadOptions(throttle: limitRate, digest: checksum, segments: segments)
         options.existing = output == nil ? .keepBoth : .overwrite
         options.foreignPart = forceContinue ? .continued : resume ? .continuedIfUnchanged : .ignored
-        options.retry.maximumTime = connection.timeLimit
         if let retry = connection.retry { options.retry.policy.limit = retry }
         return options
     }
 
+    /// The retries of a request that is not a durable download. A name is not worth many of them: the URL has one, too.
+    private var retryPolicy: RetryPolicy {
+        var policy = RetryPolicy()
+        policy.limit = writesToOutput ? connection.retry ?? 9 : min(2, connection.retry ?? 2)
+        if !writesToOutput { policy.maximumRetryAfter = .seconds(5) }
+        return policy
+    }
+
     /// Returns the name of the file of a single URL. A server that does not answer HEAD names it by the URL.
-    private func name(of url: String, _ client: Client) async throws -> String {
+    private func name(of url: String, _ client: Client, _ interrupt: Interrupt) async throws -> String {
         if let output { return output }
-        do {
-            // Half of the time, so that the file can still be asked for.
-            return try await client.head(url) {
-                $0.timeouts.total = connection.timeLimit.map { $0 / 2 } ?? .seconds(60)
-            }
-            .suggestedFilename
+        // Uses at most half of the time limit, so that time remains for the download.
+        let task = client.task(.head, url) {
+            $0.timeouts.total = connection.timeLimit.map { $0 / 2 } ?? .seconds(60)
+        }
+        interrupt.cancels(task)
+        do throws(NetworkError) {
+            _ = try await task.value
+            return await task.response?.suggestedFilename ?? URLText.fileName(url)
         } catch {
             switch error.kind {
             case .status where error.status != 401, .idleTimedOut, .totalTimedOut: return URLText.fileName(url)

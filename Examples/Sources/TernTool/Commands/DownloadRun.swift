@@ -51,17 +51,24 @@ struct DownloadRun: Sendable {
         _ task: DurableDownloadTask, _ error: any Error, _ interrupt: Interrupt, on terminal: Terminal
     ) async throws {
         guard keepsPart(of: task, interrupt) else { return try await task.discard() }
-        // A part that cannot be continued is not kept.
+        // The text of the error tells whether the download has kept its part.
         guard let error = error as? NetworkError, error.reason.contains("bytes are kept in") else { return }
         let size = ByteText.size(task.progressNow.completedBytes)
         terminal.writeLine("\(size) kept: the same command continues")
     }
 
-    /// Returns whether the part of an interrupted download stays. Only Ctrl-C removes one, and only what this process began.
+    /// Returns whether the part of an interrupted download stays. Only Ctrl-C removes a part, and only if this process began it.
     private func keepsPart(of task: DurableDownloadTask, _ interrupt: Interrupt) -> Bool {
-        if keepsPart || interrupt.exitCode != Interrupt.codeOfControlC { return true }
-        for case .continued in task.trace { return true }
-        return false
+        if keepsPart || interrupt.exitCode != Interrupt.interruptExitCode { return true }
+        var hasBegun = false
+        for event in task.trace {
+            switch event {
+            case .started, .startedOver: hasBegun = true
+            case .continued, .tookForeignPart: return true
+            default: break
+            }
+        }
+        return !hasBegun
     }
 
     private func start(_ job: DownloadJob, _ options: DurableDownloadOptions) -> DurableDownloadTask {
@@ -79,7 +86,7 @@ struct DownloadRun: Sendable {
     private func tell(_ trace: [DurableDownloadEvent], on terminal: Terminal) {
         guard isVerbose else {
             for case .leftForeignPart(let reason) in trace {
-                terminal.writeLine("tern: the file that is there is not continued: \(Terminal.plain(reason))")
+                terminal.writeLine("tern: the existing file is not continued: \(Terminal.plain(reason))")
             }
             return
         }

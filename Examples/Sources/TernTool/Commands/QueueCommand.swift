@@ -43,7 +43,7 @@ struct QueueCommand: AsyncParsableCommand {
             await queue.close()
         }
 
-        /// Returns the path of the folder. A variable without a value counts as none.
+        /// Returns the path of the folder. An empty environment variable counts as not set.
         private func path(_ environment: [String: String]) throws -> String {
             if let folder {
                 if folder.isEmpty { throw ValidationError("--queue takes the path of a folder") }
@@ -51,7 +51,7 @@ struct QueueCommand: AsyncParsableCommand {
             }
             if let folder = environment["TERN_QUEUE"], !folder.isEmpty { return folder }
             guard let home = environment["HOME"], !home.isEmpty else {
-                throw ValidationError("give the folder of the list with --queue: there is no home folder")
+                throw ValidationError("HOME is not set: give the folder of the list with --queue")
             }
             return home + "/.local/share/tern/queue"
         }
@@ -64,11 +64,13 @@ struct QueueCommand: AsyncParsableCommand {
         }
     }
 
-    /// The error of downloads that a command has not changed.
-    struct Left: Error, CustomStringConvertible {
+    /// The error of a command that could not change some of the given downloads.
+    struct UnchangedDownloads: Error, CustomStringConvertible {
         let count: Int
         let verb: String
-        var description: String { "\(count) were not \(verb): they are not in the list, or in another state" }
+        var description: String {
+            "not \(verb): \(count) of the given downloads (not in the list, or in a state that does not allow it)"
+        }
     }
 
     /// The downloads that a command changes.
@@ -90,7 +92,9 @@ struct QueueCommand: AsyncParsableCommand {
         /// Writes the number of changed downloads. Numbers that the list does not have are an error.
         func tell(_ count: Int, _ verb: String) throws {
             try Output.writeLine("\(count) \(verb)")
-            if !all, count < Set(numbers).count { throw Left(count: Set(numbers).count - count, verb: verb) }
+            if !all, count < Set(numbers).count {
+                throw UnchangedDownloads(count: Set(numbers).count - count, verb: verb)
+            }
         }
     }
 
@@ -207,7 +211,10 @@ struct QueueCommand: AsyncParsableCommand {
                 var urls: [String] = []
                 if connection.user != nil {
                     // The password is for the servers of the list, and for no other.
-                    try await place.open(Place.still) { urls = try await $0.snapshot.map(\.url.absoluteString) }
+                    try await place.open(Place.still) { queue in
+                        let items = try await queue.snapshot.filter { $0.state != .paused && $0.state != .finished }
+                        urls = items.map(\.url.absoluteString)
+                    }
                 }
                 let session = Session(configuration: try connection.configuration(for: urls, terminal))
                 var code: Int32?

@@ -27,7 +27,7 @@ enum URLText {
     static func fileName(_ text: String) -> String {
         let path = URL(string: text)?.path(percentEncoded: true) ?? ""
         let name = path.split(separator: "/", omittingEmptySubsequences: false).last?.removingPercentEncoding ?? ""
-        // No hidden file, no option of a command, and no home folder.
+        // Removes what would make a hidden file, a command-line option or a home folder.
         let plain = String(
             Terminal.plain(name).drop { ".-~".contains($0) }.map { $0 == "/" || $0 == "\u{FFFD}" ? "_" : $0 })
         let isUsable = !plain.allSatisfy { $0 == "." || $0 == "_" } && plain.utf8.count <= 200
@@ -37,16 +37,18 @@ enum URLText {
 
 /// Paths as people type them, and as servers suggest them.
 enum PathText {
-    /// Returns the URL of a file. `URL(filePath:)` puts the home of a user in place of `~` and `~name` at the start, which is the
-    /// shell's to do, and never a server's.
+    /// Returns the URL of a file. `URL(filePath:)` expands `~` and `~name` at the start to a home folder. The shell has already done
+    /// so for the user, and a server must not be able to.
     static func url(_ path: String) -> URL { URL(filePath: path.hasPrefix("~") ? "./" + path : path) }
 
-    /// Returns whether a path is standard output: a download would put a file in place of the system's name of it.
+    /// Returns whether a path names standard output. A download to `/dev/stdout` would replace that link with a file.
     static func isStandardOutput(_ path: String) -> Bool { ["-", "/dev/stdout", "/dev/fd/1"].contains(path) }
 
-    /// Throws if a path cannot be that of a file to write.
+    /// Throws an error if a path is empty or ends with a slash.
     static func check(_ path: String?) throws {
-        if let path, path.isEmpty || path.hasSuffix("/") { throw ValidationError("'\(path)' is the name of a folder") }
+        if let path, path.isEmpty || path.hasSuffix("/") {
+            throw ValidationError("-o needs the name of a file, not '\(path)'")
+        }
     }
 }
 

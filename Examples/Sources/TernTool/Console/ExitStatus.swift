@@ -61,7 +61,7 @@ enum ExitStatus {
             malformedResponse
         case .connectTimedOut, .idleTimedOut, .totalTimedOut, .firstByteTimedOut, .silenceTimedOut: timeout
         case .digestMismatch, .unexpectedSize: verification
-        case .downloadInProgress, .otherDownload, .uploadInProgress, .otherUpload: inUse
+        case .downloadInProgress, .otherDownload, .uploadInProgress, .unsupportedControlFile: inUse
         case .invalidRequest: usage
         default: other
         }
@@ -90,8 +90,9 @@ struct Deadline {
             cancel()
             // Nothing can cancel a write to a reader that does not read.
             try await Task.sleep(for: .seconds(1))
-            guard SystemCalls.areWaiting else { return }
-            Terminal().writeLine("tern: \(Passed(limit: limit))")
+            guard BlockingCalls.isBlocked else { return }
+            // Standard error can be the same pipe.
+            if Terminal.takesLine { Terminal().writeLine("tern: \(Passed(limit: limit))") }
             _exit(ExitStatus.timeout)
         }
         defer { timer.cancel() }

@@ -31,14 +31,14 @@ enum FileText {
     static func bytes(of path: String) throws(Failure) -> Data {
         let isInput = path == "-"
         var descriptor: Int32 = 0
-        // A pipe with a name is opened once another program writes to it.
-        if !isInput { descriptor = SystemCalls.waiting { unsafe open(path, O_RDONLY | O_CLOEXEC) } }
+        // Opening a named pipe blocks until another program opens it for writing.
+        if !isInput { descriptor = BlockingCalls.perform { unsafe open(path, O_RDONLY | O_CLOEXEC) } }
         guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
         defer { if !isInput { close(descriptor) } }
         var content = Data()
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
-            let count = SystemCalls.waiting {
+            let count = BlockingCalls.perform {
                 unsafe buffer.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
             }
             if count == 0 { return content }
@@ -47,7 +47,7 @@ enum FileText {
             } else if errno == EAGAIN {
                 // Another process that has the same pipe made it non-blocking.
                 var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-                SystemCalls.waiting { _ = unsafe poll(&entry, 1, -1) }
+                BlockingCalls.perform { _ = unsafe poll(&entry, 1, -1) }
             } else if errno != EINTR {
                 throw Failure(path: isInput ? "standard input" : path, code: errno)
             }

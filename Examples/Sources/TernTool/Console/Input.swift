@@ -45,7 +45,7 @@ final class Interrupt: Sendable {
     }
 
     /// The exit code after Ctrl-C.
-    static let codeOfControlC: Int32 = 128 + SIGINT
+    static let interruptExitCode: Int32 = 128 + SIGINT
 
     /// The value of SIG_IGN as a number, because function pointers cannot be compared.
     private static let ignored = unsafe unsafeBitCast(SIG_IGN, to: Int.self)
@@ -53,7 +53,7 @@ final class Interrupt: Sendable {
     private let state = Mutex(State())
     /// A queue of its own, so that a signal is handled while the tool's thread waits for a slow reader.
     private let queue = DispatchQueue(label: "tern.interrupt")
-    /// The time in which the work can clean up although a call of the system waits.
+    /// The time that the work has to clean up before the process exits, if a system call still blocks.
     private static let grace = DispatchTimeInterval.seconds(1)
 
     /// Handles the signals for the rest of the process; none in a test.
@@ -106,22 +106,22 @@ final class Interrupt: Sendable {
         for action in actions { action() }
         // Nothing can cancel a read of a pipe without bytes, or a write to a reader that does not read.
         queue.asyncAfter(deadline: .now() + Self.grace) {
-            if SystemCalls.areWaiting { _exit(128 + number) }
+            if BlockingCalls.isBlocked { _exit(128 + number) }
         }
     }
 }
 
-/// The calls of the system that wait for another program, such as the reader of standard output.
-enum SystemCalls {
-    private static let waitingCount = Atomic(0)
+/// Counts the system calls that block on another program, such as the reader of standard output.
+enum BlockingCalls {
+    private static let count = Atomic(0)
 
-    /// A Boolean value that indicates whether a call waits.
-    static var areWaiting: Bool { waitingCount.load(ordering: .relaxed) > 0 }
+    /// A Boolean value that indicates whether a system call is blocked.
+    static var isBlocked: Bool { count.load(ordering: .relaxed) > 0 }
 
-    /// Performs a call that can wait.
-    static func waiting<Value>(_ call: () -> Value) -> Value {
-        waitingCount.wrappingAdd(1, ordering: .relaxed)
-        defer { waitingCount.wrappingSubtract(1, ordering: .relaxed) }
+    /// Performs a system call that can block.
+    static func perform<Value>(_ call: () -> Value) -> Value {
+        count.wrappingAdd(1, ordering: .relaxed)
+        defer { count.wrappingSubtract(1, ordering: .relaxed) }
         return call()
     }
 }

@@ -36,6 +36,12 @@ struct Terminal: Sendable {
         self.output = output
     }
 
+    /// A Boolean value that indicates whether standard error takes a short line without blocking.
+    static var takesLine: Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        return unsafe poll(&entry, 1, 0) == 1 && entry.revents & Int16(POLLOUT) != 0
+    }
+
     /// The current width; a window may be resized.
     var columns: Int { window().columns }
 
@@ -111,7 +117,7 @@ enum Output {
     static func write(_ data: Data, to descriptor: Int32 = 1) throws {
         var rest = data[...]
         while !rest.isEmpty {
-            let count = SystemCalls.waiting {
+            let count = BlockingCalls.perform {
                 #if canImport(Glibc)
                 unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
                 #else
@@ -123,7 +129,7 @@ enum Output {
             } else if errno == EAGAIN {
                 // Another process that has the same terminal or pipe made it non-blocking.
                 var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                SystemCalls.waiting { _ = unsafe poll(&entry, 1, -1) }
+                BlockingCalls.perform { _ = unsafe poll(&entry, 1, -1) }
             } else if errno != EINTR {
                 throw Failure(code: errno)
             }

@@ -312,10 +312,50 @@ struct DownloadCommandTests {
             let arguments = ["download", server.text("/file"), "-o", "file"]
             let result = try await tool.run(ToolProcess.path("tern"), arguments) { process in
                 try await gate.wait()
+                try await waitForPart(tool, longerThan: 0)
                 kill(process.processIdentifier, signal)
             }
             #expect(result.code == 128 + signal && result.messages.contains("kept: the same command continues"))
             #expect(try tool.names == [".file.tern", ".file.tern.json"])
+        }
+    }
+
+    /// Waits until the part in the folder has more bytes than this.
+    private func waitForPart(_ tool: ToolProcess, longerThan count: Int) async throws {
+        // `try?`: the part is made while the test waits for it.
+        while ((try? tool.bytes(".file.tern").count) ?? 0) <= count { try await Task.sleep(for: .milliseconds(5)) }
+    }
+
+    @Test func controlCBeforeTheResponseKeepsWhatAnEarlierCommandHadLeft() async throws {
+        let gate = LoopbackServer.Gate()
+        try await withTool { exchange in
+            if exchange.request["Range"] == nil { return try Self.serve(exchange, limit: 300_000) }
+            gate.open()
+            try exchange.waitForClientToClose()
+        } test: { server, tool in
+            let arguments = ["download", server.text("/file"), "-o", "file", "--retry", "0"]
+            _ = try await tool.run(ToolProcess.path("tern"), arguments)
+            let result = try await tool.run(ToolProcess.path("tern"), arguments) { process in
+                try await gate.wait()
+                kill(process.processIdentifier, SIGINT)
+            }
+            #expect(result.code == 130, "\(result.messages)")
+            #expect(try tool.names == [".file.tern", ".file.tern.json"])
+        }
+    }
+
+    /// The name is asked for a few times, within the limit.
+    @Test func serverThatDoesNotAnswerHeadCostsHalfOfTheTime() async throws {
+        try await withTool { exchange in
+            if exchange.request.method == "HEAD" { return try exchange.waitForClientToClose() }
+            try Self.serve(exchange)
+        } test: { server, tool in
+            let start = ContinuousClock.now
+            let result = try await tool.tern("download", server.text("/file"), "--max-time", "6")
+            #expect(result.code == 0, "\(result.messages)")
+            #expect(try tool.names == ["file"])
+            #expect(ContinuousClock.now - start >= .seconds(3))
+            #expect(server.counts.requestsReceived == 2)
         }
     }
 
@@ -338,6 +378,7 @@ struct DownloadCommandTests {
             _ = try await tool.run(ToolProcess.path("tern"), arguments)
             let result = try await tool.run(ToolProcess.path("tern"), arguments) { process in
                 try await gate.wait()
+                try await waitForPart(tool, longerThan: 300_000)
                 kill(process.processIdentifier, SIGINT)
             }
             #expect(result.code == 130, "\(result.messages)")
@@ -362,7 +403,7 @@ struct DownloadCommandTests {
     }
 
     /// `URL(filePath:)` puts the home of a user in place of `~root`.
-    @Test func tildesAreNoHomeFolders() async throws {
+    @Test func tildesAreNotExpanded() async throws {
         try await withTool { exchange in
             let fields = [("Content-Disposition", "attachment; filename=\"~root\"")]
             if exchange.request.method == "HEAD", exchange.request.path == "/suggested" {
@@ -383,7 +424,7 @@ struct DownloadCommandTests {
         }
     }
 
-    @Test(arguments: ["/dev/stdout", "/dev/fd/1", "-"]) func namesOfStandardOutputAreNoFiles(name: String) async throws
+    @Test(arguments: ["/dev/stdout", "/dev/fd/1", "-"]) func namesOfStandardOutputWriteThere(name: String) async throws
     {
         try await withTool {
             try Self.serve($0)
@@ -452,12 +493,16 @@ struct DownloadCommandTests {
     func signalEndsAWaitForInput(arguments: [String]) async throws {
         let tool = try ToolProcess()
         defer { tool.remove() }
+        var sent = ContinuousClock.now
         let result = try await tool.run(ToolProcess.path("tern"), arguments, keepsInputOpen: true) { process in
             // Its handler must be there, and the wait have begun.
-            try await Task.sleep(for: .milliseconds(500))
+            try await Task.sleep(for: .seconds(1))
+            sent = .now
             kill(process.processIdentifier, SIGTERM)
         }
         #expect(result.code == 128 + SIGTERM)
+        // Without the handler, it would have ended at once.
+        #expect(ContinuousClock.now - sent >= .seconds(1))
     }
 
     @Test func fullDiskIsToldInTheSystemsWords() async throws {

@@ -93,14 +93,15 @@ struct QueueCommandTests {
         }
     }
 
-    @Test func numbersThatAreNotInTheListAreTold() async throws {
+    @Test func unknownNumbersAreReported() async throws {
         let tool = try ToolProcess()
         defer { tool.remove() }
         let result = try await tool.tern("queue", "pause", "99")
-        #expect(result.code == 1 && result.messages.contains("1 were not paused"), "\(result.messages)")
+        #expect(
+            result.code == 1 && result.messages.contains("not paused: 1 of the given downloads"), "\(result.messages)")
     }
 
-    @Test func filesOfTheQueueAreNoDestinations() async throws {
+    @Test func destinationInTheQueueFolderIsRefused() async throws {
         let tool = try ToolProcess()
         defer { tool.remove() }
         let result = try await tool.tern("queue", "add", "https://a.test/x", "-o", ".queue/queue.sqlite")

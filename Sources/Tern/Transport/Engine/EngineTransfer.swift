@@ -31,7 +31,7 @@ final class EngineTransfer {
     let body: Confined<CollectedBody>
     /// The pipe through which the reader moves the rest of the body out of the socket; nil if the bytes are copied.
     private var pipe: BodyPipe?
-    private var loan = Loan.possible
+    private var loan = Loan.available
     var trailers: Headers = [:]
     /// The lines of the request's trailers, once its body has ended.
     var requestTrailerLines: [UInt8] = []
@@ -64,15 +64,15 @@ final class EngineTransfer {
     /// The earliest time of the next publication: each one wakes a watcher, which costs more than the bytes of a turn.
     private(set) var nextPublication: UInt64 = 0
 
-    /// Who reads the socket of a body that has a pipe.
+    /// The owner of the socket of a body that has a pipe.
     private enum Loan {
-        /// The loop, which lends the socket to the reader when bytes have arrived.
-        case possible
-        /// The loop, which copies the next bytes: the reader has moved none. A socket can have input that the system does not move,
-        /// such as bytes after urgent data.
-        case skipped
-        /// The reader. Nobody else may read the socket.
-        case running
+        /// The loop reads the socket, and lends it to the reader when bytes have arrived.
+        case available
+        /// The loop copies the next bytes instead of lending the socket, because the reader has moved none. A socket can have input
+        /// that the system does not move, such as bytes after urgent data.
+        case copyNext
+        /// The reader has the socket. Nothing else may read it.
+        case lent
     }
 
     init(_ transfer: Transfer, lane: TransferLane) {
@@ -165,7 +165,7 @@ final class EngineTransfer {
     }
 
     func readerTookAll() {
-        if loan == .running {
+        if loan == .lent {
             // This demand can be older than the loan. The demand that gives the socket back follows.
             guard let moved = transfer.takeMoved() else { return }
             takeSocketBack(moved)
@@ -264,13 +264,13 @@ final class EngineTransfer {
     }
 
     func borrow(_ socket: Int32, missing: Int64) -> Bool {
-        if loan == .skipped {
-            loan = .possible
+        if loan == .copyNext {
+            loan = .available
             return false
         }
         guard let pipe, pipe.holdSocket(socket) else { return false }
         if body.value.waitingCount > 0 { deliverChunk() }
-        loan = .running
+        loan = .lent
         unsafe lane.context.wake(transfer.lendSocket(missing: missing))
         holdUp()
         return true
@@ -278,7 +278,7 @@ final class EngineTransfer {
 
     /// Takes the socket back, and what the reader has moved.
     private func takeSocketBack(_ moved: BodyPipe.Moved) {
-        loan = moved.count == 0 ? .skipped : .possible
+        loan = moved.count == 0 ? .copyNext : .available
         if moved.cannotMoveMore {
             pipe?.releaseSocket()
             pipe = nil
