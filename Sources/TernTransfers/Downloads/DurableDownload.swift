@@ -295,16 +295,12 @@ actor DurableDownload {
         case .endOffline:
             endedOffline.store(true, ordering: .relaxed)
             throw error
-        case .retry, .waitForNetwork, .replaceURL:
-            trace.add(.failed("\(error)"))
-        }
-        switch action {
-        case .giveUp, .endOffline:
-            break
         case .retry(let delay):
+            trace.add(.failed("\(error)"))
             trace.add(.waited(delay))
             try await sleep(delay)
         case .waitForNetwork(let limit):
+            trace.add(.failed("\(error)"))
             trace.add(.waitedForNetwork)
             let start = time.elapsed()
             guard await reachability.returns(within: limit, time) else {
@@ -313,6 +309,7 @@ actor DurableDownload {
             attempts -= 1
             schedule.addOfflineTime(time.elapsed() - start)
         case .replaceURL:
+            trace.add(.failed("\(error)"))
             if let used, used.string != request.target.string { break }
             try await replaceURL(after: error)
         }

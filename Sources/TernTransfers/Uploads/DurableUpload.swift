@@ -444,13 +444,10 @@ actor DurableUpload {
         case .endOffline:
             endedOffline.store(true, ordering: .relaxed)
             throw failure
-        case .retry, .waitForNetwork, .replaceURL:
-            trace.add(.failed("\(failure)"))
-        }
-        switch action {
-        case .giveUp, .endOffline, .replaceURL:
+        case .replaceURL:
             throw failure
         case .retry(let delay):
+            trace.add(.failed("\(failure)"))
             trace.add(.waited(delay))
             do {
                 try await time.sleep(delay)
@@ -458,6 +455,7 @@ actor DurableUpload {
                 throw cancellation
             }
         case .waitForNetwork(let limit):
+            trace.add(.failed("\(failure)"))
             trace.add(.waitedForNetwork)
             let start = time.elapsed()
             guard await reachability.returns(within: limit, time) else {

@@ -40,6 +40,16 @@ struct DurableUploadTests {
             })
     }
 
+    /// Leaves an upload of which the server has 10 bytes.
+    private func leaveUpload(
+        of file: URL, to place: UploadResumption = .tus("files"), _ uploads: UploadServer, _ client: Client
+    ) async throws {
+        uploads.add(.cut(after: 10), to: "PATCH")
+        _ = try await failure {
+            try await client.upload(file, resuming: place, options: options { $0.retry.maximumAttempts = 1 }).value
+        }
+    }
+
     private func expectWhole(_ uploads: UploadServer, _ folder: TestFolder, count: Int = pattern.count) throws {
         let upload = try #require(uploads.uploads.last)
         #expect(upload.bytes == Self.pattern.bytes(in: 0..<count) && upload.isComplete == true)
@@ -194,12 +204,7 @@ struct DurableUploadTests {
 
     @Test func changedFileStartsOver() async throws {
         try await withUploads(.tus) { uploads, client, folder, file in
-            uploads.add(.cut(after: 10), to: "PATCH")
-            _ = try await failure {
-                try await client.upload(
-                    file, resuming: .tus("files"), options: options { $0.retry.maximumAttempts = 1 }
-                ).value
-            }
+            try await leaveUpload(of: file, uploads, client)
             try folder.write(Data("another file".utf8), to: "big.iso")
             let result = try await client.upload(file, resuming: .tus("files"), options: options()).value
             #expect(result.trace == [.startedOver(.fileChanged), .created] && uploads.uploads.count == 2)
@@ -248,12 +253,7 @@ struct DurableUploadTests {
 
     @Test func tornControlFileStartsOver() async throws {
         try await withUploads(.tus) { uploads, client, folder, file in
-            uploads.add(.cut(after: 10), to: "PATCH")
-            _ = try await failure {
-                try await client.upload(
-                    file, resuming: .tus("files"), options: options { $0.retry.maximumAttempts = 1 }
-                ).value
-            }
+            try await leaveUpload(of: file, uploads, client)
             let name = try #require(try folder.names.first { $0.hasSuffix(".json") })
             let mode = try FileManager.default.attributesOfItem(atPath: "\(folder.path)/\(name)")[.posixPermissions]
             #expect(mode as? Int == 0o600)
@@ -266,12 +266,7 @@ struct DurableUploadTests {
 
     @Test func controlFileOfAnotherEndpointStartsOver() async throws {
         try await withUploads(.tus) { uploads, client, folder, file in
-            uploads.add(.cut(after: 10), to: "PATCH")
-            _ = try await failure {
-                try await client.upload(
-                    file, resuming: .tus("files"), options: options { $0.retry.maximumAttempts = 1 }
-                ).value
-            }
+            try await leaveUpload(of: file, uploads, client)
             let name = try #require(try folder.names.first { $0.hasSuffix(".json") })
             var control = try #require(try UploadControl.read(folder.bytes(name)).control)
             control.endpointDigest = sha256([1])
@@ -285,14 +280,10 @@ struct DurableUploadTests {
     /// A token in the URL names a user: another one continues nothing, and learns nothing of the upload.
     @Test(arguments: kinds) func uploadOfAnotherTokenIsLeftAlone(kind: UploadMessages.Kind) async throws {
         try await withUploads(kind) { uploads, client, folder, file in
-            uploads.add(.cut(after: 10), to: "PATCH")
             let place: (String) -> UploadResumption = { token in
                 kind == .tus ? .tus("files?token=\(token)") : .httpDraft("files?token=\(token)")
             }
-            _ = try await failure {
-                try await client.upload(file, resuming: place("a"), options: options { $0.retry.maximumAttempts = 1 })
-                    .value
-            }
+            try await leaveUpload(of: file, to: place("a"), uploads, client)
             let before = uploads.requests.count
             let result = try await client.upload(file, resuming: place("b"), options: options()).value
             #expect(result.trace == [.created])
@@ -305,12 +296,7 @@ struct DurableUploadTests {
 
     @Test func controlFileOfALaterVersionIsLeftAlone() async throws {
         try await withUploads(.tus) { uploads, client, folder, file in
-            uploads.add(.cut(after: 10), to: "PATCH")
-            _ = try await failure {
-                try await client.upload(
-                    file, resuming: .tus("files"), options: options { $0.retry.maximumAttempts = 1 }
-                ).value
-            }
+            try await leaveUpload(of: file, uploads, client)
             let name = try #require(try folder.names.first { $0.hasSuffix(".json") })
             try folder.write(Data(#"{"version":2}"#.utf8), to: name)
             let failed = try await failure {
