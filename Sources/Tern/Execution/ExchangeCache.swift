@@ -24,6 +24,8 @@ package struct NetworkExchange: Sendable {
     /// The header fields as they are sent, except those for a proxy, and with a digest in place of an authorization that the
     /// session adds.
     package let headers: Headers
+    /// The cookies and the authorization that ``headers`` have, and with which the request is sent.
+    private let sessionFields: SessionFields
     /// The parts of the key that belong to the session.
     package let scope: CacheScope
     /// The scope of a response that sets cookies: that of the requests which send them.
@@ -33,7 +35,7 @@ package struct NetworkExchange: Sendable {
         return cache.scope(of: prepared, sendsCookies: true)
     }
     /// A digest of the request's own credentials; nil without any.
-    package var credentials: String? { prepared.credentialDigest }
+    package var credentials: String? { prepared.credentialDigest(with: sessionFields) }
     /// A Boolean value that indicates whether the transport decompresses bodies itself, so that stored bytes have no coding.
     package var deliversDecodedBodies: Bool { !registry.transport.leavesStreamsCompressed }
     /// A Boolean value that indicates whether the body goes to memory as a whole.
@@ -56,10 +58,10 @@ package struct NetworkExchange: Sendable {
     init(execution: RequestExecution, prepared: PreparedRequest) {
         self.execution = execution
         self.prepared = prepared
-        let (fields, sendsCookies) = prepared.fieldsAsSent()
-        headers = fields
+        sessionFields = prepared.presentSessionFields
+        headers = prepared.fieldsAsSent(with: sessionFields)
         scope =
-            prepared.registry.cache?.scope(of: prepared, sendsCookies: sendsCookies)
+            prepared.registry.cache?.scope(of: prepared, sendsCookies: sessionFields.cookies != nil)
             ?? CacheScope(partition: "", trust: "")
     }
 
@@ -67,10 +69,18 @@ package struct NetworkExchange: Sendable {
         execution = other.execution
         self.prepared = prepared
         headers = other.headers
+        sessionFields = other.sessionFields
         scope = other.scope
     }
 
-    /// Sends the request.
+    /// The same exchange with the present cookies and authorization of the session, if they are those of another user; nil if they
+    /// are not. They change while a request waits, and a stored response belongs to those with whose fields it was sent.
+    package var ofAnotherUser: NetworkExchange? {
+        guard !prepared.presentSessionFields.hasSameUser(as: sessionFields) else { return nil }
+        return NetworkExchange(execution: execution, prepared: prepared)
+    }
+
+    /// Sends the request with the cookies and the authorization that ``headers`` have.
     ///
     /// - Parameters:
     ///   - fields: The fields of a condition, which replace the request's own.
@@ -79,8 +89,8 @@ package struct NetworkExchange: Sendable {
     package func send(
         adding fields: Headers = [:], onHead: (@Sendable (ResponseHead) -> Void)? = nil
     ) async throws(NetworkError) -> IncomingResponse {
-        if fields.isEmpty { return try await execution.send(prepared, onHead: onHead) }
-        return try await execution.send(prepared.adding(fields), onHead: onHead).answering(prepared)
+        let sent = prepared.adding(fields, with: sessionFields)
+        return try await execution.send(sent, onHead: onHead).answering(prepared)
     }
 
     /// Returns a stored response.

@@ -1,3 +1,5 @@
+import TernConcurrency
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
@@ -24,11 +26,14 @@ extension PreparedRequest {
         for source in [AuthenticationChallenge.Source.server, .proxy] {
             // The nonce of this request's challenge, even if other requests have used it meanwhile.
             var own = challengeAnswer?.source == source ? challengeAnswer : nil
-            guard !headers.contains(source.authorizationField),
-                let known = own
-                    ?? registry.authorizations.authorization(
-                        for: request.target, owner: credentialOwner, source: source)
-            else { continue }
+            guard !headers.contains(source.authorizationField) else { continue }
+            let remembered = registry.authorizations.authorization(
+                for: request.target, owner: credentialOwner, source: source)
+            if own == nil, source == .server, let fields = sessionFields {
+                guard let chosen = fields.authorization else { continue }
+                if chosen.credential != remembered?.credential { own = chosen }
+            }
+            guard let known = own ?? remembered else { continue }
             let hash = try known.bodyDigest.map { algorithm throws(NetworkError) in
                 try bodyHash(body, algorithm)
             }
@@ -75,11 +80,32 @@ extension PreparedRequest {
             registry.authorizations.authorization(for: request.target, owner: credentialOwner) == nil
         else { return }
         do {
-            guard let credential = try await provider.preemptiveCredential(for: request) else { return }
+            let given = try await withinTotalTime { [request] in try await provider.preemptiveCredential(for: request) }
+            guard let credential = given else { return }
             let authorization = try Authorization(preemptive: credential)
             registry.authorizations.remember(authorization, for: request.target, owner: credentialOwner)
         } catch {
             throw authenticationError(error)
+        }
+    }
+
+    /// Asks a credential provider. Its time counts for the total time limit, and it is cancelled when that is reached.
+    func withinTotalTime(
+        _ ask: @escaping @Sendable () async throws -> Credential?
+    ) async throws -> Credential? {
+        let timeouts = request.timeouts(in: registry.configuration.timeouts)
+        guard let total = timeouts.total else { return try await ask() }
+        let rest = max(.zero, total - timeouts.spent)
+        return try await withThrowingTaskGroup(of: Credential??.self) { group in
+            group.addTask { .some(try await ask()) }
+            group.addTask { [clock = registry.clock] in
+                try await clock.sleepWithoutDescriptor(for: rest)
+                return nil
+            }
+            defer { group.cancelAll() }
+            if case .some(.some(let credential)) = try await group.next() { return credential }
+            let reason = "not done within \(total): no credential was available"
+            throw NetworkError(TransferFailure(.totalTimedOut, reason), request: request)
         }
     }
 

@@ -39,10 +39,12 @@ final class PreparedRequest: Sendable {
         let needsNewConnection: Bool
         let isRefresh: Bool
         let upgrade: UpgradeOffer?
+        let sessionFields: SessionFields?
 
         init(
             requestsIdentity: Bool = false, redirectedFrom: [Target] = [], challengeAnswer: Authorization? = nil,
-            needsNewConnection: Bool = false, isRefresh: Bool = false, upgrade: UpgradeOffer? = nil
+            needsNewConnection: Bool = false, isRefresh: Bool = false, upgrade: UpgradeOffer? = nil,
+            sessionFields: SessionFields? = nil
         ) {
             self.requestsIdentity = requestsIdentity
             self.redirectedFrom = redirectedFrom
@@ -50,6 +52,7 @@ final class PreparedRequest: Sendable {
             self.needsNewConnection = needsNewConnection
             self.isRefresh = isRefresh
             self.upgrade = upgrade
+            self.sessionFields = sessionFields
         }
     }
 
@@ -69,6 +72,8 @@ final class PreparedRequest: Sendable {
     var isRefresh: Bool { extras?.isRefresh ?? false }
     /// The protocol that the request asks the server to switch to; nil for none.
     var upgrade: UpgradeOffer? { extras?.upgrade }
+    /// The cookies and the authorization to send; nil for those that the session has when the request is sent.
+    var sessionFields: SessionFields? { extras?.sessionFields }
     /// A Boolean value that indicates whether the request asks for another protocol.
     var isUpgrade: Bool { extras.map { $0.upgrade != nil } ?? false }
 
@@ -115,12 +120,13 @@ final class PreparedRequest: Sendable {
     private init(
         like other: PreparedRequest, request: Request, headers: Headers, requestsIdentity: Bool? = nil,
         redirectedFrom: [Target]? = nil, challengeAnswer: Authorization? = nil, needsNewConnection: Bool = false,
-        isRefresh: Bool? = nil
+        isRefresh: Bool? = nil, sessionFields: SessionFields? = nil
     ) {
         extras = Extras(
             requestsIdentity: requestsIdentity ?? other.requestsIdentity,
             redirectedFrom: redirectedFrom ?? other.redirectedFrom, challengeAnswer: challengeAnswer,
-            needsNewConnection: needsNewConnection, isRefresh: isRefresh ?? other.isRefresh, upgrade: other.upgrade)
+            needsNewConnection: needsNewConnection, isRefresh: isRefresh ?? other.isRefresh, upgrade: other.upgrade,
+            sessionFields: sessionFields)
         self.request = request
         registry = other.registry
         delivery = other.delivery
@@ -147,6 +153,16 @@ final class PreparedRequest: Sendable {
             other, registry: registry, delivery: delivery, isPausable: hasHandle, acceptedTypes: acceptedTypes,
             upgrade: upgrade)
         return requestsIdentity ? prepared.requestingIdentity() : prepared
+    }
+
+    /// Checks a request that a policy sends in answer to a challenge. After a redirect its headers are complete, and the session's
+    /// are not added again: the redirect has removed what is not meant for the present origin.
+    func answeringChallenge(with other: Request) throws(NetworkError) -> PreparedRequest {
+        if redirectedFrom.isEmpty { return try replacing(other) }
+        if let problem = Self.problem(of: other, headers: other.headers, isChecked: false) {
+            throw NetworkError(TransferFailure(.invalidRequest, problem), request: other)
+        }
+        return PreparedRequest(like: self, request: other, headers: other.headers)
     }
 
     /// Checks a request that follows a redirect. Its headers are complete; the session's are not added again.
@@ -188,10 +204,12 @@ final class PreparedRequest: Sendable {
 
     /// Returns the same request with fields that replace its own, for one attempt. The final response is that to this
     /// request.
-    func adding(_ fields: Headers) -> PreparedRequest {
+    ///
+    /// - Parameter added: The cookies and the authorization to send; nil for those of this request.
+    func adding(_ fields: Headers, with added: SessionFields? = nil) -> PreparedRequest {
         PreparedRequest(
             like: self, request: request, headers: headers.overriding(with: fields), challengeAnswer: challengeAnswer,
-            needsNewConnection: needsNewConnection)
+            needsNewConnection: needsNewConnection, sessionFields: added ?? sessionFields)
     }
 
     /// Returns the same request as one that refreshes the stored response. It has the choice `revalidate`.
@@ -326,7 +344,7 @@ final class PreparedRequest: Sendable {
     /// cookies of a store.
     func cookieField() -> [UInt8]? {
         guard let cookieStore, !cookieStore.isEmpty else { return nil }
-        let own = headers["Cookie"].map { Array($0.utf8) } ?? []
+        let own = Array(headers.values(for: "Cookie").joined(separator: "; ").utf8)
         guard
             let cookies = cookieStore.headerBytes(
                 for: request.target, method: request.method, redirects: redirectedFrom, taken: own.count)
@@ -336,7 +354,7 @@ final class PreparedRequest: Sendable {
 
     /// Adds the present cookies.
     private func addCookies(to wire: inout WireRequest) {
-        guard let field = cookieField() else { return }
+        guard let field = sessionFields.map(\.cookies) ?? cookieField() else { return }
         if let text = String(validating: field, as: UTF8.self) {
             wire.headers["Cookie"] = text
         } else {
@@ -428,10 +446,18 @@ final class PreparedRequest: Sendable {
     /// Returns the reason why header fields cannot be sent; nil if they can.
     static func problem(of headers: Headers) -> String? {
         if let problem = headers.firstProblem() { return problem }
+        for value in headers.values(for: "Content-Length") where !isLength(value) {
+            return "Content-Length is no number of bytes (RFC 9110 §8.6): \(value.printable(limit: 80))"
+        }
         if headers.contains("Transfer-Encoding") {
             return "Transfer-Encoding is set by Tern: give the body as a stream without a length"
         }
         return nil
+    }
+
+    private static func isLength(_ value: String) -> Bool {
+        !value.isEmpty && value.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            && Int64(value) != nil
     }
 
     /// The Content-Length that the caller wrote.

@@ -63,7 +63,7 @@ public final class CoalescingInterceptor: Interceptor {
         // `try?`: a request that cannot be prepared is not shared, and `next` throws the error.
         guard prepared.delivery == .collected, let own = try? prepared.replacing(request) else { return nil }
         return CoalescingKey(
-            request, headers: own.fieldsAsSent().fields, ignoring: ignoredHeaders,
+            request, headers: own.fieldsAsSent(with: own.presentSessionFields), ignoring: ignoredHeaders,
             acceptedTypes: prepared.acceptedTypes, session: prepared.registry.sessionID)
     }
 

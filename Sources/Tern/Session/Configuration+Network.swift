@@ -67,7 +67,7 @@ extension Session.Configuration {
         }
     }
 
-    private var givenExceptions: [String] {
+    var givenExceptions: [String] {
         switch proxies {
         case .environment, .none: []
         case .only(_, let except), .schemes(_, _, let except): except

@@ -80,6 +80,7 @@ struct SessionCache: Sendable {
             fields += ["address", host] + addresses
         }
         if let path = configuration.unixSocketPath { fields += ["socket", path] }
+        for proxy in configuration.givenProxies { fields += ["proxy", "\(proxy)"] + configuration.givenExceptions }
         return fields.isEmpty ? "" : CachePartition.digest(fields)
     }
 }
@@ -103,25 +104,44 @@ extension TrustPolicy {
     }
 }
 
+/// The fields that the session adds to a request from its own state, which other requests change: its cookies, and the answer
+/// to an earlier challenge.
+struct SessionFields: Sendable {
+    /// The value of the `Cookie` field, with the cookies that the caller wrote; nil without cookies of a store.
+    let cookies: [UInt8]?
+    /// The authorization for the server; nil for none.
+    let authorization: Authorization?
+
+    /// Returns whether both identify the same user.
+    func hasSameUser(as other: SessionFields) -> Bool {
+        cookies == other.cookies && authorization?.credential == other.authorization?.credential
+    }
+}
+
 extension PreparedRequest {
-    /// Returns the fields as they are sent to a server, with a digest in place of an authorization that the session adds, and
-    /// whether they have cookies of a store.
-    func fieldsAsSent() -> (fields: Headers, sendsCookies: Bool) {
+    /// The fields that the session adds to the request now.
+    var presentSessionFields: SessionFields {
+        SessionFields(cookies: cookieField(), authorization: sentAuthorization)
+    }
+
+    /// Returns the fields as they are sent to a server, with a digest in place of an authorization that the session adds.
+    func fieldsAsSent(with added: SessionFields) -> Headers {
         var fields = headers
         if !fields.contains("Accept") { fields["Accept"] = "*/*" }
         if decompresses, registry.transport.leavesStreamsCompressed, !fields.contains("Accept-Encoding") {
-            fields["Accept-Encoding"] = ContentDecoder.acceptEncoding
+            fields["Accept-Encoding"] = headers.contains("Range") ? "identity" : ContentDecoder.acceptEncoding
         }
         // Its text is not known before the request is sent. A digest has the same differences.
-        if sentAuthorization != nil, let digest = credentialDigest { fields["Authorization"] = digest }
-        guard let cookies = cookieField() else { return (fields, false) }
-        fields["Cookie"] = String(validating: cookies, as: UTF8.self) ?? cookies.hexadecimal
-        return (fields, true)
+        if added.authorization != nil, let digest = credentialDigest(with: added) { fields["Authorization"] = digest }
+        if let cookies = added.cookies {
+            fields["Cookie"] = String(validating: cookies, as: UTF8.self) ?? cookies.hexadecimal
+        }
+        return fields
     }
 
-    /// A digest of the credentials of the request: of its header fields that hold a secret, of its URL, and of the
+    /// Returns a digest of the credentials of the request: of its header fields that hold a secret, of its URL, and of the
     /// authorization that is sent for it. nil without any.
-    var credentialDigest: String? {
+    func credentialDigest(with added: SessionFields) -> String? {
         var fields: [String] = []
         // The session's own fields were looked at once.
         let mayHaveSecrets = !request.headers.isEmpty || registry.headers.haveSecrets || !redirectedFrom.isEmpty
@@ -130,16 +150,15 @@ extension PreparedRequest {
             fields += [field.name.lowercased(), field.value]
         }
         if let own = Credential(of: request.target) { fields += ["url"] + own.identity }
-        if let sentAuthorization { fields += ["answer"] + sentAuthorization.identity }
+        if let answer = added.authorization { fields += ["answer"] + answer.credential.identity }
         return fields.isEmpty ? nil : CachePartition.digest(fields)
     }
 
-    /// The credential of the authorization that the session adds to the request: the answer to a challenge, now or earlier.
-    private var sentAuthorization: Credential? {
-        if let challengeAnswer, challengeAnswer.source == .server { return challengeAnswer.credential }
+    /// The authorization that the session adds to the request: the answer to a challenge, now or earlier.
+    private var sentAuthorization: Authorization? {
+        if let challengeAnswer, challengeAnswer.source == .server { return challengeAnswer }
         guard registry.authorizations.hasAny, !headers.contains("Authorization") else { return nil }
-        return registry.authorizations.authorization(for: request.target, owner: credentialOwner, source: .server)?
-            .credential
+        return registry.authorizations.authorization(for: request.target, owner: credentialOwner, source: .server)
     }
 }
 

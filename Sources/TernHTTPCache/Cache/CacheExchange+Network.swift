@@ -76,6 +76,7 @@ extension CacheExchange {
         } catch {
             // A cancelled request says nothing about the server.
             if !error.isCancelled { sender?.end(.notShared) }
+            if let head = error.response { await invalidate(after: self.head(of: head, since: began)) }
             if let stale = await stale(after: error, entries: entries, reason: forwarding.reason) { return stale }
             throw error
         }
@@ -97,9 +98,7 @@ extension CacheExchange {
         case .combine(let combination):
             return try await combine(combination, received)
         case .invalidate(let invalidation):
-            let all = invalidations(invalidation)
-            for other in all { await store.invalidate(other) }
-            await cache.secondLevel?.remove(all.flatMap(\.keys))
+            await invalidate(invalidation)
             return deliver(received, outcome: decision.reason)
         case .serveStale(let answer):
             sender?.end(.notShared)
@@ -150,16 +149,19 @@ extension CacheExchange {
         return await serve(answer, reason.map { .staleAfterError(outcome, forwarded: $0) } ?? .hit(outcome))
     }
 
-    /// Returns an invalidation for each scope of the session, because a path can have cookies that another has not.
-    private func invalidations(_ own: CacheInvalidation) -> [CacheInvalidation] {
-        let others = exchange.registry.cacheScopes.filter {
-            $0.partition != request.key.partition || $0.trust != request.key.trust
+    /// Removes what an unsafe request invalidates although its response failed: its head arrived (RFC 9111 §4.4).
+    private func invalidate(after head: CacheResponse) async {
+        guard case .invalidate(let invalidation) = CachePolicy.invalidation(after: head, to: request).action else {
+            return
         }
-        return [own]
-            + others.map { scope in
-                let keys = own.keys.map { $0.with(partition: scope.partition, trust: scope.trust) }
-                return CacheInvalidation(keys: keys, groups: own.groups)
-            }
+        await invalidate(invalidation)
+    }
+
+    private func invalidate(_ invalidation: CacheInvalidation) async {
+        let all = invalidation.forScopes(of: exchange)
+        // Here last: a look-up in the second level that began before then stores nothing here.
+        await cache.secondLevel?.remove(all.flatMap(\.keys))
+        for other in all { await store.invalidate(other) }
     }
 
     /// Returns the head with its times. The duration of the exchange is that of a clock that never jumps.
@@ -333,6 +335,19 @@ extension CacheExchange {
             return try await send(nil, received.next.with([]))
         }
         return served
+    }
+}
+
+extension CacheInvalidation {
+    /// Returns an invalidation for each scope of the session, because a path can have cookies that another has not.
+    func forScopes(of exchange: NetworkExchange) -> [CacheInvalidation] {
+        guard let own = keys.first else { return [] }
+        let others = exchange.registry.cacheScopes.filter { $0.partition != own.partition || $0.trust != own.trust }
+        return [self]
+            + others.map { scope in
+                let keys = keys.map { $0.with(partition: scope.partition, trust: scope.trust) }
+                return CacheInvalidation(keys: keys, groups: groups)
+            }
     }
 }
 

@@ -17,6 +17,10 @@ final class CacheState: Sendable {
         var folderFailure: String?
         /// The time before which a folder that could not be opened is not tried again, in nanoseconds.
         var nextTry: UInt64 = 0
+        /// The invalidations while the folder was not open.
+        var missed: [CacheInvalidation] = []
+        /// A Boolean value that indicates whether there were more than are kept.
+        var hasMissedMore = false
     }
 
     /// The writes and removals under way for responses that have arrived.
@@ -47,6 +51,8 @@ final class CacheState: Sendable {
 
     /// The greatest number of bytes that wait for the disk.
     private static let queueLimit = 32 << 20
+    /// The greatest number of invalidations that are kept while the folder is not open.
+    private static let missedLimit = 1_024
 
     // MARK: The store
 
@@ -59,6 +65,28 @@ final class CacheState: Sendable {
         opening.withLock { opening in
             opening.store = store
             opening.folderFailure = failure
+        }
+    }
+
+    /// Sets the store of a folder, and applies the invalidations that were missed while it could not be opened.
+    func openFolder(with store: DiskEntryStore) async {
+        while true {
+            let (missed, isAll) = opening.withLock { opening in
+                if opening.missed.isEmpty, !opening.hasMissedMore { opening.store = store }
+                defer { (opening.missed, opening.hasMissedMore) = ([], false) }
+                return (opening.missed, opening.hasMissedMore)
+            }
+            if missed.isEmpty, !isAll { return }
+            if isAll { await store.removeAll() }
+            for invalidation in missed { await store.invalidate(invalidation) }
+        }
+    }
+
+    /// Notes what an unsafe request invalidates while the folder is not open.
+    func missed(_ invalidations: [CacheInvalidation]) {
+        opening.withLock { opening in
+            if opening.missed.count + invalidations.count > Self.missedLimit { opening.hasMissedMore = true }
+            if opening.hasMissedMore { opening.missed = [] } else { opening.missed += invalidations }
         }
     }
 

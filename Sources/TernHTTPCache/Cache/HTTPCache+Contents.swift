@@ -108,8 +108,9 @@ extension HTTPCache {
         let store = try await openStore()
         for scope in session.tasks.cacheScopes {
             let key = CacheKey(target, trust: scope.trust, partition: scope.partition)
-            try Self.check(await store.invalidate(CacheInvalidation(keys: [key], groups: [])))
-            try Self.check(await secondLevel?.remove([key]))
+            // Here last: a look-up in the second level that began before then stores nothing here.
+            let failure = await secondLevel?.remove([key])
+            try Self.check(await store.invalidate(CacheInvalidation(keys: [key], groups: [])) ?? failure)
         }
         try checkFolder()
     }
@@ -138,8 +139,9 @@ extension HTTPCache {
         var failure: String?
         // All of them, also after a failure.
         for partition in partitions {
-            failure = await store.removeAll(partition: partition) ?? failure
+            // Here last, as in `remove(_:of:)`.
             failure = await secondLevel?.removeAll(partition: partition) ?? failure
+            failure = await store.removeAll(partition: partition) ?? failure
         }
         try Self.check(failure)
     }
@@ -149,8 +151,9 @@ extension HTTPCache {
     ///
     /// - Throws: ``Failure`` if responses may be left, because the folder cannot be opened or the disk fails.
     public nonisolated func removeAll() async throws(Failure) {
-        let failure = try await openStore().removeAll()
-        try Self.check(await secondLevel?.removeAll(partition: nil) ?? failure)
+        let store = try await openStore()
+        let failure = await secondLevel?.removeAll(partition: nil)
+        try Self.check(await store.removeAll() ?? failure)
         try checkFolder()
     }
 
@@ -166,6 +169,21 @@ extension HTTPCache {
 
     private static func check(_ failure: String?) throws(Failure) {
         if let failure { throw Failure(reason: "stored responses may be left: \(failure)") }
+    }
+}
+
+extension HTTPCache.Entry: CustomStringConvertible, CustomReflectable {
+    /// One line: the method, the URL without the values of its query, the status, and the number of bytes.
+    public var description: String { "\(method) \(Target.redact(url)): \(status), \(storedBytes) bytes" }
+
+    /// The parts of ``description``. Without this mirror, `dump` would show the whole URL.
+    public var customMirror: Mirror {
+        Mirror(
+            self,
+            children: [
+                "method": method, "url": Target.redact(url), "status": status, "headers": headers,
+                "storedBytes": storedBytes,
+            ])
     }
 }
 

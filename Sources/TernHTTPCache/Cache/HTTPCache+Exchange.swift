@@ -28,6 +28,13 @@ extension HTTPCache: ExchangeCache {
                 .notStored, "no stored response is available, because the cache cannot open its folder")
         }
         var response = try await exchange.send(adding: request.additions(nil, isRefresh: exchange.isRefresh))
+        let head = CacheResponse(
+            status: response.head.status, headers: response.head.headers, requestTime: now, responseTime: now)
+        if case .invalidate(let invalidation) = CachePolicy.invalidation(after: head, to: request).action {
+            let all = invalidation.forScopes(of: exchange)
+            await secondLevel?.remove(all.flatMap(\.keys))
+            shared.missed(all)
+        }
         let trace = TraceRecord(name: configuration.name, .forwarded(.nothingStored))
         trace.finish(.storeUnavailable, isStored: false)
         response.head = response.head.traced(by: trace)
@@ -56,11 +63,15 @@ struct CacheExchange: Sendable {
     let request: CacheRequest
     /// The time of the request, in nanoseconds of `MonotonicClock`.
     let start: UInt64
+    /// The number of times that the request began anew because its cookies or its authorization changed while it waited.
+    var restarts = 0
 
     /// The number of times that a body may be missing from the store before the request is sent.
     private static let retryLimit = 2
     /// The number of look-ups that a request repeats because an equal one was stored meanwhile.
     private static let lookUpLimit = 3
+    /// The number of times that a request begins anew. It is then sent with the cookies and the authorization of its look-up.
+    private static let restartLimit = 3
 
     /// The condition that is sent with a request, and the entries that it is about.
     typealias Condition = (entries: [CacheEntry], CacheCondition)
@@ -151,6 +162,14 @@ struct CacheExchange: Sendable {
                     continue
                 }
                 offer = SharedOffer(responses: shared, lease: found.lease)
+            }
+            // Other requests can have received cookies or an authorization meanwhile.
+            if restarts < Self.restartLimit, let changed = exchange.ofAnotherUser {
+                sender?.end(.abandoned)
+                return try await CacheExchange(
+                    cache: cache, store: store, exchange: changed, request: CacheRequest(changed), start: start,
+                    restarts: restarts + 1
+                ).response()
             }
             let forwarding = Forwarding(
                 exchange: exchange, reason: decision.reason, entries: entries, key: key, sender: sender, offer: offer)

@@ -158,7 +158,7 @@ public actor HTTPCache {
         if shared.store != nil { return }
         switch result {
         case .success(let disk):
-            shared.open(with: DiskEntryStore(disk, entryLimit: diskEntryLimit))
+            await shared.openFolder(with: DiskEntryStore(disk, entryLimit: diskEntryLimit))
         case .failure(let error):
             if case .diskOrMemory = place {
                 return shared.open(with: Self.memoryStore(configuration), after: error.reason)

@@ -22,6 +22,7 @@ final class SharedResponses: Sendable {
     private let level: SecondLevelCache
     private let now: @Sendable () -> Date
     private let uploads = SharedUploads()
+    private let failedRemovals = Lock(FailedRemovals())
 
     init(_ level: SecondLevelCache, now: @escaping @Sendable () -> Date) {
         self.level = level
@@ -76,6 +77,10 @@ final class SharedResponses: Sendable {
         case .found(let value):
             guard let (entry, body) = await Self.response(value, to: request.key, id: id) else {
                 await level.remove(key)
+                return .missing(nil)
+            }
+            // One that was to be removed, and could not be.
+            guard failedRemovals.withLock({ $0.allows(key, receivedAt: entry.properties.responseTime) }) else {
                 return .missing(nil)
             }
             return .found(entry, body: body)
@@ -148,17 +153,26 @@ final class SharedResponses: Sendable {
 
     // MARK: Removing
 
-    /// Removes the responses of URLs, all at once, so that a store that does not answer costs its time limit once.
+    /// Removes the responses of URLs, all at once, so that a store that does not answer costs its time limit once. One that cannot
+    /// be removed is not used in this process any more.
     ///
     /// - Returns: The reason why responses may be left; nil if none is.
     @discardableResult
     func remove(_ keys: [CacheKey]) async -> String? {
         let keys = Set(keys.filter(\.trust.isEmpty).map { Self.key($0) })
-        let isRemoved = await withTaskGroup(of: Bool.self) { [level] group in
-            for key in keys { group.addTask { await level.remove(key) } }
-            return await group.allSatisfy { $0 }
-        }
-        return isRemoved ? nil : "the second level could not remove a response"
+        if keys.isEmpty { return nil }
+        // A task of its own, so that the caller's cancellation leaves nothing. It ends within the time limit of the store.
+        let failed = await Task { [level] in
+            await withTaskGroup(of: CacheStoreKey?.self) { group in
+                for key in keys { group.addTask { await level.remove(key) ? nil : key } }
+                var failed: [CacheStoreKey] = []
+                for await case let key? in group { failed.append(key) }
+                return failed
+            }
+        }.value
+        if failed.isEmpty { return nil }
+        failedRemovals.withLock { $0.record(failed, at: CacheTime(now())) }
+        return "the second level could not remove a response"
     }
 
     /// Removes the responses of entries that turned out to be outdated or damaged, in the background.
@@ -171,7 +185,32 @@ final class SharedResponses: Sendable {
     /// Removes the responses of a user; of all users for nil. Returns the reason why some may be left; nil if none is.
     func removeAll(partition: String?) async -> String? {
         await uploads.finish()
-        return await level.removeAll(inGroup: partition.map { Self.group($0) })
+        // As above.
+        let failure = await Task { [level] in await level.removeAll(inGroup: partition.map { Self.group($0) }) }.value
+        if failure != nil { failedRemovals.withLock { $0.recordAll(at: CacheTime(now())) } }
+        return failure
+    }
+}
+
+/// The responses that could not be removed from the second level.
+private struct FailedRemovals {
+    private var times: [CacheStoreKey: CacheTime] = [:]
+    /// The time of a removal of responses that are not listed; nil for none.
+    private var ofAll: CacheTime?
+
+    /// The greatest number of responses that are listed.
+    private static let limit = 1_024
+
+    mutating func record(_ keys: [CacheStoreKey], at time: CacheTime) {
+        if times.count + keys.count > Self.limit { return recordAll(at: time) }
+        for key in keys { times[key] = time }
+    }
+
+    mutating func recordAll(at time: CacheTime) { (times, ofAll) = ([:], time) }
+
+    /// Returns whether a response is newer than the removals of its URL.
+    func allows(_ key: CacheStoreKey, receivedAt time: CacheTime) -> Bool {
+        [times[key], ofAll].compactMap(\.self).allSatisfy { time > $0 }
     }
 }
 

@@ -183,7 +183,7 @@ extension CachePolicy {
 
     // MARK: Invalidation (§4.4, RFC 9875)
 
-    private static func invalidation(after response: CacheResponse, to request: CacheRequest) -> ResponseDecision {
+    static func invalidation(after response: CacheResponse, to request: CacheRequest) -> ResponseDecision {
         guard !Request.Method(request.key.method).isSafe else {
             return ResponseDecision(action: .passThrough(outdated: []), reason: .method)
         }
@@ -204,7 +204,8 @@ extension CachePolicy {
     ) -> CacheAnswer? {
         if let status, ![500, 502, 503, 504].contains(status) { return nil }
         guard request.choice != .reload, request.choice != .noStore, request.choice != .revalidate,
-            !request.directives.noStore, !request.directives.noCache || request.directives.staleIfError != nil
+            !request.directives.noStore, !request.directives.noCache || request.directives.staleIfError != nil,
+            !request.hasOriginCondition
         else { return nil }
         let candidates = entries.filter { $0.isCandidate(for: request) }
         guard let entry = Self.selected(by: request, from: candidates), !entry.directives.forbidsStale,

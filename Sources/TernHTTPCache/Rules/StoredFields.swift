@@ -39,13 +39,20 @@ enum StoredFields {
         return excluded.contains { Headers.namesMatch($0, name) }
     }
 
+    /// The fields that a cache evaluates. `Connection` must not list them (RFC 9110 §7.6.1), and what they forbid holds all the same.
+    private static let evaluated = [
+        "Cache-Control", "Vary", "Expires", "Date", "Age", "ETag", "Last-Modified", "Set-Cookie", "No-Vary-Search",
+        "Cache-Groups",
+    ]
+
     /// Returns the names that `Connection` lists.
     private static func connectionOptions(_ headers: Headers) -> [String] {
-        headers.values(for: "Connection").flatMap { value in
+        let options = headers.values(for: "Connection").flatMap { value in
             // The usual value is one name.
             if value.utf8.allSatisfy(ByteSet.token.contains) { return [value] }
             return FieldText.members(value).map { String(decoding: $0, as: UTF8.self) }
         }
+        return options.filter { option in !evaluated.contains { Headers.namesMatch($0, option) } }
     }
 
     /// Returns whether a field sets cookies.
@@ -64,6 +71,8 @@ enum StoredFields {
     static func updated(_ stored: Headers, with headers: Headers, responseTime: CacheTime) -> Headers {
         var new = Self.stored(headers, responseTime: responseTime)
         for name in descriptive { new.remove(name) }
+        // The rule is part of the key of the stored response.
+        new.remove("No-Vary-Search")
         // The age of the stored response ends here; that of the validation begins.
         var result = stored
         result.remove("Age")

@@ -60,6 +60,13 @@ final class DiskEntryStore: EntryStore {
     private static func tags(of entries: [CacheEntry], under key: CacheKey) -> [String] {
         let text = keyTag + key.text
         return tags(of: entries, partition: key.partition) + (text.utf8.count <= longestKeyTag ? [text] : [])
+            + (key.trust.isEmpty ? [] : Set(entries.map { urlTag($0.key) }).sorted())
+    }
+
+    /// Returns the tag of the responses of a URL under all trust policies but the default one, which its key finds.
+    private static func urlTag(_ key: CacheKey) -> String {
+        let text = key.with(partition: key.partition, trust: "").with(method: "GET").text
+        return "url " + DigestFunction.hash(Array(text.utf8), .sha256).prefix(16).hexadecimal
     }
 
     private static func tags(of entries: [CacheEntry], partition: String) -> [String] {
@@ -132,15 +139,17 @@ final class DiskEntryStore: EntryStore {
         cache.contains(name) && !state.values.withLock { $0.readRules.contains(name) }
     }
 
-    /// Reads and decodes a record, not on the caller's actor.
+    /// Returns a record. One that cannot be read is a miss.
+    private func record(_ key: CacheKey) async -> CacheRecord { (try? await readRecord(key)) ?? CacheRecord() }
+
+    /// Reads and decodes a record, not on the caller's actor. A damaged one is empty.
     @concurrent
-    private func record(_ key: CacheKey) async -> CacheRecord {
+    private func readRecord(_ key: CacheKey) async throws(DiskCacheError) -> CacheRecord {
         let name = Self.recordKey(key)
         // Most look-ups of unknown URLs end here, in memory.
         if let record = recordNow(key) { return record }
         let number = cache.number(of: name, isUse: false)
-        // A record that cannot be read is a miss.
-        guard let data = try? await cache.value(for: name), let record = CacheRecord(data) else { return CacheRecord() }
+        guard let data = try await cache.value(for: name), let record = CacheRecord(data) else { return CacheRecord() }
         // A record of another key would answer for a wrong URL.
         let isOwn = record.entries.allSatisfy { SearchRules.storageKey(of: $0) == key }
         guard isOwn else { return CacheRecord() }
@@ -233,13 +242,16 @@ final class DiskEntryStore: EntryStore {
             }
             return removed
         }
-        let isStored = change == .written
-        if isStored {
+        if change == .written {
             await storeRule(of: entry)
-        } else if body == .separate {
-            await removeBody(entry.id)
+            return true
         }
-        return isStored
+        // The newer response outdates them all the same.
+        await changeLocked(key) { record in
+            replacing.contains { record.item($0.id) != nil } ? record.remove(replacing.map(\.id)) : nil
+        }
+        if body == .separate { await removeBody(entry.id) }
+        return false
     }
 
     /// Stores the rule of an entry for later processes. The record has no body of use.
@@ -296,9 +308,21 @@ final class DiskEntryStore: EntryStore {
     /// Changes a record whose lock is held.
     ///
     /// - Parameter change: Returns the entries whose separate bodies are to be removed; nil to write nothing.
+    @discardableResult
     private func changeLocked(_ key: CacheKey, _ change: (inout CacheRecord) -> [CacheEntry]?) async -> Change {
         let name = Self.recordKey(key)
-        let old = await record(key)
+        let old: CacheRecord
+        do throws(DiskCacheError) {
+            do throws(DiskCacheError) {
+                old = try await readRecord(key)
+            } catch {
+                // Whatever is to leave is in there, and can be read again later.
+                try await cache.remove(name)
+                old = CacheRecord()
+            }
+        } catch {
+            return .failed(error.reason)
+        }
         var new = old
         guard let removed = change(&new) else { return .none }
         var result = Change.written
@@ -334,20 +358,22 @@ final class DiskEntryStore: EntryStore {
         var failure: String?
         state.values.withLock { $0.log.record(invalidation) }
         for key in invalidation.keys {
-            await readRules(of: key)
-            for method in ["GET", "HEAD"] {
-                // Also for a key without a record, because one may be on its way to the disk.
-                for key in state.values.withLock({ $0.search.keys(for: key.with(method: method)) }) {
-                    let change = await change(key) { $0.isEmpty ? nil : $0.remove($0.entries.map(\.id)) }
-                    if case .failed(let reason) = change { failure = reason }
+            for trust in Set([key.trust, ""]) {
+                let key = key.with(partition: key.partition, trust: trust)
+                await readRules(of: key)
+                for method in ["GET", "HEAD"] {
+                    // Also for a key without a record, because one may be on its way to the disk.
+                    for key in state.values.withLock({ $0.search.keys(for: key.with(method: method)) }) {
+                        let change = await change(key) { $0.isEmpty ? nil : $0.remove($0.entries.map(\.id)) }
+                        if case .failed(let reason) = change { failure = reason }
+                    }
                 }
             }
         }
-        guard let own = invalidation.keys.first, !invalidation.groups.isEmpty else { return failure }
+        guard let own = invalidation.keys.first else { return failure }
+        let tags = invalidation.keys.map { Self.urlTag($0) } + invalidation.groups.map { Self.groupTag($0, of: own) }
         return await state.exclusively {
-            for group in invalidation.groups {
-                failure = await removeAll(tagged: Self.groupTag(group, of: own)) ?? failure
-            }
+            for tag in tags { failure = await removeAll(tagged: tag) ?? failure }
             return failure
         }
     }

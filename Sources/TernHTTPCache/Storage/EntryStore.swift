@@ -142,9 +142,14 @@ struct InvalidationLog: Sendable {
     mutating func record(_ invalidation: CacheInvalidation) {
         guard let own = invalidation.keys.first else { return }
         let groups = invalidation.groups.map { Subject.group($0, origin: own.origin, partition: own.partition) }
-        let subjects = invalidation.keys.map { Subject.url($0.with(method: "GET")) } + groups
+        let subjects = invalidation.keys.map { Subject.url(Self.subject($0)) } + groups
         if recent.count + subjects.count > Self.limit { recordAll() } else { generation += 1 }
         for subject in subjects { recent[subject] = generation }
+    }
+
+    /// An invalidation of a URL counts under each trust policy.
+    private static func subject(_ key: CacheKey) -> CacheKey {
+        key.with(partition: key.partition, trust: "").with(method: "GET")
     }
 
     /// Records an invalidation of everything.
@@ -163,11 +168,11 @@ struct InvalidationLog: Sendable {
         if recent.isEmpty || sent == generation { return true }
         let key = entry.key
         let groups = entry.groups.map { Subject.group($0, origin: key.origin, partition: key.partition) }
-        guard (groups + [.url(key.with(method: "GET"))]).allSatisfy({ sent >= recent[$0] ?? 0 }) else { return false }
+        guard (groups + [.url(Self.subject(key))]).allSatisfy({ sent >= recent[$0] ?? 0 }) else { return false }
         guard entry.search != .exact else { return true }
         return !recent.contains { subject, generation in
             guard generation > sent, case .url(let other) = subject else { return false }
-            return key.isEquivalent(to: other, under: entry.search)
+            return Self.subject(key).isEquivalent(to: other, under: entry.search)
         }
     }
 }

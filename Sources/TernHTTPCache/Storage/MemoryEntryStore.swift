@@ -15,6 +15,8 @@ final class MemoryEntryStore: EntryStore {
     private struct State {
         var log = InvalidationLog()
         var search = SearchRules()
+        /// The trust policies of all entries so far.
+        var trusts: Set<String> = [""]
     }
 
     private let records: MemoryCache<CacheKey, CacheRecord>
@@ -62,12 +64,17 @@ final class MemoryEntryStore: EntryStore {
         guard body.count <= entryLimit, Int64(body.count) == entry.properties.storedLength else { return false }
         let key = SearchRules.storageKey(of: entry)
         return state.withLock { state in
-            guard state.log.allows(entry, since: generation) else { return false }
+            guard state.log.allows(entry, since: generation) else {
+                // The newer response outdates them all the same.
+                removeLocked(replacing)
+                return false
+            }
             removeLocked(replacing.filter { SearchRules.storageKey(of: $0) != key })
             var record = records.value(for: key) ?? CacheRecord()
             _ = record.insert(
                 CacheRecord.Item(entry: entry, body: .inline(body)), replacing: replacing.map(\.id))
             _ = state.search.add(entry)
+            state.trusts.insert(entry.key.trust)
             return records.insert(record, for: key)
         }
     }
@@ -116,8 +123,12 @@ final class MemoryEntryStore: EntryStore {
         state.withLock { state in
             state.log.record(invalidation)
             for key in invalidation.keys {
-                for method in ["GET", "HEAD"] {
-                    for key in state.search.keys(for: key.with(method: method)) { records.remove(key) }
+                // Under each trust policy, it is the response to the same URL.
+                for trust in state.trusts {
+                    for method in ["GET", "HEAD"] {
+                        let key = key.with(partition: key.partition, trust: trust).with(method: method)
+                        for key in state.search.keys(for: key) { records.remove(key) }
+                    }
                 }
             }
         }

@@ -181,6 +181,30 @@ struct DiskDamageTests {
             try await cache.close()
         }
     }
+
+    /// The process has no descriptor left when the record is to be read.
+    @Test func anInvalidationReachesARecordThatCannotBeRead() async throws {
+        try await withFolder { folder in
+            let hook = FileHook()
+            let (key, bytes) = (CacheKey.path("a"), body(20_000))
+            do {
+                let cache = try await hook.cache(at: folder)
+                let store = DiskEntryStore(cache, entryLimit: 1 << 20)
+                let headers: Headers = ["X": "/a", "Y": String(repeating: "y", count: 20_000)]
+                await store.insert(.whole(1, key, headers, count: 20_000), body: bytes, replacing: [], generation: 0)
+                try await cache.close()
+            }
+            // Another process, which has nothing in memory.
+            let cache = try await hook.cache(at: folder)
+            let store = DiskEntryStore(cache, entryLimit: 1 << 20)
+            hook.set { $0 == "open" ? EMFILE : nil }
+            #expect(await store.entries(for: key).isEmpty)
+            #expect(await store.invalidate(CacheInvalidation(keys: [key], groups: [])) == nil)
+            hook.set(nil)
+            #expect(await store.entries(for: key).isEmpty)
+            try await cache.close()
+        }
+    }
 }
 
 extension Sequence {

@@ -374,4 +374,18 @@ import Foundation
             try await cache.close()
         }
     }
+
+    /// The response is newer than the one that it outdates, although it is not stored itself.
+    @Test(arguments: Kind.allCases)
+    func aRefusedResponseRemovesTheOneThatItOutdates(_ kind: Kind) async throws {
+        try await withStore(kind) { store in
+            let old = entry(1, key(), ["X": "old"])
+            #expect(await store.insert(old, body: body, replacing: [], generation: store.generation))
+            let generation = store.generation
+            #expect(await store.removeAll(partition: "other") == nil)
+            let new = entry(2, key(), ["X": "new"])
+            #expect(await store.insert(new, body: body, replacing: [old], generation: generation) == false)
+            #expect(await store.entries(for: key()).isEmpty)
+        }
+    }
 }

@@ -118,7 +118,10 @@ private struct HookedFiles: DiskFileSystem {
     func makeFolder(_ path: String) throws(DiskCacheError) { try files.makeFolder(path) }
     func makePrivate(_ path: String) throws(DiskCacheError) { try files.makePrivate(path) }
     func keepPrivate(_ path: String) throws(DiskCacheError) { try files.keepPrivate(path) }
-    func open(_ path: String) throws(DiskCacheError) -> Int32 { try files.open(path) }
+    func open(_ path: String) throws(DiskCacheError) -> Int32 {
+        try check("open", path)
+        return try files.open(path)
+    }
     func create(_ path: String) throws(DiskCacheError) -> Int32 {
         try check("create", path)
         return try files.create(path)
