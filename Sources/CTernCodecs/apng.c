@@ -146,6 +146,8 @@ static tern_codec_result walk(tern_apng *apng, uint32_t limit, tern_codec_info *
                     return corrupt(error, "a first frame of another size");
             }
         } else if (named(&each, "PLTE") || named(&each, "tRNS")) {
+            // It is copied into the file of each frame.
+            if (each.length > (named(&each, "PLTE") ? 768 : 256)) return corrupt(error, "a palette that is too long");
             *(named(&each, "PLTE") ? &apng->palette : &apng->transparency) = each;
             if (!sound(apng->bytes, &each)) return corrupt(error, "a wrong checksum");
         } else if (named(&each, "iCCP")) info->hasProfile = true;

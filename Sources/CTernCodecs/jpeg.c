@@ -87,6 +87,8 @@ tern_codec_result tern_jpeg_prepare(tern_jpeg *jpeg, char *error) {
 }
 
 const uint8_t *tern_jpeg_profile(tern_jpeg *jpeg, size_t *count, int *channels) {
+    // The buffer of the last call is gone.
+    jpeg->errors.error = NULL;
     if (setjmp(jpeg->errors.jump)) return NULL;
     unsigned length = 0;
     free(jpeg->profile);

@@ -91,6 +91,7 @@ tern_png *tern_png_open(const uint8_t *bytes, size_t count, tern_codec_info *inf
 }
 
 const uint8_t *tern_png_profile(tern_png *png, size_t *count, int *channels) {
+    png->error = NULL;
     if (setjmp(png_jmpbuf(png->reader))) return NULL;
     png_charp name = NULL;
     png_bytep profile = NULL;

@@ -14,13 +14,16 @@ typedef struct {
     tern_feed feed;
     WebPDecoderConfig config;
     WebPIDecoder *decoder;
-    size_t fileSize, shown;
+    size_t fileSize, shown, tried;
     bool isKnown, isDone;
 } webp_feed;
 
 static tern_codec_result readHeader(webp_feed *webp, char *error) {
     tern_feed *feed = &webp->feed;
     if (feed->end < 25 || (feed->end < 30 && !feed->hasEnded)) return tern_feed_starved(feed, error);
+    // libwebp walks all chunks from the first one each time.
+    if (!feed->hasEnded && feed->end < webp->tried + webp->tried / 16) return tern_feed_starved(feed, error);
+    webp->tried = feed->end;
     VP8StatusCode status = WebPGetFeatures(feed->bytes, feed->end, &webp->config.input);
     if (status == VP8_STATUS_NOT_ENOUGH_DATA) return tern_feed_starved(feed, error);
     if (status != VP8_STATUS_OK) return tern_webp_result(status, error);

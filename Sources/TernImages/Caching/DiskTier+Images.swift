@@ -104,7 +104,9 @@ extension DiskTier {
         let entry = try? await cache.entry(for: diskKey)
         guard let entry, Freshness(entry.metadata)?.validators == validators else { return }
         // The same applies here.
-        try? cache.enqueue(entry.value, for: diskKey, metadata: freshness.encoded)
+        let size = Freshness.originalSize(in: entry.metadata)
+        try? cache.enqueue(
+            entry.value, for: diskKey, metadata: size.map { freshness.encoded(originalSize: $0) } ?? freshness.encoded)
     }
 }
 
@@ -159,7 +161,7 @@ extension DiskTier {
     func readsProcessed(_ key: ImageLoadKey) -> Bool {
         // A processed image is stored without its encoded bytes.
         key.storesProcessed(configuration.diskContent) && key.caching.processed.contains(.read)
-            && !key.options.includesData
+            && !key.options.includesData && !key.imageKey.source.isFile
     }
 
     /// Returns true, and adds the reason to the trace, if it is known without a wait that there is no processed image to read.
@@ -214,7 +216,11 @@ extension DiskTier {
         guard key.storesProcessed(configuration.diskContent), key.caching.processed.contains(.write) else {
             return true
         }
-        if loaded.stored.animation != nil {
+        if key.imageKey.source.isFile {
+            loaded.trace.add(.processed, .notStored, detail: "a file")
+        } else if configuration.hooks.decrypt != nil {
+            loaded.trace.add(.processed, .notStored, detail: "the hook `decrypt`")
+        } else if loaded.stored.animation != nil {
             loaded.trace.add(.processed, .notStored, detail: "an animation")
         } else if loaded.stored.freshness.forbidsStorage {
             loaded.trace.add(.processed, .notStored, detail: "no-store")
@@ -248,7 +254,8 @@ extension DiskTier {
     /// threads from the images to show. The task is never cancelled, because the image is worth keeping; its value is the
     /// reason of a failure.
     private func beginWrite(_ stored: StoredImage, for key: ImageKey, to cache: DiskCache) -> Task<String?, Never> {
-        let (image, metadata) = (stored.image, stored.freshness.encoded)
+        let image = stored.image
+        let metadata = stored.freshness.encoded(originalSize: image.metadata.originalSize)
         let (executor, encoding) = (configuration.executor, configuration.diskEncoding)
         return writes.withLock { writes in
             writes.lastNumber += 1

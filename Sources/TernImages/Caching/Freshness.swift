@@ -77,10 +77,24 @@ extension Freshness {
         return Data(text.utf8)
     }
 
+    /// The stored form beside a processed image, whose file does not tell the size of its original.
+    func encoded(originalSize size: PixelSize) -> Data { encoded + Data("\n\(size.width) \(size.height)".utf8) }
+
+    /// Returns the size of the original from the stored form beside a processed image; nil if there is none.
+    static func originalSize(in data: Data) -> PixelSize? {
+        let lines = String(decoding: data, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        guard lines.count == 6 else { return nil }
+        let sides = lines[5].split(separator: " ").compactMap { Int($0) }
+        guard sides.count == 2, sides.allSatisfy({ $0 > 0 }) else { return nil }
+        return PixelSize(width: sides[0], height: sides[1])
+    }
+
     /// Creates a value from its stored form; nil for anything else.
     init?(_ data: Data) {
         let lines = String(decoding: data, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
-        guard lines.count == 5, lines[0] == "1", let received = Double(lines[1]), let lifetime = Double(lines[2]) else {
+        guard lines.count == 5 || Self.originalSize(in: data) != nil, lines[0] == "1", let received = Double(lines[1]),
+            let lifetime = Double(lines[2])
+        else {
             return nil
         }
         self.init(received: received, lifetime: lifetime)

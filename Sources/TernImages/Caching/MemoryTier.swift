@@ -19,7 +19,7 @@ struct MemoryTier: ~Copyable, Sendable {
     @discardableResult
     func insert(_ image: StoredImage, for key: ImageKey) -> Bool {
         guard cache.insert(image, for: key) else { return false }
-        variants.withLock { $0.insert(key) }
+        if let left = variants.withLock({ $0.insert(key) }) { cache.remove(left) }
         return true
     }
 
@@ -46,9 +46,14 @@ struct MemoryTier: ~Copyable, Sendable {
 
     /// Returns the variants of a source that are in memory.
     func candidates(of source: SourceKey) -> [VariantCandidate] {
-        keys(of: source).compactMap { key in
-            cache.value(for: key).map { VariantCandidate(key: key, stored: $0) }
+        var gone: [ImageKey] = []
+        let found = keys(of: source).compactMap { key -> VariantCandidate? in
+            if let stored = cache.value(for: key) { return VariantCandidate(key: key, stored: stored) }
+            gone.append(key)
+            return nil
         }
+        if !gone.isEmpty { variants.withLock { $0.remove(gone, of: source) } }
+        return found
     }
 
     /// Returns the largest variant with the same processors as the key, or else the largest one without processors.
@@ -82,16 +87,23 @@ struct MemoryTier: ~Copyable, Sendable {
 struct VariantIndex: Sendable {
     /// Most sources have one variant, which needs no array.
     private struct Variants {
-        let first: ImageKey
+        var first: ImageKey
         var others: [ImageKey] = []
 
         var all: [ImageKey] { [first] + others }
 
         func contains(_ key: ImageKey) -> Bool { first == key || others.contains(key) }
 
-        /// Adds a variant, unless it is the first.
-        mutating func add(_ key: ImageKey) { if key != first { others.append(key) } }
+        /// Adds a variant, unless it is the first. Returns the one that leaves for it, beyond the limit; nil for none.
+        mutating func add(_ key: ImageKey) -> ImageKey? {
+            guard key != first else { return nil }
+            others.append(key)
+            return others.count >= VariantIndex.variantLimit ? others.removeFirst() : nil
+        }
     }
+
+    /// The greatest number of variants of a source. A look-up examines all of them.
+    private static let variantLimit = 32
 
     private var variants: [SourceKey: Variants] = [:]
     private var count = 0
@@ -101,12 +113,27 @@ struct VariantIndex: Sendable {
 
     func keys(of source: SourceKey) -> [ImageKey] { variants[source]?.all ?? [] }
 
-    mutating func insert(_ key: ImageKey) {
-        guard variants[key.source]?.contains(key) != true else { return }
+    /// Adds a variant. Returns the one that leaves for it, which memory must not keep either; nil for none.
+    @discardableResult
+    mutating func insert(_ key: ImageKey) -> ImageKey? {
+        guard variants[key.source]?.contains(key) != true else { return nil }
         // The index only saves work, so it may start empty again.
         if count >= limit { self = VariantIndex(limit: limit) }
-        variants[key.source, default: Variants(first: key)].add(key)
-        count += 1
+        let left = variants[key.source, default: Variants(first: key)].add(key)
+        if left == nil { count += 1 }
+        return left
+    }
+
+    /// Removes variants that memory has evicted.
+    mutating func remove(_ keys: [ImageKey], of source: SourceKey) {
+        guard let known = variants[source]?.all else { return }
+        let rest = known.filter { !keys.contains($0) }
+        count -= known.count - rest.count
+        guard let first = rest.first else {
+            variants[source] = nil
+            return
+        }
+        variants[source] = Variants(first: first, others: Array(rest.dropFirst()))
     }
 
     mutating func remove(_ source: SourceKey) -> [ImageKey] {

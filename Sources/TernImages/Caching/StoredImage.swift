@@ -193,6 +193,10 @@ struct DecodingContext: Sendable {
             try decoders.decoder(for: entry.value).image(from: entry.value, options: ImageDecodingOptions())
         }
         image.scale = scale
+        guard let size = Freshness.originalSize(in: entry.metadata) else {
+            throw ImageError(.corrupt, format: image.format, "the entry does not tell the size of the original")
+        }
+        image.metadata.originalSize = size
         let freshness = Freshness(entry.metadata) ?? .always
         return StoredImage(image: image, animation: nil, data: nil, freshness: freshness)
     }

@@ -83,6 +83,8 @@ extension CodecFrames {
         /// The treatment of the color profile, the same for every frame.
         let color: ColorUse
         private var next = 0
+        /// The frame at which the decoder stops, with its duration; nil while none is known. Those behind it are not there.
+        private var damaged: (index: Int, pixels: PixelBuffer, duration: Duration)?
 
         /// Takes ownership of the bytes, also when it throws.
         init(
@@ -109,13 +111,16 @@ extension CodecFrames {
         }
 
         func frame(at index: Int) throws(ImageError) -> (PixelBuffer, Duration, Bool) {
+            if let damaged, index >= damaged.index { return (damaged.pixels, damaged.duration, true) }
             if index < next { try rewind() }
             var duration = ImageFrame.duration(milliseconds: 0)
             var isPartial = false
+            var last = 0
             let pixels = try unsafe PixelBuffer(count: size.pixelCount * 4, cleared: true) {
                 (base) throws(ImageError) in
                 while next <= index {
                     try call.checkCancellation()
+                    last = next
                     do throws(ImageError) {
                         duration = try unsafe source.next(call.canvas(base, size), call: call)
                         next += 1
@@ -129,6 +134,7 @@ extension CodecFrames {
                 var color = color
                 try unsafe call.premultiply(base, size: size, color: &color)
             }
+            if isPartial { damaged = (last, pixels, duration) }
             return (pixels, duration, isPartial)
         }
 

@@ -116,7 +116,7 @@ extension ImagePipeline {
         case original
         /// The processed image if there is anything to process or resize, else the encoded bytes.
         case automatic
-        /// The processed image.
+        /// The processed image, but none of a local file, which can change without a sign, and none with the hook `decrypt`.
         case processed
         /// Both.
         case all

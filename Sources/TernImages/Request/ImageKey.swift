@@ -50,7 +50,9 @@ struct ImageKey: Sendable, Hashable {
 
     /// The key on the disk: one line, the same in every process.
     var text: String {
-        var text = "image \(source.text)"
+        let name = source.text
+        // With its length, because a name that the caller chose can end like what follows it. A URL has no blank.
+        var text = source.hasNameWithBlank ? "image \(name.utf8.count):\(name)" : "image \(name)"
         if let target = decoding.targetSize { text += " \(target) \(decoding.contentMode)" }
         if let limit = decoding.byteLimit { text += " ≤\(limit)" }
         // Whole and processed animations are not stored on the disk, but a first frame alone is.

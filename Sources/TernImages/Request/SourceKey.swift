@@ -23,6 +23,14 @@ struct SourceKey: Sendable, Hashable {
     /// The key as one printable line. No name begins like a partition.
     var text: String { partition.isEmpty ? name : "partition:\(partition) \(name)" }
 
+    /// A Boolean value that indicates whether it is a file of this machine, which can change without a sign.
+    var isFile: Bool { name.hasPrefix("file:") }
+
+    /// A Boolean value that indicates whether the caller chose the name, and it has a blank, as what follows it in a key.
+    var hasNameWithBlank: Bool {
+        ["key:", "data:", "file:"].contains { name.hasPrefix($0) } && name.utf8.contains(UInt8(ascii: " "))
+    }
+
     init(text: String) { self.init(name: text, partition: "", isPrivate: false) }
 
     private init(name: String, partition: String, isPrivate: Bool) {

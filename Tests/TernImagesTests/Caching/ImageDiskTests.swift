@@ -322,4 +322,39 @@ import Foundation
         #expect(await kit.pipeline.failure(of: request)?.kind == (kind == "large" ? .limitExceeded : .network))
         #expect(try await cache.usage.count == 0)
     }
+
+    /// The file of a thumbnail does not tell the size of its original, which decides what can be made from it.
+    @Test func aThumbnailFromTheDiskIsNotTheImage() async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url)
+        let kit = PipelineKit(picture: try Pictures.png(), disk: .cache(cache)) { $0.diskContent = .processed }
+        var small = ImageRequest(
+            try url("https://a.example/1.png"), targetSize: PixelSize(width: 10, height: 10), contentMode: .fill)
+        small.options.waitsForStore = true
+        _ = try await kit.pipeline.response(for: small)
+        kit.pipeline.memory.removeAll()
+        let thumbnail = try await kit.pipeline.response(for: small)
+        #expect(thumbnail.source == .processed && thumbnail.image.size == PixelSize(width: 10, height: 10))
+        #expect(thumbnail.image.metadata.originalSize == PixelSize(width: 40, height: 30))
+        let whole = try await kit.pipeline.response(for: ImageRequest(try url("https://a.example/1.png")))
+        #expect(whole.image.size == PixelSize(width: 40, height: 30))
+    }
+
+    /// The first would be in clear, and the second would stay when the file changes.
+    @Test(arguments: [true, false]) func secretAndLocalPicturesAreNotStoredProcessed(isFile: Bool) async throws {
+        let folder = try ScratchFolder()
+        let cache = try await DiskCache(folder: folder.url.appending(path: "cache"))
+        let kit = PipelineKit(picture: try Pictures.png(), disk: .cache(cache)) { configuration in
+            configuration.diskContent = .processed
+            if !isFile { configuration.hooks.decrypt = { $0 } }
+        }
+        let file = folder.url.appending(path: "1.png")
+        try Pictures.png().write(to: file)
+        var request = ImageRequest(isFile ? file : try url("https://a.example/1.png"))
+        request.options.waitsForStore = true
+        let response = try await kit.pipeline.response(for: request)
+        #expect(response.trace[.processed] == .notStored)
+        try await kit.pipeline.flush()
+        #expect(try await cache.usage.count == 0)
+    }
 }

@@ -46,4 +46,19 @@ import Foundation
         #expect(response.source == .memory && response.image.pixels === shown.pixels)
         #expect(kit.stub.calls.count == 2)
     }
+
+    /// A server can be asked for each size of a picture.
+    @Test func aSourceHasALimitedNumberOfVariants() throws {
+        var index = VariantIndex()
+        func key(_ side: Int) -> ImageKey {
+            ImageKey(
+                ImageRequest(.data("a") { throw CancellationError() }, targetSize: PixelSize(width: side, height: side))
+            )
+        }
+        let left = (1...40).compactMap { index.insert(key($0)) }
+        #expect(left == (2...9).map { key($0) })
+        #expect(index.keys(of: key(1).source).count == 32)
+        index.remove((1...30).map { key($0) }, of: key(1).source)
+        #expect(index.keys(of: key(1).source) == (31...40).map { key($0) })
+    }
 }

@@ -83,4 +83,10 @@ import Darwin
         let points = try ImageProcessors.GaussianBlur(radius: 1, unit: .points).process(scaled)
         #expect(points.bytes == (try ImageProcessors.GaussianBlur(radius: 2).process(image).bytes))
     }
+
+    @Test func aLargeRadiusOverALongRowStaysFlat() throws {
+        let pixel: [UInt8] = [255, 255, 255, 255]
+        let made = try ImageProcessors.GaussianBlur(radius: 40_000).process(flat(20_000, 1, pixel))
+        #expect(made.bytes == (try flat(20_000, 1, pixel).bytes))
+    }
 }

@@ -90,4 +90,17 @@ import Foundation
         #expect(try plain.inputKey?.inputKey == key(text))
         #expect(try key(text).inputKey == nil)
     }
+
+    /// The caller chooses such names, and they can come from users.
+    @Test func noNameIsTheKeyOfAnotherImage() throws {
+        func data(_ name: String, _ change: (inout ImageRequest) -> Void = { _ in }) -> String {
+            var request = ImageRequest(.data(name) { throw CancellationError() })
+            change(&request)
+            return ImageKey(request).text
+        }
+        #expect(data("a first") != data("a") { $0.options.decodesFirstFrameOnly = true })
+        #expect(data("a 10×10 fit") != data("a") { $0.targetSize = PixelSize(width: 10, height: 10) })
+        let rotation = ImageProcessors.Rotate(degrees: 90).identifier
+        #expect(data("a | \(rotation)") != data("a") { $0.processors = [.rotate(degrees: 90)] })
+    }
 }

@@ -119,9 +119,13 @@ package struct PosixDiskFiles: DiskFileSystem {
     package func keepPrivate(_ path: String) throws(DiskCacheError) {
         var status = stat()
         // Links stay unchanged, because their target may not belong to the cache.
-        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFLNK, status.st_uid == geteuid(),
-            status.st_mode & 0o077 != 0
-        else { return }
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFLNK else { return }
+        // In a folder that all may write to, another user can have made the cache's folder before.
+        let user = geteuid()
+        if status.st_mode & S_IFMT == S_IFDIR, ![0, user].contains(status.st_uid), user != 0 {
+            throw DiskCacheError(.notPermitted, "the folder \(path) belongs to another user")
+        }
+        guard status.st_uid == user, status.st_mode & 0o077 != 0 else { return }
         // A file system that has no permissions or is read-only keeps the mode that it shows.
         guard unsafe chmod(path, status.st_mode & 0o700) == 0 || errno == EPERM || errno == EROFS || errno == ENOTSUP
         else { throw .system("change the mode of", path) }
