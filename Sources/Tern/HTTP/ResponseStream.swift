@@ -98,7 +98,11 @@ public struct ResponseStream: Sendable {
     package var configuration: Session.Configuration { source.record.registry.configuration }
 
     /// Ends the transfer because of its content, and returns the error.
-    package func refuse(_ failure: TransferFailure) -> NetworkError { source.refuse(failure) }
+    ///
+    /// - Parameter body: The part of the body that is refused.
+    package func refuse(_ failure: TransferFailure, body: Data = Data()) -> NetworkError {
+        source.refuse(failure, body: body)
+    }
 
     init(_ prepared: PreparedRequest, _ registry: TaskRegistry) {
         source = StreamSource(prepared, registry)
@@ -200,10 +204,12 @@ final class StreamSource: Sendable {
     }
 
     /// Ends the transfer because of its content, and returns the error.
-    func refuse(_ failure: TransferFailure) -> NetworkError {
+    ///
+    /// - Parameter body: The part of the body that is refused.
+    func refuse(_ failure: TransferFailure, body: Data = Data()) -> NetworkError {
         let error =
-            record.request.map { NetworkError(failure, request: $0, response: record.head) }
-            ?? NetworkError(failure.kind, reason: failure.reason, underlying: failure.underlying)
+            record.request.map { NetworkError(failure, request: $0, response: record.head, body: body) }
+            ?? NetworkError(failure.kind, reason: failure.reason, body: body, underlying: failure.underlying)
         record.cancel()
         return error.identified(task: record.id, session: record.registry.sessionID, label: record.label)
     }

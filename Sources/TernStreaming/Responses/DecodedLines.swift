@@ -57,7 +57,8 @@ public struct DecodedLines<Value: Decodable & Sendable>: AsyncSequence, Sendable
                     if let value = try batch.next() { return value }
                 } catch {
                     isAtEnd = true
-                    throw stream.refuse(TransferFailure(error.kind, error.reason, underlying: error.underlying))
+                    throw stream.refuse(
+                        TransferFailure(error.kind, error.reason, underlying: error.underlying), body: error.body)
                 }
                 if let failure {
                     self.failure = nil

@@ -14,14 +14,20 @@ extension WebSocket {
         public var clientNoContextTakeover: Bool
         /// The base-2 logarithm of the server's window, from 8 to 15 (`server_max_window_bits`); nil, the default, leaves it
         /// to the server.
-        public var serverMaxWindowBits: Int?
+        public var serverMaxWindowBits: Int? {
+            didSet { serverMaxWindowBits = serverMaxWindowBits.map { min(max($0, 8), 15) } }
+        }
         /// The base-2 logarithm of the client's window, from 9 to 15 (`client_max_window_bits`). 15 by default. The server
         /// can ask for a smaller one.
-        public var clientMaxWindowBits: Int
+        public var clientMaxWindowBits: Int {
+            didSet { clientMaxWindowBits = min(max(clientMaxWindowBits, 9), 15) }
+        }
         /// The number of bytes of the shortest message that is compressed. 64 by default.
         public var minimumSize: Int
         /// The level of zlib, from 1 (fastest) to 9 (smallest). 6 by default.
-        public var level: Int
+        public var level: Int {
+            didSet { level = min(max(level, 1), 9) }
+        }
 
         /// Creates parameters. Values outside of their ranges count as the nearest ones inside.
         public init(

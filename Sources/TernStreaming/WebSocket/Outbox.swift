@@ -142,6 +142,12 @@ struct Outbox {
         return true
     }
 
+    /// Ends the pipe after the frames that wait.
+    mutating func end(_ pipe: UploadPipe) {
+        endsPipe = true
+        isStarved = !isSending && pipe.end()
+    }
+
     private func compresses(_ size: Int) -> Bool {
         guard deflater != nil, let compression else { return false }
         return size >= compression.minimumSize

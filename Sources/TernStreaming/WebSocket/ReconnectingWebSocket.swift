@@ -1,6 +1,12 @@
 public import Tern
 import TernConcurrency
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// Opens a WebSocket again when it has ended, with growing delays, for one reader.
 ///
 /// ```swift
@@ -15,7 +21,9 @@ import TernConcurrency
 /// Reading drives it: a connection is opened when a message is asked for and none is open. Messages that the server sent while
 /// no connection was open are lost, unless the server sends them again; `onOpen` says what to send for that.
 public actor ReconnectingWebSocket {
-    /// The delays between attempts.
+    /// The delays between attempts. A server that refuses the handshake with `Retry-After` (RFC 9110 §10.2.3) is asked no earlier,
+    /// up to 5 minutes. A connection that brought a message, and lasted at least as long as the delay before it, ends the row of
+    /// failures.
     public struct Backoff: Sendable, Hashable {
         /// The delay before the first new attempt. 0.5 seconds by default.
         public var initial: Duration
@@ -23,6 +31,9 @@ public actor ReconnectingWebSocket {
         public var maximum: Duration
         /// The number of attempts in a row that may fail before the error is thrown; nil, the default, for any number.
         public var maximumFailures: Int?
+
+        /// The longest delay that a server can ask for.
+        static let longestServerDelay = Duration.seconds(300)
 
         /// Creates delays.
         public init(
@@ -78,6 +89,7 @@ public actor ReconnectingWebSocket {
 
     private let backoff: Backoff
     private let clock: any Clock<Duration>
+    private let elapsed: @Sendable () -> Duration
     private let shouldReconnect: @Sendable (End) -> Bool
     private let open: @Sendable () async throws -> WebSocket
     private let onOpen: @Sendable (WebSocket) async throws -> Void
@@ -85,6 +97,11 @@ public actor ReconnectingWebSocket {
     /// The open socket for which `onOpen` runs.
     private var prepared: WebSocket?
     private var failures = 0
+    /// The time at which the socket was opened; nil without one.
+    private var openedAt: Duration?
+    /// A Boolean value that indicates whether the socket has brought a message.
+    private var hasMessage = false
+    private var lastDelay = Duration.zero
     private var isReading = false
     private var isClosed = false
     /// The wait before the next attempt. Owned here; `close` and a cancellation of the reader end it.
@@ -109,12 +126,18 @@ public actor ReconnectingWebSocket {
     ) {
         self.backoff = backoff
         self.clock = clock
+        elapsed = Self.timer(clock)
         self.shouldReconnect = shouldReconnect
         self.open = open
         self.onOpen = onOpen
     }
 
     deinit { pause?.cancel() }
+
+    private static func timer(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
+        let start = clock.now
+        return { start.duration(to: clock.now) }
+    }
 
     /// The socket that is open now; nil for none.
     public var current: WebSocket? { socket }
@@ -153,7 +176,7 @@ public actor ReconnectingWebSocket {
             do throws(NetworkError) {
                 let socket = try await connected()
                 if let message = try await socket.receive() {
-                    failures = 0
+                    hasMessage = true
                     return message
                 }
                 end = await Self.end(of: socket)
@@ -169,13 +192,22 @@ public actor ReconnectingWebSocket {
             }
             socket = nil
             if isClosed { return nil }
+            // A server that greets each socket and then closes it has not served one.
+            if hasMessage, let openedAt, elapsed() - openedAt >= max(lastDelay, backoff.initial) { failures = 0 }
+            (openedAt, hasMessage) = (nil, false)
             failures += 1
             if !shouldReconnect(end) || failures > backoff.maximumFailures ?? .max {
                 isClosed = true
                 if case .failed(let error) = end { throw error }
                 return nil
             }
-            await wait(for: backoff.delay(after: failures, random: Double.random(in: 0...1)))
+            lastDelay = backoff.delay(after: failures, random: Double.random(in: 0...1))
+            if case .failed(let error) = end, let head = error.response,
+                let asked = RetryPolicy.retryAfter(head.headers, now: Date())
+            {
+                lastDelay = max(lastDelay, min(asked, Backoff.longestServerDelay))
+            }
+            await wait(for: lastDelay)
         }
         return nil
     }
@@ -214,11 +246,13 @@ public actor ReconnectingWebSocket {
             }
             prepared = nil
             socket = opened
+            openedAt = elapsed()
             return opened
         } catch let error as NetworkError {
             throw error
         } catch {
-            throw NetworkError(.webSocketClosed, reason: "the socket was not opened: \(error)", underlying: error)
+            let reason = "the socket was not opened: \(EncodingProblem.text(error))"
+            throw NetworkError(.webSocketClosed, reason: reason, underlying: error)
         }
     }
 

@@ -48,7 +48,11 @@ extension WebSocket {
     private func checkLiveness() -> Duration? {
         guard !hasEnded, closing.isOpen else { return nil }
         let isPaused = stream.task.state == .suspended
-        switch liveness?.next(received: inbox.receivedCount, isHeldUp: inbox.isHeldUp || isPaused) {
+        // While messages wait for room, a Ping is behind them, and the bytes that the server takes show that it is there.
+        let sent = stream.byteCounts.sent
+        let isTakingBytes = sender != nil && sent != sentAtCheck
+        sentAtCheck = sent
+        switch liveness?.next(received: inbox.receivedCount, isHeldUp: inbox.isHeldUp || isPaused || isTakingBytes) {
         case nil: return nil
         case .wait(let time): return time
         case .ping(let time):
@@ -104,7 +108,8 @@ extension WebSocket {
             for ping in answered { ping.waiter.resume(returning: true) }
         case .close, .failure:
             deferred = event
-            if inbox.isHandled { performDeferred() } else { startCloseTimer(after: Self.answerTime) }
+            // A closing that this side has begun has its limit already.
+            if inbox.isHandled || !closing.isOpen { performDeferred() } else { startCloseTimer(after: Self.answerTime) }
         }
     }
 
@@ -130,8 +135,10 @@ extension WebSocket {
             if outbox.close(payload, over: stream.pipe, drops: true, ends: false) { startSender() }
         case .fail(let payload):
             if outbox.close(payload, over: stream.pipe, drops: true, ends: true) { startSender() }
-        // A stream over HTTP/2 is no TCP connection that the server had to end first (RFC 6455 §7.1.1, RFC 8441 §5).
-        case .awaitEnd: if stream.isMultiplexed { cut(nil) }
+        case .awaitEnd:
+            // A stream over HTTP/2 is no TCP connection that the server had to end first (RFC 6455 §7.1.1, RFC 8441 §5).
+            guard stream.isMultiplexed else { break }
+            if closing.failure == nil { outbox.end(stream.pipe) } else { cut(nil) }
         }
         if outbox.isStarved { stream.pipeIsReady() }
         stateValue.update { $0 == .open ? .closing : nil }
@@ -139,6 +146,7 @@ extension WebSocket {
             knownClosure.withLock { $0 = closing.closure }
             inbox.wakeReaders()
         }
+        if action == .awaitEnd, closeTimer != nil { return }
         startCloseTimer(after: options.closeTimeout)
     }
 
@@ -199,7 +207,7 @@ extension WebSocket {
         keeper?.cancel()
         closeTimer?.cancel()
         switch deferred.take() {
-        case .close(let code, let reason)?: _ = closing.receive(code, reason: reason)
+        case .close(let code, let reason)?: closing.receiveAtEnd(code, reason: reason)
         case .failure(let failure)?: _ = closing.fail(failure)
         default: break
         }

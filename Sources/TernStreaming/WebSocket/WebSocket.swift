@@ -53,6 +53,8 @@ public actor WebSocket {
     /// them.
     var deferred: MessageAssembler.Event?
     var liveness: PeerLiveness?
+    /// The number of bytes that were sent before the last look at the liveness.
+    var sentAtCheck: Int64 = 0
     var pings: [(payload: [UInt8], waiter: Waiter<Bool>)] = []
     private var lastPing: UInt64 = 0
     var endWaiters = WaiterList()

@@ -142,6 +142,26 @@ struct HandshakeTests {
         #expect(closed.fail(ProtocolFailure(.protocolError, "x")) == .awaitEnd)
     }
 
+    /// The server has ended the connection, so that no Close frame can be sent back.
+    @Test func aCloseFrameThatIsNotAnsweredIsNotClean() {
+        var closing = CloseHandshake()
+        closing.receiveAtEnd(.goingAway, reason: "r")
+        #expect(closing.closure == WebSocket.Closure(code: .goingAway, reason: "r", isClean: false))
+        var closed = CloseHandshake()
+        _ = closed.close(.normalClosure, reason: "")
+        closed.receiveAtEnd(.normalClosure, reason: "")
+        #expect(closed.closure.isClean)
+    }
+
+    @Test func valuesBeyondTheirRangesCountAsTheNearest() {
+        var compression = WebSocket.Compression()
+        (compression.level, compression.clientMaxWindowBits, compression.serverMaxWindowBits) = (.max, 8, 99)
+        #expect(compression.level == 9 && compression.clientMaxWindowBits == 9)
+        #expect(compression.serverMaxWindowBits == 15)
+        (compression.level, compression.clientMaxWindowBits) = (.min, .max)
+        #expect(compression.level == 1 && compression.clientMaxWindowBits == 15)
+    }
+
     // MARK: Silence
 
     @Test func silenceAfterAPingIsTheEnd() {

@@ -57,6 +57,54 @@ struct ReconnectingWebSocketTests {
         #expect(error.kind == .webSocketClosed)
     }
 
+    /// A message does not show that the server works, if it ends each connection at once.
+    @Test func aServerThatGreetsAndClosesIsAskedMoreAndMoreSeldom() async throws {
+        let server = try server { exchange in
+            try exchange.write(.text("hello"), .close(1011))
+        }
+        defer { server.stop() }
+        let (session, clock) = (Self.session(), ManualClock())
+        let url = server.url.absoluteString
+        let live = ReconnectingWebSocket(backoff: .init(maximumFailures: 4), clock: clock) {
+            try await session.webSocket(url)
+        }
+        let waits = Lock<[Duration]>([])
+        let timer = Task {
+            while true {
+                try await clock.waitForSleepers(1)
+                guard let next = clock.nextDeadline else { continue }
+                waits.withLock { $0.append(clock.now.duration(to: next)) }
+                clock.advance(to: next)
+            }
+        }
+        defer { timer.cancel() }
+        var count = 0
+        for try await _ in live.messages { count += 1 }
+        #expect(count == 5)
+        let delays = waits.withLock { $0 }
+        #expect(delays.count == 4 && delays[3] > delays[0])
+    }
+
+    @Test func theServerDelaysTheNextHandshake() async throws {
+        let server = try LoopbackServer { exchange in
+            if exchange.number == 1 {
+                return try exchange.respond(status: 503, headers: [("Retry-After", "120")], text: "busy")
+            }
+            try exchange.acceptWebSocket()
+            try exchange.write(.text("hello"), .close(1000))
+        }
+        defer { server.stop() }
+        let (session, clock) = (Self.session(), ManualClock())
+        let url = server.url.absoluteString
+        let live = ReconnectingWebSocket(clock: clock) { try await session.webSocket(url) }
+        let message = Task { try await live.receive() }
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(119))
+        #expect(server.counts.requestsReceived == 1)
+        clock.advance(by: .seconds(1))
+        #expect(try await message.value == .text("hello"))
+    }
+
     @Test func cancellingAReaderWhileASocketIsAwaitedEndsItsWait() async throws {
         let server = try server { exchange in
             _ = try exchange.readFrame()
