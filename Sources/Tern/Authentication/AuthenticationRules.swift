@@ -5,7 +5,7 @@
 /// - A Digest challenge that is `stale`, or that refuses a remembered nonce, is answered with the same credential, once
 ///   for each credential.
 /// - A credential that was remembered from another request, or sent preemptively, does not count as a failure.
-/// - The provider is asked at most four times.
+/// - The provider, and a policy that answers with a request of its own, are asked at most four times.
 package struct AuthenticationRules: Sendable {
     /// The next step after a response.
     package enum Action: Sendable {
@@ -35,6 +35,8 @@ package struct AuthenticationRules: Sendable {
         /// The credential and scheme of the last attempt.
         var last: SentAuthorization?
         var wasRenewed = false
+        /// True after a request that a policy made in answer to a challenge.
+        var wasAnsweredByPolicy = false
         /// True for an authorization that was not made for a challenge of this request.
         var isRemembered = false
     }
@@ -72,7 +74,8 @@ package struct AuthenticationRules: Sendable {
             let answer = try? Authorization(last.credential, answering: challenge, makeNonce: makeNonce)
             if let answer { return .renew(answer) }
         }
-        if state.last != nil, !wasRemembered { state.failures += 1 }
+        if state.last != nil && !wasRemembered || state.wasAnsweredByPolicy { state.failures += 1 }
+        state.wasAnsweredByPolicy = false
         if state.failures >= Self.maximumFailures { return .returnResponse }
         return .ask(Self.challenge(from: source, offers: offers, state: state, response: response))
     }
@@ -92,6 +95,11 @@ package struct AuthenticationRules: Sendable {
         state.wasRenewed = false
         states[challenge.source] = state
         return answer
+    }
+
+    /// Records that a policy answers a challenge with a request of its own, whose refusal is a failure.
+    package mutating func recordAnswer(to challenge: AuthenticationChallenge) {
+        states[challenge.source, default: State(origin: challenge.origin)].wasAnsweredByPolicy = true
     }
 
     private static func challenge(

@@ -21,7 +21,7 @@ struct MultipartMessage: Sendable {
     /// Creates a message and measures the files.
     init(_ form: MultipartForm, _ files: FileStore) async throws {
         try await add(form, files)
-        flush()
+        try flush()
     }
 
     private mutating func add(_ form: MultipartForm, _ files: FileStore) async throws {
@@ -33,10 +33,10 @@ struct MultipartMessage: Sendable {
             case .data(let data):
                 text += data
             case .file(let path):
-                add(.file(path: path, length: try await files.length(ofFile: path)))
+                try add(.file(path: path, length: try await files.length(ofFile: path)))
             case .stream(let makeSource, let length):
                 guard length >= 0 else { throw ChunkSource.WrongLength(part: "a part", stated: length, count: 0) }
-                add(.stream(makeSource, length: length, name: "part \(index + 1)"))
+                try add(.stream(makeSource, length: length, name: "part \(index + 1)"))
             case .form(let form):
                 try await add(form, files)
             }
@@ -44,19 +44,26 @@ struct MultipartMessage: Sendable {
         text += Data("\r\n--\(form.boundary)--\r\n".utf8)
     }
 
-    private mutating func add(_ segment: Segment) {
-        flush()
+    private mutating func add(_ segment: Segment) throws(ChunkSource.WrongLength) {
+        try flush()
         segments.append(segment)
         switch segment {
-        case .bytes(let data): length += Int64(data.count)
-        case .file(_, let count), .stream(_, let count, _): length += count
+        case .bytes(let data): try addLength(Int64(data.count))
+        case .file(_, let count), .stream(_, let count, _): try addLength(count)
         }
     }
 
-    private mutating func flush() {
+    /// The lengths of streams are those that the caller states.
+    private mutating func addLength(_ count: Int64) throws(ChunkSource.WrongLength) {
+        let (sum, overflows) = length.addingReportingOverflow(count)
+        if overflows { throw ChunkSource.WrongLength(part: "the form", stated: .max, count: nil) }
+        length = sum
+    }
+
+    private mutating func flush() throws(ChunkSource.WrongLength) {
         if text.isEmpty { return }
         segments.append(.bytes(text))
-        length += Int64(text.count)
+        try addLength(Int64(text.count))
         text = Data()
     }
 

@@ -63,7 +63,7 @@ package struct CookieJar: Sendable {
             let field = try SetCookieField(bytes: bytes)
             let cookie = try cookie(of: field, from: target, now: now)
             try cookie.checkPrefixes(hasPath: field.path != nil)
-            if !cookie.isSecure, !target.isSecure, coversSecureCookie(cookie) { throw .overwritesSecure }
+            if !cookie.isSecure, !target.isSecure, coversSecureCookie(cookie, now: now) { throw .overwritesSecure }
             return insert(cookie, now: now)
         } catch {
             return .refused(error)
@@ -100,11 +100,12 @@ package struct CookieJar: Sendable {
 
     /// Returns whether the cookie would hide a Secure cookie of the same name from a host and path that both are sent
     /// to (§5.7, step 16).
-    private func coversSecureCookie(_ cookie: Cookie) -> Bool {
+    private func coversSecureCookie(_ cookie: Cookie, now: Date) -> Bool {
         entries.values.contains { list in
             list.contains { entry in
                 let other = entry.cookie
-                return other.isSecure && (other.hasName(of: cookie) || cookie.impersonatesName(of: other))
+                return other.isSecure && !other.isExpired(at: now)
+                    && (other.hasName(of: cookie) || cookie.impersonatesName(of: other))
                     && (CookieMatching.host(other.domain, isWithin: cookie.domain)
                         || CookieMatching.host(cookie.domain, isWithin: other.domain))
                     && CookieMatching.path(cookie.path, isWithin: other.path)

@@ -8,7 +8,8 @@ public import Foundation
 /// to the partial file that it names.
 ///
 /// Decoding checks every value, so that a file that someone else changed can neither add fields to a request nor name
-/// another file. A value that Tern would not produce fails with a `DecodingError`.
+/// another file. A value that Tern would not produce fails with a `DecodingError`. The URL is that of the file: keep it where
+/// only this user can write, and compare ``url`` with the expected one before you give secrets in `headers` with it.
 public struct ResumeData: Sendable, Hashable, Codable {
     /// The URL of the download, as it is sent.
     public let url: String

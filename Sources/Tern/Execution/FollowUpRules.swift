@@ -96,6 +96,9 @@ struct FollowUpRules: Sendable {
         try authentication.answer(challenge, with: credential)
     }
 
+    /// Records that a policy answers a challenge with a request of its own.
+    mutating func recordAnswer(to challenge: AuthenticationChallenge) { authentication.recordAnswer(to: challenge) }
+
     /// Adds the time of an attempt that another one follows. It counts for the total time limit.
     mutating func addTime(of outcome: TransferOutcome?) { nanosecondsSpent += outcome?.metrics.activeTime ?? 0 }
 

@@ -161,7 +161,9 @@ extension RequestExecution {
         switch decision {
         case .reject?: return nil
         case .cancel(let error)?: throw request.authenticationError(error)
-        case .send(let other)?: return try request.replacing(other)
+        case .send(let other)?:
+            rules.recordAnswer(to: challenge)
+            return try request.answeringChallenge(with: other)
         case .use(let chosen)?: credential = chosen
         case .performDefault?, nil: credential = try await defaultCredential(for: challenge, request)
         }
@@ -187,7 +189,9 @@ extension RequestExecution {
             return nil
         }
         do {
-            return try await provider.credential(for: challenge, of: request.request)
+            return try await request.withinTotalTime {
+                try await provider.credential(for: challenge, of: request.request)
+            }
         } catch {
             throw request.authenticationError(error)
         }

@@ -1,3 +1,5 @@
+import TernConcurrency
+
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
@@ -213,7 +215,11 @@ struct RequestExecution: Sendable {
     func perform(_ first: PreparedRequest) async throws(NetworkError) -> IncomingResponse {
         if registry.hasCredentials || !first.request.hasNoExtras {
             record.register()
+            let start = MonotonicClock.nanoseconds()
             try await first.prepareAuthorization()
+            let spent = Duration.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- start))
+            let timed = first.limitingTotalTime(spent: first.timeSpent + spent)
+            return try await finalResponse(after: try await exchange(timed), to: timed)
         }
         return try await finalResponse(after: try await exchange(first), to: first)
     }
@@ -238,7 +244,12 @@ struct RequestExecution: Sendable {
         var (request, response) = (first, firstResponse)
         var rules = FollowUpRules(maximumRedirects: registry.configuration.maximumRedirects)
         var mayFollow = FollowUpRules.mayFollow(response.head)
-        while mayFollow, let next = try await nextRequest(after: &response, rules: &rules) {
+        rules.addTime(first.timeSpent)
+        while mayFollow {
+            let start = MonotonicClock.nanoseconds()
+            guard let next = try await nextRequest(after: &response, rules: &rules) else { break }
+            // The caller's code can have taken time.
+            rules.addTime(.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds() &- start)))
             rules.addTime(of: await response.readRest())
             // A request that waited for an equal one was answered with less time.
             rules.addTime(response.request.timeSpent - request.timeSpent)

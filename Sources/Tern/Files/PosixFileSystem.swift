@@ -237,7 +237,10 @@ package struct PosixFileSystem: FileSystem {
 /// Compares bytes, because Swift joins `/` and a combining mark behind it into one `Character`.
 package enum FilePath {
     /// Returns the URL of a file. `URL(filePath:)` puts the home of a user in place of `~` and `~name` at the start.
-    package static func url(of path: String) -> URL { URL(filePath: path.utf8.first == tilde ? "./" + path : path) }
+    package static func url(of path: String) -> URL {
+        // With a hint, Foundation does not ask the file system.
+        URL(filePath: path.utf8.first == tilde ? "./" + path : path, directoryHint: .notDirectory)
+    }
 
     private static let tilde = UInt8(ascii: "~")
 

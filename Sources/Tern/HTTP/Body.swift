@@ -113,6 +113,9 @@ extension Request {
             if case .file(let url) = content {
                 do throws(FilePath.NotAFile) { _ = try FilePath.of(url) } catch { return "the body's file \(error)" }
             }
+            if case .stream(let sequence) = content, let length = sequence.length, length < 0 {
+                return "the body's length is \(length)"
+            }
             return transformation?.throttle?.problem
         }
 
@@ -254,8 +257,8 @@ extension Request.Body {
 }
 
 /// Describes the error of an encoder without the value, which can be secret.
-enum EncodingProblem {
-    static func text(_ error: any Error) -> String {
+package enum EncodingProblem {
+    package static func text(_ error: any Error) -> String {
         guard case EncodingError.invalidValue(let value, let context)? = error as? EncodingError else {
             return "\(error)"
         }

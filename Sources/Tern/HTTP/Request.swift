@@ -117,6 +117,8 @@ extension Request {
             var cache = CacheChoice.useProtocol
             var isLive = false
             var isRetriedByCaller = false
+            /// A Boolean value that indicates whether a server chose the target, which has another origin than the caller's.
+            var hasLeftOrigin = false
             var bufferLimit: Int?
             var chunkLimit: Int?
             var onInterimResponse: (@Sendable (ResponseHead) -> Void)?
@@ -260,6 +262,9 @@ extension Request {
         set { change { $0.isRetriedByCaller = newValue } }
     }
 
+    /// A Boolean value that indicates whether a server chose the target, which has another origin than the caller's.
+    var hasLeftOrigin: Bool { extras?.fields.hasLeftOrigin ?? false }
+
     /// The number of bytes of a streamed response that may wait for the reader before the connection is read no further;
     /// nil for 1 MiB. For a reader that must not lose more when its process is killed.
     package var bufferLimit: Int? {
@@ -341,6 +346,7 @@ extension Request {
             }
             headers.removeFieldsForOneOrigin()
             updateTrust(forRedirectTo: other)
+            change { $0.hasLeftOrigin = true }
         }
         target = other
     }

@@ -32,24 +32,33 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
     }
 
     private let scheme: Scheme
+    private let origins: OriginSet
     private let shared: Lock<Shared>
 
     /// - Parameters:
     ///   - scheme: The use and renewal of credentials.
     ///   - credential: The first credential; nil to fetch one before the first request.
+    ///   - origins: The origins that receive the credential. A request to another one is sent without it. `.all`, the default, is
+    ///     right only if no URL of a request comes from a server. In any case, the credential does not follow a server to another
+    ///     origin: after a redirect, and in a durable transfer that the server moves.
     ///   - refreshLimit: The number of refreshes within `refreshWindow` beyond which requests fail. 5 by default.
     ///   - refreshWindow: The time in which refreshes are counted. 30 seconds by default.
     public init(
-        _ scheme: Scheme, credential: Scheme.Credential? = nil, refreshLimit: Int = 5,
+        _ scheme: Scheme, credential: Scheme.Credential? = nil,
+        origins: Session.Configuration.HeaderOrigins = .all, refreshLimit: Int = 5,
         refreshWindow: Duration = .seconds(30)
     ) {
         self.scheme = scheme
+        self.origins = OriginSet(origins)
         shared = Lock(
             Shared(state: CredentialState(credential, limit: max(1, refreshLimit), window: refreshWindow)))
     }
 
     /// The current credential. Setting it, for example after a login or logout, counts as a renewal: the result of a refresh that
     /// runs at that time is dropped.
+    ///
+    /// A request that is refused after that is sent once more with the new credential. Cancel the requests of one user, for
+    /// example with `session.cancelAll()`, before you set the credential of another.
     public var credential: Scheme.Credential? {
         get { shared.withLock { $0.state.current?.credential } }
         set { shared.withLock { $0.state.replace(newValue) } }
@@ -59,8 +68,13 @@ public final class AuthenticationInterceptor<Scheme: Authenticator>: Interceptor
     public func intercept(_ request: Request, next: Next) async throws -> Reply {
         // A refresh sends requests of its own, which must not wait for the refresh.
         if RefreshScope.current.contains(ObjectIdentifier(self)) { return try await next(request) }
+        guard !request.hasLeftOrigin, origins.contains(request.target) else { return try await next(request) }
+        // Asked without the lock, because the caller's code may use this interceptor.
+        let expiring = shared.withLock { $0.state.current }.flatMap { current in
+            scheme.needsRefresh(current.credential) ? current.generation : nil
+        }
         let versioned = try await credential(for: request) { state, now in
-            state.action(now: now, needsRefresh: scheme.needsRefresh)
+            state.action(now: now, expiring: expiring)
         }
         do {
             return try await next(signed(request, versioned))
@@ -234,10 +248,11 @@ struct CredentialState<Credential: Sendable>: Sendable {
         self.window = window.wholeNanoseconds
     }
 
-    /// Returns the action for a request that is about to be sent. `needsRefresh` returns whether the credential is about to
-    /// expire.
-    mutating func action(now: UInt64, needsRefresh: (Credential) -> Bool) -> Action {
-        if let current, refresh != .running, !needsRefresh(current.credential) { return .use(current) }
+    /// Returns the action for a request that is about to be sent.
+    ///
+    /// - Parameter expiring: The generation of a credential that is about to expire; nil if the current one is not.
+    mutating func action(now: UInt64, expiring: Int?) -> Action {
+        if let current, refresh != .running, current.generation != expiring { return .use(current) }
         return refresh == .none ? start(now) : .wait
     }
 

@@ -28,7 +28,7 @@ public final class RateLimitInterceptor: Interceptor {
 
     /// - Parameters:
     ///   - requestsPerSecond: The number of requests to one host in a second. Values below 0.001 count as 0.001.
-    ///   - burst: The number of requests that are sent at once after a pause. 1 by default, at least 1.
+    ///   - burst: The number of requests that are sent at once after a pause. 1 by default, from 1 to 1,000,000.
     ///   - maximumWait: The longest time for which a server's fields stop requests. 60 seconds by default.
     ///   - clock: The clock of the waits.
     public init(
@@ -38,7 +38,7 @@ public final class RateLimitInterceptor: Interceptor {
         self.maximumWait = maximumWait
         // Not a number counts as 0.001, too.
         let rate = requestsPerSecond > 0.001 ? requestsPerSecond : 0.001
-        limiter = Lock(RateLimiter(interval: .seconds(1 / rate), burst: max(burst, 1)))
+        limiter = Lock(RateLimiter(interval: .seconds(1 / rate), burst: min(max(burst, 1), 1_000_000)))
         let start = clock.now
         elapsed = { start.duration(to: clock.now) }
         sleep = { try await clock.sleepWithoutDescriptor(for: $0) }

@@ -25,13 +25,40 @@ extension Session.Configuration {
     }
 }
 
+/// Origins by their canonical forms. Pure.
+struct OriginSet: Sendable {
+    /// nil for every origin.
+    private let origins: Set<String>?
+    /// The reason why a URL names no origin; nil if each does.
+    let problem: String?
+
+    init(_ scope: Session.Configuration.HeaderOrigins) {
+        guard case .only(let urls) = scope else {
+            (origins, problem) = (nil, nil)
+            return
+        }
+        var named: Set<String> = []
+        var problem: String?
+        for url in urls {
+            do throws(Target.Problem) {
+                named.insert(try Target(absolute: url).origin)
+            } catch {
+                problem = error.reason
+            }
+        }
+        (origins, self.problem) = (named, problem)
+    }
+
+    func contains(_ target: Target) -> Bool { origins?.contains(target.origin) ?? true }
+}
+
 /// Selects the header fields that a session adds to a request, by the request's origin. Pure.
 struct SessionHeaders: Sendable {
     private let all: Headers
     /// The fields without a secret.
     private let withoutSecrets: Headers
-    /// The origins that receive all fields; nil for every origin.
-    private let origins: Set<String>?
+    /// The origins that receive all fields.
+    private let origins: OriginSet
     /// The reason why no request can be sent with these fields; nil when requests can.
     let problem: String?
 
@@ -39,27 +66,13 @@ struct SessionHeaders: Sendable {
         all = headers
         withoutSecrets = Headers(headers.filter { !Self.isSecretForOrigins($0) })
         let secret = withoutSecrets.count == headers.count ? nil : headers.first(where: Self.isSecretForOrigins)
-        switch scope {
-        case .all:
-            origins = nil
-            problem = nil
-        case .only(let urls):
-            var named: Set<String> = []
-            var problem: String?
-            for url in urls {
-                do throws(Target.Problem) {
-                    named.insert(try Target(absolute: url).origin)
-                } catch {
-                    problem = "secretHeaderOrigins: \(error.reason)"
-                }
-            }
-            if let secret, urls.isEmpty {
-                problem =
-                    "the header \(secret.name.printable(limit: 80)) holds a secret, and secretHeaderOrigins does not "
-                    + "say which origins it is for"
-            }
-            origins = secret == nil ? nil : named
-            self.problem = problem
+        origins = OriginSet(secret == nil ? .all : scope)
+        if let secret, case .only(let urls) = scope, urls.isEmpty {
+            problem =
+                "the header \(secret.name.printable(limit: 80)) holds a secret, and secretHeaderOrigins does not "
+                + "say which origins it is for"
+        } else {
+            problem = OriginSet(scope).problem.map { "secretHeaderOrigins: \($0)" }
         }
     }
 
@@ -74,8 +87,7 @@ struct SessionHeaders: Sendable {
 
     /// Returns the fields for a request to a URL.
     func fields(for target: Target) -> Headers {
-        guard let origins else { return all }
-        return origins.contains(target.origin) ? all : withoutSecrets
+        origins.contains(target) ? all : withoutSecrets
     }
 }
 

@@ -28,7 +28,13 @@ public struct Certificate: Sendable, Hashable {
     /// - Throws: `NetworkError` of kind `.invalidRequest` when there is none, or one cannot be read.
     public static func load(pem: Data) throws(NetworkError) -> [Certificate] {
         var certificates: [Certificate] = []
-        for der in PEMBlocks.decode(pem, label: "CERTIFICATE") { certificates.append(try Certificate(der: der)) }
+        for der in PEMBlocks.decode(pem, label: "CERTIFICATE") {
+            guard let der else {
+                let reason = "a certificate in PEM form after \(certificates.count) others cannot be read"
+                throw NetworkError(.invalidRequest, reason: reason)
+            }
+            certificates.append(try Certificate(der: der))
+        }
         guard !certificates.isEmpty else {
             throw NetworkError(.invalidRequest, reason: "there is no certificate in PEM form among \(pem.count) bytes")
         }
@@ -142,22 +148,26 @@ struct DERReader {
 
 /// Decodes the base64 blocks of PEM text (RFC 7468).
 enum PEMBlocks {
-    static func decode(_ pem: Data, label: String) -> [Data] {
+    /// Returns the blocks in order; nil for one that has no end or is not base64.
+    static func decode(_ pem: Data, label: String) -> [Data?] {
         let (start, end) = ("-----BEGIN \(label)-----", "-----END \(label)-----")
-        var blocks: [Data] = []
+        var blocks: [Data?] = []
         var lines: [Substring]?
         for line in String(decoding: pem, as: UTF8.self).split(whereSeparator: \.isNewline) {
             switch line.trimmingPrefix(/\s+/).prefix(64) {
             case let text where text.hasPrefix(start):
+                if lines != nil { blocks.append(nil) }
                 lines = []
             case let text where text.hasPrefix(end):
                 let text = lines?.joined().filter { !$0.isWhitespace } ?? ""
-                if let bytes = Data(base64Encoded: text), !bytes.isEmpty { blocks.append(bytes) }
+                let bytes = Data(base64Encoded: text)
+                blocks.append(bytes?.isEmpty == false ? bytes : nil)
                 lines = nil
             default:
                 lines?.append(line)
             }
         }
+        if lines != nil { blocks.append(nil) }
         return blocks
     }
 }

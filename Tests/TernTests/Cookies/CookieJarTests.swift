@@ -307,4 +307,12 @@ struct CookieJarTests {
         var jar = jar()
         #expect(refusal(jar.insertChecked(cookie, now: now)) == expected)
     }
+
+    @Test func anExpiredSecureCookieProtectsNoName() throws {
+        var jar = jar()
+        let (plain, secure) = (try Target(absolute: "http://a.example/"), try Target(absolute: "https://a.example/"))
+        _ = jar.store("sid=1; secure; path=/; max-age=1", from: secure, now: now)
+        #expect(refusal(jar.store("sid=2; path=/", from: plain, now: now)) == .overwritesSecure)
+        #expect(refusal(jar.store("sid=2; path=/", from: plain, now: now + 2)) == nil)
+    }
 }

@@ -17,10 +17,10 @@ struct CredentialStateTests {
 
     @Test func requestWithoutACredentialFetchesOneAndOthersWait() {
         var state = State(nil, limit: 5, window: .seconds(30))
-        #expect(text(state.action(now: 0) { _ in false }) == "refresh none")
-        #expect(text(state.action(now: 0) { _ in false }) == "wait")
+        #expect(text(state.action(now: 0, expiring: nil)) == "refresh none")
+        #expect(text(state.action(now: 0, expiring: nil)) == "wait")
         _ = state.renewed("a")
-        #expect(text(state.action(now: 0) { _ in false }) == "use a #1")
+        #expect(text(state.action(now: 0, expiring: nil)) == "use a #1")
     }
 
     @Test func refusalOfAnOldCredentialRenewsNothing() {
@@ -37,13 +37,13 @@ struct CredentialStateTests {
         var state = State("a", limit: 5, window: .seconds(30))
         #expect(text(state.action(afterRefusalOf: 0, now: 0)) == "refresh a")
         state.replace("b")
-        #expect(text(state.action(now: 0) { _ in false }) == "use b #1")
+        #expect(text(state.action(now: 0, expiring: nil)) == "use b #1")
         #expect(text(state.action(afterRefusalOf: 0, now: 0)) == "use b #1")
         // Refreshes never overlap.
         #expect(text(state.action(afterRefusalOf: 1, now: 0)) == "wait")
         let isUsed = refreshed.map { state.renewed($0) != nil } ?? state.refreshFailed()
         #expect(!isUsed)
-        #expect(text(state.action(now: 0) { _ in false }) == "use b #1")
+        #expect(text(state.action(now: 0, expiring: nil)) == "use b #1")
         #expect(text(state.action(afterRefusalOf: 1, now: 0)) == "refresh b")
     }
 
@@ -51,20 +51,20 @@ struct CredentialStateTests {
         var state = State("a", limit: 5, window: .seconds(30))
         #expect(text(state.action(afterRefusalOf: 0, now: 0)) == "refresh a")
         state.replace(nil)
-        #expect(text(state.action(now: 0) { _ in false }) == "wait")
+        #expect(text(state.action(now: 0, expiring: nil)) == "wait")
         let renewed = state.renewed("a2")
         #expect(renewed?.credential == nil)
         #expect(state.current?.credential == nil)
-        #expect(text(state.action(now: 0) { _ in false }) == "refresh none")
+        #expect(text(state.action(now: 0, expiring: nil)) == "refresh none")
     }
 
     @Test func expiredCredentialIsRenewedBeforeItsUse() {
         var state = State("a", limit: 5, window: .seconds(30))
-        #expect(text(state.action(now: 0) { $0 == "a" }) == "refresh a")
+        #expect(text(state.action(now: 0, expiring: 0)) == "refresh a")
         state.refreshFailed()
-        #expect(text(state.action(now: 0) { $0 == "a" }) == "refresh a")
+        #expect(text(state.action(now: 0, expiring: 0)) == "refresh a")
         _ = state.renewed("b")
-        #expect(text(state.action(now: 0) { $0 == "a" }) == "use b #1")
+        #expect(text(state.action(now: 0, expiring: 0)) == "use b #1")
     }
 
     @Test func tooManyRefreshesInTheWindowAreRefused() {
@@ -82,6 +82,6 @@ struct CredentialStateTests {
         state.replace("login")
         #expect(text(state.action(afterRefusalOf: 0, now: 0)) == "use login #1")
         state.replace(nil)
-        #expect(text(state.action(now: 0) { _ in false }) == "refresh none")
+        #expect(text(state.action(now: 0, expiring: nil)) == "refresh none")
     }
 }

@@ -60,6 +60,13 @@ struct TrustPolicyTests {
     @Test func fileCanHoldSeveralCertificates() throws {
         let text = "subject=x\n" + Self.pem + "\n\n" + Self.pem.replacing("\n", with: "\r\n")
         #expect(try Certificate.load(pem: Data(text.utf8)) == [certificate(), certificate()])
+        // A backup pin that is silently left out is missed only when it is needed.
+        let end = "-----END CERTIFICATE-----"
+        for damaged in [Self.pem.replacing(end, with: ""), Self.pem.replacing(end, with: "!\n" + end)] {
+            for text in [damaged + "\n" + Self.pem, Self.pem + "\n" + damaged] {
+                #expect(throws: NetworkError.self) { try Certificate.load(pem: Data(text.utf8)) }
+            }
+        }
     }
 
     @Test(arguments: ["", "sha256/", "abc", "sha1/AAAA", "AAAA"]) func pinsAreThirtyTwoBytes(text: String) {

@@ -135,7 +135,9 @@ struct RequestFieldsCache {
         if let cookies = request.rawCookie { try fields.append(name: "Cookie", bytes: cookies) }
         if !request.headers.contains("Accept") { try fields.append(name: "Accept", value: "*/*") }
         if request.decompresses, !request.headers.contains("Accept-Encoding") {
-            try fields.append(name: "Accept-Encoding", value: ContentDecoder.acceptEncoding)
+            // A range counts the bytes with their coding, from whose middle nothing can be decompressed (RFC 9110 §14.2).
+            let codings = request.headers.contains("Range") ? "identity" : ContentDecoder.acceptEncoding
+            try fields.append(name: "Accept-Encoding", value: codings)
         }
         return fields
     }

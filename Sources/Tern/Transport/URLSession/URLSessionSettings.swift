@@ -130,7 +130,8 @@ struct URLSessionSettings: Sendable {
         #if canImport(FoundationNetworking)
         throw TransferFailure(.unsupported, "FoundationNetworking trusts the system's authorities alone")
         #else
-        let certificates = PEMBlocks.decode(pem, label: "CERTIFICATE")
+        // OpenSSL passes over damaged ones in the same way.
+        let certificates = PEMBlocks.decode(pem, label: "CERTIFICATE").compactMap(\.self)
         if certificates.isEmpty {
             throw TransferFailure(.tls, "there is no certificate in PEM form among the authorities")
         }
