@@ -174,7 +174,7 @@ package actor FileStore {
     func makeFolders(_ path: String) throws(FileFailure) { try system.makeFolders(path) }
 
     /// Refuses a destination that is not a regular file, or a link to something else: a rename would replace a device,
-    /// or a pipe that others have open. A destination that cannot be examined is left to the move.
+    /// or a pipe that others have open. Refuses a name that is too long. A destination that cannot be examined is left to the move.
     package func checkPlace(_ destination: String) throws(FileFailure) {
         do {
             _ = try system.length(of: destination)
@@ -182,6 +182,8 @@ package actor FileStore {
             throw FileFailure("replace the folder", destination, code: error.code)
         } catch  where error.code == Self.invalidArgument {
             throw FileFailure("replace the device, pipe or socket", destination, code: error.code)
+        } catch  where error.code == ENAMETOOLONG {
+            throw FileFailure("create", destination, code: error.code)
         } catch {}
     }
 

@@ -188,9 +188,11 @@ extension DurableDownload {
         let expected = expectedDigest
         if let expected, !isVerified || options.digest != nil {
             try await hashPart(part)
-            guard let found = hash?.finalize(), found == expected else {
+            let found = hash?.finalize()
+            guard found == expected else {
                 try? await part.discard()  // As above.
-                throw error(.digestMismatch, "the file does not have the digest \(expected)")
+                let text = found.map { "\($0)" } ?? "unknown"
+                throw error(.digestMismatch, "the digest of the file is \(text), and not \(expected)")
             }
             trace.add(.verified(expected))
         }
@@ -216,7 +218,7 @@ extension DurableDownload {
         _ = meter.update(sent: 0, of: nil, received: 0, of: 0)
         meter.startDownload(at: bytes)
         return DurableDownloadResult(
-            file: URL(filePath: path), bytes: bytes, receivedBytes: receivedBytes, attempts: attempts,
+            file: FilePath.url(of: path), bytes: bytes, receivedBytes: receivedBytes, attempts: attempts,
             duration: time.elapsed(), digest: digest, trace: trace.events)
     }
 
@@ -311,7 +313,7 @@ extension DurableDownload {
             try await fileCall("the download cannot be written") { [control] () throws(FileFailure) in
                 try await part.begin(control)
             }
-            try await checkSpace(for: size, part)
+            try await checkSpace(for: plan?.lengthWithTable ?? size, part)
             if let plan {
                 try await fileCall("no space can be reserved for the download") { () throws(FileFailure) in
                     try await part.allocate(plan)
@@ -319,6 +321,8 @@ extension DurableDownload {
             }
         } catch {
             stream.task.cancel()
+            // It has no bytes, and no table that says so.
+            if plan != nil { try? await part.discard() }
             throw error
         }
         // The bytes that it covers are gone.

@@ -94,7 +94,13 @@ actor DurableDownload {
     ) -> DurableDownload {
         let download = DurableDownload(request, session: session, to: destination, options: options, system: system)
         // Owned by the download and cancelled by `cancel`; it ends with the download.
-        let task = Task { await download.run() }
+        let task: Task<Void, Never>
+        if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+            // Without a detour over the threads of the global executor.
+            task = .immediate { await download.run() }
+        } else {
+            task = Task { await download.run() }
+        }
         download.driver.withLock { $0 = task }
         return download
     }

@@ -119,6 +119,44 @@ public enum DurableDownloadEvent: Sendable, Hashable {
     case verified(FileDigest)
 }
 
+extension DurableDownloadEvent: CustomStringConvertible {
+    /// A sentence, for logs.
+    public var description: String {
+        switch self {
+        case .started: "begins with the first byte"
+        case .continued(let offset): "continues after \(offset) bytes"
+        case .startedOver(let reason, let count): "starts over without the \(count) bytes so far: \(reason.words)"
+        case .segmented(let count): "receives \(count) segments"
+        case .failed(let error): "an attempt failed: \(error)"
+        case .waited(let delay): "tries again after \(delay)"
+        case .waitedForNetwork: "waits for the network"
+        case .replacedURL: "continues with a new URL"
+        case .waitedForOtherDownload: "waits for another download with the same destination"
+        case .finishedByOtherDownload: "another download has finished the file"
+        case .tookForeignPart(let bytes): "continues the existing file of \(bytes) bytes"
+        case .leftForeignPart(let reason): "does not continue the existing file: \(reason)"
+        case .foundWhole: "an earlier download has received the whole file"
+        case .verified(let digest): "the file has the digest \(digest)"
+        }
+    }
+}
+
+extension StartOverReason {
+    fileprivate var words: String {
+        switch self {
+        case .fileChanged: "the file has changed"
+        case .rangeIgnored: "the server sent the whole file"
+        case .wrongRange: "the server sent another range"
+        case .rangeNotSatisfiable: "the server has no bytes after them"
+        case .noValidator: "the server does not say which version they are of"
+        case .encoded: "the server compressed them"
+        case .partMissing: "the partial file is missing or has another length"
+        case .controlInvalid: "the control file is not valid"
+        case .otherURL: "they are of another URL"
+        }
+    }
+}
+
 /// The reason why a download started over although there was a part.
 public enum StartOverReason: String, Sendable, Hashable {
     /// The file on the server is another version.

@@ -153,7 +153,11 @@ struct RetrySchedule: Sendable {
         if failure.isTemporary { policy.kinds.insert(error.kind) }
         let decision = policy.decision(
             after: error, of: failure.request, failures: max(1, failures), now: failure.now, random: failure.random)
-        guard case .retry(let delay) = decision else { return .giveUp(nil) }
+        guard case .retry(let delay) = decision else {
+            let asked = error.response.flatMap { RetryPolicy.retryAfter($0.headers, now: failure.now) }
+            guard let asked, asked > policy.maximumRetryAfter else { return .giveUp(nil) }
+            return .giveUp("the server asks to wait \(asked), longer than the limit of \(policy.maximumRetryAfter)")
+        }
         if let limit = rules.timeWithoutProgress, active + delay - lastProgress > limit {
             return .giveUp("no byte moved within \(limit)")
         }

@@ -571,13 +571,27 @@ struct DownloadPartTests {
         }
     }
 
-    @Test func fileThatDoesNotFitFailsBeforeItsBody() async throws {
+    /// The destination is not created before the last byte, and its name is checked before the first.
+    @Test func nameThatIsTooLongFailsAtOnce() async throws {
+        try await withServer {
+            try $0.serveFile(Self.pattern)
+        } test: { server, client, folder in
+            let name = String(repeating: "n", count: 256)
+            let task = client.download("file", to: folder.url(name), resuming: .automatically, options: .test())
+            let error = try await failure { try await task.value }
+            #expect(error.kind == .fileSystem && error.reason.contains("File name too long"), "\(error)")
+            #expect(server.counts.requestsReceived == 0)
+            #expect(try folder.names == [])
+        }
+    }
+
+    @Test(arguments: [1, 4]) func fileThatDoesNotFitFailsBeforeItsBody(segments: Int) async throws {
         try await withServer { exchange in
             let fields = [("Content-Length", "\(1 << 50)"), ("ETag", "\"huge\"")]
             try exchange.writeHead(headers: fields)
             try exchange.waitForClientToClose()
         } test: { _, client, folder in
-            let error = try await failure { try await download(client, folder).value }
+            let error = try await failure { try await download(client, folder) { $0.segments = segments }.value }
             #expect(error.kind == .fileSystem, "\(error)")
             #expect(try folder.names == [])
             #expect(error.reason.contains("No space left on device"))

@@ -69,7 +69,8 @@ struct RetryScheduleTests {
         #expect(
             schedule.decide(failure(status: 503, headers: ["Retry-After": "100"]))
                 == .retry(after: .milliseconds(100_500)))
-        #expect(schedule.decide(failure(status: 429, headers: ["Retry-After": "121"])) == .giveUp(nil))
+        let reason = "the server asks to wait 121.0 seconds, longer than the limit of 120.0 seconds"
+        #expect(schedule.decide(failure(status: 429, headers: ["Retry-After": "121"])) == .giveUp(reason))
     }
 
     @Test func waitForTheNetworkCostsNoAttempt() {

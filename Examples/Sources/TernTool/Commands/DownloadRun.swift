@@ -27,6 +27,9 @@ struct DownloadRun: Sendable {
     let keepsPart: Bool
     let isVerbose: Bool
 
+    /// The time between two looks at the progress of the downloads of a list.
+    private static let displayInterval = Duration.milliseconds(50)
+
     // MARK: One
 
     func one(_ job: DownloadJob, _ interrupt: Interrupt, _ terminal: Terminal) async throws {
@@ -96,50 +99,67 @@ struct DownloadRun: Sendable {
     // MARK: A list
 
     /// Downloads a list, `count` at the same time, in its order. Throws the exit code of the first in the list that failed.
+    @MainActor
     func all(_ jobs: [DownloadJob], count: Int, _ interrupt: Interrupt, _ terminal: Terminal) async throws {
-        let bars = await BarList(count: jobs.count, on: terminal)
+        let bars = BarList(count: jobs.count, on: terminal)
         let running = RunningDownloads(limit: limit)
         interrupt.performs { running.cancel() }
-        let failures = await withTaskGroup(of: (Int, Int32?).self) { group in
-            var failures: [Int: Int32] = [:]
-            for index in jobs.indices {
-                if index >= count, let (ended, code) = await group.next() { failures[ended] = code }
-                if interrupt.exitCode != nil { break }
-                group.addTask { (index, await self.run(jobs[index], index, bars, running, interrupt)) }
+        // Cancelled below, when the last download has ended.
+        let display = Task {
+            while !Task.isCancelled {
+                bars.show(running.progress)
+                // Cancelled: the loop ends.
+                try? await Task.sleep(for: Self.displayInterval)
             }
-            for await (ended, code) in group { failures[ended] = code }
-            return failures
         }
-        await bars.finish()
+        defer { display.cancel() }
+        await withTaskGroup { group in
+            for _ in 0..<min(count, jobs.count) {
+                group.addTask { await self.work(jobs, bars, running, interrupt) }
+            }
+        }
+        bars.finish()
         if interrupt.exitCode != nil { throw CancellationError() }
+        let failures = running.failures
         guard let first = failures.keys.min(), let code = failures[first] else { return }
         terminal.writeLine("tern: \(failures.count) of \(jobs.count) failed")
         throw ExitCode(code)
     }
 
+    /// Downloads one file of a list after another, until all have been taken.
+    @MainActor
+    private func work(
+        _ jobs: [DownloadJob], _ bars: BarList, _ running: RunningDownloads, _ interrupt: Interrupt
+    ) async {
+        while interrupt.exitCode == nil, let index = running.takeNext(of: jobs.count) {
+            guard let code = await run(jobs[index], index, bars, running, interrupt) else { continue }
+            running.addFailure(index, code)
+        }
+    }
+
     /// Downloads one file of a list. Returns the exit code of its failure; nil after its success.
+    @MainActor
     private func run(
         _ job: DownloadJob, _ index: Int, _ bars: BarList, _ running: RunningDownloads, _ interrupt: Interrupt
     ) async -> Int32? {
         let task = start(job, running.options(options))
-        running.add(task, index)
+        running.add(task, index, named: job.name)
         defer { running.remove(index) }
-        for await progress in task.progress { await bars.show(progress, of: index, named: job.name) }
         do {
             let result = try await task.value
             let trace = isVerbose ? result.trace.map { "\n\(job.name): \(Terminal.plain("\($0)"))" }.joined() : ""
-            await bars.end(index, result.bytes, line: line(job, result) + trace)
+            bars.end(index, result.bytes, line: line(job, result) + trace)
             return nil
         } catch {
             guard interrupt.exitCode == nil else {
                 do {
                     if !keepsPart(of: task, interrupt) { try await task.discard() }
                 } catch {
-                    await bars.end(index, 0, line: "tern: \(job.name): \(error)")
+                    bars.end(index, 0, line: "tern: \(job.name): \(error)")
                 }
                 return nil
             }
-            await bars.end(index, 0, line: "tern: \(job.name): \(error)")
+            bars.end(index, 0, line: "tern: \(job.name): \(error)")
             return ExitStatus.code(of: error)
         }
     }
@@ -149,6 +169,11 @@ struct DownloadRun: Sendable {
 private final class RunningDownloads: Sendable {
     private struct State {
         var tasks: [Int: DurableDownloadTask] = [:]
+        var names: [Int: String] = [:]
+        /// The number of downloads that have begun.
+        var begun = 0
+        /// The exit codes of those that failed.
+        var failures: [Int: Int32] = [:]
         var isCancelled = false
     }
 
@@ -164,9 +189,30 @@ private final class RunningDownloads: Sendable {
         return options
     }
 
-    func add(_ task: DurableDownloadTask, _ index: Int) {
+    /// The exit codes of the downloads that failed, by their numbers in the list.
+    var failures: [Int: Int32] { state.withLock(\.failures) }
+
+    func addFailure(_ index: Int, _ code: Int32) { state.withLock { $0.failures[index] = code } }
+
+    /// Returns the number of the next download of the list; nil if all have begun.
+    func takeNext(of count: Int) -> Int? {
+        state.withLock { state in
+            guard state.begun < count else { return nil }
+            state.begun += 1
+            return state.begun - 1
+        }
+    }
+
+    /// The number in the list, the name and the progress of each.
+    var progress: [(index: Int, name: String, progress: Session.Progress)] {
+        let (tasks, names) = state.withLock { ($0.tasks, $0.names) }
+        return tasks.map { index, task in (index, names[index] ?? "", task.progressNow) }
+    }
+
+    func add(_ task: DurableDownloadTask, _ index: Int, named name: String) {
         let (tasks, isCancelled) = state.withLock { state in
             state.tasks[index] = task
+            state.names[index] = name
             return (Array(state.tasks.values), state.isCancelled)
         }
         share(among: tasks)
@@ -177,6 +223,7 @@ private final class RunningDownloads: Sendable {
         share(
             among: state.withLock { state in
                 state.tasks[index] = nil
+                state.names[index] = nil
                 return Array(state.tasks.values)
             })
     }

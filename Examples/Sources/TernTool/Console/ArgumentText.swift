@@ -39,7 +39,9 @@ enum URLText {
 enum PathText {
     /// Returns the URL of a file. `URL(filePath:)` expands `~` and `~name` at the start to a home folder. The shell has already done
     /// so for the user, and a server must not be able to.
-    static func url(_ path: String) -> URL { URL(filePath: path.hasPrefix("~") ? "./" + path : path) }
+    static func url(_ path: String) -> URL {
+        URL(filePath: path.hasPrefix("~") ? "./" + path : path, directoryHint: .notDirectory)
+    }
 
     /// Returns whether a path names standard output. A download to `/dev/stdout` would replace that link with a file.
     static func isStandardOutput(_ path: String) -> Bool { ["-", "/dev/stdout", "/dev/fd/1"].contains(path) }

@@ -17,9 +17,9 @@ final class BarList {
         throttle = DisplayThrottle(terminal.isInteractive ? .bar : .lines)
     }
 
-    /// Shows the progress of one transfer.
-    func show(_ progress: Session.Progress, of index: Int, named name: String) {
-        table.update(index, name: name, progress)
+    /// Shows the progress of the transfers that run.
+    func show(_ running: [(index: Int, name: String, progress: Session.Progress)]) {
+        for transfer in running { table.update(transfer.index, name: transfer.name, transfer.progress) }
         draw()
     }
 

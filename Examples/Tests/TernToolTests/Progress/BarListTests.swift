@@ -57,7 +57,7 @@ struct BarListTests {
     @Test func terminalIsDrawnOverAndEndedTransfersStayAbove() {
         let written = OutputRecorder()
         let list = BarList(count: 2, on: written.terminal(isInteractive: true))
-        list.show(progress(50, of: 100), of: 0, named: "a")
+        list.show([(0, "a", progress(50, of: 100))])
         list.end(0, 100, line: "a: done")
         list.finish()
         let text = written.texts.joined()
@@ -69,7 +69,7 @@ struct BarListTests {
     @Test func otherOutputHasPlainLines() {
         let written = OutputRecorder()
         let list = BarList(count: 1, on: written.terminal(isInteractive: false))
-        list.show(progress(50, of: 100), of: 0, named: "a")
+        list.show([(0, "a", progress(50, of: 100))])
         list.end(0, 100, line: "a: done")
         #expect(written.texts.allSatisfy { !$0.contains("\u{1B}") })
         #expect(written.texts.first == "total, 0 of 1: 50%, 50 of 100 B\n")
